@@ -40,9 +40,7 @@ def read_rows(path: Path, of: type[Row]) -> list[Row]:
     try:
         table = csv.DictReader(io.StringIO(read_bytes(path, text=True).decode(), newline=""))
         return [of(**{name: row[name] for name in names if name in row}) for row in table]
-    except OSError as error:
-        raise TaskError(f"{path} cannot be read: {error}; move it away to begin anew") from error
-    except (KeyError, TypeError, ValueError, csv.Error) as error:
+    except (OSError, KeyError, TypeError, ValueError, csv.Error) as error:
         raise TaskError(f"{path} is no file of results: {error!r}; move it away to begin anew") from error
 
 
@@ -76,15 +74,15 @@ def digest(*parts: Any) -> str:
 
 def commit() -> str:
     """The commit that runs, with a plus sign if files differ from it; the version where there is no repository."""
-    here = Path(__file__).resolve().parent
+    here = Path(__file__).resolve()
 
     def git(*arguments: str) -> str:
-        done = subprocess.run(["git", *arguments], cwd=here, capture_output=True, text=True, check=False)
+        try:
+            done = subprocess.run(["git", *arguments], cwd=here.parent, capture_output=True, text=True)
+        except OSError:  # there is no git
+            return ""
         return done.stdout.strip() if done.returncode == 0 else ""
 
-    try:
-        found = git("rev-parse", "--short", "HEAD") if git("ls-files", Path(__file__).name) else ""
-        changed = "+" if found and git("status", "--porcelain", "--untracked-files=no", ":/") else ""
-    except OSError:  # there is no git
-        found = changed = ""
-    return found + changed or f"peirce {version('peirce')}"
+    tracked = git("ls-files", here.name)
+    found = tracked and git("describe", "--always", "--dirty=+", "--exclude=*")
+    return found or f"peirce {version('peirce')}"

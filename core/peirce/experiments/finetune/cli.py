@@ -14,7 +14,7 @@ from peirce.experiments.cli import read_seeds
 from peirce.registry import default_registry
 
 if TYPE_CHECKING:
-    from peirce.experiments.finetune.grid import Cases
+    from peirce.experiments.finetune.recipe import Cases
 
 
 def finetune(
@@ -64,8 +64,7 @@ def finetune(
     from attrs import evolve
     from rich.console import Console
 
-    from peirce.experiments.finetune.grid import cases
-    from peirce.experiments.finetune.recipe import load_recipe, recipe_of
+    from peirce.experiments.finetune.recipe import cases, load_recipe, recipe_of
     from peirce.experiments.finetune.search import Search
     from peirce.files import digest_of
     from peirce.model import WEIGHTS, ExperimentRequest, saved_files
@@ -123,7 +122,7 @@ def _each(text: str | None, part: type[Any]) -> tuple[str, list[Any]] | None:
 
 
 def _show_plan(cases: Cases, seeds: Sequence[int], json: bool) -> None:
-    from peirce.experiments.finetune.grid import shown
+    from peirce.experiments.finetune.recipe import shown
 
     points = [(case, point) for case, own in cases.items() for point in own]
     if json:
@@ -139,7 +138,7 @@ def _show_plan(cases: Cases, seeds: Sequence[int], json: bool) -> None:
 
 def _show(results: Mapping[str, Any], directory: Path) -> None:
     """The best point of each case, with the medians of its metrics."""
-    from peirce.experiments.finetune.grid import shown
+    from peirce.experiments.finetune.recipe import shown
     from peirce.experiments.finetune.search import all_runs
 
     metric, rows = results["metric"], []

@@ -11,8 +11,7 @@ from typing import Any
 from attrs import frozen
 
 from peirce.errors import TaskError
-from peirce.experiments.finetune.grid import Cases, Point, shown
-from peirce.experiments.finetune.recipe import Recipe
+from peirce.experiments.finetune.recipe import Cases, Point, Recipe, shown
 from peirce.experiments.matrix import Cell, Matrix
 from peirce.experiments.results import write_csv
 from peirce.files import write_json

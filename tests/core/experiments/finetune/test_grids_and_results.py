@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 from peirce.errors import TaskError
-from peirce.experiments.finetune.grid import Point, cases
-from peirce.experiments.finetune.recipe import Grid, Recipe
+from peirce.experiments.finetune.recipe import Grid, Point, Recipe, cases
 from peirce.experiments.finetune.search import Run, Search, best, outcome
 from peirce.model import ExperimentRequest
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 from peirce.errors import PeirceError, TaskError
-from peirce.experiments.finetune.grid import cases
-from peirce.experiments.finetune.recipe import load_recipe, ready_recipes, recipe_of
+from peirce.experiments.finetune.recipe import cases, load_recipe, ready_recipes, recipe_of
 from peirce.training import training_options
 from peirce_text.clutrr.task import ClutrrOptions
 from peirce_text.folio.task import FolioOptions
