@@ -105,7 +105,6 @@ class Cell:
         training: how.
         run: what the cell is known by, which is its folder's name; `identity` makes one.
         start: the saved model that it starts from, if any.
-        start_digest: SHA-256 of its weights.
     """
 
     label: str
@@ -115,7 +114,6 @@ class Cell:
     training: TrainingOptions
     run: str
     start: Path | None = None
-    start_digest: str = ""
 
     @property
     def spec_digest(self) -> str:

@@ -185,11 +185,8 @@ class SeededMatrix(Matrix[S]):
 
     def specs(self, given: Mapping[str, Any]) -> Mapping[str, Spec]:
         """The specs of the rows, with what the data determine."""
-        named = {label: self.spec_of(label) for label in self.labels}
-        return {
-            label: load_spec(name, {**given, **changes, **self.changes})
-            for label, (name, changes) in named.items()
-        }
+        named = ((label, *self.spec_of(label)) for label in self.labels)
+        return {label: load_spec(name, {**given, **own, **self.changes}) for label, name, own in named}
 
     def cells(self) -> Iterator[Cell]:
         """The trainings: for each task, all rows of one seed before the next seed."""

@@ -110,8 +110,7 @@ def train(
                 task.check(model, data)
                 begun: WarmStart | None = None
                 if saved is not None:
-                    saved.check_vocabulary(task.assets(data))
-                    begun = saved.load_into(model)
+                    begun = saved.begin(model, task.assets(data))
                     del saved
                 if accelerator.is_main_process:
                     _clear(directory, resume=resume, overwrite=overwrite)

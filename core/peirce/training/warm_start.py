@@ -135,41 +135,18 @@ class SavedModel:
         with saved_files(Path(directory), digests=False) as files:
             return cls(Path(directory), model, digest_of(files.path(WEIGHTS)))
 
-    def check_vocabulary(self, assets: Mapping[str, bytes]) -> None:
-        """Refuse data whose token ids mean something else than those that the model knows.
-
-        Args:
-            assets: those of the task.
-
-        Raises:
-            TaskError: names the files that differ.
-        """
-        ours = {name: content for name, content in assets.items() if Path(name).stem in _VOCABULARIES}
-        folder = self.directory / ASSETS
-        paths = sorted(folder.iterdir()) if folder.is_dir() else []
-        theirs = {path.name: read_bytes(path, text=True) for path in paths if path.stem in _VOCABULARIES}
-        if not ours or not theirs:
-            return
-        shared = ours.keys() & theirs.keys()
-        differing = sorted(name for name in shared if not _same(ours[name], theirs[name]))
-        if not shared:
-            raise TaskError(
-                f"the model in {self.directory} has the vocabulary {', '.join(theirs)} and the task has "
-                f"{', '.join(sorted(ours))}: its tokens mean something else. Start from a model that was trained on "
-                "the task's kind of data"
-            )
-        if differing:
-            raise TaskError(
-                f"the task's {', '.join(differing)} is not the one in {folder}: its token ids mean something else to "
-                f"the model. Give the task the saved one: leave its option `tokenizer` empty, or name {folder}"
-            )
-
-    def load_into(self, model: Model) -> WarmStart:
+    def begin(self, model: Model, assets: Mapping[str, bytes]) -> WarmStart:
         """Copy the body, and the heads that fit, into a freshly built model; its other heads keep what they have.
 
+        Args:
+            model: the model.
+            assets: those of the task, whose token ids must mean what they mean to the saved model.
+
         Raises:
-            TaskError: a size or a tensor of the body is missing, unknown or of another shape; all of them are named.
+            TaskError: another vocabulary; or a size or a tensor of the body is missing, unknown or of another shape;
+                all of them are named.
         """
+        self._check_vocabulary(assets)
         ours, theirs = (_by_head(each.state_dict()) for each in (model, self.model))
         tensors = _differ(ours[""], theirs[""])
         if problems := [*_other_sizes(model, self.model, length=bool(tensors)), *tensors]:
@@ -200,6 +177,24 @@ class SavedModel:
             changed=_changed(model.spec, self.model.spec),
             converted=tuple(sorted(dtype.removeprefix("torch.") for dtype in converted)),
         )
+
+    def _check_vocabulary(self, assets: Mapping[str, bytes]) -> None:
+        ours = {name: content for name, content in assets.items() if Path(name).stem in _VOCABULARIES}
+        folder = self.directory / ASSETS
+        paths = sorted(folder.iterdir()) if folder.is_dir() else []
+        theirs = {path.name: read_bytes(path, text=True) for path in paths if path.stem in _VOCABULARIES}
+        shared = sorted(ours.keys() & theirs.keys())
+        if ours and theirs and not shared:
+            raise TaskError(
+                f"the model in {self.directory} has the vocabulary {', '.join(theirs)} and the task has "
+                f"{', '.join(sorted(ours))}: its tokens mean something else. Start from a model that was trained on "
+                "the task's kind of data"
+            )
+        if differing := [name for name in shared if not _same(ours[name], theirs[name])]:
+            raise TaskError(
+                f"the task's {', '.join(differing)} is not the one in {folder}: its token ids mean something else to "
+                f"the model. Give the task the saved one: leave its option `tokenizer` empty, or name {folder}"
+            )
 
 
 def _by_head(state: Tensors) -> Mapping[str, dict[str, Tensor]]:

@@ -82,7 +82,6 @@ class Search(Matrix[Run]):
                     "task": make_task(self.recipe.task, task, self.registry),
                     "training": training_options(training),
                     "start": Path(self.request.data),
-                    "start_digest": self.digest,
                 }
                 for seed in self.request.seeds:
                     yield Cell(**common, seed=seed, run=_folder(case, point, seed))
