@@ -7,7 +7,6 @@ from typing import Any, ClassVar, TypeVar
 
 from peirce.errors import TaskError
 from peirce.experiments import SeededMatrix, SeededRow
-from peirce.model import ExperimentRequest
 
 S = TypeVar("S", bound=SeededRow)
 DEPTH = 3
@@ -31,19 +30,17 @@ class LogicalMatrix(SeededMatrix[S]):
         """As `changed` has it."""
         return self.changed.get(label, (label.lower(), {}))
 
-    @classmethod
-    def places(cls, request: ExperimentRequest, scale: Any) -> Mapping[str, Any]:
+    def places(self) -> Mapping[str, Any]:
         """The file that keeps relations."""
-        return {"task.cache": str(request.directory / "relations.sqlite")}
+        return {"task.cache": str(self.request.directory / "relations.sqlite")}
 
-    @classmethod
-    def check_tokenizer(cls, name: str, options: dict[str, Any], model: Mapping[str, Any]) -> None:
+    def check_tokenizer(self, name: str, options: dict[str, Any]) -> None:
         """Set the tokenizer of a pretrained model that lies in a folder, unless another is named.
 
         Raises:
             TaskError: there is none.
         """
-        options.setdefault("tokenizer", model.get("model.options.source", ""))
+        options.setdefault("tokenizer", self.changes.get("model.options.source", ""))
         if not options["tokenizer"]:
             raise TaskError(
                 f"{name} needs the tokenizer of the pretrained model: --set task.tokenizer=FOLDER, or "

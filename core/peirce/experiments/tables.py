@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -94,17 +95,11 @@ class SeededMatrix(Matrix[S]):
 
     Args:
         scale: how large everything is, a `Scale` of the experiment.
-        tasks: what is learnt, by a name of it.
-        training: how the rows are trained.
         labels: the rows.
-        changes: what differs from the rows' specs, by dotted key.
     """
 
     scale: Any
-    tasks: Mapping[str, AnyTask]
-    training: TrainingOptions
     labels: Sequence[str]
-    changes: Mapping[str, Any] = field(factory=dict)
 
     learns: ClassVar[str]
     """The name of the task."""
@@ -115,30 +110,39 @@ class SeededMatrix(Matrix[S]):
     named: ClassVar[str] = "label"
     """The attribute of a result that names its row."""
 
-    @classmethod
-    def places(cls, request: ExperimentRequest, scale: Any) -> Mapping[str, Any]:
+    def places(self) -> Mapping[str, Any]:
         """The settings that say where data lie."""
-        return {"task.folder": request.data}
+        return {"task.folder": self.request.data}
 
-    @classmethod
-    def made(
-        cls,
-        request: ExperimentRequest,
-        labels: Sequence[str],
-        options: dict[str, Any],
-        model: Mapping[str, Any],
-    ) -> Mapping[str, AnyTask]:
-        """What is learnt: by default one task.
-
-        Args:
-            request: what is asked for.
-            labels: the rows.
-            options: the task's.
-            model: the settings of the models, by dotted key.
-        """
+    def made(self, options: dict[str, Any]) -> Mapping[str, AnyTask]:
+        """What is learnt, by a name of it, with some options: by default one task."""
         from peirce.training import make_task
 
-        return {"": make_task(cls.learns, options)}
+        return {"": make_task(self.learns, options)}
+
+    @cached_property
+    def settings(self) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+        """The settings of the models, by dotted key, of the task and of the training."""
+        from peirce.training import settings_by_part
+
+        return settings_by_part(self.common, self.scale.settings, self.places(), self.request.settings)
+
+    @property
+    def changes(self) -> Mapping[str, Any]:
+        """What differs from the rows' specs, by dotted key."""
+        return self.settings[0]
+
+    @cached_property
+    def tasks(self) -> Mapping[str, AnyTask]:
+        """What is learnt, by a name of it."""
+        return self.made(dict(self.settings[1]))
+
+    @cached_property
+    def training(self) -> TrainingOptions:
+        """How the rows are trained."""
+        from peirce.training import training_options
+
+        return training_options(self.settings[2])
 
     @abstractmethod
     def spec_of(self, label: str) -> tuple[str, Mapping[str, Any]]:
@@ -261,26 +265,11 @@ class TableExperiment(Experiment):
         return {name: scale.about for name, scale in self.sizes.items()}
 
     def asked(self, request: ExperimentRequest) -> SeededMatrix[Any]:
-        """The trainings that a request asks for.
-
-        Raises:
-            PeirceError: a setting is unknown or impossible, or data are missing.
-        """
-        from peirce.training import settings_by_part, training_options
-
-        matrix, scale = self.matrix, self.sizes[request.scale or next(iter(self.sizes))]
+        """The trainings that a request asks for."""
+        scale = self.sizes[request.scale or next(iter(self.sizes))]
         wanted = request.rows or scale.rows or self.rows
         labels = tuple(label for label in (*self.rows, *self.more) if label in wanted)
-        places = matrix.places(request, scale)
-        model, task, training = settings_by_part(matrix.common, scale.settings, places, request.settings)
-        return matrix(
-            request=request,
-            scale=scale,
-            tasks=matrix.made(request, labels, task, model),
-            training=training_options(training),
-            labels=labels,
-            changes=model,
-        )
+        return self.matrix(request=request, scale=scale, labels=labels)
 
     def run(self, request: ExperimentRequest, console: Console) -> ExperimentReport:
         """Do the trainings that are not done yet, and write the tables."""

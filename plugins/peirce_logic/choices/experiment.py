@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from attrs import field, frozen
 from peirce.errors import TaskError
 from peirce.experiments import AccuracyRow, Cell, FigureTable, Scale, TableExperiment, accuracies
-from peirce.model import ExperimentRequest
 
 from peirce_logic.experiments import DEPTH, LogicalMatrix
 
@@ -77,14 +76,7 @@ class Table2(LogicalMatrix[ChoiceRow]):
         GATED: ("logical-minilm", {"model.augmenters": [{"use": "logical", "depth": DEPTH, "gate": True}]})
     }
 
-    @classmethod
-    def made(
-        cls,
-        request: ExperimentRequest,
-        labels: Sequence[str],
-        options: dict[str, Any],
-        model: Mapping[str, Any],
-    ) -> Mapping[str, AnyTask]:
+    def made(self, options: dict[str, Any]) -> Mapping[str, AnyTask]:
         """A task for each column.
 
         Raises:
@@ -92,10 +84,10 @@ class Table2(LogicalMatrix[ChoiceRow]):
         """
         from peirce.training import make_task
 
-        cls.check_tokenizer("logical/table2", options, model)
-        folders = trained_on(Path(request.data))
+        self.check_tokenizer("logical/table2", options)
+        folders = trained_on(Path(self.request.data))
         return {
-            name: make_task(cls.learns, {**options, "folder": str(folder)})
+            name: make_task(self.learns, {**options, "folder": str(folder)})
             for name, folder in folders.items()
         }
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from attrs import field, frozen
 from peirce.errors import TaskError
 from peirce.experiments import Cell, FigureTable, Scale, SeededRow, TableExperiment
-from peirce.model import ExperimentRequest
 
 from peirce_logic.experiments import LogicalMatrix
 from peirce_logic.summaries.rouge import MEASURES
@@ -97,32 +96,24 @@ class Table3(LogicalMatrix[SummaryRow]):
         SMOKE[0]: ("bart-base", _SMALL), SMOKE[1]: ("logical-bart-base", _SMALL),
     }  # fmt: skip
 
-    @classmethod
-    def places(cls, request: ExperimentRequest, scale: SummaryScale) -> Mapping[str, Any]:
+    def places(self) -> Mapping[str, Any]:
         """The files.
 
         Raises:
             TaskError: one is not there.
         """
-        data, test = (str(file_of(Path(request.data), split)) for split in (scale.read, "test"))
-        return {**super().places(request, scale), "task.data": data, "task.test_data": test}
+        data, test = (str(file_of(Path(self.request.data), split)) for split in (self.scale.read, "test"))
+        return {**super().places(), "task.data": data, "task.test_data": test}
 
-    @classmethod
-    def made(
-        cls,
-        request: ExperimentRequest,
-        labels: Sequence[str],
-        options: dict[str, Any],
-        model: Mapping[str, Any],
-    ) -> Mapping[str, AnyTask]:
+    def made(self, options: dict[str, Any]) -> Mapping[str, AnyTask]:
         """The task.
 
         Raises:
             TaskError: no tokenizer is named for pretrained models.
         """
-        if {*labels} - {*SMOKE}:
-            cls.check_tokenizer("logical/table3", options, model)
-        return super().made(request, labels, options, model)
+        if {*self.labels} - {*SMOKE}:
+            self.check_tokenizer("logical/table3", options)
+        return super().made(options)
 
     def told(self, name: str, task: AnyTask) -> Mapping[str, Any]:
         """Which files they are counts, wherever they lie."""

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from attrs import field, frozen
 from peirce.experiments import Cell, FigureTable, Scale, SeededMatrix, SeededRow, TableExperiment, by_run
-from peirce.model import ExperimentRequest
 
 from peirce_tpru.entailment.experiment import unit_changes
 
@@ -118,15 +117,14 @@ class Table2(SeededMatrix[InferenceRow]):
     common: ClassVar[Mapping[str, Any]] = {**SeededMatrix.common, "train.weight_decay": 0.0}
     aside: ClassVar[Mapping[str, Any]] = dict.fromkeys(("folder", "more", "cache", "device"), "")
 
-    @classmethod
-    def places(cls, request: ExperimentRequest, scale: InferenceScale) -> Mapping[str, Any]:
+    def places(self) -> Mapping[str, Any]:
         """The folders of pairs, the encoder of words, and where its vectors are kept."""
-        data = Path(request.data)
+        data = Path(self.request.data)
         return {
             "task.folder": str(_within(data, "mnli")),
             "task.more": str(data / "snli") if (data / "snli").is_dir() else "",
             "task.vectors": ENCODER,
-            "task.cache": str(request.directory / "vectors") if scale.limit else "",
+            "task.cache": str(self.request.directory / "vectors") if self.scale.limit else "",
         }
 
     def told(self, name: str, task: AnyTask) -> Mapping[str, Any]:
