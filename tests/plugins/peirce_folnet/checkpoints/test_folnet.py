@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,7 @@ import numpy as np
 import peirce
 import pytest
 import torch
+from command_line import exit_code as run
 from peirce.errors import ModelFileError
 from peirce.registry import Registry
 from peirce_folnet.checkpoints.folnet import export_folnet, import_folnet
@@ -221,28 +220,22 @@ def test_half_precision_goes_round_to_the_bit(shared: Path, registry: Registry, 
     )
 
 
-def test_the_command_imports_exports_and_goes_back(shared: Path, tmp_path: Path) -> None:
-    config, weights, arrays = golden(shared, "jmc.atp-diag-scl")
-    model, file, back = tmp_path / "model", tmp_path / "model.onnx", tmp_path / "back"
-    peirce_command("import", "folnet", config, weights, "-o", model)
-    peirce_command("export", model, "--to", "onnx", "-o", file)
-    with peirce.Session(file) as session:
-        inputs = {name: value.numpy() for name, value in inputs_of(arrays).items()}
-        agree({name: torch.from_numpy(value) for name, value in session.run(inputs).items()}, arrays)
-    said = json.loads(peirce_command("import", "folnet", "--to-published", model, "-o", back, "--json"))
+def test_the_command_imports_and_goes_back(
+    shared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config, weights, _ = golden(shared, "jmc.atp-diag-scl")
+    model, back = tmp_path / "model", tmp_path / "back"
+    there = (config, weights, "-o", model)
+    assert run("import", "folnet", *there) == 0
+    capsys.readouterr()
+    assert run("import", "folnet", "--to-published", model, "-o", back, "--json") == 0
+    said = json.loads(capsys.readouterr().out)
     assert Path(said["weights"]).read_bytes() == weights.read_bytes()
-    refused = peirce_command("import", "folnet", config, "-o", model, code=2)
-    assert "needs two files" in refused
-    refused = peirce_command("import", "folnet", config, weights, "-o", model, code=2)
-    assert f"{model} holds spec.toml already" in refused
-    peirce_command("import", "folnet", config, weights, "-o", model, "--overwrite")
-    refused = peirce_command("import", "folnet", "--to-published", model, "-o", back, code=2)
-    assert "config.json and weights.safetensors already" in refused
-
-
-def peirce_command(*arguments: object, code: int = 0) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "peirce", *map(str, arguments)], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout if code == 0 else done.stderr
+    for arguments, message in (
+        ((config, "-o", model), "needs two files"),
+        (there, f"{model} holds spec.toml already"),
+        (("--to-published", model, "-o", back), "config.json and weights.safetensors already"),
+    ):
+        assert run("import", "folnet", *arguments) == 2
+        assert message in capsys.readouterr().err
+    assert run("import", "folnet", *there, "--overwrite") == 0
