@@ -7,14 +7,12 @@ Needs the extra `transformers`; nothing else in Peirce imports this package.
 from typing import Any
 
 import lazy_loader
-
-from peirce_hf.absent import MissingTransformersError as MissingTransformersError
-from peirce_hf.absent import need_transformers
+from peirce.extras import require
 
 _lazily, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        need_transformers()
+        require("peirce_hf", "transformers", extra="transformers")
     return _lazily(name)

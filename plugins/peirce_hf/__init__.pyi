@@ -1,4 +1,3 @@
-from .absent import MissingTransformersError as MissingTransformersError
 from .auto import from_peirce as from_peirce
 from .auto import register as register
 from .base import PeircePreTrainedModel as PeircePreTrainedModel

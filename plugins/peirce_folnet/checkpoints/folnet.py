@@ -260,14 +260,7 @@ def _names_of(model: Model) -> Names:
         unfit.append("an operator that writes relations before one that writes properties")
     if unfit:
         raise ModelFileError(f"the published FOLNet has nothing like {', '.join(unfit)}")
-    return names(
-        list(model.state_dict()),
-        plan.dims.layers,
-        [p.name for p, side in zip(plan.mixing, sides, strict=True) if side == "U"],
-        [p.name for p, side in zip(plan.mixing, sides, strict=True) if side == "B"],
-        [p.name for p in plan.positions],
-        plan.state[0].options.activation,
-    )
+    return names(plan, model.state_dict())
 
 
 def _state(model: Model, tensors: Mapping[str, Tensor], source: Path) -> dict[str, Tensor]:

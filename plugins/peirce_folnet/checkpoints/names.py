@@ -7,7 +7,9 @@ premise with one matrix, kernel first.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
+
+from peirce.parts import Plan
 
 Names = Mapping[str, tuple[str, ...]]
 """Published name -> the parameters that it holds, in order."""
@@ -55,32 +57,21 @@ TIED, EMBEDDING = "cls.heads.predictions.decoder.weight", "folnet.encoder.word_e
 """The published decoder repeats the word embeddings, which a model holds once."""
 
 
-def names(
-    parameters: Sequence[str],
-    layers: int,
-    unary: Sequence[str],
-    binary: Sequence[str],
-    positions: Sequence[str],
-    activation: str,
-) -> Names:
+def names(plan: Plan, parameters: Collection[str]) -> Names:
     """The published names of a model's parameters.
 
     Args:
+        plan: the model's plan, whose operators write properties before relations.
         parameters: the names of the model's state dict.
-        layers: how many layers it has.
-        unary: the operators that write unary atoms, in order.
-        binary: the operators that write binary atoms, in order.
-        positions: the model's positions, in order.
-        activation: that of bool's hidden layer.
     """
-    known = frozenset(parameters)
+    written = [[p.name for p in plan.mixing if p.output is not None and p.output.branch == b] for b in "UB"]
     table: dict[str, tuple[str, ...]] = {theirs: (ours,) for theirs, ours in OUTER.items()}
-    for i, position in enumerate(positions):
-        table[POSITIONS[position]] = (f"network.input.positions.{i}.table.weight",)
-    for layer in range(layers):
+    for i, position in enumerate(plan.positions):
+        table[POSITIONS[position.name]] = (f"network.input.positions.{i}.table.weight",)
+    for layer in range(plan.dims.layers):
         theirs, ours = f"folnet.reasoner.layers.{layer}.deducers", f"network.layers.{layer}.operators"
         place = 0
-        for branch, operators in ((1, unary), (2, binary)):
+        for branch, operators in enumerate(written, 1):
             for k, operator in enumerate(operators):
                 for group, roles in READERS[operator].items():
                     for leaf in ("weight", "bias"):
@@ -90,10 +81,11 @@ def names(
         clauses = [
             (f"{branch}.0.{group}", f"{side}.{role}")
             for branch, side in ((1, "unary"), (2, "binary"))
-            for group, role in BOOL[activation].items()
+            for group, role in BOOL[plan.state[0].options.activation].items()
         ]
         for group, role in (*clauses, ("2.0.clause_skip", "converse")):
             for leaf in ("weight", "bias"):
                 parts = (f"{ours}.{place}.bool.{role}.{leaf}",)
                 table[f"{theirs}.1.operators.{group}.{leaf}"] = parts
+    known = frozenset(parameters)
     return {theirs: parts for theirs, parts in table.items() if known.issuperset(parts)}

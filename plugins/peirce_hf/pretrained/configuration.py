@@ -8,17 +8,17 @@ from typing import Any, cast
 import torch
 from attrs import fields
 from peirce.errors import PlanError
-from peirce.extras import quiet_transformers
+from peirce.extras import quiet_transformers, require
 from peirce.spec import InputSpec, Spec
 from torch import nn
-
-from peirce_hf.absent import need_transformers
 
 NOT_KEPT = (
     "_name_or_path", "transformers_version", "architectures", "dtype", "id2label", "label2id", "return_dict",
     "output_hidden_states", "output_attentions", "use_cache",
 )  # fmt: skip
 """What a configuration says that is not of the network."""
+_NEEDED = ("an architecture of transformers", "transformers")
+"""What is built, and the package that builds it."""
 DEPTHS = (
     "num_hidden_layers", "num_hidden_groups", "inner_group_num", "encoder_layers", "decoder_layers", "num_layers",
     "num_decoder_layers",
@@ -34,7 +34,7 @@ def configuration(table: Mapping[str, Any]) -> Any:
     Raises:
         PlanError: it has no known `model_type`.
     """
-    need_transformers()
+    require(*_NEEDED, extra="transformers")
     from transformers import AutoConfig
 
     given = {name: _plain(value) for name, value in table.items()}
@@ -71,7 +71,7 @@ def completed(spec: Spec, given: Mapping[str, Any]) -> Spec:
     if "model_type" not in table:
         if not isinstance(source, str):
             return spec  # which the options refuse
-        need_transformers()
+        require(*_NEEDED, extra="transformers")
         from transformers import AutoConfig
 
         table = _table(AutoConfig.from_pretrained(source, trust_remote_code=False)) | table

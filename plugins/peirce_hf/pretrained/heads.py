@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
+from types import SimpleNamespace
 from typing import Any, cast
 
 import torch
@@ -139,24 +140,12 @@ class _Words(nn.Module):
         return F.linear(hidden, self._words[0].weight, self.bias)
 
 
-class _Embeddings(nn.Module):
-    """Where DeBERTa's head looks for the words."""
-
-    def __init__(self, words: nn.Embedding) -> None:
-        super().__init__()
-        self._words = (words,)
-
-    @property
-    def word_embeddings(self) -> nn.Embedding:
-        return self._words[0]
-
-
 class _Encoded(nn.Module):
     """Stands where the body was, and gives what it is given as its embeddings: what the body gave."""
 
     def __init__(self, words: nn.Embedding) -> None:
         super().__init__()
-        self.embeddings = _Embeddings(words)
+        self.embeddings = SimpleNamespace(word_embeddings=words)  # where DeBERTa's head looks for them
 
     def forward(self, *inputs: Any, inputs_embeds: Any, **named: Any) -> Any:
         """The body's output."""

@@ -12,10 +12,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from peirce.errors import TaskError
-from peirce.extras import require
 
-from peirce_text.glue.subtasks import Metric, Subtask
+from peirce_text.glue.subtasks import Metric
 
 Numbers = NDArray[Any]
 
@@ -43,22 +41,3 @@ def score(metric: Metric, labels: Numbers, predicted: Numbers) -> float:
         return 0.0
     found = getattr(import_module(module), name)(labels, predicted, **options)
     return float(getattr(found, "statistic", found))
-
-
-def measure(task: Subtask, labels: Numbers, predicted: Numbers) -> dict[str, float]:
-    """A task's metrics.
-
-    Args:
-        task: which task.
-        labels: classes as integers, or numbers, [n].
-        predicted: the same, as predicted.
-
-    Raises:
-        TaskError: a predicted number is not finite.
-    """
-    require("a metric of GLUE", "sklearn", "scipy", extra="text")
-    if not np.isfinite(predicted).all():
-        raise TaskError(
-            f"the model predicts a number for {task.title} that is not finite; lower train.lr and train again"
-        )
-    return {name: score(name, labels, predicted) for name in task.metrics}

@@ -15,7 +15,7 @@ from peirce.files import whole_number
 from peirce.model import Model
 from torch import Tensor
 
-from peirce_text.glue.metrics import Numbers, measure
+from peirce_text.glue.metrics import Numbers, score
 from peirce_text.glue.subtasks import DIAGNOSTIC, MISMATCHED, SUBTASKS, Subtask
 from peirce_text.progress import say
 from peirce_text.reading import Example, Row, read_dataset, read_rows
@@ -71,6 +71,7 @@ class Glue(TextClasses[GlueOptions]):
     Options = GlueOptions
     known_splits = (TRAIN, VALID, VALID + MISMATCHED, TEST, TEST + MISMATCHED, DIAGNOSTIC)
     examples = ("GLUE", "nyu-mll/glue")
+    packages = ("sklearn", "scipy")
     token_types = 0
 
     @classmethod
@@ -185,14 +186,18 @@ class Glue(TextClasses[GlueOptions]):
         more = {VALID: (VALID + MISMATCHED,), TEST: (TEST + MISMATCHED, DIAGNOSTIC)}.get(split, ())
         measured: dict[str, float] = {}
         examples = 0
-        for name in (split, *(each for each in more if each in data.splits)):
-            part, predicted = self.part(data, name), self.predicted(model, data, name)
+        for part_name in (split, *(each for each in more if each in data.splits)):
+            part, predicted = self.part(data, part_name), self.predicted(model, data, part_name)
             examples += len(predicted)
             if "labels" in part.columns:
-                ending = MISMATCHED if name != split else ""
-                own = measure(task, part.labels, predicted)
-                measured |= {f"{metric}{ending}": value for metric, value in own.items()}
-            if self.options.predictions and (file := task.submission(name)):
+                ending = MISMATCHED if part_name != split else ""
+                if not np.isfinite(predicted).all():
+                    raise TaskError(
+                        f"the model predicts a number for {task.title} that is not finite; lower train.lr and "
+                        "train again"
+                    )
+                measured |= {f"{name}{ending}": score(name, part.labels, predicted) for name in task.metrics}
+            if self.options.predictions and (file := task.submission(part_name)):
                 write_predictions(folder, {file: submission(task, part.notes, predicted)})
                 say(f"predictions written to {folder / file}")
         if not measured:

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 import numpy as np
-from attrs import field, frozen
+from attrs import frozen
 from peirce.parts import IGNORED
 from torch import Tensor
 
 from peirce_text.pretraining.examples import Corpus, cropped
 from peirce_text.pretraining.guessing import Guesses, Guessing
 from peirce_text.pretraining.store import Ints
-from peirce_text.text.encoding import padded, tensors
+from peirce_text.text.encoding import EncodedTexts, padded, tensors
 from peirce_text.text.tokenizer import Tokenizer
 
 
@@ -63,7 +63,7 @@ class Batcher:
     corpus: Corpus
     guessing: Guessing
     tokenizer: Tokenizer
-    views: int = field(default=1)
+    views: int = 1
 
     def batches(
         self, examples: Ints, rows: int, draw: tuple[int, ...], *, whole: bool
@@ -94,18 +94,14 @@ class Batcher:
         """
         rows = [self._row(example, view, draw) for example in examples.tolist() for view in range(self.views)]
         guesses, seconds, pairs = zip(*rows, strict=True)
-        ids, real = padded([each.ids for each in guesses], self.tokenizer.pad_id)
-        second = np.array(seconds)[:, None]
+        texts = EncodedTexts.of([each.ids for each in guesses], seconds, self.tokenizer.pad_id)
         arrays = {
-            "input_ids": ids,
-            "token_type_ids": (real & (np.arange(ids.shape[1]) >= second)).astype(np.int64),
-            "attention_mask": real,
             "positions": padded([each.places for each in guesses], 0)[0],
             "labels": padded([each.labels for each in guesses], IGNORED)[0],
             "pairs": np.array(pairs),
             "texts": np.repeat(examples, self.views),
         }
-        return tensors(arrays)
+        return {**texts.batch(np.arange(len(rows))), **tensors(arrays)}
 
     def _row(self, example: int, view: int, draw: tuple[int, ...]) -> tuple[Guesses, int, int]:
         """What is guessed of a row, where its second text starts, and the label of its pair."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
-from attrs import field, frozen, validators
+from attrs import field, frozen
 
 from peirce_text.pretraining.store import Ints
 
@@ -19,18 +19,6 @@ class Guesses(NamedTuple):
     ids: Ints
     places: Ints
     labels: Ints
-
-
-class Guessing(Protocol):
-    """What is guessed of rows."""
-
-    def counts(self, tokens: Ints) -> Ints:
-        """How many guesses there are in rows with so many tokens of text."""
-        ...
-
-    def apply(self, ids: Ints, text: Ints, random: np.random.Generator) -> Guesses:
-        """What is guessed of a row, whose tokens of text stand at `text`."""
-        ...
 
 
 @frozen
@@ -59,8 +47,8 @@ class Masking:
 
     mask_id: int
     ordinary: Ints = field(eq=False)
-    probability: float = field(default=0.15, validator=[validators.gt(0), validators.lt(1)])
-    most: int = field(default=20, validator=validators.ge(1))
+    probability: float = 0.15
+    most: int = 20
 
     def counts(self, tokens: Ints) -> Ints:
         """How many of each row's tokens of text are chosen: at least one, if there is any."""
@@ -85,3 +73,7 @@ class Masking:
         masked = ids.copy()
         masked[chosen] = replaced
         return Guesses(masked, chosen, ids[chosen])
+
+
+Guessing = NextTokens | Masking
+"""What is guessed of rows."""

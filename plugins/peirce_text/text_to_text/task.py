@@ -1,13 +1,19 @@
-"""The task `text_to_text`: of a source a model learns to write the target, with one stack or two."""
+"""The task `text_to_text`: of a source a model learns to write the target, with one stack or two.
+
+A model with two stacks reads `[CLS] source [SEP]` and writes after `[CLS]`. One with a causal or prefix scope reads
+both in one row, `[CLS] source [SEP] target [SEP]`, and what it says of the source does not count.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 from attrs import frozen
+from numpy.typing import NDArray
 from peirce.errors import InputError, TaskError
 from peirce.model import Model
 from peirce.parts import IGNORED
@@ -16,9 +22,9 @@ from torch import Tensor
 from peirce_text.reading import read_rows, read_splits
 from peirce_text.small import WHO, sentence, write_json_lines
 from peirce_text.tasks import TRAIN, FileOptions, TextData, TextTask, at_least, evaluating, of_vocabulary
+from peirce_text.text.encoding import Ints, padded, tensors
 from peirce_text.text.tokenizer import Tokenizer
 from peirce_text.text.writer import DECODER, PREFIX
-from peirce_text.text_to_text.pairs import EncodedPairs, encoded
 
 Texts = tuple[str, str]
 """A source and its target."""
@@ -39,6 +45,60 @@ class TextToTextOptions(FileOptions):
     target: str = "target"
     length: int = at_least(3, 256)
     target_length: int = at_least(2, 128)
+
+
+class Pair(NamedTuple):
+    """A source and its target as token ids, each with its special tokens: `[CLS] source [SEP]`, `target [SEP]`."""
+
+    source: tuple[int, ...]
+    target: tuple[int, ...]
+
+
+@frozen(eq=False)
+class EncodedPairs:
+    """The pairs of a split.
+
+    Args:
+        pairs: the pairs.
+        pad_id: what fills shorter rows.
+        begin_id: what a target begins after in the model with two stacks.
+        cut: how many pairs lost tokens.
+    """
+
+    pairs: Sequence[Pair]
+    pad_id: int
+    begin_id: int
+    cut: int = 0
+
+    @property
+    def lengths(self) -> Ints:
+        """The tokens of each pair."""
+        return np.array([len(pair.source) + len(pair.target) for pair in self.pairs], np.int64)
+
+    def batch(self, rows: Ints) -> dict[str, Tensor]:
+        """Some pairs as both kinds of models read them.
+
+        Returns:
+            source, source_mask [b, x], written, written_mask and written_labels [b, y]: for two stacks. joined,
+            joined_mask and joined_labels [b, z], and prefix [b], the length of each source: for one. Ids and labels are
+            int64, with -100 where nothing is to be written; masks are true at tokens.
+        """
+        pairs = [self.pairs[row] for row in rows]
+        read = {
+            "source": [pair.source for pair in pairs],
+            "written": [(self.begin_id, *pair.target[:-1]) for pair in pairs],
+            "joined": [pair.source + pair.target for pair in pairs],
+        }
+        labels = {
+            "written_labels": [pair.target for pair in pairs],
+            "joined_labels": [
+                (*(IGNORED,) * (len(pair.source) - 1), *pair.target, IGNORED) for pair in pairs
+            ],
+        }
+        arrays: dict[str, NDArray[Any]] = {n: padded(own, IGNORED)[0] for n, own in labels.items()}
+        for name, own in read.items():
+            arrays[name], arrays[f"{name}_mask"] = padded(own, self.pad_id)
+        return tensors({**arrays, "prefix": np.array([len(pair.source) for pair in pairs])})
 
 
 class TextToText(TextTask[TextToTextOptions, Texts, EncodedPairs]):
@@ -80,11 +140,15 @@ class TextToText(TextTask[TextToTextOptions, Texts, EncodedPairs]):
         return example
 
     def encoded(self, tokenizer: Tokenizer, split: str, examples: Sequence[Texts]) -> EncodedPairs:
-        """Sources and targets as ids."""
-        lengths = (self.options.length, self.options.target_length)
-        made = [encoded(tokenizer, *texts, lengths) for texts in examples]
-        pairs = [pair for pair, _ in made]
-        return EncodedPairs(pairs, tokenizer.pad_id, tokenizer.cls_id, sum(cut for _, cut in made))
+        """Sources and targets as ids, cut at their ends."""
+        whole = [tokenizer.pieces_of(texts) for texts in zip(*examples, strict=True)]
+        room = (self.options.length - 2, self.options.target_length - 1)
+        pairs, cut = [], 0
+        for source, target in zip(*whole, strict=True):
+            cut += len(source) > room[0] or len(target) > room[1]
+            read = (tokenizer.cls_id, *source[: room[0]], tokenizer.sep_id)
+            pairs.append(Pair(read, (*target[: room[1]], tokenizer.sep_id)))
+        return EncodedPairs(pairs, tokenizer.pad_id, tokenizer.cls_id, cut)
 
     def overrides(self, data: TextData[EncodedPairs]) -> Mapping[str, Any]:
         """The vocabulary, and the head that predicts next tokens."""

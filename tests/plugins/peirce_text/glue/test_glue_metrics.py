@@ -4,29 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from peirce.errors import TaskError
-from peirce_text.glue.metrics import measure, score
+from peirce_text.glue.metrics import score
 from peirce_text.glue.subtasks import SUBTASKS, Metric
 from peirce_text.glue.task import submission
-
-LABELS = [1, 1, 1, 1, 0, 0, 0, 0, 0, 0]
-PREDICTED = [1, 1, 1, 0, 0, 0, 0, 0, 1, 1]
-"""3 true positives, 2 false ones, 1 false negative, 4 true negatives."""
 
 
 @pytest.mark.parametrize("metric", ["f1", "matthews", "pearson", "spearman"])
 def test_a_constant_answer_earns_nothing(metric: Metric) -> None:
     labels, constant = np.array([1, 0, 1, 0]), np.zeros(4, dtype=np.int64)
     assert score(metric, labels, constant) == 0.0
-
-
-def test_the_metrics_of_a_task() -> None:
-    assert measure(SUBTASKS["qqp"], np.array(LABELS), np.array(PREDICTED)) == {
-        "accuracy": pytest.approx(0.7),
-        "f1": pytest.approx(2 / 3),
-    }
-    with pytest.raises(TaskError, match="not finite"):
-        measure(SUBTASKS["stsb"], np.array([1.0, 2.0]), np.array([1.0, np.nan]))
 
 
 def test_predictions_are_written_as_labels_or_as_numbers_within_bounds() -> None:

@@ -18,8 +18,7 @@ from peirce.parts import IGNORED
 from peirce.registry import Registry
 from peirce.spec import Spec
 from peirce_text.tasks import TextData
-from peirce_text.text_to_text.pairs import EncodedPairs, Pair, encoded
-from peirce_text.text_to_text.task import TextToText, TextToTextOptions
+from peirce_text.text_to_text.task import EncodedPairs, Pair, TextToText, TextToTextOptions
 from small_specs import DECODER, ENCODER_DECODER, FOLNET
 
 KINDS = {
@@ -67,16 +66,16 @@ def built(spec: Spec, made: TextToText, data: TextData[EncodedPairs], registry: 
     return build(spec.replace(changes), seed=1, registry=registry).eval()
 
 
-def test_a_pair_is_cut_to_its_room_and_keeps_its_special_tokens(data: TextData[EncodedPairs]) -> None:
-    tokenizer = data.tokenizer
-    whole, cut = encoded(tokenizer, "cows and sheep", "geese", (32, 16))
-    assert not cut
-    assert whole.source == (tokenizer.cls_id, *tokenizer.pieces("cows and sheep"), tokenizer.sep_id)
-    assert whole.target == (*tokenizer.pieces("geese"), tokenizer.sep_id)
-    short, cut = encoded(tokenizer, "cows and sheep", "geese and ropes", (4, 2))
-    assert cut
-    assert short.source == (*whole.source[:3], tokenizer.sep_id)
-    assert short.target == (*tokenizer.pieces("geese")[:1], tokenizer.sep_id)
+def test_a_pair_is_cut_to_its_room_and_keeps_its_special_tokens(
+    files: dict[str, str], data: TextData[EncodedPairs]
+) -> None:
+    tokenizer, texts = data.tokenizer, [("cows and sheep", "geese and ropes")]
+    source, target = (tuple(tokenizer.pieces(text)) for text in texts[0])
+    cls, sep = tokenizer.cls_id, tokenizer.sep_id
+    whole = task(files).encoded(tokenizer, "train", texts)
+    assert (whole.pairs, whole.cut) == ([((cls, *source, sep), (*target, sep))], 0)
+    short = task(files, length=4, target_length=2).encoded(tokenizer, "train", texts)
+    assert (short.pairs, short.cut) == ([((cls, *source[:2], sep), (*target[:1], sep))], 1)
 
 
 def test_a_batch_for_one_stack_and_for_two() -> None:
