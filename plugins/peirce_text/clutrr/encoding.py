@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from attrs import field, frozen
@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 from peirce_text.clutrr.stories import Story
 from peirce_text.text.tokenizer import Tokenizer
 
+if TYPE_CHECKING:
+    from peirce_text.clutrr.task import ClutrrOptions
+
 Ints = NDArray[np.int64]
 
 
-@frozen(eq=False)
-class EncodedStory:
+class EncodedStory(NamedTuple):
     """One story as ids.
 
     Args:
@@ -37,18 +39,17 @@ class Encoder:
 
     Args:
         tokenizer: splits text into pieces.
-        entities: how many tokens there are for people, beside the vocabulary; 0 writes names as words.
-        roles: whether the first two of them are those of the people asked for.
-        first: which part comes first, `story` or `query`.
-        length: the most tokens there may be; a longer story is cut at its end.
+        options: the task's.
     """
 
     tokenizer: Tokenizer
-    entities: int = 0
-    roles: bool = False
-    first: Literal["story", "query"] = "story"
-    length: int = 512
+    options: ClutrrOptions
     _known: dict[str, list[int]] = field(factory=dict, init=False, repr=False)
+
+    @property
+    def entities(self) -> int:
+        """How many tokens there are for people, beside the vocabulary; 0 where names are words."""
+        return 0 if self.options.people == "words" else self.options.entities
 
     @property
     def vocabulary(self) -> int:
@@ -60,11 +61,11 @@ class Encoder:
         text = [piece for segment in story.segments for piece in self._pieces(story, segment)]
         one, other = (self._pieces(story, place) for place in story.query)
         query = [*one, *other]
-        room = max(0, self.length - len(query) - 3)
+        room = max(0, self.options.length - len(query) - 3)
         cut, text = max(0, len(text) - room), text[:room]
-        parts = (text, query) if self.first == "story" else (query, text)
+        parts = (text, query) if self.options.first == "story" else (query, text)
         ids = [self.tokenizer.cls_id, *parts[0], self.tokenizer.sep_id, *parts[1], self.tokenizer.sep_id]
-        begin = len(text) + 2 if self.first == "story" else 1
+        begin = len(text) + 2 if self.options.first == "story" else 1
         return EncodedStory(np.array(ids, dtype=np.int64), len(parts[0]) + 2, (begin, begin + len(one)), cut)
 
     def named(self, ids: Ints, order: Ints) -> Ints:
@@ -81,13 +82,13 @@ class Encoder:
     def drawn(self, rows: int, random: np.random.Generator) -> Ints:
         """[rows, entities], the tokens of each story's people, for `named`."""
         order = np.tile(np.arange(self.entities), (rows, 1))
-        fixed = 2 if self.roles else 0
+        fixed = 2 if self.options.people == "roles" else 0
         order[:, fixed:] = random.permuted(order[:, fixed:], axis=1)
         return order
 
     def _token(self, story: Story, person: int) -> int:
         """The token of a person before it is drawn."""
-        if not self.roles:
+        if self.options.people != "roles":
             return person
         asked = dict.fromkeys(story.query)
         return [*asked, *(other for other in range(len(story.people)) if other not in asked)].index(person)

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from attrs import frozen
 from peirce.errors import TaskError
 
-from peirce_text.reading import Example, Row, read_rows, read_splits
+from peirce_text.reading import Example, Row, read_rows
 
 COLUMNS = ("id", "story", "query", "target", "clean_story", "task_name")
 """The columns that every row needs; `facts` are made from three more."""
@@ -71,18 +71,6 @@ def read_folder(folder: Path) -> dict[str, Iterable[Row]]:
             )
         found[kind] = chain.from_iterable(read_rows(path, COLUMNS) for path in files.values())
     return found
-
-
-def read_hub(name: str) -> dict[str, Iterable[Row]]:
-    """The rows for training and testing of a data set of the library `datasets`, such as
-    `CLUTRR/v1:gen_train23_test2to10`.
-
-    Raises:
-        TaskError: it cannot be loaded, or lacks a split.
-    """
-    needed = ("train", "test")
-    found = read_splits(name, needed)
-    return {split: found[split] for split in needed}
 
 
 def read_story(row: Row, column: Text) -> Story:

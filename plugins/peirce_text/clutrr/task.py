@@ -16,8 +16,8 @@ from peirce.training import one_of
 from torch import Tensor
 
 from peirce_text.clutrr.encoding import Encoder
-from peirce_text.clutrr.stories import of_hops, read_folder, read_hub, read_story
-from peirce_text.reading import Example, Row
+from peirce_text.clutrr.stories import of_hops, read_folder, read_story
+from peirce_text.reading import Example, Row, read_splits
 from peirce_text.small import write_csv
 from peirce_text.tasks import FolderOptions, TextClassData, TextClasses, at_least, outputs_of
 from peirce_text.text.encoding import EncodedTexts, Ints
@@ -97,7 +97,10 @@ class Clutrr(TextClasses[ClutrrOptions]):
     def rows(self) -> Mapping[str, Iterable[Row]]:
         """The rows of the training files and of the test files."""
         options = self.options
-        return read_hub(options.dataset) if options.dataset else read_folder(Path(options.folder))
+        if not options.dataset:
+            return read_folder(Path(options.folder))
+        found = read_splits(options.dataset, ("train", "test"))
+        return {split: found[split] for split in ("train", "test")}
 
     def example_of(self, row: Row, split: str) -> Example:
         """A story, which stands in `note`."""
@@ -135,42 +138,26 @@ class Clutrr(TextClasses[ClutrrOptions]):
 
     def encoded(self, tokenizer: Tokenizer, split: str, examples: Sequence[Example]) -> EncodedTexts:
         """Stories with their questions, the relations' numbers, and in `notes` the numbers of facts."""
-        encoder = self.encoder(tokenizer)
-        rows = [encoder.encode(each.note) for each in examples]
-        texts = EncodedTexts.of(
-            [row.ids for row in rows],
-            [row.first for row in rows],
-            tokenizer.pad_id,
-            sum(row.cut > 0 for row in rows),
-        )
+        encoder = Encoder(tokenizer, self.options)
+        ids, firsts, queries, cut = zip(*(encoder.encode(each.note) for each in examples), strict=True)
+        texts = EncodedTexts.of(ids, firsts, tokenizer.pad_id, sum(count > 0 for count in cut))
         labels = np.array([each.label for each in examples], np.int64)
         hops = [each.note.hops for each in examples]
-        return texts.labelled(labels, hops, query=np.array([row.query for row in rows]))
-
-    def encoder(self, tokenizer: Tokenizer) -> Encoder:
-        """What turns stories into ids."""
-        options = self.options
-        return Encoder(
-            tokenizer=tokenizer,
-            entities=0 if options.people == "words" else options.entities,
-            roles=options.people == "roles",
-            first=options.first,
-            length=options.length,
-        )
+        return texts.labelled(labels, hops, query=np.array(queries))
 
     def overrides(self, data: TextClassData) -> Mapping[str, Any]:
         """The vocabulary with the people's tokens, two token types, and the head with a class for each relation."""
         head = {"use": self.head, "classes": len(data.classes)}
         if self.head == "classification":
             head["problem"] = "pair"
-        vocabulary = self.encoder(data.tokenizer).vocabulary
+        vocabulary = Encoder(data.tokenizer, self.options).vocabulary
         return {**super().overrides(data), "model.input.vocabulary": vocabulary, "model.heads": [head]}
 
     def batch(
         self, data: TextClassData, split: str, rows: Ints, drawn: np.random.Generator | None
     ) -> dict[str, Tensor]:
         """Some stories, with `query`, int64 [b, 2], where the two people stand in the question."""
-        batch, encoder = super().batch(data, split, rows, drawn), self.encoder(data.tokenizer)
+        batch, encoder = super().batch(data, split, rows, drawn), Encoder(data.tokenizer, self.options)
         if encoder.entities and drawn is not None:
             named = encoder.named(batch["input_ids"].numpy(), encoder.drawn(len(rows), drawn))
             batch["input_ids"] = torch.from_numpy(named)

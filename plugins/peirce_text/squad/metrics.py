@@ -52,16 +52,19 @@ class Judged:
     """A question and what is predicted for it.
 
     Args:
-        answerable: whether its context has an answer.
-        right: the answers that count as right.
+        right: the answers that count as right; none where the context has no answer.
         answer: the best span.
         none: how much better having no answer scores than the best span; the higher, the surer.
     """
 
-    answerable: bool
     right: tuple[str, ...]
     answer: str
     none: float
+
+    @property
+    def answerable(self) -> bool:
+        """Whether the context has an answer."""
+        return bool(self.right)
 
 
 def measure(judged: Sequence[Judged], threshold: float | None) -> dict[str, float]:

@@ -77,16 +77,31 @@ class SquadOptions(FolderOptions):
 
 
 @frozen(eq=False)
+class Asked:
+    """A question and its context as ids.
+
+    Args:
+        question: the question.
+        ids: int32, the ids of the context.
+        offsets: int64 [tokens, 2] of the context, in characters.
+        query: the ids of the question.
+        spans: the answers as first and last token of the context.
+    """
+
+    question: Question
+    ids: NDArray[np.int32]
+    offsets: Ints
+    query: list[int]
+    spans: tuple[Window, ...]
+
+
+@frozen(eq=False)
 class SquadSplit:
     """One split as ids.
 
     Args:
         tokenizer: what divides texts.
-        questions: the questions.
-        contexts: int32, the ids of each question's context.
-        offsets: int64 [tokens, 2] of each question's context, in characters.
-        queries: the ids of each question.
-        spans: the answers of each question as first and last token of its context.
+        asked: the questions.
         owner: int64 [windows], which question each window belongs to.
         parts: which tokens of the context each window shows.
         taught: the windows that have labels: those of questions whose answers stand where they should, or which have
@@ -94,11 +109,7 @@ class SquadSplit:
     """
 
     tokenizer: Tokenizer
-    questions: tuple[Question, ...]
-    contexts: tuple[NDArray[np.int32], ...]
-    offsets: tuple[Ints, ...]
-    queries: tuple[list[int], ...]
-    spans: tuple[tuple[Window, ...], ...]
+    asked: tuple[Asked, ...]
     owner: Ints
     parts: tuple[Window, ...]
     taught: Ints
@@ -112,15 +123,15 @@ class SquadSplit:
     def size(self, row: int) -> int:
         """How many tokens a window has with its question."""
         start, end = self.parts[row]
-        return len(self.queries[self.owner[row]]) + 3 + end - start
+        return len(self.asked[self.owner[row]].query) + 3 + end - start
 
     def inputs(self, rows: Ints) -> dict[str, Tensor]:
         """`[CLS] question [SEP] window [SEP]` of some windows."""
         cls, sep, ids, firsts = self.tokenizer.cls_id, self.tokenizer.sep_id, [], []
         for row in rows:
-            (start, end), query = self.parts[row], self.queries[self.owner[row]]
-            ids.append([cls, *query, sep, *self.contexts[self.owner[row]][start:end], sep])
-            firsts.append(len(query) + 2)
+            (start, end), own = self.parts[row], self.asked[self.owner[row]]
+            ids.append([cls, *own.query, sep, *own.ids[start:end], sep])
+            firsts.append(len(own.query) + 2)
         made = EncodedTexts.of(ids, firsts, self.tokenizer.pad_id)
         return made.batch(np.arange(len(made)))
 
@@ -130,10 +141,10 @@ class SquadSplit:
         rows = self.taught[rows]
         labels = np.full((len(rows), max(map(self.size, rows)), 2), IGNORED, np.int64)
         for k, row in enumerate(rows):
-            i, (start, end) = self.owner[row], self.parts[row]
-            begin = len(self.queries[i]) + 2
+            own, (start, end) = self.asked[self.owner[row]], self.parts[row]
+            begin = len(own.query) + 2
             labels[k, 0] = labels[k, begin : begin + end - start] = 0
-            inside = [span for span in self.spans[i] if start <= span[0] and span[1] < end]
+            inside = [span for span in own.spans if start <= span[0] and span[1] < end]
             for first, last in inside:
                 labels[k, begin + first - start, 0] = labels[k, begin + last - start, 1] = 1
             if not inside:
@@ -206,29 +217,19 @@ class Squad(TextTask[SquadOptions, Question, SquadSplit]):
             encoding = tokenizer.encode(text, length=_ALL)
             offsets = np.array(encoding.offsets[1:-1], np.int64).reshape(-1, 2)
             known[text] = np.array(encoding.ids[1:-1], np.int32), offsets
-        queries = [
-            ids[: options.query_length] for ids in tokenizer.pieces_of([each.text for each in examples])
-        ]
+        queries = tokenizer.pieces_of([each.text for each in examples])
+        asked: list[Asked] = []
         owner: list[int] = []
         parts: list[Window] = []
-        spans: list[tuple[Window, ...]] = []
-        for i, question in enumerate(examples):
-            ids, offsets = known[question.context]
-            spans.append(_spans(question, offsets))
-            own = windows(len(ids), options.length - len(queries[i]) - 3, options.stride)
+        for i, (question, ids) in enumerate(zip(examples, queries, strict=True)):
+            query, (context, offsets) = ids[: options.query_length], known[question.context]
+            asked.append(Asked(question, context, offsets, query, _spans(question, offsets)))
+            own = windows(len(context), options.length - len(query) - 3, options.stride)
             parts += own
             owner += [i] * len(own)
-        taught = [bool(own) or not each.answers for own, each in zip(spans, examples, strict=True)]
+        taught = [bool(each.spans) or not each.question.answers for each in asked]
         made = SquadSplit(
-            tokenizer=tokenizer,
-            questions=tuple(examples),
-            contexts=tuple(known[each.context][0] for each in examples),
-            offsets=tuple(known[each.context][1] for each in examples),
-            queries=tuple(queries),
-            spans=tuple(spans),
-            owner=np.array(owner),
-            parts=tuple(parts),
-            taught=np.flatnonzero(np.array(taught)[owner]),
+            tokenizer, tuple(asked), np.array(owner), tuple(parts), np.flatnonzero(np.array(taught)[owner])
         )
         none, lost = sum(not each.answers for each in examples), len(taught) - sum(taught)
         said = f"; the answers of {lost:,} are not where they should be, and are left out" if lost else ""
@@ -247,11 +248,12 @@ class Squad(TextTask[SquadOptions, Question, SquadSplit]):
         if split == TEST:
             say("SQuAD's test set is not public; evaluate split valid")
             return {}
-        questions, predicted = self.part(data, split).questions, self.predict(model, data, split)
+        questions = [each.question for each in self.part(data, split).asked]
+        predicted = self.predict(model, data, split)
         if self.options.predictions and split == "valid":
             self._write(questions, predicted)
         judged = [
-            Judged(bool(q.answers), tuple(a.text for a in q.answers), p.text, p.difference)
+            Judged(tuple(a.text for a in q.answers), p.text, p.difference)
             for q, p in zip(questions, predicted, strict=True)
         ]
         if all(question.answerable for question in judged):
@@ -261,14 +263,11 @@ class Squad(TextTask[SquadOptions, Question, SquadSplit]):
     def predict(self, model: Model, data: TextData[SquadSplit], split: str) -> list[Prediction]:
         """The best spans of each question of a split, over all windows of its context."""
         part, options = self.part(data, split), self.options
-        found: list[list[Candidate]] = [[] for _ in part.questions]
-        none = [float("inf")] * len(part.questions)
-        numbers = np.arange(len(part.questions))
+        found: list[list[Candidate]] = [[] for _ in part.asked]
+        none = [float("inf")] * len(part.asked)
+        numbers = np.arange(len(part.asked))
         first, end = (np.searchsorted(part.owner, numbers, side) for side in ("left", "right"))
-        judges = [
-            best_windows(part.parts[first[i] : end[i]], len(context))
-            for i, context in enumerate(part.contexts)
-        ]
+        judges = [best_windows(part.parts[first[i] : end[i]], len(a.ids)) for i, a in enumerate(part.asked)]
         starts = range(0, len(part.parts), options.batch_size)
         best = {"n_best": options.n_best, "longest": options.answer_length}
         with evaluating(model) as moved:
@@ -278,20 +277,17 @@ class Squad(TextTask[SquadOptions, Question, SquadSplit]):
                 logits = outputs[f"{self.head}_logits"].float().cpu().numpy()
                 for row, scores in zip(rows, logits, strict=True):
                     i, window = int(part.owner[row]), part.parts[row]
-                    begin = len(part.queries[i]) + 2
+                    begin = len(part.asked[i].query) + 2
                     own = scores[begin : begin + window[1] - window[0]]
                     none[i] = min(none[i], float(scores[0, 0]) + float(scores[0, 1]))
                     found[i] += candidates(own, window, judges[i], int(row - first[i]), **best)
-        each = zip(part.questions, part.offsets, found, none, strict=True)
-        return [self._prediction(*one) for one in each]
+        return [self._prediction(*one) for one in zip(part.asked, found, none, strict=True)]
 
-    def _prediction(
-        self, question: Question, offsets: Ints, spans: Sequence[Candidate], none: float
-    ) -> Prediction:
+    def _prediction(self, asked: Asked, spans: Sequence[Candidate], none: float) -> Prediction:
         """The best spans with different texts."""
         texts: dict[str, Candidate] = {}
         for span in sorted(spans, key=lambda span: (-span.score, span.first, span.last)):
-            text = question.context[offsets[span.first, 0] : offsets[span.last, 1]]
+            text = asked.question.context[asked.offsets[span.first, 0] : asked.offsets[span.last, 1]]
             texts.setdefault(text, span)
             if len(texts) == self.options.n_best:
                 break

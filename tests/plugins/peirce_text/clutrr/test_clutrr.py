@@ -3,6 +3,7 @@ from __future__ import annotations
 from itertools import pairwise
 from pathlib import Path
 
+import attrs
 import numpy as np
 import pytest
 import torch
@@ -42,12 +43,12 @@ def test_the_pair_of_texts_is_the_papers(tmp_path: Path) -> None:
     tokenizer = Tokenizer.train([s for s in story.segments if isinstance(s, str)] * 2 + ["Ann Lil Nick"] * 2)
     text = "Ann's daughter, Lil, asked her mom to read. Nick's sister Lil helped him."
     pair = tokenizer.encode(text, "Ann Nick", length=128)
-    words = Encoder(tokenizer).encode(story)
+    words = Encoder(tokenizer, ClutrrOptions()).encode(story)
     assert tuple(words.ids) == pair.ids
     assert words.first == pair.types.count(0)
     assert [tokenizer.token(words.ids[i]) for i in words.query] == ["ann", "nick"]
     assert words.cut == 0
-    first = Encoder(tokenizer, first="query").encode(story)
+    first = Encoder(tokenizer, ClutrrOptions(first="query")).encode(story)
     swapped = tokenizer.encode("Ann Nick", text, length=128)
     assert (tuple(first.ids), first.first) == (swapped.ids, swapped.types.count(0))
     assert [tokenizer.token(first.ids[i]) for i in first.query] == ["ann", "nick"]
@@ -57,9 +58,10 @@ def test_a_long_story_loses_its_end_and_never_the_question(tmp_path: Path) -> No
     (told,) = read_rows(write(tmp_path / "1.2_test.csv", [row()]))
     story = read_story(told, "story")
     tokenizer = Tokenizer.train([s for s in story.segments if isinstance(s, str)] * 2)
-    whole = Encoder(tokenizer, entities=5).encode(story)
+    tokens = ClutrrOptions(people="tokens", entities=5)
+    whole = Encoder(tokenizer, tokens).encode(story)
     for first in ("story", "query"):
-        short = Encoder(tokenizer, entities=5, first=first, length=12).encode(story)  # type: ignore[arg-type]
+        short = Encoder(tokenizer, attrs.evolve(tokens, first=first, length=12)).encode(story)
         assert len(short.ids) == 12
         assert short.cut == len(whole.ids) - 12
         assert list(short.ids[list(short.query)]) == [tokenizer.vocabulary, tokenizer.vocabulary + 2]

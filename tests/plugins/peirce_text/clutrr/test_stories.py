@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from kinship import row, write
 from peirce.errors import TaskError
-from peirce_text.clutrr.stories import COLUMNS, Story, Text, of_hops, read_folder, read_hub, read_story
+from peirce_text.clutrr.stories import COLUMNS, Story, Text, of_hops, read_folder, read_story
+from peirce_text.clutrr.task import Clutrr, ClutrrOptions
 from peirce_text.reading import Example, Row, read_rows
 
 
@@ -137,7 +138,8 @@ def test_a_data_set_of_the_hub(tmp_path: Path) -> None:
     rows = [{**row(task_name=f"task_1.{k}"), "target": k, "target_text": "son"} for k in (2, 3)]
     tables = {split: datasets.Dataset.from_list(rows) for split in ("train", "validation", "test")}
     datasets.DatasetDict(tables).save_to_disk(tmp_path / "saved")
-    found = {split: _told(rows) for split, rows in read_hub(str(tmp_path / "saved")).items()}
+    options = ClutrrOptions(dataset=str(tmp_path / "saved"))
+    found = {split: _told(rows) for split, rows in Clutrr(options).rows().items()}
     assert set(found) == {"train", "test"}
     assert [(story.relation, story.hops, story.query) for story in found["test"]] == [
         ("son", 2, (0, 2)),
@@ -146,4 +148,4 @@ def test_a_data_set_of_the_hub(tmp_path: Path) -> None:
     assert found["train"][1].where == f"data set {tmp_path / 'saved'}, train, row 2"
     (tmp_path / "empty").mkdir()
     with pytest.raises(TaskError, match="cannot be loaded"):
-        read_hub(str(tmp_path / "empty"))
+        Clutrr(ClutrrOptions(dataset=str(tmp_path / "empty"))).rows()

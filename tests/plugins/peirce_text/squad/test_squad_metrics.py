@@ -44,7 +44,7 @@ def test_no_answer_is_right_where_there_is_none() -> None:
 
 
 def judged(answer: str, none: float, *right: str) -> Judged:
-    return Judged(bool(right), right, answer, none)
+    return Judged(right, answer, none)
 
 
 QUESTIONS = [
