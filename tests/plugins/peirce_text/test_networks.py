@@ -12,7 +12,7 @@ from peirce.experiments import RESULTS, ResultRow, read_rows
 from peirce.model import ExperimentRequest
 from peirce_text.clutrr.experiment import CLUTRR, ClutrrNetworks, StoryRow
 from peirce_text.clutrr.task import Clutrr, ClutrrOptions
-from peirce_text.folio.experiment import FOLIO, FolioNetworks, ProblemRow
+from peirce_text.folio.experiment import FOLIO, ProblemRow
 from peirce_text.folio.problems import LABELS
 from peirce_text.networks import ARMS
 from rich.console import Console
@@ -67,25 +67,6 @@ def test_each_label_of_each_split_has_a_row_and_every_run_is_done_once(folio: Ex
     assert networks.run(console) == rows
     assert path.read_text() == whole
     assert console.export_text().count("done before") == 2
-
-
-def test_the_table_joins_the_labels_of_a_run(folio: ExperimentRequest) -> None:
-    def row(arm: str, seed: int, label: str, problems: int, right: int, split: str = "valid") -> ProblemRow:
-        return ProblemRow(
-            run=f"{arm}-{seed}", arm=arm, seed=seed, split=split, label=label, problems=problems, right=right,
-            parameters=5, steps=3, seconds=1.5, last_loss=0.1, commit="abc", command="python -m x",
-        )  # fmt: skip
-
-    rows = [row("A", 0, "True", 3, 3), row("A", 0, "False", 7, 1), row("A", 1, "True", 10, 6)]
-    rows += [row("A", seed, "True", 4, 3, "train") for seed in (0, 1)]
-    table = FOLIO.asked(folio).table(rows)
-    shares = {label: [figure.values for figure in figures] for label, figures in table.figures.items()}
-    assert shares == {"A": [(75, 75), (40, 60)], FolioNetworks.constant: [(50,), (25,)]}
-    console = Console(width=100, record=True)
-    console.print(table.shown())
-    text = console.export_text()
-    assert "50 (40 to 60)" in text
-    assert "75 (75 to 75)" in text
 
 
 @pytest.fixture

@@ -14,9 +14,8 @@ from peirce.model import Model
 from peirce.registry import Registry
 from peirce.spec import Spec
 from peirce.training import TrainingOptions, make_task, train
-from peirce_text.clutrr.encoding import Encoder
 from peirce_text.clutrr.stories import read_story
-from peirce_text.clutrr.task import Clutrr, ClutrrOptions
+from peirce_text.clutrr.task import Clutrr, ClutrrOptions, Encoder
 from peirce_text.reading import read_rows
 from peirce_text.tasks import TextClassData
 from peirce_text.text.tokenizer import Tokenizer

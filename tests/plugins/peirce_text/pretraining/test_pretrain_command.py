@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import socket
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from command_line import exit_code as run
 from peirce.compose import load
-from peirce_text.pretraining.cli import SOURCE
 from peirce_text.text.tokenizer import Tokenizer
 from safetensors.torch import load_file
 from small_texts import RECIPE
@@ -89,38 +83,6 @@ def test_an_interrupted_run_resumes_to_the_bit_and_only_on_the_same_text(
     assert run(*resumed, "--resume") == 2
     assert "train-0.txt has changed" in capsys.readouterr().err
     assert len(losses(cut)) == 4
-
-
-@pytest.mark.thorough
-def test_two_processes_give_the_losses_of_one_with_twice_the_batch(
-    recipe: Path, texts: Path, tmp_path: Path
-) -> None:
-    # A large epsilon, because Adam makes full steps of gradients that are nothing but rounding.
-    sets = ["train.steps=20", "train.epsilon=1e-3", "objective=nsp", f"store={tmp_path / 'store'}"]
-    common = [sys.executable, "-m", "peirce", "pretrain", recipe, "--data", texts / "train-*.txt"]
-    common += [part for setting in sets for part in ("--set", setting)]
-    own = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "error"}
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    shared = {
-        **own, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),
-        "ACCELERATE_USE_CPU": "true",
-    }  # fmt: skip
-    alone = ("--set", "train.accumulate=1", "--set", "batch_size=16")
-    one: list[Any] = [*common, *alone, "-o", tmp_path / "one"]
-    two: list[Any] = [*common, "--set", "batch_size=8", "-o", tmp_path / "two"]
-    runs = [(one, own), *((two, {**shared, "RANK": str(i), "LOCAL_RANK": str(i)}) for i in range(2))]
-    processes = [
-        subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        for command, env in runs
-    ]
-    for process in processes:
-        _, errors = process.communicate(timeout=600)
-        assert process.returncode == 0, errors
-    assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), rel=1e-5)
-    assert len(losses(tmp_path / "two")) == 20
-    assert (tmp_path / "two" / SOURCE).is_file()
 
 
 def test_mistakes_are_one_sentence(

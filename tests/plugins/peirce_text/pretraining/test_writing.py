@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import subprocess
@@ -70,7 +71,7 @@ def test_the_exported_file_writes_the_same_without_torch(
 
 
 def test_prompts_come_from_files_too(
-    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "prompts.txt"
     file.write_text("the cook\nthe guest heats\n")
@@ -78,18 +79,9 @@ def test_prompts_come_from_files_too(
     assert run("generate", trained, "--file", file, "--max-new", 3) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[1] for line in lines] == ["cook", "guest"]
-    command = [
-        sys.executable,
-        "-m",
-        "peirce",
-        "generate",
-        str(trained / "model.onnx"),
-        "--file",
-        "-",
-        "--max-new=3",
-    ]
-    done = subprocess.run(command, input=file.read_text(), capture_output=True, text=True, check=False)
-    assert done.stdout.splitlines() == lines, done.stderr
+    monkeypatch.setattr(sys, "stdin", io.StringIO(file.read_text()))
+    assert run("generate", trained / "model.onnx", "--file", "-", "--max-new", 3) == 0
+    assert capsys.readouterr().out.splitlines() == lines
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ import torch
 from glue_files import write_vocabulary
 from peirce.errors import TaskError
 from peirce.model import Model
-from peirce.training import TrainingOptions, train
 from peirce.training.evaluation import evaluate
 from peirce_text.squad.questions import read_file, read_hub
 from peirce_text.squad.task import Squad, SquadOptions, SquadSplit
@@ -148,17 +147,9 @@ def test_predictions_are_written_as_the_published_script_takes_them(files: Path,
     assert json.loads((tmp_path / "none" / "predictions.json").read_text()) == {"d1": "", "d2": ""}
 
 
-@pytest.mark.parametrize("version", ["2.0", "1.1"])
-def test_a_training(files: Path, tmp_path: Path, version: str) -> None:
-    task, data = made(files, version=version)
-    options = TrainingOptions(steps=2, threads=1, device="cpu", valid_split="valid")
-    result = train(SPEC, task, options, tmp_path / "model", data=data)
-    assert result.metrics == {}
-    metrics = evaluate(result.model, task, data, "valid")
-    thresholds = {"best_exact", "best_exact_thresh", "best_f1", "best_f1_thresh"}
-    assert (set(metrics) >= thresholds) == (version == "2.0")
-    assert 0.0 <= metrics["exact"] <= metrics["f1"] <= 1.0
-    assert (tmp_path / "model" / "assets" / "tokenizer.json").is_file()
+def test_without_unanswerable_questions_there_is_no_threshold(files: Path) -> None:
+    task, data = made(files, version="1.1")
+    assert set(evaluate(cast(Model, Oracle(data)), task, data, "valid")) == {"exact", "f1"}
 
 
 def test_a_data_set_with_the_columns_of_the_hub(tmp_path: Path) -> None:

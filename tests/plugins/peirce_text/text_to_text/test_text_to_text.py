@@ -10,7 +10,6 @@ import numpy as np
 import peirce
 import pytest
 import torch
-from command_line import exit_code
 from peirce.compose import build
 from peirce.errors import TaskError
 from peirce.model import Model
@@ -127,35 +126,6 @@ def test_exact_is_what_the_model_writes(
             total += float(made.loss(model, batch)) * len(pair.target)
         assert made.targets(batch) == {"loss": len(pair.target)}
     assert metrics["loss"] == pytest.approx(total / 30, rel=1e-4)
-
-
-@pytest.mark.parametrize("spec", ["folnet-causal", "folnet-text-to-text"])
-def test_it_learns_to_turn_pairs_round_and_generate_writes_them(
-    spec: str, files: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def run(*arguments: object) -> dict[str, Any]:
-        capsys.readouterr()
-        assert exit_code(*arguments, "--json") == 0, capsys.readouterr().err
-        found: dict[str, Any] = json.loads(capsys.readouterr().out)
-        return found
-
-    dims = {"layers": 2, "unary": 32, "binary": 8, "heads": 2, "head_size": 8}
-    settings = [
-        *(f"{name}={value}" for name, value in {**files, "vocabulary": 120, "batch_size": 16}.items()),
-        *(f"model.dims.{name}={value}" for name, value in dims.items()),
-        "model.regularisation.dropout=0.0", "model.regularisation.init_std=0.3", "model.positions.0.clip=8",
-        "train.steps=250", "train.lr=5e-3", "train.warmup_ratio=0.1", "train.device=cpu", "train.threads=1",
-    ]  # fmt: skip
-    out = tmp_path / "model"
-    sets = [part for setting in settings for part in ("--set", setting)]
-    metrics = run("train", spec, "--task", "text_to_text", "-o", out, *sets)["metrics"]["test"]
-    # Thirty pairs there are, most of them read: what remains to learn is which word was first.
-    assert metrics["exact"] > 0.8
-    assert run("evaluate", out)["metrics"] == pytest.approx(metrics, rel=1e-5)
-    rows = pairs(12, seed=5)
-    written = run("generate", out, "--whole", *(row["source"] for row in rows), "--max-new", 20)["texts"]
-    assert sum(text["text"] == row["target"] for text, row in zip(written, rows, strict=True)) >= 9
-    assert all(text["ended"] for text in written)
 
 
 def test_mistakes_are_named(
