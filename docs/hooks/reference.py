@@ -113,7 +113,7 @@ def commands_page() -> str:
     lines = ["# Commands", "", codes, ""]
     lines += _table(("in usage", "stands for"), [(f"`{name}`", said) for name, said in METAVARS.items()])
     for command in commands():
-        if not command.target and all(entry.distribution != "peirce" for entry in command.entries):
+        if all(entry.distribution != "peirce" for entry in command.entries):
             continue
         loaded = loaded_command(command)
         lines += [f"## peirce {command.words}", "", command.help, ""]

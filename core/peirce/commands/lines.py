@@ -42,14 +42,12 @@ class Command:
     Args:
         name: what the user types; `import.folnet` is the command `folnet` of the group `import`.
         help: one line.
-        target: `module:attribute`, for a command of the core.
         entries: every distribution's entry point of that name; more than one that is on is an error when it runs.
     """
 
     name: str
     help: str
-    target: str = ""
-    entries: tuple[EntryPoint, ...] = ()
+    entries: tuple[EntryPoint, ...]
 
     @property
     def words(self) -> str:
@@ -74,16 +72,14 @@ def commands() -> tuple[Command, ...]:
             claims.setdefault(entry.name, []).append(entry)
             continue
         _log.warning("%s announces a command %r%s", entry.distribution, entry.name, why)
+    found = []
+    for name, (target, line) in CORE.items():
+        entry = EntryPoint(name=name, target=f"peirce.commands.{target}", distribution="peirce")
+        found.append(Command(name=name, help=line, entries=(entry,)))
     lines = _lines()
-    own = (
-        Command(name=name, help=line, target=f"peirce.commands.{target}")
-        for name, (target, line) in CORE.items()
-    )
-    announced = (
-        Command(name=name, help=_help(entries, lines), entries=tuple(entries))
-        for name, entries in claims.items()
-    )
-    return (*own, *announced)
+    for name, entries in claims.items():
+        found.append(Command(name=name, help=_help(entries, lines), entries=tuple(entries)))
+    return tuple(found)
 
 
 def _help(entries: list[EntryPoint], lines: dict[tuple[str | None, str], str]) -> str:

@@ -62,7 +62,7 @@ class _Commands(typer.core.TyperGroup):
         off: set[str] = set()
         with suppress(RegistryError):  # a registry.toml that is broken, which whoever needs it says
             file, installed = find_registry_file(), installed_plugins()
-            off = {one.words for one in commands() if one.entries and not one.on(file, installed)}
+            off = {one.words for one in commands() if not one.on(file, installed)}
         within = "" if ctx.parent is None else f"{ctx.info_name} "
         return [name for name in super().list_commands(ctx) if within + name not in off]
 
@@ -75,19 +75,19 @@ class _Commands(typer.core.TyperGroup):
 
 def loaded_command(command: Command) -> Any:
     """What runs a command, with its module imported; an error says who announces it and what is missing."""
-    owner, target = "peirce", command.target
-    if command.entries:
+    entry, *rivals = command.entries
+    if rivals or entry.top != "peirce":  # the core's own commands are never off
         file, installed = find_registry_file(), installed_plugins()
         on = command.on(file, installed)
         if not on:
-            off = switched_off(command.entries[0], file, installed)
-            raise off_error(f"command {command.words!r}", off)
+            raise off_error(f"command {command.words!r}", switched_off(entry, file, installed))
         if len(on) > 1:
             raise RegistryError(
-                f"command {command.words!r} is announced by {' and '.join(str(entry.distribution) for entry in on)}; "
+                f"command {command.words!r} is announced by {' and '.join(str(one.distribution) for one in on)}; "
                 "uninstall all but one, or switch their plug-ins off with `peirce plugins disable PLUGIN`"
             )
-        owner, target = str(on[0].distribution), on[0].target
+        entry = on[0]
+    owner, target = str(entry.distribution), entry.target
     module, _, attribute = target.partition(":")
     try:
         app = attrgetter(attribute)(import_module(module))
