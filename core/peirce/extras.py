@@ -26,8 +26,7 @@ def require(feature: str, *packages: str, extra: str, instead: str = "") -> None
     Raises:
         TaskError: names those that are missing, what needs them, and how to install them.
     """
-    missing = [name for name in packages if find_spec(name) is None]
-    if missing:
+    if missing := [name for name in packages if find_spec(name) is None]:
         raise TaskError(
             f"{feature} needs {' and '.join(missing)}, which {'is' if len(missing) == 1 else 'are'} not installed; "
             f"run `pip install 'peirce[{extra}]'`" + (instead and f" or {instead}")

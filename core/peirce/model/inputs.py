@@ -109,11 +109,9 @@ class Inputs:
                 continue
             if spec.default is None:
                 raise InputError(self._missing(spec))
-            free = [dim for dim in spec.dims if isinstance(dim, str) and dim not in sizes]
-            if free:
-                raise InputError(
-                    f"input {spec.name!r} is missing, and no given input says how large {', '.join(free)} is; give it"
-                )
+            if free := [dim for dim in spec.dims if isinstance(dim, str) and dim not in sizes]:
+                unsaid = f"no given input says how large {', '.join(free)} is"
+                raise InputError(f"input {spec.name!r} is missing, and {unsaid}; give it")
             yield spec, [dim if isinstance(dim, int) else sizes[dim] for dim in spec.dims]
 
     def _no_array(self, spec: TensorSpec, value: object) -> str:
@@ -124,9 +122,8 @@ class Inputs:
     def _missing(self, spec: TensorSpec) -> str:
         dtype = self._dtypes.get(spec.name)
         kind = spec.dtype if dtype is None else _named(dtype)
-        return ", ".join(
-            filter(None, [f"input {spec.name!r} is missing: {kind} {_dims(spec)}", spec.meaning])
-        )
+        meaning = f", {spec.meaning}" if spec.meaning else ""
+        return f"input {spec.name!r} is missing: {kind} {_dims(spec)}{meaning}"
 
 
 def check_sizes(signature: Signature, sizes: Mapping[str, int], item: int | None) -> None:

@@ -69,9 +69,8 @@ def save(
     for name in assets:
         # A name may come from data; no file is written outside the model's directory.
         if Path(name).is_absolute() or not is_asset(f"{ASSETS}/{name}"):
-            raise ModelFileError(
-                f"asset {name!r} has no name below {ASSETS}/, such as vocabulary.txt or kg/names.json"
-            )
+            example = "such as vocabulary.txt or kg/names.json"
+            raise ModelFileError(f"asset {name!r} has no name below {ASSETS}/, {example}")
     if directory.exists() and not directory.is_dir():
         raise ModelFileError(f"{directory} is a file; a model is saved as a directory: give another name")
     real = Path(os.path.realpath(directory))  # what a link leads to, not the link
@@ -92,10 +91,8 @@ def save(
                 (fresh / ASSETS / name).write_bytes(content)
             _replace(real, fresh, {**provenance, "dtype": dtype, CONTENT: weights_digest(tensors)})
     except (OSError, SafetensorError) as error:
-        raise ModelFileError(
-            f"the model cannot be saved in {directory}: {error}; what stood there is as it was: make room, or save "
-            "elsewhere"
-        ) from error
+        what = f"the model cannot be saved in {directory}: {error}; what stood there is as it was"
+        raise ModelFileError(f"{what}: make room, or save elsewhere") from error
 
 
 def _replace(directory: Path, fresh: Path, provenance: Mapping[str, Any]) -> None:

@@ -27,25 +27,18 @@ def parameters() -> Iterator[tuple[str, Any]]:
                 yield from ((f"{command.name} {name}".strip(), parameter) for parameter in one.params)
 
 
-def test_every_value_is_named_by_a_known_word() -> None:
+def test_every_value_is_named_by_a_known_word_and_an_option_takes_the_same_in_every_command() -> None:
     named = list(parameters())
     assert len({command for command, _ in named}) > 12
     for command, parameter in named:
         where = f"peirce {command}: {parameter.name}"
+        assert parameter.help, where
         if parameter.param_type_name == "argument":
             assert parameter.metavar in METAVARS, where
-        else:
-            assert parameter.metavar in (None, *METAVARS), where
-        assert parameter.help, where
-
-
-def test_an_option_takes_the_same_in_every_command() -> None:
-    for command, parameter in parameters():
-        if parameter.param_type_name == "argument":
             continue
+        assert parameter.metavar in (None, *METAVARS), where
         (option, *_) = [name for name in parameter.opts if name.startswith("--")]
-        if option in ONE_MEANING:
-            assert parameter.metavar == ONE_MEANING[option], f"peirce {command} {option}"
+        assert parameter.metavar == ONE_MEANING.get(option, parameter.metavar), where
         if option == "--output":
-            assert parameter.metavar in ("FILE", "DIR"), f"peirce {command} {option}"
-            assert "-o" in parameter.opts
+            assert parameter.metavar in ("FILE", "DIR"), where
+            assert "-o" in parameter.opts, where
