@@ -21,6 +21,8 @@ from peirce_logic.parsers.parser import Parsed, Parser
 from peirce_logic.parsers.stanza import tree_of_sentence
 
 TEXT = "We stay if it rains. They didn't come."
+LIBRARIES = ("spacy", "benepar", "stanza", "link-grammar")
+PATHS = ("benepar:./model", "benepar:a/b", "stanza:../en", "benepar:..")
 
 
 class Words(Parser):
@@ -61,11 +63,16 @@ def test_those_in_the_box() -> None:
         parser_of("brackets:x")
 
 
-@pytest.mark.parametrize("name", ["spacy", "benepar", "stanza", "link-grammar"])
-def test_what_is_not_installed_is_said_with_what_to_run(name: str) -> None:
-    """The library, or where it is here, its model."""
-    with pytest.raises(TaskError, match=rf"the parser '{name}' needs .*|no_such_model"):
-        parser_of(name + ":no_such_model").parse(TEXT)
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [  # the library, or where it is here, its model
+        *((f"{name}:no_such_model", f"the parser '{name}' needs .*|no_such_model") for name in LIBRARIES),
+        *((name, r"by the names under which they are installed, and .* is a path") for name in PATHS),
+    ],
+)
+def test_what_is_not_installed_is_said_with_what_to_run_and_a_path_is_no_model(name: str, said: str) -> None:
+    with pytest.raises(TaskError, match=said):
+        parser_of(name).parse(TEXT)
 
 
 @pytest.mark.skipif(find_spec("spacy") is None, reason="spacy is not installed")
@@ -121,11 +128,10 @@ def test_what_link_parser_prints(text: str, printed: str, constituents: set[str]
     assert all(f"Yes. {text}"[token.start : token.end] == token.text for token in tree.tokens)
 
 
-@pytest.mark.parametrize("printed", [None, "(S (NP we)", "(S (NP they) (VP stay.v))", "(S we.r)"])
-def test_what_it_does_not_parse_is_flat(printed: str | None) -> None:
-    tree = tree_of_printed(printed, "We stay.", 0, 8)
-    assert not tree.parsed
-    assert tree.words == ["We", "stay", "."]
+def test_what_it_does_not_parse_is_flat() -> None:
+    for printed in (None, "(S (NP we)", "(S (NP they) (VP stay.v))", "(S we.r)"):
+        tree = tree_of_printed(printed, "We stay.", 0, 8)
+        assert (tree.parsed, tree.words) == (False, ["We", "stay", "."])
 
 
 def test_sentences() -> None:
@@ -158,9 +164,3 @@ def test_stanza_gives_words_of_one_token_its_characters() -> None:
     tree = tree_of_sentence(sentence)
     assert shown(tree) == {"It is n't", "is n't"}
     assert [token[1:] for token in tree.tokens] == [(4, 6), (7, 12), (7, 12)]
-
-
-@pytest.mark.parametrize("name", ["benepar:./model", "benepar:a/b", "stanza:../en", "benepar:.."])
-def test_a_model_is_no_path(name: str) -> None:
-    with pytest.raises(TaskError, match=r"by the names under which they are installed, and .* is a path"):
-        parser_of(name)

@@ -14,7 +14,7 @@ from peirce.errors import InputError, ModelFileError, TaskError
 from peirce_logic.detection.lexicon import read_lexicon
 from peirce_logic.detector import Detector
 from peirce_logic.senses.classifiers import Classifier, Senses, read_senses
-from peirce_logic.senses.sentences import NONE, agreement, read_sentences
+from peirce_logic.senses.sentences import NONE, Labelled, agreement, read_sentences
 from peirce_logic.senses.training import cross_validated, encoded, train
 from peirce_logic.senses.vectors import Vectors
 from tiny_encoders import write_encoder
@@ -50,41 +50,33 @@ def test_the_sentences_of_the_package() -> None:
     assert agreement(sentences) == pytest.approx({"share": 298 / 300, "kappa": 0.9886}, abs=1e-4)
 
 
+def labelled(folder: Path, **given: object) -> Labelled:
+    (folder / "own.jsonl").write_text(json.dumps({"relation": "causal", **given}))
+    (only,) = read_sentences(folder / "own.jsonl")
+    return only
+
+
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("given", "said"),
     [
-        ("no json", "line 1: it is no"),
-        ('{"text": "a since b", "keyword": "since", "relation": "casual"}', "Did you mean 'causal'"),
-        (
-            '{"text": "It has b", "keyword": "as", "relation": "causal"}',
-            "does not hold the keyword 'as' as words",
-        ),
-        (
-            '{"text": "as a, As b", "keyword": "as", "relation": "causal"}',
-            "at the characters 0, 6; say with `start`",
-        ),
-        (
-            '{"text": "a as b", "keyword": "as", "relation": "causal", "start": 1}',
-            "not stand at character 1;",
-        ),
-        ("\n", "own.jsonl holds no sentences; write"),
+        ({}, "line 1: it is no"),
+        ({"text": "a since b", "keyword": "since", "relation": "casual"}, "Did you mean 'causal'"),
+        ({"text": "It has b", "keyword": "as"}, "does not hold the keyword 'as' as words"),
+        ({"text": "as a, As b", "keyword": "as"}, "at the characters 0, 6; say with `start`"),
+        ({"text": "a as b", "keyword": "as", "start": 1}, "not stand at character 1;"),
     ],
 )
-def test_what_is_no_sentence_is_refused(line: str, said: str, tmp_path: Path) -> None:
-    file = tmp_path / "own.jsonl"
-    file.write_text(line)
+def test_what_is_no_sentence_is_refused(given: dict[str, object], said: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=said):
-        read_sentences(file)
+        labelled(tmp_path, **given)
+    (tmp_path / "own.jsonl").write_text("\n")
+    with pytest.raises(InputError, match=r"own\.jsonl holds no sentences; write"):
+        read_sentences(tmp_path / "own.jsonl")
 
 
-@pytest.mark.parametrize(
-    ("text", "keyword", "start"), [("It has rained as ever.", "as", 14), ("They didn't.", "n't", 8)]
-)
-def test_a_keyword_is_found_as_whole_words(text: str, keyword: str, start: int, tmp_path: Path) -> None:
-    file = tmp_path / "own.jsonl"
-    file.write_text(json.dumps({"text": text, "keyword": keyword, "relation": NONE}))
-    (only,) = read_sentences(file)
-    assert only.start == start
+def test_a_keyword_is_found_as_whole_words(tmp_path: Path) -> None:
+    for text, keyword, start in (("It has rained as ever.", "as", 14), ("They didn't.", "n't", 8)):
+        assert labelled(tmp_path, text=text, keyword=keyword).start == start
 
 
 def test_a_vector_is_the_mean_over_the_keywords_tokens_alone(encoder: Path) -> None:
@@ -98,14 +90,10 @@ def test_a_vector_is_the_mean_over_the_keywords_tokens_alone(encoder: Path) -> N
 
 
 def test_what_is_no_encoder_is_named(tmp_path: Path) -> None:
-    with pytest.raises(
-        TaskError, match=r"the encoder '.*gone' cannot be loaded: .*; give the folder of a model"
-    ):
+    with pytest.raises(TaskError, match=r"the encoder '.*gone' cannot be loaded: .*; give the folder"):
         Vectors(str(tmp_path / "gone")).of(["since"], [(0, 5)])
     (tmp_path / "spec.toml").touch()
-    with pytest.raises(
-        TaskError, match=f"{tmp_path} holds a model of Peirce, and an encoder is another's; give"
-    ):
+    with pytest.raises(TaskError, match=f"{tmp_path} holds a model of Peirce, and an encoder is another's"):
         Vectors(str(tmp_path)).of(["since"], [(0, 5)])
 
 
@@ -136,11 +124,10 @@ def test_trained_from_the_command_line_and_chosen_in_detection(
     assert exit_code("logic", "senses", "train", "--encoder", encoder, "-o", file, "--json") == 0
     assert json.loads(capsys.readouterr().out)["senses"]["as"] == ["causal", "none", "temporal"]
     senses, _ = read_senses(file)
-    again = train(vectors := Vectors(str(encoder)), encoded(vectors, read_sentences()))
-    for word, each in again.classifiers.items():
+    given = encoded(vectors := Vectors(str(encoder)), read_sentences())
+    for word, each in train(vectors, given).classifiers.items():
         np.testing.assert_array_equal(senses.classifiers[word].weight, each.weight)
         np.testing.assert_array_equal(senses.classifiers[word].bias, each.bias)
-
     evaluate = ("logic", "senses", "evaluate", "--json", "--plot", drawn)
     assert exit_code(*evaluate, "--encoder", encoder) == 0
     shown = json.loads(capsys.readouterr().out)
@@ -178,11 +165,12 @@ def test_trained_from_the_command_line_and_chosen_in_detection(
     with pytest.raises(TaskError, match="has other weights than those that the senses were trained with"):
         Detector("brackets", senses=file).find([TREES])
     content = file.read_bytes()
-    file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    with pytest.raises(ModelFileError, match="its digest is another than it says"):
-        read_senses(file)
-    file.write_bytes(b"\x00" * 64)
-    with pytest.raises(ModelFileError, match=r"is no file of senses: .*; write it again"):
-        read_senses(file)
+    for damaged, said in (
+        (content[:-1] + bytes([content[-1] ^ 1]), "its digest is another than it says"),
+        (b"\x00" * 64, r"is no file of senses: .*; write it again"),
+    ):
+        file.write_bytes(damaged)
+        with pytest.raises(ModelFileError, match=said):
+            read_senses(file)
     with pytest.raises(ModelFileError, match=r"there is no file .* of senses; write it with"):
         Detector("brackets", senses=tmp_path / "gone")

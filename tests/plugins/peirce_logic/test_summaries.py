@@ -46,14 +46,10 @@ def test_files_of_texts_and_summaries_are_read(tmp_path: Path) -> None:
     assert examples(tmp_path, "dev.jsonl.gz", ROW) == [Example("Ann: It rains.", ("Rain.",))]
     (found,) = examples(tmp_path, "test.jsonl", three)
     assert found.summaries == ("Rain 1.", "Rain 2.", "Rain 3.")
-    other = examples(
-        tmp_path, "own.jsonl", {"body": "It rains.", "short": "Rain."}, columns=("body", "short")
-    )
-    assert other == [Example("It rains.", ("Rain.",))]
-    with pytest.raises(
-        TaskError, match=r"row 1: no column holds the text; there is body, short; name the columns"
-    ):
-        examples(tmp_path, "own.jsonl", {"body": "It rains.", "short": "Rain."})
+    own = {"body": "It rains.", "short": "Rain."}
+    assert examples(tmp_path, "own.jsonl", own, columns=("body", "short"))[0].text == "It rains."
+    with pytest.raises(TaskError, match=r"row 1: no column holds the text; there is body, short; name the"):
+        examples(tmp_path, "own.jsonl", own)
 
 
 def test_rouge_is_a_mean_over_references() -> None:
