@@ -103,12 +103,12 @@ def row_relations(relations: Sequence[Sequence[Relation]], encoding: Encoding) -
     return found[(found != NONE_ID).any(1)]
 
 
-def together(rows: Sequence[NDArray[Any]], least: int = 1) -> NDArray[np.int64]:
+def together(rows: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
     """Ids of rows as a batch: [relations, length] of each -> int64 [batch, relations, length].
 
-    There are as many relations and tokens as the largest row has, and `least` relations; the others are zeros.
+    There are as many relations and tokens as the largest row has, and one relation at least; the others are zeros.
     """
-    ids = np.zeros((len(rows), *np.max([(least, 0), *(row.shape for row in rows)], axis=0)), np.int64)
+    ids = np.zeros((len(rows), *np.max([(1, 0), *(row.shape for row in rows)], axis=0)), np.int64)
     for own, row in zip(ids, rows, strict=True):
         own[: row.shape[0], : row.shape[1]] = row
     return ids

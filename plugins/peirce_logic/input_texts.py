@@ -70,13 +70,13 @@ class TextRow(NamedTuple):
         ids: int32 [x].
         types: token types, int8 [x].
         levels: `logical_ids`, int8 [K, x]; no levels where the model reads none.
-        relations: `logical_relations`, int8 [relations, x].
+        relations: `logical_relations`, int8 [relations, x]; None where it reads none.
     """
 
     ids: NDArray[np.int32]
     types: NDArray[np.int8]
     levels: NDArray[np.int8]
-    relations: NDArray[np.int8]
+    relations: NDArray[np.int8] | None
 
 
 def row_of(encoding: Any, found: Sequence[Sequence[Relation]], depth: int, joined: bool) -> TextRow:
@@ -92,7 +92,7 @@ def row_of(encoding: Any, found: Sequence[Sequence[Relation]], depth: int, joine
         ids=np.array(encoding.ids, np.int32),
         types=np.array(encoding.types, np.int8),
         levels=row_ids(found, encoding, depth).astype(np.int8),
-        relations=row_relations(found if joined else [], encoding).astype(np.int8),
+        relations=row_relations(found, encoding).astype(np.int8) if joined else None,
     )
 
 
@@ -100,16 +100,17 @@ def batch_of(rows: Sequence[TextRow], pad_id: int) -> dict[str, NDArray[Any]]:
     """Rows as a batch, as long as the longest.
 
     Returns:
-        input_ids, token_type_ids: int64 [b, x]; attention_mask: bool [b, x]; logical_ids: int64 [b, K, x];
-        logical_relations: int64 [b, relations, x], one relation at least.
+        input_ids, token_type_ids: int64 [b, x]; attention_mask: bool [b, x]; and what rows have of logical_ids: int64
+        [b, K, x], and logical_relations: int64 [b, relations, x], one relation at least.
     """
     ids, real = padded([row.ids for row in rows], pad_id)
     types, _ = padded([row.types for row in rows], 0)
-    return {
-        "input_ids": ids, "token_type_ids": types, "attention_mask": real,
-        "logical_ids": together([row.levels for row in rows], 0),
-        "logical_relations": together([row.relations for row in rows]),
-    }  # fmt: skip
+    batch = {"input_ids": ids, "token_type_ids": types, "attention_mask": real}
+    if len(rows[0].levels):
+        batch["logical_ids"] = together([row.levels for row in rows])
+    if relations := [row.relations for row in rows if row.relations is not None]:
+        batch["logical_relations"] = together(relations)
+    return batch
 
 
 @frozen

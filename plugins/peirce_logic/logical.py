@@ -9,10 +9,7 @@ from peirce.errors import InputError
 from peirce.parts import Augmenter, Dims, TensorSpec, Tokens, small_normal
 from torch import Tensor, nn
 
-from peirce_logic.relations import LOGICAL_ID_COUNT as LOGICAL_ID_COUNT
-from peirce_logic.relations import LOGICAL_IDS as LOGICAL_IDS
-from peirce_logic.relations import NONE_ID as NONE_ID
-from peirce_logic.relations import RELATIONS as RELATIONS
+from peirce_logic.relations import LOGICAL_ID_COUNT
 
 
 @frozen(kw_only=True)

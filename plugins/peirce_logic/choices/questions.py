@@ -11,7 +11,7 @@ from attrs import evolve, frozen
 from peirce.errors import TaskError
 from peirce.files import parse_json, read_text, whole_number
 from peirce_text import SPLIT_NAMES as PUBLISHED_NAMES
-from peirce_text import Row, read_splits
+from peirce_text import Row
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "context": ("context", "text", "passage", "dialogue"),
@@ -95,15 +95,6 @@ def read_folder(folder: Path, part: str = "") -> dict[str, list[Question]]:
             questions = read_questions(_rows(path, annotated))
             found[split] += [evolve(question, types=(*question.types, *more)) for question in questions]
     return found
-
-
-def read_hub(name: str) -> dict[str, list[Question]]:
-    """The questions of a data set of the library `datasets`, such as `tasksource/lsat-ar`.
-
-    Raises:
-        TaskError: it cannot be loaded, or has other columns.
-    """
-    return {split: read_questions(rows) for split, rows in read_splits(name, ()).items()}
 
 
 def read_questions(rows: Iterable[Row]) -> list[Question]:

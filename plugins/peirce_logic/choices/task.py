@@ -21,12 +21,13 @@ from peirce_text import (
     Tokenizer,
     at_least,
     of_vocabulary,
+    read_splits,
     say,
     tensors,
 )
 from torch import Tensor
 
-from peirce_logic.choices.questions import Question, read_folder, read_hub
+from peirce_logic.choices.questions import Question, read_folder, read_questions
 from peirce_logic.input_texts import TextRow, assets_of, batch_of, row_of
 from peirce_logic.tasks import RelationOptions, check_levels, relations_of
 
@@ -68,7 +69,6 @@ class Questions:
         answers: int64 [questions], which option is right.
         types: of each question.
         pad_id: what fills shorter rows.
-        given: the names of the inputs that batches have beside ids.
         cut: how many questions fill the length.
     """
 
@@ -76,7 +76,6 @@ class Questions:
     answers: Ints
     types: Sequence[Sequence[str]]
     pad_id: int
-    given: frozenset[str]
     cut: int
 
     @property
@@ -98,8 +97,6 @@ class Questions:
             them; labels: int64 [b].
         """
         made = batch_of([row for i in rows for row in self.rows[i]], self.pad_id)
-        for left_out in {"logical_ids", "logical_relations"} - self.given:
-            del made[left_out]
         return tensors({**made, "labels": self.answers[rows]})
 
 
@@ -138,7 +135,10 @@ class MultipleChoice(TextTask[MultipleChoiceOptions, Question, Questions]):
         """The questions of the splits whose answers are published."""
         options = self.options
         place = options.folder or options.dataset
-        found = read_folder(Path(place), options.part) if options.folder else read_hub(place)
+        if options.folder:
+            found = read_folder(Path(place), options.part)
+        else:
+            found = {split: read_questions(rows) for split, rows in read_splits(place, ()).items()}
         there = {split: found[split] for split in SPLITS if split in found}
         read = {split: own for split, own in there.items() if _answered(place, split, own)}
         if not read:
@@ -204,13 +204,11 @@ class MultipleChoice(TextTask[MultipleChoiceOptions, Question, Questions]):
                 own = [found[question.context], found[asked]] if options.parsed else []
                 row.append(row_of(encoding, own, options.depth, options.relations))
             rows.append(row)
-        given = {"logical_ids": options.depth > 0, "logical_relations": options.relations}
         return Questions(
             rows,
             np.array([question.answer for question in questions], np.int64),
             [question.types for question in questions],
             tokenizer.pad_id,
-            frozenset(name for name, there in given.items() if there),
             sum(any(len(each.ids) == options.length for each in row) for row in rows),
         )
 
@@ -274,20 +272,18 @@ def with_ids(data: ChoiceData, split: str, seed: int | None) -> ChoiceData:
     found = data.splits[split]
     order = None if seed is None else np.random.default_rng(seed).permutation(len(found.rows))
 
-    def told(own: TextRow, other: TextRow | None) -> TextRow:
-        if other is None:
-            return own._replace(levels=np.zeros_like(own.levels), relations=np.zeros_like(own.relations))
-        size = len(own.ids)
-        levels, relations = (
-            np.pad(each, ((0, 0), (0, max(0, size - each.shape[1]))))[:, :size]
-            for each in (other.levels, other.relations)
-        )
-        return own._replace(levels=levels, relations=relations)
+    def fitted(ids: NDArray[np.int8], size: int) -> NDArray[np.int8]:
+        return np.pad(ids, ((0, 0), (0, size)))[:, :size] * (order is not None)
 
-    rows = []
-    for number, row in enumerate(found.rows):
-        others = [None] * len(row) if order is None else found.rows[order[number]]
-        rows.append([told(*both) for both in zip(row, others, strict=True)])
+    def told(own: TextRow, other: TextRow) -> TextRow:
+        relations = None if other.relations is None else fitted(other.relations, len(own.ids))
+        return own._replace(levels=fitted(other.levels, len(own.ids)), relations=relations)
+
+    places = range(len(found.rows)) if order is None else order
+    rows = [
+        [told(*both) for both in zip(row, found.rows[place], strict=True)]
+        for row, place in zip(found.rows, places, strict=True)
+    ]
     return evolve(data, splits={split: evolve(found, rows=rows)})
 
 

@@ -23,6 +23,8 @@ from peirce_text import (
     evaluating,
     of_vocabulary,
     padded,
+    read_rows,
+    read_splits,
     tensors,
     write_json_lines,
 )
@@ -30,7 +32,7 @@ from torch import Tensor
 
 from peirce_logic.input_texts import TextRow, assets_of, batch_of, row_of, start_in
 from peirce_logic.summaries.rouge import rouge
-from peirce_logic.summaries.texts import Example, read_files, read_hub
+from peirce_logic.summaries.texts import Example, examples_of
 from peirce_logic.tasks import RelationOptions, check_levels, relations_of
 
 HEAD = "lm"
@@ -95,10 +97,10 @@ class Summaries:
             int64 [b, y], -100 behind a summary's end; cls: int64 [b, 1], the token that stands first.
         """
         made = batch_of([self.rows[i] for i in rows], self.tokenizer.pad_id)
-        names = ["input_ids", "attention_mask", *(["logical_ids"] if made["logical_ids"].shape[1] else [])]
+        del made["token_type_ids"]
         labels, _ = padded([self.summaries[i] for i in rows], IGNORED)
         cls = np.full((len(rows), 1), self.tokenizer.cls_id, np.int64)
-        return tensors({**{name: made[name] for name in names}, "labels": labels, "cls": cls})
+        return tensors({**made, "labels": labels, "cls": cls})
 
 
 SummaryData = TextData[Summaries]
@@ -139,8 +141,10 @@ class Summarise(TextTask[SummariseOptions, Example, Summaries]):
 
     def read(self) -> dict[str, list[Example]]:
         """The texts of the files, or of the data set's splits."""
-        options, columns = self.options, (self.options.text, self.options.summary)
-        return read_hub(options.dataset, columns) if options.dataset else read_files(options.files, columns)
+        options = self.options
+        files = {split: read_rows(file) for split, file in options.files.items()}
+        rows = read_splits(options.dataset, ()) if options.dataset else files
+        return {split: examples_of(own, (options.text, options.summary)) for split, own in rows.items()}
 
     def texts_of(self, example: Example) -> Iterable[str]:
         """The text and its summaries."""

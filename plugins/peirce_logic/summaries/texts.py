@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Iterable
 
 from attrs import frozen
 from peirce.errors import TaskError
-from peirce_text import Row, read_rows, read_splits
+from peirce_text import Row
 
 TEXTS = ("dialogue", "document", "article", "text", "source")
 SUMMARIES = ("summary", "highlights", "abstract", "target")
@@ -22,25 +21,16 @@ class Example:
     summaries: tuple[str, ...]
 
 
-def read_files(files: Mapping[str, Path], columns: tuple[str, str]) -> dict[str, list[Example]]:
-    """The examples of each split's file.
+def examples_of(rows: Iterable[Row], columns: tuple[str, str]) -> list[Example]:
+    """The examples of a file or of a data set.
 
     Args:
-        files: a .csv, .tsv or .jsonl file for each split, gzipped or not.
+        rows: one for each text.
         columns: of the text and of the summary; those that data sets have where empty.
 
     Raises:
-        TaskError: a file cannot be read, or a row lacks a column.
+        TaskError: a row lacks a column.
     """
-    return {split: _examples(read_rows(file), columns) for split, file in files.items()}
-
-
-def read_hub(name: str, columns: tuple[str, str]) -> dict[str, list[Example]]:
-    """The examples of each split of a data set of the library `datasets`, such as `knkarthick/dialogsum`."""
-    return {split: _examples(rows, columns) for split, rows in read_splits(name, ()).items()}
-
-
-def _examples(rows: Iterable[Row], columns: tuple[str, str]) -> list[Example]:
     text, summary = columns
     found = []
     for row in rows:

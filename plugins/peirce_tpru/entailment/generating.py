@@ -243,10 +243,10 @@ def _draw(parts: Path, seed: int, numbers: Iterable[int], workers: int) -> None:
     if workers == 1 or len(missing) < 2:
         for number in missing:
             _write(parts, seed, number)
-        return
-    with worker_processes(min(workers, len(missing))) as pool:
-        for written in [pool.submit(_write, parts, seed, number) for number in missing]:
-            written.result()
+    else:
+        with worker_processes(min(workers, len(missing))) as pool:
+            for written in [pool.submit(_write, parts, seed, number) for number in missing]:
+                written.result()
 
 
 def _write(parts: Path, seed: int, number: int) -> None:

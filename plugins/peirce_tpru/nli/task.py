@@ -68,28 +68,23 @@ class NliOptions(FolderOptions):
 
 @frozen(eq=False)
 class PairsWithVectors(EncodedTexts):
-    """Pairs of texts whose words have vectors; they have no ids of their own.
+    """Pairs of texts whose words have vectors; they have no ids of their own, and `notes` are the texts.
 
     Args:
         vectors: what gives the vectors.
-        texts: the pairs.
     """
 
     vectors: Vectors | None = None
-    texts: Sequence[tuple[str, ...]] = ()
-
-    def __len__(self) -> int:
-        return len(self.texts)
 
     @property
     def lengths(self) -> Ints:
         """The characters of each pair, which its tokens grow with."""
-        return np.array([sum(map(len, texts)) for texts in self.texts], np.int64)
+        return np.array([sum(map(len, texts)) for texts in self.notes], np.int64)
 
     def batch(self, rows: Ints) -> dict[str, Tensor]:
         """Some pairs, with `word_vectors`: float32 [b, x, width]."""
         assert self.vectors is not None
-        texts = list(zip(*(self.texts[row] for row in rows), strict=True))
+        texts = list(zip(*(self.notes[row] for row in rows), strict=True))
         return {**rows_of(self.vectors, texts), **tensors({"labels": self.labels[rows]})}
 
 
@@ -156,16 +151,16 @@ class Nli(TextClasses[NliOptions]):
         vectors = vectors_of(options.vectors, **how)
         columns = (zip(*(each.texts for each in own), strict=True) for own in read.values())
         vectors.keep(text for own in columns for column in own for text in column)
-        none = EncodedTexts.of([], [], tokenizer.pad_id)
+        none = np.zeros(0, np.int64)
         splits = {
             split: PairsWithVectors(
-                none.ids,
-                none.starts,
-                none.firsts,
-                none.pad_id,
+                ids=none,
+                starts=none,
+                firsts=np.zeros(len(own), np.int64),
+                pad_id=tokenizer.pad_id,
                 columns={"labels": np.array([each.label for each in own], np.int64)},
+                notes=[each.texts for each in own],
                 vectors=vectors,
-                texts=[each.texts for each in own],
             )
             for split, own in read.items()
         }

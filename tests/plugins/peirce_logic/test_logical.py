@@ -5,7 +5,8 @@ import torch
 import torch.nn.functional as F
 from peirce.errors import InputError
 from peirce.parts import Dims, Tokens
-from peirce_logic.logical import LOGICAL_ID_COUNT, LOGICAL_IDS, NONE_ID, RELATIONS, Logical
+from peirce_logic.logical import Logical
+from peirce_logic.relations import LOGICAL_ID_COUNT, LOGICAL_IDS, NONE_ID, RELATIONS
 
 DIMS = Dims(layers=1, unary=6, heads=1, head_size=6, feedforward_unary=1, vocabulary=9)
 

@@ -14,7 +14,8 @@ from peirce.errors import TaskError
 from peirce.spec import Spec
 from peirce_logic.summaries.rouge import MEASURES, rouge
 from peirce_logic.summaries.task import Summarise, SummariseOptions
-from peirce_logic.summaries.texts import Example, read_files
+from peirce_logic.summaries.texts import Example, examples_of
+from peirce_text import read_rows
 from small_specs import DECODER, ENCODER_DECODER
 
 ROW = {"dialogue": "Ann: It rains.", "summary": "Rain."}
@@ -38,7 +39,7 @@ def examples(
 ) -> list[Example]:
     text = "".join(json.dumps(row) + "\n" for row in rows).encode()
     (folder / name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
-    return read_files({"test": folder / name}, columns)["test"]
+    return examples_of(read_rows(folder / name), columns)
 
 
 def test_files_of_texts_and_summaries_are_read(tmp_path: Path) -> None:
