@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json as jsonlib
 import re
-import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,7 +21,6 @@ SCHEMA, SCHEMA_OF_STATS = "peirce.logic/1", "peirce.logic.stats/1"
 PIECE = 50_000
 """About how many characters of a file `stats` gives to a process at once."""
 _FILE = re.compile(r"\S*(/\S*|\.[A-Za-z]{1,6})")
-_LACKING = "Glyph .* missing from"
 _CUTS = tuple(map(re.compile, (r"(?=\n\n)", r"(?=\n)", r"[.!?]['\")\]\u2019\u201d]*(?=\s)", r"(?= )")))
 """Where a text may be cut, the best first: at an empty line, at a line, behind a sentence, behind a word."""
 app = typer.Typer(
@@ -82,7 +80,7 @@ def detect(
     """Find the logical relations of texts, sentence by sentence."""
     from peirce.files import write_whole
 
-    from peirce_logic.detection.showing import as_html, as_object
+    from peirce_logic.detection.showing import as_html, as_object, as_png
     from peirce_logic.detector import Detector
 
     if json and jsonl:
@@ -95,11 +93,10 @@ def detect(
     read = [_text(each) for each in texts]
     found = _found(detector, [text for text, _ in read], [file for _, file in read])
     first = found[0]
-    drawn = None if png is None else _drawn(first)
-    if html is not None:
-        write_whole(html, as_html(first.relations, first.text))
-    if png is not None and drawn is not None:
-        write_whole(png, drawn)
+    pictures = ((png, as_png), (html, as_html))
+    drawn = [(file, draw(first.relations, first.text)) for file, draw in pictures if file is not None]
+    for file, content in drawn:
+        write_whole(file, content)
     shown = [[as_object(relation, each.text) for relation in each.relations] for each in found]
     told = [
         ({"text": number} if len(found) > 1 else {}) | relation
@@ -170,22 +167,6 @@ def _check_png(png: Path, html: Path | None) -> None:
     if html is not None and html.resolve() == png.resolve():
         raise InputError(f"--html and --png both name {png}; give each a file of its own")
     check_picture(png, "--png", extra="train")
-
-
-def _drawn(found: Found) -> bytes:
-    """The picture, with one note on all characters that its font lacks."""
-    from peirce_logic.detection.showing import as_png
-
-    with warnings.catch_warnings(record=True) as told:
-        warnings.filterwarnings("always", _LACKING)
-        drawn = as_png(found.relations, found.text)
-    lacking = {str(each.message) for each in told if re.match(_LACKING, str(each.message))}
-    if lacking:
-        typer.echo(
-            f"note: the picture shows boxes for {len(lacking):,} character(s) that its font lacks; --html shows them",
-            err=True,
-        )
-    return drawn
 
 
 def _print(found: Found, relations: Sequence[dict[str, Any]]) -> None:

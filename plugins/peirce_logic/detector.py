@@ -178,10 +178,7 @@ class Detector:
         return np.stack([row_ids([found[text] for text in row], tokens, depth) for row, tokens in each])
 
     def relation_ids(
-        self,
-        rows: Sequence[Sequence[str]],
-        encodings: Sequence[Encoding],
-        console: Console | None = None,
+        self, rows: Sequence[Sequence[str]], encodings: Sequence[Encoding], console: Console | None = None
     ) -> NDArray[np.int64]:
         """The input `logical_relations` of a batch.
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from peirce.errors import TaskError
 from peirce.experiments import SeededMatrix, SeededRow
+
+if TYPE_CHECKING:
+    from peirce.model import AnyTask
 
 S = TypeVar("S", bound=SeededRow)
 DEPTH = 3
@@ -23,6 +26,8 @@ class LogicalMatrix(SeededMatrix[S]):
         "task.depth": DEPTH,
     }
     aside: ClassVar[Mapping[str, Any]] = {"cache": "", "processes": 1, "tokenizer": ""}
+    untrained: ClassVar[Sequence[str]] = ()
+    """Rows that begin with no pretrained model."""
     changed: ClassVar[Mapping[str, tuple[str, Mapping[str, Any]]]]
     """Rows that are no ready spec of their name in small letters: the spec, and what they change of it."""
 
@@ -34,18 +39,26 @@ class LogicalMatrix(SeededMatrix[S]):
         """The file that keeps relations."""
         return {"task.cache": str(self.request.directory / "relations.sqlite")}
 
-    def check_tokenizer(self, name: str, options: dict[str, Any]) -> None:
-        """Set the tokenizer of a pretrained model that lies in a folder, unless another is named.
+    def folders(self) -> Mapping[str, Mapping[str, Any]]:
+        """Which tasks there are, by a name of each, and where their data lie where `places` does not say it."""
+        return {"": {}}
+
+    def made(self, options: dict[str, Any]) -> Mapping[str, AnyTask]:
+        """The tasks, with the tokenizer of a pretrained model that lies in a folder, unless another is named.
 
         Raises:
-            TaskError: there is none.
+            TaskError: there is none, or no data.
         """
-        options.setdefault("tokenizer", self.changes.get("model.options.source", ""))
-        if not options["tokenizer"]:
-            raise TaskError(
-                f"{name} needs the tokenizer of the pretrained model: --set task.tokenizer=FOLDER, or "
-                "--set model.options.source=FOLDER for a model that lies there"
-            )
+        from peirce.training import make_task
+
+        if {*self.labels} - {*self.untrained}:
+            options.setdefault("tokenizer", self.changes.get("model.options.source", ""))
+            if not options["tokenizer"]:
+                raise TaskError(
+                    f"the task {self.learns} needs the tokenizer of the pretrained model: --set task.tokenizer=FOLDER, "
+                    "or --set model.options.source=FOLDER for a model that lies there"
+                )
+        return {name: make_task(self.learns, {**options, **at}) for name, at in self.folders().items()}
 
     def lengths(self, rows: Sequence[S]) -> str:
         """The steps of the runs."""

@@ -76,20 +76,23 @@ class Table2(LogicalMatrix[ChoiceRow]):
         GATED: ("logical-minilm", {"model.augmenters": [{"use": "logical", "depth": DEPTH, "gate": True}]})
     }
 
-    def made(self, options: dict[str, Any]) -> Mapping[str, AnyTask]:
-        """A task for each column.
+    def folders(self) -> Mapping[str, Mapping[str, Any]]:
+        """A task for each column that there are data to train on for.
 
         Raises:
-            TaskError: there are no data to train on, or no tokenizer is named.
+            TaskError: there is none.
         """
-        from peirce.training import make_task
-
-        self.check_tokenizer("logical/table2", options)
-        folders = trained_on(Path(self.request.data))
-        return {
-            name: make_task(self.learns, {**options, "folder": str(folder)})
-            for name, folder in folders.items()
-        }
+        data, found = Path(self.request.data), {}
+        for column in COLUMNS:
+            place = data if data.name.lower() == column.lower() else data / column.lower()
+            if place.is_dir() and any(path.name.lower().startswith("train") for path in place.iterdir()):
+                found[column] = {"folder": str(place)}
+        if not found:
+            names = " or ".join(each.lower() for each in COLUMNS)
+            raise TaskError(
+                f"{data} holds no folder with a training file of {names}; give --data the folder that these lie in"
+            )
+        return found
 
     def told(self, name: str, task: AnyTask) -> Mapping[str, Any]:
         """Which data they are counts, wherever they lie."""
@@ -160,25 +163,6 @@ def _probes(rows: Sequence[ChoiceRow]) -> Iterator[str]:
             found = accuracies(rows, label=label, data=data, type="", ids=f"{ids}, first")
             means.append(f"{sum(found) / len(found):.1f} with ids {ids}")
         yield f"{label} on the first questions of {data}: {', '.join(means)}."
-
-
-def trained_on(folder: Path) -> dict[str, Path]:
-    """By column, the folders of data sets that have questions to train on.
-
-    Raises:
-        TaskError: there is none.
-    """
-    found = {}
-    for column in COLUMNS:
-        place = folder if folder.name.lower() == column.lower() else folder / column.lower()
-        if place.is_dir() and any(path.name.lower().startswith("train") for path in place.iterdir()):
-            found[column] = place
-    if not found:
-        raise TaskError(
-            f"{folder} holds no folder with a training file of {' or '.join(each.lower() for each in COLUMNS)}; give "
-            "--data the folder that these lie in"
-        )
-    return found
 
 
 TABLE2 = TableExperiment(

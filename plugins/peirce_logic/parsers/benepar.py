@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cached_property
 from importlib import import_module
 from typing import Any
@@ -48,10 +49,9 @@ class Benepar(Parser):
         return Parsed(text, tuple(map(_tree, nested, sentences)))
 
     def _one(self, words: Sequence[Word]) -> object:
-        try:
+        with suppress(ValueError, RuntimeError, AssertionError):
             return self._parser.parse(self._given(words))
-        except (ValueError, RuntimeError, AssertionError):
-            return None
+        return None
 
     def _given(self, words: Sequence[Word]) -> Any:
         benepar = import_module("benepar")

@@ -92,6 +92,7 @@ class Table3(LogicalMatrix[SummaryRow]):
 
     row = SummaryRow
     learns = "summarise"
+    untrained = SMOKE
     changed: ClassVar[Mapping[str, Any]] = {
         SMOKE[0]: ("bart-base", _SMALL), SMOKE[1]: ("logical-bart-base", _SMALL),
     }  # fmt: skip
@@ -104,16 +105,6 @@ class Table3(LogicalMatrix[SummaryRow]):
         """
         data, test = (str(file_of(Path(self.request.data), split)) for split in (self.scale.read, "test"))
         return {**super().places(), "task.data": data, "task.test_data": test}
-
-    def made(self, options: dict[str, Any]) -> Mapping[str, AnyTask]:
-        """The task.
-
-        Raises:
-            TaskError: no tokenizer is named for pretrained models.
-        """
-        if {*self.labels} - {*SMOKE}:
-            self.check_tokenizer("logical/table3", options)
-        return super().made(options)
 
     def told(self, name: str, task: AnyTask) -> Mapping[str, Any]:
         """Which files they are counts, wherever they lie."""

@@ -103,11 +103,7 @@ class TPRU(RecurrentOperator):
                 offset = offset + unbinding @ bias[: self.size]
         gate = weight[-self.size :]
         own = weight.new_zeros(self.size) if bias is None else bias[-self.size :]
-        return {
-            "roles": roles,
-            "state": torch.cat([fillers, gate]),
-            "offset": torch.cat([offset, own]),
-        }
+        return {"roles": roles, "state": torch.cat([fillers, gate]), "offset": torch.cat([offset, own])}
 
     def _read(self, atoms: Tensor, unbinding: Tensor) -> Tensor:
         """The token's fillers before their rectifier, and its part of the gate: [..., d1] -> [..., N + r]."""

@@ -331,9 +331,3 @@ def test_lines_of_spans_that_overlap_lie_below_each_other() -> None:
     for piece in ("does", "rain"):  # the two pieces of what "not" negates
         assert f"{''.join(opened)}{piece}</span></span></span>" in shown
     assert "&lt;We" in shown
-
-
-def test_a_picture_notes_what_its_font_lacks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = "(S (NP \u96e8) (CC and) (NP \u96ea))"
-    assert exit_code("logic", "detect", text, "--parser", "brackets", "--png", tmp_path / "shown.png") == 0
-    assert "note: the picture shows boxes for 2 character(s) that its font" in capsys.readouterr().err

