@@ -146,21 +146,17 @@ def _encoded(folder: Path, model: Model, texts: Sequence[str]) -> tuple[tuple[st
         ids, types = list(encoding.ids), list(encoding.types)
         words = tuple(tokenizer.token(i) or str(i) for i in ids)
     else:
-        ids = [_id(word, folder) for text in texts for word in text.split()]
+        words = tuple(word for text in texts for word in text.split())
         types = [i for i, text in enumerate(texts) for _ in text.split()]
-        words = tuple(map(str, ids))
+        if wrong := [word for word in words if whole_number(word) is None]:
+            raise TaskError(
+                f"{folder} has no tokenizer, so its texts are token ids with spaces between them, such as '5 17 3'; "
+                f"{wrong[0]!r} is none"
+            )
+        ids = list(map(int, words))
     if not ids:
         raise TaskError("the text has no tokens")
     inputs = {"input_ids": torch.tensor([ids])}
     if "token_type_ids" in given:
         inputs["token_type_ids"] = torch.tensor([types])
     return words, inputs
-
-
-def _id(word: str, folder: Path) -> int:
-    if (id := whole_number(word)) is None:
-        raise TaskError(
-            f"{folder} has no tokenizer, so its texts are token ids with spaces between them, such as '5 17 3'; "
-            f"{word!r} is none"
-        )
-    return id

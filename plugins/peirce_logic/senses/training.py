@@ -84,7 +84,7 @@ def cross_validated(given: Given, folds: int = FOLDS, repeats: int = REPEATS) ->
 
     scores = {}
     for word, (vectors, senses) in given.items():
-        (rarest, fewest) = min(Counter(senses).items(), key=lambda pair: pair[1])
+        rarest, fewest = Counter(senses).most_common()[-1]
         if fewest < 2:
             raise InputError(f"{word!r} has one sentence of the sense {rarest!r}; cross-validation needs two")
         truth, rounds = np.array(senses), []

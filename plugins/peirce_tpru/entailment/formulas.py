@@ -32,9 +32,13 @@ def entails(one: str, other: str) -> bool:
         TaskError: either is no proposition.
     """
     letters = variables(one + other)
-    columns = columns_of(len(letters))
-    worlds = dict(zip(letters, columns, strict=True))
-    return not table(one, worlds, len(letters)) & ~table(other, worlds, len(letters))
+    worlds = dict(zip(letters, columns_of(len(letters)), strict=True))
+    every = (1 << (1 << len(letters))) - 1
+    connected: Mapping[str, Callable[[int, int], int]] = {
+        "~": lambda value, _: every ^ value, "&": and_, "|": or_, ">": lambda one, other: (every ^ one) | other,
+    }  # fmt: skip
+    first, second = (evaluated(text, worlds, connected) for text in (one, other))
+    return not first & ~second
 
 
 @lru_cache(maxsize=16)
@@ -48,24 +52,6 @@ def columns_of(count: int) -> tuple[int, ...]:
             width *= 2
         made.append(column)
     return tuple(made)
-
-
-def table(text: str, worlds: Mapping[str, int], count: int) -> int:
-    """The table of a proposition.
-
-    Args:
-        text: the proposition.
-        worlds: the tables of its variables.
-        count: how many variables there are.
-
-    Raises:
-        TaskError: it is no proposition.
-    """
-    every = (1 << (1 << count)) - 1
-    connected: Mapping[str, Callable[[int, int], int]] = {
-        "~": lambda value, _: every ^ value, "&": and_, "|": or_, ">": lambda one, other: (every ^ one) | other,
-    }  # fmt: skip
-    return evaluated(text, worlds, connected)
 
 
 def literals(text: str) -> frozenset[str]:
