@@ -42,8 +42,7 @@ class Reply:
     """The best answers of a query.
 
     Args:
-        query: the query as it was read.
-        answers: the best first.
+        query, answers: the query as it was read, and its answers, the best first.
         exact: how many exact answers each cumulative graph has; None where that is too large to compute, or too long.
         provider: what ran the model.
     """

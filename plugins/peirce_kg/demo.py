@@ -55,11 +55,8 @@ class Demonstration:
 
     Args:
         directory: where the models go; models of an earlier demonstration in it are replaced.
-        graph: the graph, as the task's option `graph`.
+        graph, types, train_queries, eval_queries: the task's options.
         query: the query that is asked.
-        types: the query types.
-        train_queries: training queries of each type.
-        eval_queries: validation and test queries of each type.
         steps: training steps of each model.
         margin: how far each model's MRR on entailed answers must lie above the frequency baseline's, on 1p and on
             the mean over types; None for a run too short to be judged.

@@ -117,8 +117,7 @@ class KgQaData:
     """A graph and the queries sampled from it.
 
     Args:
-        graph: the graph.
-        vocabulary: its tokens.
+        graph, vocabulary: the graph, and its tokens.
         sets: the queries by split, a set per type.
         inputs: the tokens of each set's queries, and their graph where they have one, in the order of `sets`.
     """

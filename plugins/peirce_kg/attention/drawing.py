@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from attrs import frozen
 from peirce.errors import TaskError
 
 from peirce_kg.attention.maps import Floats
@@ -20,15 +19,8 @@ _CELL, _CHARACTER, _AROUND, _BAR = 0.24, 0.075, 0.75, 1.0
 """Inches of a cell, of a character on an axis, of what else is around a panel, and of the colour bar."""
 
 
-@frozen(eq=False)
-class Column:
-    """What is drawn of one model.
-
-    Args:
-        titles: what stands above each of its maps.
-        tokens: the texts of its tokens.
-        maps: [x, a] each, from top to bottom.
-    """
+class Column(NamedTuple):
+    """What is drawn of one model: maps [x, a] from top to bottom, the title of each, and the texts of its tokens."""
 
     titles: tuple[str, ...]
     tokens: tuple[str, ...]

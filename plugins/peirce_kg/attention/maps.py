@@ -36,8 +36,7 @@ class QueryAttention:
     """How one model attends in one query.
 
     Args:
-        folder: where the model was saved.
-        model, architecture: the names of its spec and of its architecture.
+        folder, model, architecture: where it was saved, and the names of its spec and of its architecture.
         vocabulary: its tokens, with the syntax and the direction in which it was trained.
         tokens: the texts of the query's tokens, in its order.
         weights: float64 [x, a, h] of each layer.

@@ -106,8 +106,7 @@ def embed(
     """Train a link predictor on the training triples of a graph.
 
     Args:
-        graph: the graph.
-        options: how.
+        graph, options: what it is trained on, and how.
         after: called after each epoch, from 1 on, with its mean loss.
 
     Raises:

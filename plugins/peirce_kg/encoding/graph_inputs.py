@@ -30,10 +30,8 @@ _ROLE = {name: 2**place for place, name in enumerate(ROLES)}
 class TokenGraph(NamedTuple):
     """A query's graph by its tokens.
 
-    Args:
-        nodes: uint8 [x], the number of what each token stands for.
-        distances: uint8 [x, `NODES`], codes of the signed distances from each token to every number.
-        roles: uint8 [x, `NODES`], the roles of each token to every number.
+    nodes: uint8 [x], the number of what each token stands for; distances, roles: uint8 [x, `NODES`], the codes of the
+    signed distances from each token to every number, and of its roles.
     """
 
     nodes: Small

@@ -37,8 +37,7 @@ def query_inputs(
     """The inputs of groundings of one query for a model.
 
     Args:
-        template: the query.
-        groundings: its groundings.
+        template, groundings: the query, and its groundings.
         vocabulary: the model's tokens.
         names: the inputs that the model takes.
         spec: the model's spec.

@@ -24,13 +24,7 @@ Arrays: TypeAlias = dict[str, NDArray[Any]]
 
 
 class UnsupportedQueryError(TaskError):
-    """A query that a system does not support.
-
-    Args:
-        system: the system.
-        query: the query.
-        reason: what stands in the way.
-    """
+    """A query that a system does not support, and the reason."""
 
     def __init__(self, system: str, query: object, reason: str) -> None:
         super().__init__(f"{system} does not support {query}: {reason}; ask another model, or in another way")

@@ -29,8 +29,7 @@ class Vocabulary:
 
     Args:
         graph: the name of the graph.
-        entity_names: the entities in the order of their ids.
-        relation_names: the relations in the order of their ids.
+        entity_names, relation_names: the entities and relations in the order of their ids.
         existentials: how many existential variables there are tokens for.
         syntax: the language that queries are written in.
         reversed_: whether they are written from their end; not kept in the file.

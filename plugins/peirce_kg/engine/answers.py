@@ -104,9 +104,7 @@ def answers(
     """The answers of many groundings of one template.
 
     Args:
-        template: the abstract query.
-        groundings: the ids for its slots.
-        index: the graph.
+        template, groundings, index: the abstract query, the ids for its slots, and the graph.
         limit: rows that a table may have; a batch is split before it is refused.
         budget: what all of it may cost: seconds of the whole, and rows in all of each part that a batch is split into.
 

@@ -28,9 +28,8 @@ class Conjunction:
 
     Args:
         branch: its atoms and negated atoms.
-        groundings: the batch.
+        groundings, space: the batch, and its keys.
         index: the graph.
-        space: the keys of the batch.
         limit: rows that a table may have.
         budget: what it may cost; `doing` says which conjunction it is.
     """

@@ -63,8 +63,7 @@ def answer_file(
     """Answer every query of a file of JSON lines; the output appears when it is whole.
 
     Args:
-        graph: the graph.
-        split: the cumulative split that is asked.
+        graph, split: the graph, and its cumulative split that is asked.
         source: each line is a formula with a grounding of its relations and entities, or a grounded query.
         output: each line again, with its `answers`, sorted names.
         limit: rows that an intermediate table may have.

@@ -36,10 +36,8 @@ class Slot:
 class Branch:
     """Conjunctions that differ only in what one variable has to do with constants, to be answered as one.
 
-    Args:
-        slots: what all of them say; all that there is to say, where there is but one.
-        variable: the variable that they differ in, if any.
-        either: what each of them says besides: positive atoms of that variable and a constant.
+    slots: what all of them say; variable: what they differ in, if there are several; either: what each of them says
+    besides, positive atoms of that variable and a constant.
     """
 
     slots: tuple[Slot, ...]
@@ -51,11 +49,7 @@ class Branch:
 class Template:
     """An abstract query prepared for grounding.
 
-    Args:
-        query: the query.
-        relations: the names that relation slots stand for, in order.
-        constants: the names that constant slots stand for, in order.
-        conjunctions: the disjunctive normal form over slots.
+    relations, constants: the names that slots stand for, in order; conjunctions: the disjunctive normal form in slots.
     """
 
     query: Query

@@ -32,8 +32,7 @@ class Graph:
 
     Args:
         name: what reports call it.
-        entity_names: the entities in the order of their ids.
-        relation_names: the relations in the order of their ids.
+        entity_names, relation_names: the entities and relations in the order of their ids.
         indexes: the cumulative index of every split; they share their arrays.
         duplicates: per split, how many triples were dropped because the split or an earlier one has them.
     """

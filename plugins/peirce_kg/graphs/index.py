@@ -136,11 +136,9 @@ class Index:
     `triples` number the triples of the split alone, from 0 to len(index) - 1.
 
     Args:
-        entities: how many entities there are.
-        relations: how many relations there are.
+        entities, relations: how many there are.
         split: the number of the split.
-        forward: the triples grouped by head.
-        backward: the triples grouped by tail.
+        forward, backward: the triples grouped by head, and by tail.
         skipped: int64: which places of `forward` hold triples of later splits, sorted.
     """
 

@@ -40,12 +40,7 @@ _SHOWN = 200
 
 
 class NoLispFormError(QueryError):
-    """A query that the Lisp-like syntax cannot say.
-
-    Args:
-        query: the query.
-        reason: what in it stands in the way.
-    """
+    """A query that the Lisp-like syntax cannot say, and the reason."""
 
     def __init__(self, query: Query, reason: str) -> None:
         super().__init__(f"{_shown(query)} has no Lisp-like form: {reason}; keep the EFO syntax for it")

@@ -29,10 +29,8 @@ MAX_NODES = 1024
 class Node:
     """A node of a query graph.
 
-    Args:
-        kind: what it stands for.
-        name: of the entity, variable or relation; `!` for a negation, `|` for the union.
-        literal: the atom, negated or not, that a relation or negation node belongs to; None for others.
+    name: of the entity, variable or relation; `!` for a negation, `|` for the union; literal: what a relation or a
+    negation belongs to, None for others.
     """
 
     kind: Kind
@@ -69,7 +67,6 @@ class QueryGraph:
         edges: dict[tuple[int, int], None] = {}
 
         def number(key: object, kind: Kind, name: str, literal: Literal | None = None) -> int:
-            """The number of the node with a key; a new one's, where none has it."""
             if key not in numbers:
                 if len(nodes) == MAX_NODES:
                     raise QueryError(f"the query's graph has more than {MAX_NODES} nodes; split the query")
@@ -78,7 +75,7 @@ class QueryGraph:
             return numbers[key]
 
         def end(place: int, term: Term) -> int:
-            """The node of a term of a conjunction; the free variables of all conjunctions meet in one."""
+            # the free variables of all conjunctions meet in one node
             if term == FREE:
                 return number(FREE, "union", "|") if several else number(FREE, "free", FREE.name)
             return number((place, term), "entity" if isinstance(term, Constant) else "existential", term.name)

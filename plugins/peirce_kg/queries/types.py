@@ -19,13 +19,7 @@ GROUPS = ("seen", "unseen", "all")
 
 @frozen
 class QueryType:
-    """A named shape of queries.
-
-    Args:
-        name: what tables and options call it.
-        query: the abstract query.
-        seen: whether models are trained on it in TEGA's benchmark.
-    """
+    """A named shape of queries. seen: whether models are trained on it in TEGA's benchmark."""
 
     name: str
     query: Query

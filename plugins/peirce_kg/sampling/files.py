@@ -56,14 +56,7 @@ class TypeAsked:
 
 @frozen
 class Description:
-    """What the queries of a folder are.
-
-    Args:
-        graph: the graph's name.
-        fingerprint: a digest of its names and triples, see `fingerprint`.
-        split, seed, max_answers: see `sampler.sample`.
-        types: the types, in order.
-    """
+    """What the queries of a folder are: of a graph by its name and `fingerprint`; for the rest see `sampler.sample`."""
 
     graph: str
     fingerprint: str
@@ -122,8 +115,7 @@ def read_queries(folder: Path, graph: Graph, split: Split) -> tuple[QuerySet, ..
 
     Args:
         folder: what was given as `-o`.
-        graph: the graph that they were sampled from.
-        split: the split that they were sampled from.
+        graph, split: what they were sampled from.
 
     Raises:
         TaskError: there are none, not yet all, a file is damaged, or they belong to another graph, split or seed.

@@ -38,12 +38,10 @@ BLOCKS = ".blocks"
 
 @frozen(eq=False)
 class Sampled:
-    """What there is of one type.
+    """What there is of one type, and what was asked for.
 
-    Args:
-        asked: the type, and how many queries were asked for.
-        answers: int64 [n], how many answers each query has on the graph of the split.
-        seconds: CPU time that they took; None where an earlier run finished the type.
+    answers: int64 [n], how many answers each query has on the graph of the split; seconds: of CPU time, None where an
+    earlier run finished the type.
     """
 
     asked: TypeAsked
@@ -115,12 +113,10 @@ def run(
     *,
     overwrite: bool = False,
 ) -> list[Sampled]:
-    """Sample what is not there yet into `directory/SPLIT`.
+    """Sample what is not there yet into `directory/SPLIT`; what an earlier run of the same left is completed.
 
     Args:
-        directory: where to; a folder of an earlier run that asked for the same is completed.
-        wanted: what is asked for, of `graph`.
-        graph: the graph.
+        directory, wanted, graph: where to, and what is asked for of which graph.
         engine, workers: see `workers.pool`.
         watch: is told of each block.
         overwrite: whether queries that were asked for otherwise are removed.

@@ -57,8 +57,7 @@ class Lookup:
     """The triples of all splits.
 
     Args:
-        entities: how many entities there are.
-        relations: how many relations there are.
+        entities, relations: how many there are.
         triples: int32 [n, 3] of head, relation, tail, distinct, in order of level.
         levels: uint8 [n], the level of each.
         indexes: the index of each split, for the exact engine; made of the triples where it is not given.

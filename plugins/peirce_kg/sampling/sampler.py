@@ -50,9 +50,8 @@ class QuerySet:
     """Sampled queries of one type.
 
     Args:
-        type: the query type.
+        type, template: the query type, and its abstract query, prepared.
         split: the split that they were sampled from.
-        template: its abstract query, prepared.
         groundings: the queries.
         answers: the exact answers on the cumulative graph of every split; evaluation filters by all of them.
     """
@@ -102,8 +101,7 @@ def sample(
     count continues a smaller one.
 
     Args:
-        types: the query types.
-        graph: the graph.
+        types, graph: the query types, and the graph.
         split: `train` for training; `valid` and `test` queries have an answer that the split before lacks.
         count: how many queries of each type.
         seed: the seed.
@@ -176,13 +174,7 @@ class Collector:
 
 
 class TypeSampler:
-    """Finds queries of one type.
-
-    Args:
-        kind: the type.
-        lookup: the graph.
-        split, seed, max_answers: see `sample`.
-    """
+    """Finds queries of one type in a graph; see `sample` for what it is given."""
 
     def __init__(self, kind: QueryType, lookup: Lookup, split: Split, seed: int, max_answers: int) -> None:
         self.kind, self.lookup, self.split, self.max_answers = kind, lookup, split, max_answers

@@ -6,8 +6,8 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, chdir, contextmanager
+from typing import NamedTuple
 
-from attrs import frozen
 from peirce.errors import TaskError
 from peirce.extras import require, safe_path
 from peirce.workers import worker_processes
@@ -20,8 +20,7 @@ Samplers = Mapping[str, TypeSampler]
 _GOES_ON = "the same command goes on from the last whole block"
 
 
-@frozen
-class BlockAsked:
+class BlockAsked(NamedTuple):
     """A block to be sampled: of which type, its number, and how many queries at most."""
 
     type: str
@@ -46,15 +45,8 @@ class Worker:
         return task, self._samplers[task.type].block(task.number, task.limit)
 
 
-@frozen(eq=False)
-class Pool:
-    """Workers.
-
-    Args:
-        capacity: how many tasks to hand them at a time, so that none of them waits.
-        submit: queues a task.
-        wait: the result of a task that is done; there must be one under way.
-    """
+class Pool(NamedTuple):
+    """Workers: how many tasks to hand them so that none waits, what queues one, and what waits for the next result."""
 
     capacity: int
     submit: Callable[[BlockAsked], None]

@@ -25,14 +25,10 @@ class KgeFacts:
     """What a file says of its vectors.
 
     Args:
-        model: transe, distmult or complex.
-        graph: the graph that they were trained on.
+        model, graph, epochs, seed: what was trained, and how; see `EmbeddingOptions`.
         width: the numbers of a vector.
-        epochs: how often the training triples were seen.
-        seed: what the training depended on.
         vocabulary: how many tokens a model of the graph's queries has.
-        first_entity: the token of the first entity vector; the others follow.
-        first_relation: the token of the first relation vector; the others follow.
+        first_entity, first_relation: the tokens of the first vectors; the others follow.
     """
 
     model: str
@@ -46,17 +42,7 @@ class KgeFacts:
 
 
 def write_kge(path: Path, facts: KgeFacts, entities: Tensor, relations: Tensor) -> None:
-    """Write vectors, whole or not at all.
-
-    Args:
-        path: the file.
-        facts: what it says of them.
-        entities: float32 [entities, width].
-        relations: float32 [relations, width].
-
-    Raises:
-        TaskError: the file cannot be written.
-    """
+    """Write vectors, float32 [n, width], whole or not at all; a `TaskError` where the file cannot be written."""
     from safetensors.torch import save_file
 
     metadata = {"format": str(FORMAT), **{name: str(value) for name, value in asdict(facts).items()}}

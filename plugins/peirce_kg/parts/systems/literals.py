@@ -32,12 +32,9 @@ def variable_number(conjunction: int, variable: int) -> int:
 
 @frozen
 class Edge:
-    """A literal of a conjunction, without its names.
+    """A literal of a conjunction, without its names, and whether it is not negated.
 
-    Args:
-        head: the number of its head among the conjunction's variables, 0 for f; None for an entity.
-        tail: the same of its tail.
-        positive: whether it is not negated.
+    head, tail: the numbers of its ends among the conjunction's variables, 0 for f; None for an entity.
     """
 
     head: int | None
