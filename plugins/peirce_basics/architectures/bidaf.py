@@ -8,9 +8,9 @@ from typing import Literal
 import torch
 from attrs import evolve, field, frozen, validators
 from peirce.algebra import Scope
-from peirce.networks import TokenInput, unary_output
+from peirce.networks import unary_output
 from peirce.parts import Encoded, Plan, TensorSpec, Tokens
-from torch import Tensor, nn
+from torch import Tensor
 
 from peirce_basics.architectures.recurrent import (
     DIRECTIONS,
@@ -51,13 +51,11 @@ class BiDAF(Recurrences):
 
     def __init__(self, options: BiDAFOptions, plan: Plan) -> None:
         super().__init__(options, plan)
-        self.plan, self.options, self.texts = plan, options, texts_of(plan)
+        self.options, self.texts = options, texts_of(plan)
         width, states = embedding_of(plan), plan.dims.unary
-        first = evolve(plan, dims=evolve(plan.dims, unary=width))
         second = evolve(plan, dims=evolve(plan.dims, unary=2 * states + options.embedding * width))
         both = RecurrentOptions(directions=options.directions, texts="apart")
-        self.input = TokenInput(first, sorted(self.places))
-        self.layers = nn.ModuleList(Layer(plan if i else first, both) for i in range(plan.dims.layers))
+        self._made(plan, both)
         self.flow = Layer(second, both)
 
     def outputs(self) -> tuple[TensorSpec, ...]:

@@ -95,6 +95,13 @@ class Recurrences(Architecture):
             )
         return None
 
+    def _made(self, plan: Plan, options: RecurrentOptions) -> None:
+        """The input and the layers, the first of which reads embeddings of another width, maybe."""
+        self.plan = plan
+        first = evolve(plan, dims=evolve(plan.dims, unary=embedding_of(plan)))
+        self.input = TokenInput(first, sorted(self.places))
+        self.layers = nn.ModuleList(Layer(plan if i else first, options) for i in range(plan.dims.layers))
+
     def inputs(self) -> tuple[TensorSpec, ...]:
         """Token ids, mask, token types, and what the parts add."""
         return self.input.specs()
@@ -150,12 +157,8 @@ class Recurrent(Recurrences, GenerativeArchitecture):
 
     def __init__(self, options: RecurrentOptions, plan: Plan) -> None:
         super().__init__(options, plan)
-        self.plan, self.options = plan, options
-        if options.texts == "apart":
-            texts_of(plan)
-        first = evolve(plan, dims=evolve(plan.dims, unary=embedding_of(plan)))
-        self.input = TokenInput(first, sorted(self.places))
-        self.layers = nn.ModuleList(Layer(plan if i else first, options) for i in range(plan.dims.layers))
+        self.options, self.texts = options, texts_of(plan) if options.texts == "apart" else 1
+        self._made(plan, options)
         self.pooler = Pooler(plan.dims.unary) if options.pooler else None
 
     def outputs(self) -> tuple[TensorSpec, ...]:
@@ -167,7 +170,7 @@ class Recurrent(Recurrences, GenerativeArchitecture):
         """Embed, bring the real tokens together, read layer by layer, take them back, pool."""
         tokens = self.input.tokens(inputs)
         scope = self.input.scope(tokens)
-        order = Order.of(tokens, texts_of(self.plan) if self.options.texts == "apart" else 1)
+        order = Order.of(tokens, self.texts)
         atoms = self._dropped(order.together(self.input.unary(tokens)))
         for layer in self.layers:
             atoms = self._dropped(layer(atoms, order))
@@ -175,14 +178,15 @@ class Recurrent(Recurrences, GenerativeArchitecture):
 
     def cached_state(self) -> tuple[TensorSpec, ...]:
         """The tokens before, and each layer's state after the last of them."""
-        return (
-            *self.input.cached_state(),
-            *(
-                spec
-                for i, layer in enumerate(cast(Iterable[Layer], self.layers))
-                for spec in _states(i, layer)
-            ),
-        )
+        states = [
+            TensorSpec(
+                name=name, dtype="float", dims=("batch", *value.shape),
+                meaning=f"The state of layer {i} after the tokens before.",
+            )
+            for i, layer in enumerate(cast(Iterable[Layer], self.layers))
+            for name, value in cache_from_layer(i, dict(layer.forwards.initial())).items()
+        ]  # fmt: skip
+        return (*self.input.cached_state(), *states)
 
     def advance(
         self, inputs: Mapping[str, Tensor], cache: CachedState
@@ -245,17 +249,6 @@ class Layer(nn.Module):
         """By the operator's own fast way where it has one; a traced graph goes step by step, at any length."""
         read = operator.fused(atoms) if self.fuse and not torch.compiler.is_compiling() else None
         return recur(operator, atoms)[0] if read is None else read
-
-
-def _states(i: int, layer: Layer) -> list[TensorSpec]:
-    """The state of layer i."""
-    return [
-        TensorSpec(
-            name=name, dtype="float", dims=("batch", *value.shape),
-            meaning=f"The state of layer {i} after the tokens before.",
-        )
-        for name, value in cache_from_layer(i, dict(layer.forwards.initial())).items()
-    ]  # fmt: skip
 
 
 def embedding_of(plan: Plan) -> int:

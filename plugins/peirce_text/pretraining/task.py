@@ -17,9 +17,8 @@ from peirce.parts import IGNORED, Head
 from peirce.training import one_of
 from torch import Tensor
 
-from peirce_text.pretraining.batches import Batcher, LazyBatch
+from peirce_text.pretraining.batches import Batcher, Guessing, LazyBatch, Masking, NextTokens
 from peirce_text.pretraining.examples import SINGLE, Corpus, Objective
-from peirce_text.pretraining.guessing import Guessing, Masking, NextTokens
 from peirce_text.pretraining.record import Record
 from peirce_text.pretraining.store import Ints, ShardTokens, Store
 from peirce_text.progress import Tokenizing

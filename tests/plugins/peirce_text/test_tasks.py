@@ -5,13 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import peirce
 import pytest
-import torch
 from peirce.errors import TaskError
-from peirce.registry import Registry
-from peirce_text.tasks import divided, evaluating, kept, outputs_of, write_predictions
-from small_specs import FOLNET
+from peirce_text.tasks import divided, kept, write_predictions
 
 
 def test_a_pass_has_every_example_once_and_is_drawn_for_training_alone() -> None:
@@ -46,20 +42,6 @@ def test_rows_that_are_left_out_are_said_or_refused(capsys: pytest.CaptureFixtur
     )
     with pytest.raises(TaskError, match=r"2 of 3 train rows cannot be used"):
         kept("train", [*rows, rows[1]], 0.01)
-
-
-@pytest.mark.parametrize("training", [True, False])
-def test_evaluation_leaves_the_model_as_it_was(training: bool, registry: Registry) -> None:
-    model = peirce.build(FOLNET, registry=registry).train(training)
-    batch = {"input_ids": torch.tensor([[1, 2, 3]]), "labels": torch.tensor([0])}
-    with evaluating(model) as moved:
-        assert not model.training
-        outputs = outputs_of(model, moved(batch))  # labels are no input, and are left out
-    assert model.training is training
-    assert not outputs["unary"].requires_grad
-    with pytest.raises(ZeroDivisionError), evaluating(model):
-        raise ZeroDivisionError
-    assert model.training is training
 
 
 def test_predictions_go_into_a_new_folder_or_are_refused(tmp_path: Path) -> None:

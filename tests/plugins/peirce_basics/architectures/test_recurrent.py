@@ -104,28 +104,6 @@ def test_the_old_option_cell_still_names_the_layer(cell: str, registry: Registry
         resolve(old.replace({"model.operators.layer": "other"}), registry)
 
 
-@pytest.mark.parametrize("cell", ["lstm", "gru"])
-def test_it_goes_on_from_its_state(cell: str, registry: Registry) -> None:
-    spec = RECURRENT.replace({"model.operators.layer": cell})
-    model = build(spec, registry=registry, dtype=torch.float64).eval()
-    ids = torch.randint(1, 30, (3, 8), generator=torch.Generator().manual_seed(1))
-    mask = torch.ones(3, 8, dtype=torch.bool)
-    mask[0, :3] = mask[1, 3:5] = False  # the prompts are padded on either side
-    whole = model(input_ids=ids, attention_mask=mask)["causal_lm_logits"]
-    outputs, kept = model.advance({"input_ids": ids[:, :5], "attention_mask": mask[:, :5]}, {})
-    torch.testing.assert_close(outputs["causal_lm_logits"], whole[:, :5])
-    assert [name for name in kept if name.startswith("memory_1")] == [
-        f"memory_1_{name}" for name in (("output", "cell") if cell == "lstm" else ("output",))
-    ]
-    for at in range(5, 8):
-        outputs, kept = model.advance({"input_ids": ids[:, at : at + 1]}, kept)
-        torch.testing.assert_close(outputs["causal_lm_logits"][:, 0], whole[:, at])
-    assert {name: tuple(value.shape) for name, value in kept.items()} == {
-        tensor.name: tuple({"batch": 3, "past": 8}.get(dim, dim) for dim in tensor.dims)
-        for tensor in model.network.cached_state()
-    }
-
-
 def test_what_cannot_work_is_refused(registry: Registry) -> None:
     with pytest.raises(InputError, match='directions = "both" reads whole texts'):
         network("lstm", "both", registry).network.advance({"input_ids": torch.tensor([[3]])}, {})

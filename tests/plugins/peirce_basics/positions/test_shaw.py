@@ -69,14 +69,3 @@ def test_its_terms_are_prod_and_mu_with_static_premises() -> None:
     weights = torch.randn(5, 7, 7, 2, dtype=torch.float64).softmax(2)
     mu = Mu(Mu.Options(), DIMS).infer(weights, static_values.expand(batch), scope)
     torch.testing.assert_close(mix(weights, bias), mu, rtol=1e-12, atol=1e-12)
-
-
-def test_padding_on_the_left_changes_nothing() -> None:
-    position = Shaw(Shaw.Options(clip=2), DIMS)
-    query = torch.randn(1, 4, 2, 4)
-    padded = Tokens(
-        {}, torch.tensor([[False, False, True, True, True, True]]), torch.tensor([[0, 0, 0, 1, 2, 3]]), 6
-    )
-    wanted = scores(query, position.pairs(plain(4))[0])
-    got = scores(torch.cat([torch.randn(1, 2, 2, 4), query], 1), position.pairs(padded)[0])
-    torch.testing.assert_close(got[:, 2:, 2:], wanted)

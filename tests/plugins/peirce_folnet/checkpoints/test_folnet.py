@@ -60,31 +60,6 @@ def test_every_output_agrees_with_the_published_code_and_the_way_back_is_equal_t
     assert (tmp_path / "back" / "weights.safetensors").read_bytes() == weights.read_bytes()
 
 
-@pytest.mark.parametrize("case", ["jmc.atp", "jmc.atp-diag-scl"])
-def test_padding_leaves_the_real_part_as_it_is(
-    case: str, shared: Path, registry: Registry, tmp_path: Path
-) -> None:
-    """With mask_padding, added padding changes nothing; without it, as published, padding takes part."""
-    config, weights, arrays = golden(shared, case)
-    import_folnet(config, weights, tmp_path / "model", registry=registry)
-    published = peirce.load(tmp_path / "model", registry=registry).eval()
-    masked = peirce.build(
-        published.spec.replace({"model.scope.mask_padding": True}), registry=registry
-    ).eval()
-    masked.load_state_dict(published.state_dict())
-    inputs = inputs_of(arrays)
-    batch, length = inputs["input_ids"].shape
-    padded = {name: torch.cat([value, value.new_zeros(batch, 3)], 1) for name, value in inputs.items()}
-    mask = torch.ones(batch, length + 3, dtype=torch.bool)
-    mask[:, length:] = False
-    real = {"unary": np.s_[:, :length], "binary": np.s_[:, :length, :length], "mlm_logits": np.s_[:, :length]}
-    with torch.no_grad():
-        with_mask = masked(**padded, attention_mask=mask)
-        without = published(**padded, attention_mask=mask)
-    agree({name: value[real.get(name, np.s_[:])] for name, value in with_mask.items()}, arrays)
-    assert not torch.allclose(without["unary"][:, :length], arrays["unary"], atol=1e-3)
-
-
 def test_a_model_of_ones_own_goes_out_and_comes_back(registry: Registry, tmp_path: Path) -> None:
     changes = {"model.options.diag_link": True, "model.scope.mask_padding": False}
     model = peirce.build(FOLNET.replace(changes), registry=registry).eval()

@@ -94,24 +94,6 @@ def test_an_epoch_uses_every_example_that_fills_a_batch(task: Make) -> None:
     assert sum(len(batch["pairs"]) for batch in few.batches(data, "test", 0, 0)) == 5
 
 
-def test_scores_at_masked_places_alone_give_the_loss_of_all_scores(task: Make, registry: Registry) -> None:
-    made = task(scl=True)
-    data = made.prepare()
-    model = built(made, data, registry).eval()
-    batch = next(made.batches(data, "train", 0, 0))
-    terms = made.terms(model, batch)
-    inputs = {name: batch[name] for name in ("input_ids", "token_type_ids", "attention_mask")}
-    outputs = model(**inputs)
-    places = torch.full_like(batch["input_ids"], IGNORED).scatter(
-        1, batch["positions"].where(batch["labels"] != IGNORED, batch["positions"][:, :1]),
-        batch["labels"].where(batch["labels"] != IGNORED, batch["labels"][:, :1]),
-    )  # fmt: skip
-    torch.testing.assert_close(terms["mlm"], model.loss("mlm", outputs, places))
-    torch.testing.assert_close(terms["pair"], model.loss("nsp", outputs, batch["pairs"]))
-    torch.testing.assert_close(terms["scl"], model.loss("scl", outputs, batch["texts"]))
-    torch.testing.assert_close(made.loss(model, batch), sum(terms.values(), torch.zeros(())))
-
-
 def test_next_tokens_are_learnt_as_the_head_alone_would_have_it(task: Make, registry: Registry) -> None:
     made = task(objective="causal")
     data = made.prepare()
