@@ -1,5 +1,7 @@
 """Hierarchical logical projections."""
 
+from itertools import product
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -34,13 +36,12 @@ def test_levels_are_folded_in_one_after_another_by_one_map(depth: int, width: in
     ids = torch.randint(35, (2, depth, 5))
     words = torch.randn(2, 5, 6, dtype=torch.float64)
     got = augmenter(words, tokens(ids))
-    for b in range(2):
-        for t in range(5):
-            state = words[b, t]
-            for level in range(depth):
-                pair = torch.cat([state, augmenter.embedding.weight[ids[b, level, t]]])
-                state = F.gelu(augmenter.projection.weight @ pair + augmenter.projection.bias)
-            torch.testing.assert_close(got[b, t], words[b, t] + state)
+    for b, t in product(range(2), range(5)):
+        state = words[b, t]
+        for level in range(depth):
+            pair = torch.cat([state, augmenter.embedding.weight[ids[b, level, t]]])
+            state = F.gelu(augmenter.projection.weight @ pair + augmenter.projection.bias)
+        torch.testing.assert_close(got[b, t], words[b, t] + state)
 
 
 def test_levels_are_a_fixed_dim_of_the_input() -> None:
@@ -52,12 +53,9 @@ def test_levels_are_a_fixed_dim_of_the_input() -> None:
 
 
 def test_a_gate_starts_closed() -> None:
-    """What it adds is nothing at first, and what opens it has a gradient."""
     augmenter = Logical(Logical.Options(depth=2, gate=True), DIMS)
     words = torch.randn(1, 5, 6)
     got = augmenter(words, tokens(torch.randint(35, (1, 2, 5))))
     torch.testing.assert_close(got, words)
     got.square().sum().backward()
-    assert augmenter.gate is not None
-    assert augmenter.gate.grad is not None
     assert augmenter.gate.grad != 0

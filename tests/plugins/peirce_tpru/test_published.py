@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -56,12 +57,12 @@ def layered() -> dict[str, torch.Tensor]:
     """The tensors of two layers in both directions, as the published code names them."""
     found = {"en.h0": torch.zeros(1, 16), "embed.weight": torch.randn(5, 12)}
     for n, width in enumerate((12, 32)):
-        for side in "fb":
-            shapes = {
-                "h2fg.weight": (32, 16), "h2fg.bias": (32,), "x2fg.weight": (32, width), "x2fg.bias": (32,),
-                "v2ru.weight": (32, 16), "v2ru.bias": (32,), "bias_h": (1,), "bias_x": (1,), "basis": (10, 16),
-            }  # fmt: skip
-            found |= {f"en.{side}_layers.{n}.{key}": torch.randn(shape) for key, shape in shapes.items()}
+        shapes = {
+            "h2fg.weight": (32, 16), "h2fg.bias": (32,), "x2fg.weight": (32, width), "x2fg.bias": (32,),
+            "v2ru.weight": (32, 16), "v2ru.bias": (32,), "bias_h": (1,), "bias_x": (1,), "basis": (10, 16),
+        }  # fmt: skip
+        for side, (key, shape) in product("fb", shapes.items()):
+            found[f"en.{side}_layers.{n}.{key}"] = torch.randn(shape)
     return found
 
 

@@ -1,5 +1,7 @@
 """Tensor product representations of single tokens."""
 
+from itertools import product
+
 import pytest
 import torch
 from peirce.parts import Dims, Tokens
@@ -17,16 +19,16 @@ def test_fillers_are_unbound_normalised_and_bound_again(size: int | None) -> Non
         torch.nn.init.normal_(parameter)
     x = torch.randn(2, 5, 6, dtype=torch.float64)
     basis = augmenter.basis
-    for b in range(2):
-        for t in range(5):
-            unbinding = [augmenter.unbinding.weight @ basis[n] for n in range(7)]
-            roles = [augmenter.binding.weight @ basis[n] for n in range(7)]
-            inner = augmenter.reader.weight @ x[b, t]
-            squares = [max((u @ inner).item() + augmenter.shift.item(), 0.0) ** 2 for u in unbinding]
-            total = max(sum(squares), 1e-7)
-            bound = sum(square / total * role for square, role in zip(squares, roles, strict=True))
-            wanted = x[b, t] + (bound if augmenter.writer is None else augmenter.writer.weight @ bound)
-            torch.testing.assert_close(augmenter(x, TOKENS)[b, t], wanted)
+    unbinding, roles = (
+        [linear.weight @ vector for vector in basis] for linear in (augmenter.unbinding, augmenter.binding)
+    )
+    for b, t in product(range(2), range(5)):
+        inner = augmenter.reader.weight @ x[b, t]
+        squares = [max((u @ inner).item() + augmenter.shift.item(), 0.0) ** 2 for u in unbinding]
+        total = max(sum(squares), 1e-7)
+        bound = sum(square / total * role for square, role in zip(squares, roles, strict=True))
+        wanted = x[b, t] + (bound if augmenter.writer is None else augmenter.writer.weight @ bound)
+        torch.testing.assert_close(augmenter(x, TOKENS)[b, t], wanted)
 
 
 def test_fillers_are_a_distribution_or_zero() -> None:

@@ -10,16 +10,7 @@ import torch
 from peirce.compose import build
 from peirce.errors import TaskError
 from peirce.spec import Spec
-from peirce_tpru.vectors import (
-    CLS,
-    PAD,
-    SEP,
-    WORD,
-    EncoderVectors,
-    FileVectors,
-    rows_of,
-    vectors_of,
-)
+from peirce_tpru.vectors import CLS, PAD, SEP, WORD, EncoderVectors, FileVectors, rows_of, vectors_of
 
 GLOVE = "the 1 0\nDog 0 2\n! 3 3\nn't -1 -1\n"
 

@@ -68,9 +68,8 @@ def test_ordered_names_are_those_of_the_order(tmp_path: Path) -> None:
     task = Entailment(EntailmentOptions(names="ordered", **Entailment.example_in(tmp_path)))
     data = task.prepare()
     for split in ("train", "valid"):
-        found = [both for batch in task.batches(data, split, 3, 0) for both in texts(batch)]
-        assert found
-        assert all(renamed(*both) == ",".join(both) for both in found)
+        for batch in task.batches(data, split, 3, 0):
+            assert all(renamed(*both) == ",".join(both) for both in texts(batch))
 
 
 def test_accuracy_by_file_and_the_heuristics_beside_it(task: Entailment) -> None:

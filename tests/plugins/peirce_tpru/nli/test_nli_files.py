@@ -78,10 +78,7 @@ def test_sick_is_read_as_it_is_published(shared: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (
-            {"gold_label": "maybe", "sentence1": "a", "sentence2": "b"},
-            r"train.jsonl, row 1: .*'maybe'.*one of",
-        ),
+        ({"gold_label": "maybe", "sentence1": "a", "sentence2": "b"}, r"jsonl, row 1: .*'maybe'.*one of"),
         ({"gold_label": "neutral", "sentence1": "a", "sentence2": ""}, r"row 1: column 'sentence2' holds ''"),
         ({"gold_label": "neutral", "text": "a"}, r"row 1: the columns gold_label, text are none of SNLI"),
     ],
