@@ -23,7 +23,7 @@ import numpy as np
 from attrs import astuple, frozen
 from numpy.typing import NDArray
 from peirce.errors import InputError, TaskError
-from peirce.files import disk_error
+from peirce.files import writing
 from peirce.progress import progress_bars
 from peirce.workers import worker_processes
 
@@ -227,18 +227,16 @@ class Detector:
     @contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:
         assert self._cache is not None
-        try:
-            with closing(sqlite3.connect(self._cache, timeout=60)) as base:
-                yield base
-        except sqlite3.Error as error:
-            full = OSError(errno.ENOSPC, "full")
-            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL and (
-                said := disk_error(full, f"the cache {self._cache}", "what it had kept is as it was")
-            ):
-                raise said from error
-            raise InputError(
-                f"the cache {self._cache} cannot be used: {error}; remove it, or name another file"
-            ) from error
+        with writing(f"the cache {self._cache}", "what it had kept is as it was"):
+            try:
+                with closing(sqlite3.connect(self._cache, timeout=60)) as base:
+                    yield base
+            except sqlite3.Error as error:
+                if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+                    raise OSError(errno.ENOSPC, "full") from error
+                raise InputError(
+                    f"the cache {self._cache} cannot be used: {error}; remove it, or name another file"
+                ) from error
 
 
 class _Made(NamedTuple):

@@ -16,6 +16,7 @@ from peirce.errors import TaskError
 from peirce.registry import Registry, load_spec
 from peirce_logic.choices.questions import Question, read_folder, read_questions
 from peirce_logic.choices.task import MultipleChoice, MultipleChoiceOptions, with_ids
+from peirce_logic.input_texts import Reader
 from peirce_logic.logic_relations import LogicRelations
 from peirce_logic.relations import LOGICAL_IDS
 from peirce_text import Row
@@ -173,6 +174,13 @@ def test_rows_have_the_relations_of_their_texts_and_hand_them_to_binary_atoms(
     task.loss(model, joined).backward()
     (table,) = (p.pairs for p in model.modules() if isinstance(p, LogicRelations))
     assert table.get_parameter("weight").grad.any()
+    model.save(tmp_path / "saved", task.assets(data))
+    reader = Reader.of(tmp_path / "saved")
+    pairs = [(rows[0]["context"], "What falls? Rain.")]
+    encodings = [reader.tokenizer.encode(*pairs[0], length=reader.length)]
+    (read,) = reader.rows(pairs, encodings, ["logical_relations"]).values()
+    assert read.shape[1] == 1
+    assert read.any()
     for seed, some in ((None, False), (0, True)):
         (asked,) = task.batches(with_ids(data, "train", seed), "train", 0, 0)
         assert bool(asked["logical_relations"].any()) == some

@@ -13,8 +13,6 @@ import pytest
 from command_line import exit_code
 from peirce.compose import build
 from peirce.errors import InputError
-from peirce.registry import load_spec
-from peirce.spec import Spec
 from peirce_logic.choices.task import MultipleChoice, MultipleChoiceOptions
 from peirce_logic.input_texts import Reader
 from peirce_logic.serving import Chooses, Summarises
@@ -31,54 +29,31 @@ QUESTION = {
 }
 
 
-def choosing(folder: Path, spec: Spec, **options: Any) -> Path:
-    """A saved model of the task with its exported file."""
-    task = MultipleChoice(MultipleChoiceOptions(**{**MultipleChoice.example_in(folder), **options}))
+@pytest.fixture(scope="module")
+def chooser(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A saved model of the task, whose augmenter reads relations, with its exported file."""
+    folder = tmp_path_factory.mktemp("chooser")
+    task = MultipleChoice(MultipleChoiceOptions(**{**MultipleChoice.example_in(folder), "depth": 2}))
     data = task.prepare()
-    model = build(spec.replace(task.overrides(data)), seed=0).eval()
+    model = build(logical(BERT).replace(task.overrides(data)), seed=0).eval()
     model.save(folder / "saved", task.assets(data))
     peirce.export(peirce.load(folder / "saved"), path=folder / "saved" / "model.onnx", to="onnx")
     return folder / "saved"
 
 
-@pytest.fixture(scope="module")
-def chooser(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One whose augmenter reads relations."""
-    return choosing(tmp_path_factory.mktemp("chooser"), logical(BERT), depth=2)
-
-
-@pytest.fixture(scope="module")
-def joining(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One whose binary atoms begin with relations; its first token sees those of others through two layers."""
-    small = {"layers": 2, "unary": 8, "binary": 4, "heads": 2, "head_size": 4}
-    wide = {"model.dims": small, "model.regularisation.init_std": 0.5, "model.input.vocabulary": 9}
-    return choosing(tmp_path_factory.mktemp("joining"), load_spec("logical-folnet", wide), relations=True)
-
-
-@pytest.mark.parametrize(
-    ("saved", "read"),
-    [
-        ("chooser", "logical_ids"),
-        pytest.param("joining", "logical_relations", marks=pytest.mark.thorough),
-    ],
-)
-def test_options_are_scored_with_the_relations_of_their_texts(
-    saved: str, read: str, request: pytest.FixtureRequest
-) -> None:
-    chooser = request.getfixturevalue(saved)
+def test_options_are_scored_with_the_relations_of_their_texts(chooser: Path) -> None:
     reader = Reader.of(chooser)
     pairs = [(QUESTION["context"], f"{QUESTION['question']} {option}") for option in QUESTION["options"]]
     encodings = [reader.tokenizer.encode(*map(str, pair), length=reader.length) for pair in pairs]
-    feeds = reader.rows(pairs, encodings, ["input_ids", "attention_mask", "token_type_ids", read])
-    assert feeds[read].shape[:2] == (2, 2)  # two levels, or "and" and "not"
-    assert feeds[read].any()
+    feeds = reader.rows(pairs, encodings, ["input_ids", "attention_mask", "token_type_ids", "logical_ids"])
+    assert feeds["logical_ids"].shape[:2] == (2, 2)
+    assert feeds["logical_ids"].any()
     said: list[Mapping[str, Any]] = []
     with peirce.Session(chooser / "model.onnx") as session:
-        assert read in {spec.name for spec in session.signature.inputs}
         pipeline = Chooses(chooser, session)
         pipeline.ask(QUESTION, said.append)
         told = session.run(feeds)["multiple_choice_logits"]
-        feeds[read] = feeds[read] * 0
+        feeds["logical_ids"] = feeds["logical_ids"] * 0
         assert abs(session.run(feeds)["multiple_choice_logits"] - told).max() > 1e-6
         with pytest.raises(InputError, match="there must be two or more"):
             pipeline.ask({**QUESTION, "options": ["A cat."]}, said.append)
