@@ -49,6 +49,10 @@ class Case:
         """The class."""
         return self.entry.part
 
+    def name_of(self, check: Check) -> str:
+        """`CHECK[KIND.NAME]`."""
+        return f"{check.name}[{self.entry.kind}.{self.entry.name}]"
+
     @cached_property
     def harnesses(self) -> tuple[Harness, ...]:
         """The part with its example options, then with every other choice of an option that has a few."""

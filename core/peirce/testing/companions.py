@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from attrs import field, frozen, validators
+from attrs import asdict, field, frozen, validators
 from torch import Tensor, nn
 
 from peirce.algebra import Predicates, Scope
@@ -49,23 +49,19 @@ from peirce.parts import (
 from peirce.registry import Registered, Registry, hookimpl
 
 
+def _count() -> Any:
+    return field(validator=validators.ge(1))
+
+
 @frozen(kw_only=True)
 class HostDims:
-    """The sizes of a small network of both branches; every one is a count.
+    """The sizes of a small network of both branches; every one is a count."""
 
-    Args:
-        layers: layers.
-        unary: width of the unary atoms.
-        binary: width of the binary atoms.
-        heads: heads of the operators.
-        head_size: channels within a head.
-    """
-
-    layers: int = field(validator=validators.ge(1))
-    unary: int = field(validator=validators.ge(1))
-    binary: int = field(validator=validators.ge(1))
-    heads: int = field(validator=validators.ge(1))
-    head_size: int = field(validator=validators.ge(1))
+    layers: int = _count()
+    unary: int = _count()
+    binary: int = _count()
+    heads: int = _count()
+    head_size: int = _count()
 
 
 class Host(GenerativeArchitecture):
@@ -80,9 +76,7 @@ class Host(GenerativeArchitecture):
     @classmethod
     def sizes(cls, options: Any, dims: HostDims) -> Mapping[str, int]:
         """The widths, which feed-forward operators have too."""
-        feedforward = {"feedforward_unary": dims.unary, "feedforward_binary": dims.binary}
-        own = {"unary": dims.unary, "binary": dims.binary, "heads": dims.heads, "head_size": dims.head_size}
-        return {"layers": dims.layers} | own | feedforward
+        return asdict(dims) | {"feedforward_unary": dims.unary, "feedforward_binary": dims.binary}
 
     @classmethod
     def gives(cls, options: NoOptions) -> frozenset[Literal["pooled", "binary", "past"]]:
@@ -149,9 +143,7 @@ class _Layer(nn.Module):
     ) -> tuple[Predicates, CachedState]:
         state, kept = self.mixing(state, self.norm, scope, biases, cache)
         for operator in self.states:
-            unary, binary = operator(
-                self.norm(state, scope), scope
-            )  # no increment of the binary atoms is a zero one
+            unary, binary = operator(self.norm(state, scope), scope)  # None stands for zeros
             state = Predicates(state.unary + unary, state.binary if binary is None else state.binary + binary)
         return state, kept
 
@@ -187,9 +179,9 @@ class Sum(Operator):
 
     def reference(self, kernel: list[Any], premise: list[Any], scope: list[list[bool]]) -> list[Any]:
         """The sum over a, term by term."""
-        heads, sizes = range(self.dims.heads), range(self.dims.head_size)
+        heads, sizes, tokens = range(self.dims.heads), range(self.dims.head_size), range(len(premise))
         return [
-            [[sum(k[h] * v[h][s] for k, v in zip(row, premise, strict=True)) for s in sizes] for h in heads]
+            [[sum(row[a][h] * premise[a][h][s] for a in tokens) for s in sizes] for h in heads]
             for row in kernel
         ]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from importlib.metadata import entry_points
 
-from attrs import define, evolve, field, frozen
+from attrs import define, field, frozen
 
 from peirce.errors import PeirceError, unknown
 from peirce.registry import EXPERIMENTS, KINDS, EntryPoint, Registered, Registry, canonical
@@ -68,19 +68,6 @@ class Conformance:
     thorough: bool = field(default=False, kw_only=True)
     tensorrt: bool = field(default=False, kw_only=True)
 
-    def named(
-        self, plugins: Iterable[str], expected: Mapping[str, str], *, thorough: bool, tensorrt: bool
-    ) -> Conformance:
-        """The suite as a command line wants it: with the plug-ins that it names, unless it has its own."""
-        own = self.plugins or self.registry
-        return evolve(
-            self,
-            plugins=self.plugins if own else tuple(plugins),
-            expected_failures={**expected, **self.expected_failures},
-            thorough=self.thorough or thorough,
-            tensorrt=self.tensorrt or tensorrt,
-        )
-
     def run(
         self,
         *,
@@ -98,20 +85,20 @@ class Conformance:
         """
         found = []
         for check, case in self.cases():
-            if only(check_name(check, case.entry)):
+            if only(case.name_of(check)):
                 found.append(self.outcome(check, case))
                 callback(found[-1])
         return tuple(found)
 
     def names(self) -> list[str]:
         """The checks by their names `CHECK[KIND.NAME]`; raises as `cases`."""
-        return [check_name(check, case.entry) for check, case in self.cases()]
+        return [case.name_of(check) for check, case in self.cases()]
 
     def outcome(self, check: Check, case: Case) -> Outcome:
         """Run one check. A stated failure is expected, and is a failure if it does not happen."""
         part = f"{case.entry.kind}.{case.entry.name}"
         stated = expected_failures(case.entry.part).get(check.name)
-        reason = stated or self.expected_failures.get(check_name(check, case.entry))
+        reason = stated or self.expected_failures.get(case.name_of(check))
         try:
             check.run(case)
         except NotApplicableError as error:
@@ -161,18 +148,13 @@ class Conformance:
         if not found:
             causes = "".join(f"; {each.plugin} was not loaded: {each.cause}" for each in registry.quarantined)
             raise PeirceError(f"there is no part to check: no plug-in registers one{causes}")
-        names = {check_name(check, case.entry) for check, case in known}
+        names = {case.name_of(check) for check, case in known}
         for name, reason in self.expected_failures.items():
             if name not in names:
                 raise PeirceError(f"expected_failures: {unknown('check', name, names)}")
             if not reason.strip():
                 raise PeirceError(f"expected_failures gives no reason for {name!r}")
         return found
-
-
-def check_name(check: Check, entry: Registered) -> str:
-    """`CHECK[KIND.NAME]`."""
-    return f"{check.name}[{entry.kind}.{entry.name}]"
 
 
 def _all_of(registry: Registry) -> Iterator[Registered]:

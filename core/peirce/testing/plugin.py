@@ -13,16 +13,14 @@ import pytest
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The suite's options."""
     group = parser.getgroup("peirce", "Peirce's conformance suite")
+    of_suite = (
+        "plug-in to check with `--pyargs peirce.testing.suite`; repeatable; without it, everything registered"
+    )
+    expected = "a check that is known to fail, with the reason; repeatable"
     for name, metavar, said in (
-        (
-            "--peirce-plugin", "MODULE|DIST:ENTRY",
-            "plug-in to check with `--pyargs peirce.testing.suite`; repeatable; without it, everything registered",
-        ),
-        (
-            "--peirce-expect", "CHECK[KIND.NAME]=REASON",
-            "a check that is known to fail, with the reason; repeatable",
-        ),
-    ):  # fmt: skip
+        ("--peirce-plugin", "MODULE|DIST:ENTRY", of_suite),
+        ("--peirce-expect", "CHECK[KIND.NAME]=REASON", expected),
+    ):
         group.addoption(name, action="append", default=[], metavar=metavar, help=said)
     for name, said in (
         ("--peirce-thorough", "try more examples, and larger exports"),
@@ -60,29 +58,31 @@ def pytest_pycollect_makeitem(collector: Any, name: str, obj: object) -> list[py
     kind = type(obj)
     if (kind.__module__, kind.__qualname__) != ("peirce.testing.conformance", "Conformance"):
         return None
+    from attrs import evolve
+
     from peirce.errors import PeirceError
 
     suite: Any = obj
     option = collector.config.getoption
+    expected = dict(each.partition("=")[::2] for each in option("peirce_expect"))
     try:
-        suite = suite.named(
-            option("peirce_plugin"),
-            dict(each.partition("=")[::2] for each in option("peirce_expect")),
-            thorough=option("peirce_thorough"),
-            tensorrt=option("peirce_tensorrt"),
+        suite = evolve(
+            suite,
+            plugins=suite.plugins if suite.registry else suite.plugins or option("peirce_plugin"),
+            expected_failures={**expected, **suite.expected_failures},
+            thorough=suite.thorough or option("peirce_thorough"),
+            tensorrt=suite.tensorrt or option("peirce_tensorrt"),
         )
         return [
-            CheckItem.from_parent(
-                collector,
-                name=f"{check.name}[{case.entry.kind}.{case.entry.name}]",
-                suite=suite,
-                check=check,
-                case=case,
-            )
+            CheckItem.from_parent(collector, name=case.name_of(check), suite=suite, check=check, case=case)
             for check, case in suite.cases()
         ]
     except PeirceError as error:
         raise collector.CollectError(f"conformance suite: {error}") from error
+
+
+_ENDED = "peirce_outcome"
+"""The property of a report that says how a check ended."""
 
 
 class _FailedError(Exception):
@@ -99,21 +99,17 @@ class CheckItem(pytest.Item):
     def runtest(self) -> None:
         """Run the check, and tell pytest how it ended."""
         ended = self.suite.outcome(self.check, self.case)
-        ran = ended.outcome not in ("does not apply", "not run")
-        self.user_properties.append(
-            ("peirce_outcome", ("ran" if ran else ended.outcome, ended.name, ended.part))
-        )
+        told = ended.outcome, ended.name, ended.part, ended.message.partition("\n")[0]
+        self.user_properties.append((_ENDED, told))
+        if ended.outcome == "expected failure":
+            pytest.xfail(f"expected: {ended.message}")
         if ended.outcome == "does not apply":
             pytest.skip(f"does not apply: {ended.message}")
-        elif ended.outcome == "not run":
-            if self.config.getoption("peirce_strict"):
-                raise _FailedError(f"{ended.message} (--peirce-strict makes this a failure)")
+        if ended.outcome == "not run" and not self.config.getoption("peirce_strict"):
             pytest.skip(ended.message)
-        elif ended.outcome == "expected failure":
-            reason = ended.message.partition("\n")[0]
-            self.user_properties.append(("peirce_expected", f"{ended.name}: {reason}"))
-            pytest.xfail(f"expected: {ended.message}")
-        elif ended.outcome == "failed":
+        if ended.outcome == "not run":
+            raise _FailedError(f"{ended.message} (--peirce-strict makes this a failure)")
+        if ended.outcome == "failed":
             raise _FailedError(ended.message)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
@@ -133,20 +129,16 @@ class _Tally:
         self.asked = bool(config.getoption("peirce_plugin")) or any(
             "peirce.testing.suite" in str(argument) for argument in config.invocation_params.args
         )
-        self.outcomes: list[tuple[str, str, str]] = []
-        self.expected: list[str] = []
+        self.ended: list[tuple[str, str, str, str]] = []
 
     @property
-    def ran(self) -> int:
-        return sum(outcome == "ran" for outcome, _, _ in self.outcomes)
+    def ran(self) -> list[str]:
+        """The part of each check that ran."""
+        return [part for outcome, _, part, _ in self.ended if outcome not in ("not run", "does not apply")]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when == "call":
-            for key, value in report.user_properties:
-                if key == "peirce_outcome":
-                    self.outcomes.append(tuple(value))  # type: ignore[arg-type]
-                elif key == "peirce_expected":
-                    self.expected.append(str(value))
+            self.ended += [tuple(told) for key, told in report.user_properties if key == _ENDED]  # type: ignore[arg-type, misc]
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
@@ -155,16 +147,15 @@ class _Tally:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        if not self.outcomes and not self.asked:
+        if not self.ended and not self.asked:
             return
         terminalreporter.section("Peirce conformance")
-        parts = {part for outcome, _, part in self.outcomes if outcome == "ran"}
-        terminalreporter.line(f"{self.ran} checks ran on {len(parts)} parts")
+        terminalreporter.line(f"{len(self.ran)} checks ran on {len(set(self.ran))} parts")
         for outcome in ("not run", "does not apply"):
-            names = [name for given, name, _ in self.outcomes if given == outcome]
-            if names:
+            if names := [name for given, name, *_ in self.ended if given == outcome]:
                 terminalreporter.line(f"{len(names)} {outcome}: {', '.join(names)}")
-        for line in self.expected:
-            terminalreporter.line(f"expected failure: {line}")
+        for outcome, name, _, reason in self.ended:
+            if outcome == "expected failure":
+                terminalreporter.line(f"expected failure: {name}: {reason}")
         if self.asked and not self.ran:
             terminalreporter.line("FAILED: a run of no checks shows nothing", red=True)

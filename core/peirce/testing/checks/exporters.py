@@ -53,7 +53,7 @@ def export_overwrites(exporter: ExporterHarness) -> None:
     """An export replaces the file that it was given, and no other file or folder. In a saved model's folder beside a
     user's notes, over an older file, and where a folder stands.
     """
-    trial, taken = exporter.trial, exporter.folder() / NAME
+    trial, taken = exporter.trial, exporter.new_folder() / NAME
     kept, now = trial.before, trial.after
     if gone := [name for name, content in kept.items() if name != NAME and now.get(name) != content]:
         raise BrokenError(f"beside {NAME} it changes or removes {', '.join(gone)}")
@@ -82,7 +82,7 @@ def export_failure(exporter: ExporterHarness) -> None:
     model = exporter.trial.model
     hollow = deepcopy(model).to("meta")
     for name, older in (("nothing there", {}), ("an older file", {NAME: b"an older file"})):
-        folder = exporter.folder()
+        folder = exporter.new_folder()
         for each, content in older.items():
             (folder / each).write_bytes(content)
         try:
@@ -95,7 +95,7 @@ def export_failure(exporter: ExporterHarness) -> None:
         else:
             left = ", ".join(contents(folder)) or "and no file"
             raise BrokenError(f"it exports a model without values: {left}")
-    missing, where = exporter.folder() / "no such folder" / NAME, "where the folder is not there"
+    missing, where = exporter.new_folder() / "no such folder" / NAME, "where the folder is not there"
     try:
         exporter.fresh().export(model, missing)
     except (PeirceError, OSError):
@@ -120,7 +120,7 @@ def export_options(exporter: ExporterHarness) -> None:
     for label, chosen in choices(exporter.options):
         exporter.read.clear()
         try:
-            exporter.fresh(chosen).export(model, exporter.folder() / NAME)
+            exporter.fresh(chosen).export(model, exporter.new_folder() / NAME)
         except PeirceError:
             continue  # this model is not for this choice, and it says so
         except Exception as error:

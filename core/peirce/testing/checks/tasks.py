@@ -280,7 +280,7 @@ def _of_split(task: TaskHarness, split: str) -> None:
         read.add(split)
         return batches(data, split, seed, epoch)
 
-    one.batches = noted  # type: ignore[method-assign]
+    one.batches = noted
     data = task.data
     if type(data) is dict and set(task.splits) <= set(data):
         data = _Read(data, read)

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
+from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar, final
 
 import torch
-from attrs import define
+from attrs import define, field
 from torch import Tensor, nn
 
 from peirce.algebra import Scope
 from peirce.parts import Dims, TensorSpec, terms
+from peirce.registry import Registered, Registry
 from peirce.testing.compare import BrokenError
 from peirce.testing.examples import BASE, OTHER_AXES, Slot, Tensors, View, normal
+from peirce.testing.options import example_options, recording
 
 
 @define
@@ -167,3 +171,27 @@ def size_of(axis: str | int, sizes: Mapping[Any, int]) -> int:
     if isinstance(axis, int):
         return axis
     return sum(int(term) if term.isdigit() else sizes.get(term, OTHER_AXES) for term in terms(axis))
+
+
+@define(slots=False)
+class UsedHarness:
+    """A part that is built as `cls(options)`, from options that record what is read of them.
+
+    Attributes:
+        folder: where its files are.
+        read: the options that anything has read so far.
+    """
+
+    entry: Registered
+    registry: Registry
+    folder: Path
+    read: set[str] = field(factory=set, init=False)
+
+    @cached_property
+    def options(self) -> Any:
+        """The example options."""
+        return recording(example_options(self.entry.part), self.read)
+
+    def fresh(self, options: Any = None) -> Any:
+        """The part, newly made."""
+        return self.entry.part(self.options if options is None else options)

@@ -10,13 +10,12 @@ from tempfile import mkdtemp
 from typing import Any
 
 import torch
-from attrs import define, field, frozen
+from attrs import define, frozen
 
 from peirce.errors import PeirceError
-from peirce.model import Exporter, Model
-from peirce.registry import Registered, Registry
+from peirce.model import Model
 from peirce.testing.compare import BrokenError, NotRunError, torch_left_alone
-from peirce.testing.options import example_options, recording
+from peirce.testing.harness.base import UsedHarness
 from peirce.testing.tiny_models import build_random, example_heads, plain_specs, spec_with_heads
 
 NAME = "exported.bin"
@@ -62,37 +61,17 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 @define(slots=False)
-class ExporterHarness:
-    """An exporter with its example options.
-
-    Attributes:
-        root: where its folders are.
-        read: the options that anything has read so far.
-    """
-
-    entry: Registered
-    registry: Registry
-    root: Path
-    read: set[str] = field(factory=set, init=False)
+class ExporterHarness(UsedHarness):
+    """An exporter with its example options."""
 
     @property
     def adds(self) -> bool:
         """Whether the exporter adds to a folder, in place of writing a file."""
         return bool(self.entry.part.writes == "folder")
 
-    @cached_property
-    def options(self) -> Any:
-        """The example options, which record what is read of them."""
-        return recording(example_options(self.entry.part), self.read)
-
-    def fresh(self, options: Any = None) -> Exporter:
-        """The exporter, newly made."""
-        made: Exporter = self.entry.part(self.options if options is None else options)
-        return made
-
-    def folder(self) -> Path:
+    def new_folder(self) -> Path:
         """A new folder, empty at first."""
-        return Path(mkdtemp(dir=self.root))
+        return Path(mkdtemp(dir=self.folder))
 
     @cached_property
     def trial(self) -> Trial:
@@ -104,7 +83,7 @@ class ExporterHarness:
         why: dict[str, None] = {}
         for model in self._models():
             for older in (OLDER, None):  # an exporter may refuse to replace a file
-                folder = self.folder() / "model"
+                folder = self.new_folder() / "model"
                 model.save(folder)
                 (folder / "notes.txt").write_text("mine", encoding="utf-8")
                 if older is not None:

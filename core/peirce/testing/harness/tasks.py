@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import attrs
@@ -17,9 +16,9 @@ from torch import Tensor
 from peirce.compose import build, resolve
 from peirce.errors import PeirceError
 from peirce.model import AnyTask, Model
-from peirce.registry import Registered, Registry
 from peirce.spec import HeadSpec, Spec, structured
 from peirce.testing.compare import BrokenError, NotApplicableError, NotRunError
+from peirce.testing.harness.base import UsedHarness
 from peirce.testing.options import recording
 from peirce.testing.tiny_models import example_heads, plain_specs, spec_with_heads
 
@@ -33,18 +32,9 @@ Batch = Mapping[str, Tensor]
 
 
 @define(slots=False)
-class TaskHarness:
-    """A task with the small data of its `example_in`, or of its example options.
+class TaskHarness(UsedHarness):
+    """A task with the small data of its `example_in`, or of its example options."""
 
-    Attributes:
-        folder: where the small data are.
-        read: the options that anything has read so far.
-    """
-
-    entry: Registered
-    registry: Registry
-    folder: Path
-    read: set[str] = field(factory=set, init=False)
     _refused: str = field(default="", init=False)
 
     @cached_property
@@ -58,11 +48,6 @@ class TaskHarness:
                 f"`example_in` gives no options that the task takes: {type(error).__name__}: {error}"
             ) from error
         return recording(chosen, self.read)
-
-    def fresh(self, options: Any = None) -> AnyTask:
-        """The task, newly made."""
-        task: AnyTask = self.entry.part(self.options if options is None else options)
-        return task
 
     @cached_property
     def data(self) -> Any:
