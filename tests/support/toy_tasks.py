@@ -51,14 +51,7 @@ TRANSFORMER = _toy(small_specs.TRANSFORMER)
 
 @frozen(kw_only=True)
 class MarkedOptions:
-    """How large the data are.
-
-    Args:
-        tokens: the ordinary tokens.
-        length: the tokens of an example.
-        examples: the examples of the training split.
-        batch: the examples of a batch.
-    """
+    """How large the data are."""
 
     tokens: int = field(default=8, validator=validators.ge(2))
     length: int = field(default=6, validator=validators.ge(2))
@@ -132,11 +125,7 @@ class Marked(Task):
 
 @frozen(kw_only=True)
 class FilledOptions(MarkedOptions):
-    """Those of `marked`.
-
-    Args:
-        masked: the part of the tokens that is masked.
-    """
+    """Those of `marked`."""
 
     masked: float = field(default=0.3, validator=[validators.gt(0), validators.lt(1)])
 
@@ -183,11 +172,7 @@ class Filled(Marked):
 
 @frozen(kw_only=True)
 class WithTokenizerOptions(MarkedOptions):
-    """Those of `marked`, and a tokenizer.
-
-    Args:
-        tokenizer: a file; the saved model's if empty.
-    """
+    """Those of `marked`, and a tokenizer."""
 
     tokenizer: str = ""
 

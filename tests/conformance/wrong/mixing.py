@@ -7,10 +7,11 @@ from typing import Any
 import torch
 from peirce.algebra import Scope
 from peirce.kernels import weigh
-from peirce.parts import Dims, Operator, Reader, Writer
+from peirce.parts import Dims, NoOptions, Operator, Reader, Writer
 from torch import Tensor
 
 from wrong import exact, flaw, flawed, pair_of, wrong
+from wrong.blending import Blend
 
 
 class Sharing(Operator):
@@ -88,29 +89,21 @@ flaw(
 )  # fmt: skip
 
 
-class Gathering(Operator):
+class Gathering(Blend):
     """u[h,s](x) = sum_a K[h](x,a) v[h,s](a) (h + 1), K a softmax over a: join with heads of growing weight."""
 
     name = "gathering"
-    typing = "U <- B x U"
-    scope_rule = "reduce"
+    Options = NoOptions
 
     @classmethod
     def check(cls, options: Any, dims: Dims, scope: str) -> str | None:
         return None if scope == "bidirectional" else "it was made for encoders"
 
-    def kernel(self) -> Reader:
-        return Reader(branch="B", shape={"h": self.dims.heads}, bias=False, activation="softmax")
-
     def premise(self) -> Reader:
         return Reader(branch="U", shape=self.output().shape)
 
-    def output(self) -> Writer:
-        return Writer(branch="U", shape={"h": self.dims.heads, "s": self.dims.head_size})
-
     def infer(self, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
-        sums = (kernel.permute(0, 3, 1, 2) @ premise.transpose(1, 2)).transpose(1, 2)
-        return sums * self.growing(premise)
+        return self.summed(kernel, premise) * self.growing(premise)
 
     def growing(self, like: Tensor) -> Tensor:
         """The weight of each head."""

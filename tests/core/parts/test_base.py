@@ -12,11 +12,9 @@ import torch
 from attrs import evolve
 from peirce.compose import build, resolve
 from peirce.errors import PlanError
-from peirce.networks import pooled_output, unary_output
-from peirce.parts import Augmenter, Dims, Encoded, TensorSpec, Tokens
+from peirce.parts import Augmenter, Dims, Tokens
 from peirce.registry import Registry
 from peirce_basics import plugin as basics
-from peirce_basics.architectures.recurrent import Recurrent, RecurrentDims, RecurrentOptions
 from peirce_folnet import plugin as folnet
 from peirce_folnet.architectures.folnet import FolNet, FolNetDims, FolNetOptions
 from small_specs import FOLNET
@@ -32,24 +30,6 @@ class Headless(FolNet):
     def sizes(cls, options: FolNetOptions, dims: FolNetDims) -> Mapping[str, int]:
         sizes = FolNet.sizes(options, dims)
         return {name: size for name, size in sizes.items() if name not in ("heads", "head_size")}
-
-
-class Pairs(Recurrent):
-    """A recurrent network whose pooled output is three vectors side by side."""
-
-    name = "pairs"
-
-    @classmethod
-    def sizes(cls, options: RecurrentOptions, dims: RecurrentDims) -> Mapping[str, int]:
-        return {**Recurrent.sizes(options, dims), "pooled": 3 * dims.unary}
-
-    def outputs(self) -> tuple[TensorSpec, ...]:
-        return (unary_output(self.plan.dims.unary), pooled_output(self.plan.dims.pooled))
-
-    def forward(self, inputs: Mapping[str, Tensor]) -> tuple[Encoded, Tokens]:
-        encoded, tokens = super().forward(inputs)
-        assert encoded.pooled is not None
-        return encoded._replace(pooled=encoded.pooled.repeat(1, 3)), tokens
 
 
 class Shifts(Augmenter):
@@ -78,7 +58,7 @@ class Widens(Augmenter):
 def own() -> Registry:
     """The parts above beside those that ship."""
     parts = SimpleNamespace(
-        register_architectures=peirce.hookimpl(lambda: [Headless, Pairs]),
+        register_architectures=peirce.hookimpl(lambda: [Headless]),
         register_augmenters=peirce.hookimpl(lambda: [Shifts, Widens]),
     )
     return Registry.of(basics, folnet, parts)
@@ -117,21 +97,6 @@ def test_a_part_that_needs_heads_is_refused_when_it_is_built(own: Registry) -> N
         PlanError, match=r"augmenter 'shifts' cannot .* 'heads', which architecture 'recurrent'"
     ):
         build(FOLNET.replace(changes), registry=own)
-
-
-def test_heads_read_the_pooled_width(own: Registry) -> None:
-    heads = [
-        {"use": "pair"}, {"use": "classification", "classes": 5}, {"use": "multiple_choice"}, {"use": "contrastive"},
-    ]  # fmt: skip
-    changes = {
-        "model.architecture": "pairs", "model.dims": {"layers": 1, "unary": 4}, "model.operators": {},
-        "model.positions": [], "model.heads": heads,
-    }  # fmt: skip
-    model = build(FOLNET.replace(changes), registry=own).eval()
-    outputs = model(input_ids=torch.tensor([[3, 4, 5]]))
-    assert outputs["pooled"].shape == (1, 12)
-    assert outputs["contrastive"].shape == (1, 12)
-    assert outputs["classification_logits"].shape == (1, 5)
 
 
 def test_an_augmenter_that_gives_another_shape_is_named(own: Registry) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from peirce.compose import build, load
+from peirce.compose import build
 from peirce.compose.building import Seeded
 from peirce.parts import Augmenter, Dims, Tokens, initialise, noting_defaults, small_normal
 from peirce.registry import Registry, hookimpl
@@ -114,11 +114,3 @@ def test_models_built_in_threads_are_those_built_alone(parts: Registry) -> None:
         together = [*threads.map(made, seeds)]
     for one, other in zip(alone, together, strict=True):
         assert all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
-
-
-def test_a_saved_model_keeps_what_its_parts_chose(parts: Registry, tmp_path: Any) -> None:
-    model = build(SPEC, registry=parts)
-    model.save(tmp_path / "model")
-    loaded = load(tmp_path / "model", registry=parts)
-    for name, value in model.state_dict().items():
-        assert torch.equal(value, loaded.state_dict()[name]), name
