@@ -242,9 +242,3 @@ def on_examples(
         except Exception as error:
             error.add_note(f"in a {example.view}\n{resized.sizes}, seed {example.seed}")
             raise
-
-
-def expected_failures(part: type[Any]) -> Mapping[str, str]:
-    """The checks that a part states it fails, each with its reason; none where it states no mapping."""
-    stated = getattr(part, "expected_failures", {})
-    return stated if isinstance(stated, Mapping) else {}

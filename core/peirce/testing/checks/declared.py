@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
@@ -11,19 +9,9 @@ import numpy as np
 import torch
 
 from peirce.model import Task
-from peirce.parts import (
-    PLACES,
-    SUPPORTED_API,
-    Architecture,
-    Dims,
-    Head,
-    Operator,
-    Position,
-    RecurrentOperator,
-    StateOperator,
-)
+from peirce.parts import Architecture, Dims, Operator, RecurrentOperator, StateOperator
 from peirce.registry import KINDS
-from peirce.testing.check import NETWORK, Case, check, expected_failures
+from peirce.testing.check import NETWORK, Case, check
 from peirce.testing.compare import BrokenError
 from peirce.testing.examples import BASE, PADDED, SCOPE_KINDS, Example, plain_view
 from peirce.testing.harness.architectures import ArchitectureHarness
@@ -42,17 +30,15 @@ Findings = dict[str, object]
 
 @check(*KINDS)
 def declaration(case: Case) -> None:
-    """What a part declares (name, api, Options, typing, mask contract, expected failures) holds together. The class
-    attributes, and what the part says about itself at the example sizes.
+    """What a part declares (Options, typing, mask contract, sizes, expected failures) holds together. What it says
+    about itself at the example sizes; names and types are the registry's to refuse.
     """
-    part, found = case.part, _general(case.part)
-    findings: tuple[tuple[Any, Callable[[Any], Findings]], ...] = (
-        (Operator | StateOperator | RecurrentOperator, _operator), (Position, _position), (Head, _head),
-        (Architecture, _architecture),
-    )  # fmt: skip
-    for base, of_base in findings:
-        if issubclass(part, base):
-            found |= of_base(part)
+    part = case.part
+    found = _general(part)
+    if issubclass(part, Operator | StateOperator | RecurrentOperator):
+        found |= _operator(part)
+    if issubclass(part, Architecture):
+        found |= _architecture(part)
     if wrong := [said for said, is_wrong in found.items() if is_wrong]:
         raise BrokenError("\n".join(wrong))
 
@@ -60,19 +46,9 @@ def declaration(case: Case) -> None:
 def _general(part: type[Any]) -> Findings:
     from peirce.testing.checks import CHECKS
 
-    names = [each.name for each in CHECKS]
-    fields = attrs.fields(part.Options)
-    taken = [f.name for f in fields if f.name in ("use", "as")]
+    names, fields = [each.name for each in CHECKS], attrs.fields(part.Options)
     found: Findings = {
-        f"name = {part.name!r} is not of the form [a-z][a-z0-9_]*": not re.fullmatch(
-            "[a-z][a-z0-9_]*", part.name
-        ),
-        f"api = {part.api!r} is none of {list(SUPPORTED_API)}": part.api not in SUPPORTED_API,
-        "the class has no docstring, which `peirce describe` shows": not (part.__doc__ or "").strip(),
-        f"Options has the fields {taken}, which a spec keeps for itself": taken,
-        f"expected_failures = {part.expected_failures!r} maps no checks to reasons": not isinstance(
-            part.expected_failures, Mapping
-        ),
+        "the class has no docstring, which `peirce describe` shows": not (part.__doc__ or "").strip()
     }
     # The options of a task may need the files of `example_in`.
     if not issubclass(part, Task) or all(
@@ -87,82 +63,50 @@ def _general(part: type[Any]) -> Findings:
             found[said] = getattr(one, name) is getattr(two, name) and isinstance(
                 getattr(one, name), _MUTABLE
             )
-    for name, reason in expected_failures(part).items():
+    for name, reason in part.expected_failures.items():
         said = f"expected_failures names {name!r}, which is no check; checks are {', '.join(names)}"
-        found[said] = name not in names
-        found[f"expected_failures gives no reason for {name!r}"] = not (
-            isinstance(reason, str) and reason.strip()
-        )
+        found |= {
+            said: name not in names,
+            f"expected_failures gives no reason for {name!r}": not reason.strip(),
+        }
     return found
-
-
-def _position(part: type[Position]) -> Findings:
-    known = [base.__name__ for base in PLACES.values()]
-    served = [place for place, base in PLACES.items() if issubclass(part, base)]
-    return {
-        f"places() answers {list(part.places())}, and its base classes serve {served}": list(part.places())
-        != served,
-        f"it serves no place: subclass one of {', '.join(known)}": not served,
-    }
-
-
-def _head(part: type[Head]) -> Findings:
-    unknown = sorted(set(part.needs) - {"pooled", "binary", "past"})
-    return {f"needs = {unknown} is none of pooled, binary and past": unknown}
 
 
 def _operator(part: type[Any]) -> Findings:
     options = example_options(part)
+    found: Findings = {}
     answers = {kind: part.check(options, BASE, kind) for kind in SCOPE_KINDS}
-    rules = ("causal",) if issubclass(part, RecurrentOperator) else ("reduce", "pairwise", "none")
-    found: Findings = {
-        f"check answers {answer!r} for the scope {kind!r}: a reason in words, or None": not (
-            answer is None or (isinstance(answer, str) and answer)
-        )
-        for kind, answer in answers.items()
-    }
+    for kind, answer in answers.items():
+        said = f"check answers {answer!r} for the scope {kind!r}: a reason in words, or None"
+        found[said] = answer is not None and (not isinstance(answer, str) or not answer)
     refused = f"check refuses every kind of scope at its example options: {answers[SCOPE_KINDS[0]]}"
     found[refused] = None not in answers.values()
-    found[f"scope_rule = {part.scope_rule!r} is none of {', '.join(rules)}"] = part.scope_rule not in rules
-    letter = part.letter is None or re.fullmatch("[a-z]", part.letter)
-    found[f"letter = {part.letter!r} is not one of a to z"] = not letter
     return found | (_typing(part, part(options, BASE)) if issubclass(part, Operator) else {})
 
 
 def _typing(part: type[Operator], made: Operator) -> Findings:
     kernel, premise, output = made.kernel(), made.premise(), made.output()
-    typing = f"{output.branch} <- {kernel.branch} x {premise.branch}"
-    rule, sums = part.scope_rule, (output.branch, kernel.branch, kernel.activation) == ("U", "B", "softmax")
+    typing, rule = f"{output.branch} <- {kernel.branch} x {premise.branch}", part.scope_rule
     softmax = "softmax" in (kernel.activation, premise.activation)
-    return {
-        f"typing = {part.typing!r}, and its kernel, premise and output make {typing!r}": part.typing
-        != typing,
-        f"its premise has the activation {premise.activation!r}; only kernels have one": premise.activation
-        != "none",
-        f"scope_rule = {rule!r}, and a kernel normalised over tokens is there to be reduced": softmax
-        and rule != "reduce",
-        "scope_rule = 'pairwise' gives each pair, and the output is unary": rule == "pairwise"
-        and output.branch != "B",
-        f"scope_rule = 'none' gives each token from itself alone, and the typing is {typing!r}": rule
-        == "none"
-        and typing != "U <- U x U",
-        f"pair = 'score' is for a score of two tokens, B <- U x U, and the typing is {typing!r}": part.pair
-        == "score"
-        and typing != "B <- U x U",
-        "pair = 'value' is for a sum with normalised binary kernels into unary atoms": part.pair == "value"
-        and not sums,
-    }
+    sums = (output.branch, kernel.branch, kernel.activation) == ("U", "B", "softmax")
+    every = (
+        (part.typing != typing, f"typing = {part.typing!r}, and its kernel, premise and output make {typing!r}"),
+        (premise.activation != "none", "its premise has an activation; only kernels have one"),
+        (softmax and rule != "reduce", f"scope_rule = {rule!r}, and a kernel over tokens is there to be reduced"),
+        (rule == "pairwise" and output.branch != "B", f"scope_rule = {rule!r} gives pairs, and the output is unary"),
+        (rule == "none" and typing != "U <- U x U", f"scope_rule = {rule!r} is for U <- U x U, not {typing!r}"),
+        (part.pair == "score" and typing != "B <- U x U", f"pair = 'score' is for B <- U x U, not {typing!r}"),
+        (part.pair == "value" and not sums, "pair = 'value' is for sums by normalised binary kernels into unary atoms"),
+    )  # fmt: skip
+    return {said: wrong for wrong, said in every}
 
 
 def _architecture(part: type[Architecture]) -> Findings:
     given = part.sizes(example_options(part), part.Dims(**sizes_of(part)))
     unknown = sorted(set(given) - {field.alias for field in attrs.fields(Dims)})
-    places = ", ".join(PLACES)
+    lost = "binary" in part.places and part.branches == "U"
     return {
-        **{f"places has {each!r}, which is none of {places}": True for each in part.places - set(PLACES)},
-        f"branches = {part.branches!r} is neither U nor UB": part.branches not in ("U", "UB"),
-        "places has 'binary', and branches = 'U' keeps no binary atoms": "binary" in part.places
-        and part.branches == "U",
+        "places has 'binary', and branches = 'U' keeps no binary atoms": lost,
         f"sizes gives {', '.join(unknown)}, which peirce.parts.base.Dims does not have": unknown,
     }
 
