@@ -13,7 +13,7 @@ from io import StringIO
 from operator import attrgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, get_args, get_type_hints
+from typing import Any, TypeVar, get_args, get_type_hints
 
 import typer
 from typer.testing import CliRunner
@@ -22,9 +22,11 @@ from peirce.compose import resolve
 from peirce.errors import ModelFileError, PeirceError, TaskError
 from peirce.model import Experiment, Field, Pipeline, Runtime
 from peirce.parts import Signature
-from peirce.registry import load_spec
+from peirce.registry import class_named, load_spec
 from peirce.testing.check import Case, check
 from peirce.testing.compare import BrokenError, NotApplicableError
+
+T = TypeVar("T")
 
 
 def refused(call: Callable[[], object], where: str, by: type[Exception] = PeirceError) -> bool:
@@ -70,7 +72,7 @@ def runtime(case: Case) -> None:
     """A runtime is imported without torch, is made without arguments, and refuses damaged files. A runtime that is
     given a file of another kind raises a ModelFileError in one line.
     """
-    made = _without_torch(case.entry.part, Runtime)()
+    made = _without_torch(case, Runtime)()
     with TemporaryDirectory() as folder:
         path = Path(folder, f"damaged.{case.entry.name}")
         for what, content in (("that is empty", b""), ("of noise", bytes(range(256)) * 4)):
@@ -84,16 +86,10 @@ def pipeline(case: Case) -> None:
     """A pipeline is imported without torch, names what is asked and answered, and knows the models it is for. Its
     fields, and what it says of a model without inputs, outputs and files. Exporters ask it its own example.
     """
-    found = _without_torch(case.entry.part, Pipeline)
-    kinds, wrong = get_args(get_type_hints(Field)["kind"]), []
-    if left := sorted(getattr(found, "__abstractmethods__", ())):
-        wrong.append(f"it does not define {', '.join(left)}")
-    for what in ("question", "answer"):
-        fields = getattr(found, what, None)
-        if not isinstance(fields, tuple) or not fields or not all(isinstance(f, Field) for f in fields):
-            wrong.append(f"{what} = {fields!r} is no tuple of fields")
-            continue
-        wrong += _twice(what, [each.name for each in fields])
+    found, kinds = _without_torch(case, Pipeline), get_args(get_type_hints(Field)["kind"])
+    wrong: list[str] = []
+    for what, fields in (("question", found.question), ("answer", found.answer)):
+        wrong += _twice(what, [each.name for each in fields]) if fields else [f"{what} has no fields"]
         for each in fields:
             if not re.fullmatch(r"[a-z][a-z0-9_]*", each.name) or each.kind not in kinds:
                 wrong.append(f"{what} has a field {each.name!r} of kind {each.kind!r}")
@@ -114,11 +110,9 @@ def _no_line(what: str, said: str) -> Iterator[str]:
         yield f"{what} is {said!r}, which is no line"
 
 
-def _without_torch(target: str, base: type[Any]) -> Any:
+def _without_torch(case: Case, base: type[T]) -> type[T]:
     """The class that is announced, whose module is imported in silence where there is no torch."""
-    found, module = _target(target), target.partition(":")[0]
-    if not (isinstance(found, type) and issubclass(found, base)):
-        raise BrokenError(f"{target} is {found!r}, and no peirce.model.{base.__name__}")
+    found, module = _class(case, base), case.entry.part.partition(":")[0]
     program = f"import sys; sys.path[:] = {sys.path!r}; sys.modules['torch'] = None; import {module}"
     done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=False)
     said = (done.stdout + done.stderr).strip().splitlines()
@@ -129,10 +123,11 @@ def _without_torch(target: str, base: type[Any]) -> Any:
     return found
 
 
-def _target(target: str) -> Any:
-    """What `module:attribute` names."""
-    module, _, attribute = target.partition(":")
-    return attrgetter(attribute)(import_module(module))
+def _class(case: Case, base: type[T]) -> type[T]:
+    try:
+        return class_named(case.entry.kind, case.entry.name, base, case.registry)
+    except PeirceError as error:
+        raise BrokenError(str(error)) from error
 
 
 @check("parsers")
@@ -141,7 +136,7 @@ def parser(case: Case) -> None:
     characters, in their order, the same each time. Its example, no text, and text with all sorts of characters; one
     that reads trees reads its example alone.
     """
-    found = _target(str(case.entry.part))
+    found: Any = _class(case, object)
     if getattr(found, "name", None) != case.entry.name:
         raise BrokenError(f"{found!r} does not have the name {case.entry.name!r}, which users take it by")
     if not refused(lambda: found("no_such_model").parse(found.example), "with a model that is not there"):
@@ -217,7 +212,7 @@ def command(case: Case) -> None:
     module = target.partition(":")[0]
     with redirect_stdout(StringIO()) as out, redirect_stderr(out):
         try:
-            found = _target(target)
+            found = attrgetter(target.partition(":")[2])(import_module(module))
         except (Exception, SystemExit) as error:
             raise BrokenError(f"{target} cannot be imported: {type(error).__name__}: {error}") from error
     if said := out.getvalue().strip():
