@@ -13,7 +13,7 @@ from io import StringIO
 from operator import attrgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import typer
 from typer.testing import CliRunner
@@ -25,8 +25,6 @@ from peirce.parts import Signature
 from peirce.registry import class_named, load_spec
 from peirce.testing.check import Case, check
 from peirce.testing.compare import BrokenError, NotApplicableError
-
-T = TypeVar("T")
 
 
 def refused(call: Callable[[], object], where: str, by: type[Exception] = PeirceError) -> bool:
@@ -110,7 +108,7 @@ def _no_line(what: str, said: str) -> Iterator[str]:
         yield f"{what} is {said!r}, which is no line"
 
 
-def _without_torch(case: Case, base: type[T]) -> type[T]:
+def _without_torch(case: Case, base: type[Any]) -> Any:
     """The class that is announced, whose module is imported in silence where there is no torch."""
     found, module = _class(case, base), case.entry.part.partition(":")[0]
     program = f"import sys; sys.path[:] = {sys.path!r}; sys.modules['torch'] = None; import {module}"
@@ -123,7 +121,7 @@ def _without_torch(case: Case, base: type[T]) -> type[T]:
     return found
 
 
-def _class(case: Case, base: type[T]) -> type[T]:
+def _class(case: Case, base: type[Any]) -> Any:
     try:
         return class_named(case.entry.kind, case.entry.name, base, case.registry)
     except PeirceError as error:
@@ -136,7 +134,7 @@ def parser(case: Case) -> None:
     characters, in their order, the same each time. Its example, no text, and text with all sorts of characters; one
     that reads trees reads its example alone.
     """
-    found: Any = _class(case, object)
+    found = _class(case, object)
     if getattr(found, "name", None) != case.entry.name:
         raise BrokenError(f"{found!r} does not have the name {case.entry.name!r}, which users take it by")
     if not refused(lambda: found("no_such_model").parse(found.example), "with a model that is not there"):
