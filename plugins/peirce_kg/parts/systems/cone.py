@@ -77,7 +77,8 @@ class ConE(SetSystem):
         axes, apertures = self.vectors.detach().tensor_split([self.dimensions], 1)
         has = torch.ones(len(axes), dtype=torch.bool)
         has[entities] = False
-        self.vectors, self.apertures = nn.Parameter(axes.clone()), nn.Parameter(apertures[has])
+        self.vectors = nn.Parameter(axes.clone())
+        self.apertures = nn.Parameter(torch.cat([apertures[: entities.start], apertures[entities.stop :]]))
         self.register_buffer("slots", torch.where(has, has.cumsum(0), 0), persistent=False)
 
     def names(self) -> Tensor:
