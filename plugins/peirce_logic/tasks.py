@@ -46,11 +46,9 @@ def relations_of(options: RelationOptions, texts: Iterable[str]) -> Mapping[str,
         options: a task's.
         texts: they may repeat.
     """
-    if not options.parsed:
-        return {}
     lexicon, cache, senses = (file or None for file in (options.lexicon, options.cache, options.senses))
-    detector = Detector(options.parser, lexicon, cache, options.processes, senses)
-    return detector.relations(texts, Console(stderr=True))
+    settings = (options.parser, lexicon, cache, options.processes, senses)
+    return Detector(*settings).relations(texts, Console(stderr=True)) if options.parsed else {}
 
 
 def check_levels(model: Model, depth: int) -> None:
