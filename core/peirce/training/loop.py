@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,9 +85,14 @@ def train(
         )
     if directory.exists() and not directory.is_dir():
         raise TaskError(f"{directory} is a file; give a directory for the trained model")
+    if _TRAINING.locked():
+        raise BusyError(
+            "another thread of this process trains, and random generators, threads and devices are the process's; "
+            "wait for its end, or train in a process of its own"
+        )
     checkpoints = Checkpoints(directory)
     with (
-        _alone_in_process(),
+        _TRAINING,
         writing(f"the training in {directory}", lambda: _safe(checkpoints)),
         alone_in(directory),
     ):
@@ -131,19 +135,6 @@ def train(
                 if cut and not checkpoints.paths() and not (directory / TRAINING).exists():
                     _remove_logs(directory)
             raise
-
-
-@contextmanager
-def _alone_in_process() -> Iterator[None]:
-    if not _TRAINING.acquire(blocking=False):
-        raise BusyError(
-            "another thread of this process trains, and random generators, threads and devices are the process's; "
-            "wait for its end, or train in a process of its own"
-        )
-    try:
-        yield
-    finally:
-        _TRAINING.release()
 
 
 def _suited(spec: Spec, task: AnyTask, data: Any, registry: Registry, saved: SavedModel | None) -> Spec:

@@ -12,7 +12,7 @@ import math
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -150,7 +150,10 @@ class Training:
         for batch, share, last in shared(
             self.task, batches, self.per_step, accelerator.process_index, accelerator.num_processes
         ):
-            with self._gradients(last=last):
+            # Gradients are summed over processes after the last batch of a step alone.
+            if self.sharded:
+                synchronise(self.objective, now=last)
+            with nullcontext() if last or self.sharded else accelerator.no_sync(self.objective):
                 with accelerator.autocast():
                     own = {name: t.to(accelerator.device) for name, t in batch.items()}
                     loss, terms = self.objective(own, share)
@@ -163,12 +166,6 @@ class Training:
         self.optimizer.zero_grad()
         self.pending.append(sums)
         progress.step += 1
-
-    def _gradients(self, *, last: bool) -> AbstractContextManager[Any]:
-        """Gradients are summed over processes after the last batch of a step alone."""
-        if self.sharded:
-            synchronise(self.objective, now=last)
-        return nullcontext() if last or self.sharded else self.accelerator.no_sync(self.objective)
 
     def _settle(self) -> None:
         """Fetch the losses of the last steps from the device, the mean over processes, and refuse what is no number.
