@@ -215,7 +215,7 @@ def _added_up(ctx: Any, tensors: Tensors, wanted: Mapping[int, Tensor], grads: T
 
 
 def _differentiable(ctx: Any, tensors: Tensors, wanted: Mapping[int, Tensor], grads: Tensors) -> Found:
-    """The same gradients, themselves differentiable."""
+    """The gradients of the blocks by operations that are themselves differentiable."""
     work: _Work = ctx.work
     every: list[tuple[Tensor, Tensor]] = []
     for number, block in enumerate(work.blocks(tensors)):

@@ -25,7 +25,7 @@ from peirce.algebra import at_least_float32
 BLOCK = {"cpu": 1 << 19}
 """Elements of the buckets or vectors that are held at once, by device: what stays in a CPU's cache."""
 LARGE_BLOCK = 1 << 25
-"""The same for every other device, where a few large products are faster than many small ones."""
+"""Elements held at once on every other device, where a few large products are faster than many small ones."""
 FEWEST_BLOCKS = 8
 """The fewest blocks of a gather, where there are rows enough."""
 

@@ -118,7 +118,7 @@ class Operator(SizedPart, ABC):
 
     @abstractmethod
     def reference(self, kernel: list[Any], premise: list[Any], scope: list[list[bool]]) -> list[Any]:
-        """The same equation as literal loops over nested lists, for one example: the axis `b` is absent.
+        """The equation written out over nested lists, by loops or an einsum, for one example: the axis `b` is absent.
 
         `scope[x][a]` says whether x may attend to a. Arguments are as `infer` gets them, activations included.
         """

@@ -73,7 +73,7 @@ class RecurrentOperator(SizedPart, nn.Module, ABC):
 
     @abstractmethod
     def reference(self, atoms: list[list[float]], parameters: Mapping[str, Any]) -> list[list[float]]:
-        """The same equations as literal loops over nested lists, for one example.
+        """The equations written out over nested lists, token by token, for one example.
 
         Args:
             atoms: x lists of d1 numbers.

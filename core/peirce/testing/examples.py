@@ -85,7 +85,7 @@ class View:
         return full if pairs is None else pairs & full
 
     def materialised(self) -> Scope:
-        """The same scope as a plain relation, so that no fast form applies."""
+        """This scope as a plain relation, so that no fast form applies."""
         return Scope.padding(self.real) & Scope.relation(self.allowed())
 
     def unpadded(self, i: int) -> Tensor:

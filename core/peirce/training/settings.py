@@ -126,7 +126,7 @@ def all_settings(task: type[AnyTask] | None = None) -> list[dict[str, Any]]:
 
 
 def setting_rows(task: type[AnyTask] | None = None) -> list[tuple[str, str, str]]:
-    """The same settings as rows of text: name, default as `--set` takes it, meaning."""
+    """The settings as rows of text: name, default as `--set` takes it, meaning."""
 
     def shown(default: Any) -> str:
         if default is None or isinstance(default, str):

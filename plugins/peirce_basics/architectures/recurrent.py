@@ -191,7 +191,7 @@ class Recurrent(Recurrences, GenerativeArchitecture):
     def advance(
         self, inputs: Mapping[str, Tensor], cache: CachedState
     ) -> tuple[Encoded, Tokens, dict[str, Tensor]]:
-        """The same for tokens that follow others, from the state that those left; padding leaves it as it is."""
+        """The states of tokens that follow others, from the state that those left; padding leaves it as it is."""
         tokens, kept = self.input.following(inputs, cache)
         if self.options.texts == "apart":
             raise InputError('a network with texts = "apart" reads whole texts; one that is "joined" goes on')

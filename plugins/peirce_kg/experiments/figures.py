@@ -44,7 +44,7 @@ def figures_of(runs: TegaRuns, rows: Sequence[RankingRow], paper_graph: str) -> 
 
 
 def _ranked(runs: TegaRuns, rows: Sequence[RankingRow]) -> Iterator[list[list[float]]]:
-    """Of each row and column: MRR in percent, a value for each seed that is done."""
+    """The figures of each row and column: MRR in percent, a value for each seed that is done."""
     known: dict[str, list[str]] = {}
     for cell in runs.cells():
         known.setdefault(cell.label, []).append(cell.run)
@@ -68,7 +68,7 @@ def _means(runs: TegaRuns, rows: Sequence[RankingRow], column: Column, known: Se
 
 
 def _supported(runs: TegaRuns, row: TegaRow) -> list[str]:
-    """Of each column, how many of its types a row's model supports, where it does not support all."""
+    """How many types of each column a row's model supports, where it does not support all."""
     table = runs.table
     architecture = load_spec(row.spec).architecture if row.spec else ""
     if table.measure != "mrr" or not architecture:

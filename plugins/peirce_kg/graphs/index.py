@@ -267,5 +267,5 @@ def _later(is_later: Bools, start: Ints) -> NDArray[np.unsignedinteger]:
 
 
 def _small(values: Ints) -> NDArray[np.signedinteger]:
-    """The same in 32 bits, where they suffice."""
+    """The numbers in 32 bits, where these suffice."""
     return values.astype(np.int32) if not len(values) or values.max() < 2**31 else values

@@ -76,7 +76,7 @@ class Lookup:
 
     @classmethod
     def of(cls, graph: Graph) -> Lookup:
-        """Of a graph."""
+        """The lookup of a graph, whose splits are levels."""
         added = list(graph.added.values())
         levels = np.repeat(np.arange(len(SPLITS), dtype=np.uint8), [len(part) for part in added])
         indexes = tuple(graph.index(split) for split in SPLITS)

@@ -33,7 +33,7 @@ Done = tuple[BlockAsked, Block]
 
 
 class Worker:
-    """Samples blocks, one after another. of_process: that of a process which `_processes` starts."""
+    """Samples blocks, one after another. `of_process` is the worker of a process which `_processes` starts."""
 
     of_process: Worker
 

@@ -46,7 +46,7 @@ SCALES = {
 FOUND, NONE, OTHERS = "found", "none", "of others"
 """The ids that a model is asked with: those of its texts, no relation anywhere, and those of other rows."""
 PROBED = 500
-"""Of so many questions the answers without the right ids are asked, the first ones."""
+"""The answers without the right ids are asked of so many questions, the first ones."""
 
 
 @frozen(kw_only=True)

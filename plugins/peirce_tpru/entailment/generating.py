@@ -28,12 +28,12 @@ from peirce_tpru.entailment.files import TRAIN, Pair, connectives, found_in, gue
 from peirce_tpru.entailment.formulas import CONNECTIVES, VARIABLES, columns_of, renamed, variables
 
 LETTERS: Mapping[int, int] = {1: 109, 2: 299, 3: 604, 4: 721, 5: 992, 6: 1000, 7: 781, 8: 371, 9: 109, 10: 14}
-"""Of the published validation pairs: how many have so many variables."""
+"""How many of the published validation pairs have so many variables."""
 SIZES: tuple[Mapping[int, int], Mapping[int, int]] = (
     {3: 48, 4: 434, 5: 654, 6: 765, 7: 739, 8: 750, 9: 820, 10: 790},
     {1: 3, 2: 97, 3: 464, 4: 601, 5: 671, 6: 669, 7: 654, 8: 632, 9: 632, 10: 577},
 )
-"""Of the same pairs: how many have an A, or a B, of so many connectives."""
+"""How many of these pairs have an A, and how many a B, of so many connectives."""
 MOST = 10_000_000
 """So many pairs are made at most; they are held in memory, in about three gigabytes."""
 FOURS = 250

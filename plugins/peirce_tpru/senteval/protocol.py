@@ -22,11 +22,11 @@ SEED = 1111
 GRID = tuple(2.0**power for power in range(-2, 4))
 """The inverse strengths of L2 regularisation that are tried, where there is no test set or one for choosing."""
 WIDER = tuple(2.0**power for power in range(-1, 6))
-"""The same where training and test sets are given."""
+"""The inverse strengths that are tried where training and test sets are given."""
 _MORE = "take a file with more examples, or raise --limit"
 RATINGS = np.arange(1.0, 6.0)
 BATCH, EPOCHS, MOST_EPOCHS, PATIENCE = 64, 50, 1000, 4
-"""Of relatedness: rows of a step, passes between two looks at the scores for choosing, and when it ends."""
+"""Relatedness is trained with so many rows a step, so many passes between two looks at the scores, and these ends."""
 
 
 def compared(u: Features, v: Features) -> Features:

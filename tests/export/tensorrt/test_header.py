@@ -24,7 +24,7 @@ SIZES = ("batch=1:2:4,length=8:16:32,levels=2", "batch=1:1:1,length=48:64:64")
 
 
 def header(engine: Path, precision: Precision = "float32") -> Header:
-    """That of an engine whose bytes are no engine."""
+    """The header of an engine whose bytes are no engine."""
     engine.write_bytes(b"engine")
     metadata = Metadata(
         signature=SIGNATURE, spec="", provenance={}, precision=precision, opset_requested=20, opset_actual=20

@@ -15,7 +15,7 @@ MOST = 1e3
 """The greatest; published is 1e9, which half precision does not hold and training does not reach."""
 
 MARGIN = 0.15
-"""Of each dimension, where a spec gives none for all: 60 of 400."""
+"""The margin of each dimension, where a spec gives none for all: 60 of 400."""
 
 
 @frozen(kw_only=True)
