@@ -43,6 +43,7 @@ def test_the_blocks_of_the_start_of_a_package_run(tmp_path: Path) -> None:
     assert run_page(DOCS / "plugins" / "kg" / "index.md", tmp_path) == 1
 
 
+@pytest.mark.thorough
 def test_the_blocks_of_entailment_run(tmp_path: Path) -> None:
     assert run_page(DOCS / "plugins" / "tpru" / "entailment.md", tmp_path) == 2
     assert {"roles.svg", "entails.onnx"} <= {path.name for path in tmp_path.iterdir()}
@@ -53,7 +54,7 @@ def test_the_blocks_of_entailment_run(tmp_path: Path) -> None:
     [
         ("compose", 12),
         ("train", 2),
-        ("export-and-run", 8),
+        pytest.param("export-and-run", 8, marks=pytest.mark.thorough),
         pytest.param("generate", 6, marks=pytest.mark.thorough),
     ],
 )

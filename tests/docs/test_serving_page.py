@@ -12,11 +12,11 @@ from code_blocks import run_page
 from shared_folder import ROOT
 from triton_server import INSTALLED, serving
 
-pytestmark = pytest.mark.skipif(
+
+@pytest.mark.thorough
+@pytest.mark.skipif(
     find_spec("tritonclient") is None, reason="tritonclient is not installed: pip install 'peirce[triton]'"
 )
-
-
 def test_every_block_runs_and_the_client_is_answered(tmp_path: Path) -> None:
     page, server = tmp_path / "page", tmp_path / "server"
     page.mkdir()

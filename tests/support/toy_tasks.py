@@ -51,7 +51,14 @@ TRANSFORMER = _toy(small_specs.TRANSFORMER)
 
 @frozen(kw_only=True)
 class MarkedOptions:
-    """How large the data are."""
+    """How large the data are.
+
+    Args:
+        tokens: the ordinary tokens.
+        length: the tokens of an example.
+        examples: the examples of the training split.
+        batch: the examples of a batch.
+    """
 
     tokens: int = field(default=8, validator=validators.ge(2))
     length: int = field(default=6, validator=validators.ge(2))
@@ -125,7 +132,7 @@ class Marked(Task):
 
 @frozen(kw_only=True)
 class FilledOptions(MarkedOptions):
-    """Those of `marked`."""
+    """The options of `marked`, and which part of the tokens is masked."""
 
     masked: float = field(default=0.3, validator=[validators.gt(0), validators.lt(1)])
 
@@ -172,7 +179,7 @@ class Filled(Marked):
 
 @frozen(kw_only=True)
 class WithTokenizerOptions(MarkedOptions):
-    """Those of `marked`, and a tokenizer."""
+    """The options of `marked`, and a tokenizer."""
 
     tokenizer: str = ""
 

@@ -72,6 +72,7 @@ def test_the_command_asks_the_same(chooser: Path, capsys: pytest.CaptureFixture[
     assert answer["scores"] == sorted(answer["scores"], reverse=True)
 
 
+@pytest.mark.thorough
 def test_summaries_are_written_by_an_exported_file(tmp_path: Path) -> None:
     task = Summarise(SummariseOptions(**{**Summarise.example_in(tmp_path), "depth": 2}))
     data = task.prepare()
