@@ -14,30 +14,26 @@ from shared_folder import ROOT
 BENCHMARKS = ROOT / "benchmarks"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "sizes", "rows"),
     [
         ("layer", "--repeats 1 --batch 2 --length 40", {"unfused", "fused", "fused, whole"}),
         # atoms large enough to go by blocks
-        pytest.param(
-            *(
-                "growth",
-                "--longest 128 --training-length 128 --repeats 1",
-                {"trans", "bool", "training step"},
-            ),
-            marks=pytest.mark.thorough,
+        (
+            "growth",
+            "--longest 128 --training-length 128 --repeats 1",
+            {"trans", "bool", "training step"},
         ),
-        pytest.param(
+        (
             "models",
             "--what step --repeats 1 --batch 1 --length 100 --eager",
             {"folnet-base", "folnet-base, plain"},
-            marks=pytest.mark.thorough,
         ),
-        pytest.param(
+        (
             "gpu",
             "--device cpu --small --repeats 1 --models bert-base --precisions float32 tf32",
             {"eager", "compile", "onnxruntime", "tensorrt", "TensorRT computes on GPUs alone"},
-            marks=pytest.mark.thorough,
         ),
         (
             "positions",

@@ -122,6 +122,7 @@ def test_switched_off_it_is_named_too(
     assert "peirce plugins enable" in done.stdout
 
 
+@pytest.mark.thorough
 def test_its_own_tests_pass(installed: Path, tmp_path: Path) -> None:
     options = ["-p", "no:cacheprovider", "-c", str(EXAMPLE / "pyproject.toml"), "--peirce-strict", "-q"]
     done = python("-m", "pytest", *options, str(EXAMPLE / "tests"), path=installed, folder=tmp_path)

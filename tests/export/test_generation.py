@@ -80,7 +80,7 @@ def hold_equal(model: Model, path: Path, inputs: dict[str, torch.Tensor], how: d
 
 
 @pytest.mark.parametrize("how", CHOICES, ids=["greedy", "beams", "drawn"])
-@pytest.mark.parametrize("which", ["decoder", "two_stacks"])
+@pytest.mark.parametrize("which", ["decoder", pytest.param("two_stacks", marks=pytest.mark.thorough)])
 def test_it_equals_torch(how: dict[str, Any], which: str, request: pytest.FixtureRequest) -> None:
     inputs = prompts()
     if which == "two_stacks":
@@ -114,7 +114,7 @@ with peirce.Session({str(path)!r}) as session:
 
 
 def test_what_is_missing_is_named(
-    decoder: tuple[Model, Path], two_stacks: tuple[Model, Path], tmp_path: Path
+    decoder: tuple[Model, Path], recurrent: tuple[Model, Path], tmp_path: Path
 ) -> None:
     ids = {"input_ids": np.array([[1, 2]])}
     alone = tmp_path / "alone.onnx"
@@ -124,7 +124,7 @@ def test_what_is_missing_is_named(
         pytest.raises(ModelFileError, match=r"alone\.step\.onnx cannot be read: it is not there"),
     ):
         session.generate(ids)
-    shutil.copy(two_stacks[1].with_name("model.step.onnx"), tmp_path / "alone.step.onnx")
+    shutil.copy(recurrent[1].with_name("model.step.onnx"), tmp_path / "alone.step.onnx")
     with pytest.raises(ModelFileError, match="is not what was exported with"):
         Session(alone)
     with (
