@@ -13,8 +13,8 @@ from peirce.errors import SpecError
 from peirce.parts import (
     Augmenter,
     Dims,
-    Operator,
     Position,
+    PureOperator,
     Reader,
     RecurrentOperator,
     StateOperator,
@@ -33,12 +33,6 @@ _DIMS = Dims(
 )  # fmt: skip
 _NAMES = {size: name for name, size in _DIMS.known().items() if size > 20}
 
-# The tokens that index the ends of an operator: x and y are those of the result, and a is summed over.
-_ENDS = {
-    ("reduce", "kernel"): ("a", "xa"),
-    ("reduce", "premise"): ("a", "ay"),
-    ("pairwise", "premise"): ("y", "xy"),
-}
 _EACH = "b or 1"
 _PLACES: dict[str, tuple[str, list[str], str]] = {
     "unary": ("unary", [_EACH, "x", "unary"], "added to the unary atoms at the input"),
@@ -64,9 +58,8 @@ def shapes(kind: str, part: type[Any], registry: Registry) -> list[dict[str, str
 
 
 def _of_part(part: Any) -> list[dict[str, str]]:
-    if isinstance(part, Operator):
-        ends: dict[str, Reader | Writer]
-        ends = {"kernel": part.kernel(), "premise": part.premise(), "output": part.output()}
+    if isinstance(part, PureOperator):
+        ends: dict[str, Reader | Writer] = {**part.readings(), "output": part.output()}
         return [_end(part, name, end) for name, end in ends.items()]
     if isinstance(part, StateOperator):
         notes = "read, and its increment written"
@@ -113,11 +106,14 @@ def _named(size: int | str) -> int | str:
     return _NAMES.get(size, size) if isinstance(size, int) else size
 
 
-def _end(part: Operator, name: str, end: Reader | Writer) -> dict[str, str]:
-    unary, binary = _ENDS.get((part.scope_rule, name), ("x", "xy"))
-    if (part.scope_rule, name, part.output().branch) == ("reduce", "premise", "U"):
-        binary = "xa"
-    tokens = unary if end.branch == "U" else binary
+def _end(part: PureOperator, name: str, end: Reader | Writer) -> dict[str, str]:
+    """A reading or the output: x and y are the tokens of the result, and a is summed over."""
+    pair = "xy"
+    if part.scope_rule == "reduce" and isinstance(end, Reader):
+        pair = "xa" if not end.cached else "ax" if part.output().branch == "U" else "ay"
+    elif isinstance(end, Reader) and end.cached:
+        pair = "yx"
+    tokens = pair[:1] if end.branch == "U" else pair
     shape = [f"{axis}={_NAMES[size]}" if size in _NAMES else axis for axis, size in end.shape.items()]
     return _tensor(name, ["b", *tokens, *shape], _notes(end))
 

@@ -71,6 +71,11 @@ def check(file: SpecArgument, changes: Changes = None, json: Json = False) -> No
         typer.echo(f"OK: {file} ({read.name}, {read.architecture})")
 
 
+def _joined(cell: object) -> object:
+    """What a table shows of a cell; several named texts stand one after the other."""
+    return "; ".join(" ".join(item) for item in cell.items()) if isinstance(cell, dict) else cell
+
+
 def summary(
     spec: SpecArgument,
     batch: Annotated[int, typer.Option(min=1, help="Examples.")] = 1,
@@ -86,12 +91,12 @@ def summary(
     read = load_spec(spec, dict(map(parse_override, changes or ())))
     found = summarise(read, batch=batch, length=length, registry=default_registry())
     if json:
-        as_json("peirce.summary/1", **asdict(found))
+        as_json("peirce.summary/2", **asdict(found))
         return
     layers = f"0-{found.layers - 1}" if found.layers > 1 else "0"
     as_table(
-        ("layers", "index", "operator", "typing", "kernel", "premise", "output", "scope", "activation"),
-        ((layers, *operator.values()) for operator in found.operators),
+        ("layers", "index", "operator", "typing", "reads", "output", "scope", "activation"),
+        ((layers, *map(_joined, operator.values())) for operator in found.operators),
         title=f"{found.name} ({found.architecture})",
     )
     as_table(("input", ""), found.inputs.items())

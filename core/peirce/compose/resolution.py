@@ -5,6 +5,7 @@ Nothing is allocated: what does not fit is refused before any tensor exists, wit
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
@@ -18,15 +19,16 @@ from peirce.networks import recur
 from peirce.parts import (
     Architecture,
     Dims,
-    Operator,
     Plan,
     Planned,
     PlannedHead,
     PlannedOperator,
+    PureOperator,
     Reader,
     RecurrentOperator,
     StateOperator,
     Writer,
+    typing_of,
 )
 from peirce.spec import Activation, HeadSpec, OperatorSpec, Spec, structure
 
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 P = TypeVar("P", bound=Planned)
 _LAYER = "model.operators.layer"
+_NO_PROJECTIONS = torch.nn.Module()
+"""The container of an operator's projections, empty: no reading may be called as one of its attributes."""
 _NO_HEADS = torch.nn.ModuleDict()
 """The container of a model's heads, empty: no head's prefix may be one of its attributes."""
 
@@ -214,28 +218,28 @@ class _Resolution:
     def operator(self, entry: OperatorSpec, path: str) -> PlannedOperator:
         part, activation = self.part("operators", entry.use, path), entry.activation
         shared = {**self.spec.operators.options.get(entry.use, {}), **entry.options}
-        if not issubclass(part, Operator) and activation != "none":
+        if not issubclass(part, PureOperator) and activation != "none":
             shared["activation"] = activation
         own = path if entry.options else f"model.operators.options.{entry.use}"
         found = self.fit(PlannedOperator, "operators", entry.use, path, shared, own)
         if issubclass(part, RecurrentOperator):
             self.refuse(self.misread(found), found, path)
-        if not issubclass(part, Operator):
+        if not issubclass(part, PureOperator):
             return found
         if activation not in get_args(Activation):
             self.refuse(unknown("activation", activation, get_args(Activation)), found, path)
 
-        def declare() -> tuple[Operator, dict[str, Any]]:
+        def declare() -> tuple[PureOperator, dict[str, Reader], Writer]:
             operator = part(found.options, self.dims)
-            return operator, {role: getattr(operator, role)() for role in ("kernel", "premise", "output")}
+            return operator, dict(operator.readings()), operator.output()
 
-        operator, ends = self.tried(found, "declare its kernel, premise and output", declare)
-        self.refuse(_misinferred(operator, ends), found, path)
-        for end in ends.values():
+        operator, readings, output = self.tried(found, "declare its readings and its output", declare)
+        self.refuse(_misinferred(operator, readings, output), found, path)
+        for end in (*readings.values(), output):
             if end.branch not in self.cls.branches and not self.cls.fixed_layer:
                 atoms = {"U": "unary", "B": "binary"}[end.branch]
                 self.refuse(f"it uses {atoms} atoms, which {self.owner} does not keep", found, path)
-        return attrs.evolve(found, activation=activation, operator=operator, **ends)
+        return attrs.evolve(found, activation=activation, operator=operator, readings=readings, output=output)
 
     def misfit(self, kind: str, part: type[Any]) -> str | None:
         """Why the architecture has no use for a part; None when it has."""
@@ -299,26 +303,33 @@ class _Resolution:
         return PlanError(f"{self.spec.at(path)}: {what}")
 
 
-def _misinferred(operator: Operator, ends: Mapping[str, Reader | Writer]) -> str | None:
+def _misinferred(operator: PureOperator, readings: Mapping[str, Reader], output: Writer) -> str | None:
     """Where an operator's typing, channels and equation disagree with each other; None when they agree."""
-    typing = "{output.branch} <- {kernel.branch} x {premise.branch}".format(**ends)
+    for name in readings:
+        if not re.fullmatch("(?!output$|source_)[a-z][a-z0-9_]*", name) or hasattr(_NO_PROJECTIONS, name):
+            return f"its reading {name!r} names no projection; choose a lower-case word that torch's modules leave free"
+    typing = typing_of(readings, output)
     if operator.typing != typing:
-        return f"it declares the typing {operator.typing!r}, but its channels make {typing!r}"
-    shapes = []
-    for role, end in ends.items():
+        reads = ", ".join(f"{name} of {reader.branch}" for name, reader in readings.items())
+        wrote = f"its readings ({reads or 'none'}) and its output of {output.branch} make"
+        return f"it declares the typing {operator.typing!r}, but {wrote} {typing!r}"
+    shapes: dict[str, list[int]] = {}
+    for role, end in (*readings.items(), ("output", output)):
         for name, size in end.shape.items():
             if size < 1:
                 return f"its {role} has {size} channels {name!r} at these dims"
-        shapes.append([2, *((3,) if end.branch == "U" else (3, 3)), *end.shape.values()])
+        shapes[role] = [2, *((3,) if end.branch == "U" else (3, 3)), *end.shape.values()]
+    declared = shapes.pop("output")
     try:
         with torch.device("meta"):  # shapes without storage
-            result = operator.infer(torch.empty(shapes[0]), torch.empty(shapes[1]), Scope())
+            result = operator.infer(*map(torch.empty, shapes.values()), Scope())
     except Exception as error:
+        given = " and ".join(f"{role} {shape}" for role, shape in shapes.items())
         cause = str(error).partition("\n")[0]
-        return f"its infer fails on a kernel {shapes[0]} and a premise {shapes[1]}: {cause}"
-    if list(result.shape) != shapes[2]:
+        return f"its infer fails on {given}: {cause}"
+    if list(result.shape) != declared:
         return (
-            f"its infer gives shape {list(result.shape)} where its output declares {shapes[2]} "
+            f"its infer gives shape {list(result.shape)} where its output declares {declared} "
             "(batch 2, length 3), so it cannot be added to the other operators' outputs"
         )
     return None

@@ -158,15 +158,14 @@ def _group(name: str, plan: Plan, recurrences: tuple[str, ...]) -> str:
 
 
 def _operator(index: int, planned: PlannedOperator) -> dict[str, Any]:
-    """A row; `activation` is the kernel's, and the one that the spec puts on the result."""
-    kernel = planned.kernel.activation if planned.kernel is not None else "none"
-    given = [name for name in (kernel, planned.activation) if name != "none"]
+    """A row; `activation` is that of what is read, and the one that the spec puts on the result."""
+    read = dict.fromkeys(reader.activation for reader in planned.readings.values())
+    given = [name for name in (*read, planned.activation) if name != "none"]
     return {
         "index": index,
         "name": planned.name,
         "typing": planned.part.typing,
-        "kernel": _channels(planned.kernel),
-        "premise": _channels(planned.premise),
+        "reads": {name: _channels(reader) for name, reader in planned.readings.items()},
         "output": _channels(planned.output),
         "scope": planned.part.scope_rule,
         "activation": ", ".join(given) or "none",

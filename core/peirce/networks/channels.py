@@ -19,38 +19,35 @@ CachedState = Mapping[str, Tensor]
 """The cached keys and values of earlier tokens, by name: channels of `cached` readers, [b, a, *shape] from unary
 atoms and [b, a, y, *shape] from binary ones."""
 Place = tuple[int, str]
-"""An operator's number in the stage, and the role of what it reads."""
+"""An operator's number in the stage, and the name of what it reads."""
 Channels = dict[Place, Tensor]
 
 
 class Projections(nn.Module):
-    """The projections of one operator, under the names that the state dict keeps: kernel, premise, output.
+    """The projections of one operator, under the names that the state dict keeps: those of its readings, and output.
 
     Args:
         dims: the sizes.
-        kernel: what the kernel is read from.
-        premise: what the premise is read from.
+        readings: what is read, by name.
         output: what the result is written to.
-        source: whether the `cached` readers also read a source's final atoms, as `source_kernel` or
-            `source_premise`. A decoder's do.
+        source: whether the `cached` readers also read a source's final atoms, such as `source_premise` beside
+            `premise`. A decoder's do.
     """
 
     def __init__(
         self,
         dims: Dims,
-        kernel: Reader | None = None,
-        premise: Reader | None = None,
+        readings: Mapping[str, Reader],
         output: Writer | None = None,
         *,
         source: bool = False,
     ) -> None:
         super().__init__()
-        readers = {role: reader for role, reader in (("kernel", kernel), ("premise", premise)) if reader}
-        for role, reader in readers.items():
+        for role, reader in readings.items():
             self.add_module(role, _linear(dims, reader))
         if output is not None:
             self.output = nn.Linear(count(output), _width(dims, output), bias=output.bias)
-        for role, reader in readers.items():
+        for role, reader in readings.items():
             if source and reader.cached:
                 self.add_module(f"source_{role}", _linear(dims, reader))
 
@@ -65,7 +62,7 @@ class Mask(IntEnum):
 
 
 class Group(NamedTuple):
-    """The channels that one operator reads from a branch as its kernel or its premise.
+    """The channels of one reading of an operator.
 
     `cached_as` is the name of the channels in the cached state; None where they are not cached.
     """
@@ -80,7 +77,7 @@ class Group(NamedTuple):
 
     @classmethod
     def of(cls, operator: int, role: str, reader: Reader, planned: PlannedOperator) -> Group:
-        """The group that the `role` of an operator, the one at place `operator` of its layer, reads."""
+        """The group of the reading `role` of an operator, the one at place `operator` of its layer."""
         mask = Mask.NONE
         if reader.branch == "B" and reader.activation == "softmax":
             mask = Mask.DROPPED_SOFTMAX if reader.dropout else Mask.SOFTMAX
@@ -121,8 +118,7 @@ def groups_of(plans: Sequence[PlannedOperator]) -> list[Group]:
     return [
         Group.of(i, role, reader, planned)
         for i, planned in enumerate(plans)
-        for role, reader in (("kernel", planned.kernel), ("premise", planned.premise))
-        if reader is not None
+        for role, reader in planned.readings.items()
     ]
 
 
@@ -151,7 +147,7 @@ class Product:
         self.reader = FusedLinear(cast(Any, maps), "outputs", fuse=fuse)
         self.tokens_last = tokens_last
         self.widths = self.reader.widths
-        # The widths of the groups with each mask; the totals of softmaxes, of premises and of what has no mask.
+        # The widths of the groups with each mask; the totals of softmaxes, of what is zeroed and of what has no mask.
         self._by_mask = [[g.width for g in self.groups if g.mask == mask] for mask in Mask]
         dropped, plain, zeroed, rest = map(sum, self._by_mask)
         self._runs, self._softmaxes = [dropped + plain, zeroed, rest], [dropped, plain]
@@ -190,18 +186,18 @@ class Product:
         return scope.zero_binary(channels) if group.mask == Mask.ZERO_OUTSIDE_SCOPE else channels
 
     def _mask_all(self, read: Tensor, scope: Scope, rate: float) -> list[Tensor]:
-        """One softmax serves all kernels, and one mask all premises."""
+        """One softmax serves all kernels, and one mask all else that is zeroed."""
         if self._runs[2] == read.shape[-1]:
             return list(_split(read, self.widths))
-        kernels, premises, others = _split(read, self._runs)
+        kernels, zeroed, others = _split(read, self._runs)
         if self._runs[0]:
             kernels = scope.softmax(kernels)
         if self._runs[1]:
-            premises = scope.zero_binary(premises)
+            zeroed = scope.zero_binary(zeroed)
         dropped, plain = _split(kernels, self._softmaxes) if self._runs[0] else (kernels, kernels)
         if self._softmaxes[0]:
             dropped = drop(dropped, rate)
-        every = zip((dropped, plain, premises, others), self._by_mask, strict=True)
+        every = zip((dropped, plain, zeroed, others), self._by_mask, strict=True)
         return [piece for run, widths in every if widths for piece in _split(run, widths)]
 
 

@@ -1,6 +1,6 @@
 """From a plan's operators to one stage of a network.
 
-`Mixing` wires the operators of a layer that mix tokens: it normalises the atoms, reads kernels and premises from the
+`Mixing` wires the operators of a layer that mix tokens: it normalises the atoms, reads channels from the
 branches, keeps their mask contract, and adds what they infer. Its projections are fused, and a third party's operator
 is fused like any other.
 
@@ -18,12 +18,13 @@ writes properties and a trans that writes relations, for b examples of x tokens,
 
 So of what has all pairs only (2) and the new atoms ever exist whole, and (3) stays in a CPU's cache. Without blocks
 everything is read in (2), in one product, and all operators infer at once; (3) is the product that writes relations.
-An operator whose kernel is attended to, as that of cjoin is, needs every row at once in either case.
+An operator that weighs by unary logits, as cjoin does, works on every row at once in either case, and so does one that
+reads nothing of its own rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, cast
 
 import torch
@@ -95,7 +96,7 @@ class Mixing(nn.Module):
         }
         unary, binary = ([g for g in self.groups if g.branch == branch] for branch in "UB")
         every = list(range(len(self.plans)))
-        at_once = [i for i, planned in enumerate(self.plans) if cast(Reader, planned.kernel).cached]
+        at_once = [i for i, planned in enumerate(self.plans) if _at_once(planned.readings.values())]
         early = [g for g in binary if g.cached_as is not None or g.place[0] in at_once]
         late = [g for g in binary if g not in early]
         self._unary_whole = [Product(unary, operators, fuse=plan.fuse)] if unary else []
@@ -108,6 +109,7 @@ class Mixing(nn.Module):
         attended = {i: Attended() for i, planned in enumerate(self.plans) if _is_attention(planned)}
         self.attended = nn.ModuleDict({str(i): module for i, module in attended.items()})
         self._attended = tuple(attended.get(i) for i in every)
+        self._drops = [any(map(_dropped_inside, planned.readings.values())) for planned in self.plans]
 
     def forward(
         self,
@@ -120,7 +122,7 @@ class Mixing(nn.Module):
         """The atoms with what the operators infer from the normalised atoms added, dropped out in training.
 
         Args:
-            state: unary [b, x, d1], binary [b, x, y, d2].
+            state: unary [b, x, d1], binary [b, x, y, d2]; None where no operator reads or writes these.
             norms: of both branches.
             scope: who may attend to whom.
             biases: pair biases to add beside the operators that score pairs and sum values.
@@ -130,19 +132,18 @@ class Mixing(nn.Module):
             The new atoms, and the keys and values for later tokens. Without `cache` there are none of these.
         """
         binary = state.binary
-        assert binary is not None
         way = self._way(binary, biases)
         normal = scope.zero_unary(norms.unary(state.unary))
         channels: Channels = {}
         for product in self._unary_apart if way.apart else self._unary_whole:
             channels |= product.read(normal, *product.reader.weights(), scope)
-        if way.early:
+        if way.early and binary is not None:
             channels |= self._read_early(way, binary, norms.binary, scope)
         kept = {} if cache is None else self._extend_cache(channels, cache)
         results = {i: self._infer(i, channels, scope, biases) for i in way.at_once}
-        if way.in_blocks:
+        if way.in_blocks and binary is not None:
             binary = self._infer_late(way, binary, norms.binary, scope, biases, channels, results)
-        elif "B" in self._writers:
+        elif "B" in self._writers and binary is not None:
             weights = self._writers["B"].weights()
             binary = self._written(binary, results, *weights, joined=not way.apart)
         unary = state.unary
@@ -168,7 +169,7 @@ class Mixing(nn.Module):
         """The rate at which this pass drops weights and increments."""
         return self.dropout if self.training else 0.0
 
-    def _way(self, atoms: Tensor, biases: Sequence[PairBias]) -> _Way:
+    def _way(self, atoms: Tensor | None, biases: Sequence[PairBias]) -> _Way:
         """By blocks of rows where the atoms are large and a CPU computes, unless a hook reads whole attention weights.
 
         In training each map is else a product of its own: joining the weights, the channels of every pair and their
@@ -177,6 +178,8 @@ class Mixing(nn.Module):
         """
         if not self.fuse:
             return self._apart
+        if atoms is None:
+            return self._whole
         if blocked_training(atoms):
             wanted = any(isinstance(t, Tensor) and t.requires_grad for bias in biases for t in bias)
             return self._apart if wanted or self.is_read() else self._rows._replace(apart=True)
@@ -196,13 +199,11 @@ class Mixing(nn.Module):
     def _infer(
         self, i: int, channels: Mapping[Place, Tensor], scope: Scope, biases: Sequence[PairBias]
     ) -> Tensor:
-        planned, attended = self.plans[i], self._attended[i]
-        kernel, premise = channels[i, "kernel"], channels[i, "premise"]
-        if attended is not None:
-            kernel = attended(kernel)
-        if self._rate and cast(Reader, planned.kernel).branch == "U" and cast(Reader, planned.kernel).dropout:
+        planned = self.plans[i]
+        if self._rate and self._drops[i]:
             scope = scope.dropping(self._rate)
-        return planned.deduce(kernel, premise, scope, biases)
+        own = [channels[i, role] for role in planned.readings]
+        return planned.deduce(own, scope, biases, self._attended[i])
 
     def _read_early(self, way: _Way, atoms: Tensor, norm: Norm, scope: Scope) -> Channels:
         """Read keys, values and what is needed of all rows at once, each group in its own layout."""
@@ -352,12 +353,20 @@ def _widest(products: Sequence[Product]) -> int:
     return max((sum(product.widths) for product in products), default=1)
 
 
+def _at_once(readers: Collection[Reader]) -> bool:
+    """Whether an operator infers all rows in one go: `weigh` looks at the whole scope, or nothing is of some rows."""
+    return all(r.cached for r in readers) or any(
+        r.branch == "U" and r.activation == "softmax" for r in readers
+    )
+
+
+def _dropped_inside(reader: Reader) -> bool:
+    """Whether weights of a reading are made, and so dropped, by the operator."""
+    return reader.dropout and not (reader.branch == "B" and reader.activation == "softmax")
+
+
 def _is_attention(planned: PlannedOperator) -> bool:
     """Whether an operator sums values by weights between tokens, as join does."""
-    kernel = planned.kernel
-    return (
-        planned.part.pair == "value"
-        and kernel is not None
-        and kernel.branch == "B"
-        and kernel.activation == "softmax"
-    )
+    first = next(iter(planned.readings.values()))
+    weighs = first.branch == "B" and first.activation == "softmax"
+    return planned.part.pair == "attention" or (planned.part.pair == "value" and weighs)

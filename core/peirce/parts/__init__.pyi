@@ -15,11 +15,14 @@ from .losses import check_labels as check_labels
 from .losses import mean_cross_entropy as mean_cross_entropy
 from .module import ModulePart as ModulePart
 from .module import call_named as call_named
+from .operator import AttentionOperator as AttentionOperator
 from .operator import Branch as Branch
 from .operator import Operator as Operator
+from .operator import PureOperator as PureOperator
 from .operator import Reader as Reader
 from .operator import StateOperator as StateOperator
 from .operator import Writer as Writer
+from .operator import typing_of as typing_of
 from .plan import Plan as Plan
 from .plan import Planned as Planned
 from .plan import PlannedHead as PlannedHead

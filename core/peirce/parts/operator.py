@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, final
 
 from attrs import field, frozen
 from torch import Tensor, nn
@@ -33,9 +33,10 @@ class Reader:
             from unary atoms and [b, x, y, h, s] when read from binary ones.
         bias: whether the map has a bias.
         activation: `softmax` for a kernel that is normalised over the tokens in scope. A binary kernel reaches `infer`
-            already normalised. A unary one reaches it as logits, which `infer` gives to `Scope.weigh`: each row
-            normalises them over its own scope.
-        dropout: whether the weights of a softmax kernel are dropped in training.
+            already normalised. A unary one reaches it as logits, which `infer` gives to `peirce.kernels.weigh`: each
+            row normalises them over its own scope.
+        dropout: whether weights are dropped in training: those of a binary softmax kernel before `infer` gets them,
+            others by `infer` itself, at the rate `scope.dropout`, as `weigh` does.
         scale: a factor on the result, such as `head_size ** -0.25`.
         tokens_last: a wish for the layout in memory where binary atoms are read: tokens last, for an `infer` that
             multiplies over tokens head by head. Shapes are the same either way.
@@ -64,32 +65,81 @@ class Writer:
     bias: bool = True
 
 
-class Operator(SizedPart, ABC):
-    """A neural logic operator, `u = infer(kernel, premise, scope)`: pure, without projections of its own.
+def typing_of(readings: Mapping[str, Reader], output: Writer) -> str:
+    """The typing that channels make: output from each reading, as in `"U <- B x U"`."""
+    return f"{output.branch} <- {' x '.join(reader.branch for reader in readings.values())}"
 
-    The composer reads the kernel and the premise from the branches, calls `infer`, applies the operator's activation
+
+class PureOperator(SizedPart, ABC):
+    """A neural logic operator, `u = infer(*channels, scope)`: pure, without projections of its own.
+
+    The composer reads what the operator declares from the branches, calls `infer`, applies the operator's activation
     and writes the result. It also keeps the mask contract: by `scope_rule`,
 
-    * `reduce`: `infer` sums over tokens. Softmax kernels are zero outside the scope, and so are binary premises;
+    * `reduce`: `infer` sums over tokens. Softmax kernels are zero outside the scope, and so is whatever else is read
+      from binary atoms;
     * `pairwise`: `infer` gives each pair from its own two tokens and atoms; the result is zeroed outside the scope;
     * `none`: `infer` gives each token from itself alone.
 
     Attributes:
-        typing: `"U <- B x U"`: output, kernel, premise.
+        typing: `"U <- B x U"`: the branch that is written, then that of each reading, in their order.
         letter: the shorthand's letter, such as `j`; None for an operator that specs name in full.
         scope_rule: the mask contract.
-        pair: `score` for an operator whose output is an attention score to which a pair position adds a term,
-            `value` for one that sums values with attention weights; None for the others.
+        pair: where pair positions add their terms: `score` to the output, scores of the first reading, the query, for
+            the second, the key; `value` to sums of values by the first reading, normalised weights; `attention` to
+            both inside an `AttentionOperator`; None nowhere.
     """
 
     typing: ClassVar[str]
     letter: ClassVar[str | None] = None
     scope_rule: ClassVar[Literal["reduce", "pairwise", "none"]]
-    pair: ClassVar[Literal["score", "value"] | None] = None
+    pair: ClassVar[Literal["score", "value", "attention"] | None] = None
 
     def __init__(self, options: Any, dims: Dims) -> None:
         self.options = options
         self.dims = dims
+
+    @abstractmethod
+    def readings(self) -> Mapping[str, Reader]:
+        """What is read from the branches, and as which channels: at least one reading, in the order of the typing.
+
+        Names are those of the projections in a state dict: lower-case identifiers, neither `output` nor `source_...`.
+        """
+
+    @abstractmethod
+    def output(self) -> Writer:
+        """What the result is written to, and its channels."""
+
+    @abstractmethod
+    def infer(self, *channels: Any, **named: Any) -> Tensor:
+        """The operator's equation; a subclass names its channels, as in `infer(self, query, key, value, scope)`.
+
+        Args:
+            channels: what was read, in the order of `readings`, each [b, x, *shape] or [b, x, a, *shape], or
+                [b, a, *shape] or [b, a, y, *shape] from a `cached` reader; and at last the scope, a
+                `peirce.algebra.Scope` that says which x may attend to which a.
+            named: none; every argument is given by position.
+
+        Returns:
+            [b, x, *shape] or [b, x, y, *shape], as `output()` says.
+        """
+
+    @abstractmethod
+    def reference(self, *channels: Any, **named: Any) -> list[Any]:
+        """The equation written out over nested lists, by loops or an einsum, for one example: the axis `b` is absent.
+
+        Arguments are as `infer` gets them, activations included; for the scope a list of lists, whose `scope[x][a]`
+        says whether x may attend to a.
+        """
+
+
+class Operator(PureOperator):
+    """An operator of two readings, `u = infer(kernel, premise, scope)`: its typing is output, kernel, premise."""
+
+    @final
+    def readings(self) -> Mapping[str, Reader]:
+        """The kernel and the premise."""
+        return {"kernel": self.kernel(), "premise": self.premise()}
 
     @abstractmethod
     def kernel(self) -> Reader:
@@ -98,10 +148,6 @@ class Operator(SizedPart, ABC):
     @abstractmethod
     def premise(self) -> Reader:
         """What the premise is read from, and as which channels."""
-
-    @abstractmethod
-    def output(self) -> Writer:
-        """What the result is written to, and its channels."""
 
     @abstractmethod
     def infer(self, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
@@ -122,6 +168,31 @@ class Operator(SizedPart, ABC):
 
         `scope[x][a]` says whether x may attend to a. Arguments are as `infer` gets them, activations included.
         """
+
+
+class AttentionOperator(PureOperator):
+    """Attention in one operator: its readings are query, key and value, and no relation is written.
+
+    u(x) = sum_a K(x,a) v(a), with K a softmax of `scores` over the tokens a that x may attend to. Between its halves
+    the composer adds the terms of pair positions, hands the weights to `peirce.algebra.attention_of`, and drops some
+    in training where the query's reader says `dropout`.
+    """
+
+    scope_rule = "reduce"
+    pair = "attention"
+
+    @abstractmethod
+    def scores(self, query: Tensor, key: Tensor) -> Tensor:
+        """[b, x, h, s], [b, a, *shape] -> [b, x, a, h]; keys may have fewer heads, which groups of queries share."""
+
+    @abstractmethod
+    def sums(self, weights: Tensor, value: Tensor) -> Tensor:
+        """[b, x, a, h], [b, a, *shape] -> [b, x, h, s]."""
+
+    @final
+    def infer(self, query: Tensor, key: Tensor, value: Tensor, scope: Scope) -> Tensor:
+        """The equation without the terms of positions."""
+        return self.sums(scope.softmax(self.scores(query, key)), value)
 
 
 class StateOperator(SizedPart, nn.Module, ABC):

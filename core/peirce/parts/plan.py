@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 import torch.nn.functional as F
-from attrs import frozen
+from attrs import field, frozen
 from torch import Tensor
 
 from peirce.algebra import Scope
 from peirce.errors import PlanError, unusable
 from peirce.kernels import PairBias, pair_scores, pair_values
 from peirce.parts.base import Dims
-from peirce.parts.operator import Operator, Reader, Writer
+from peirce.parts.operator import AttentionOperator, PureOperator, Reader, Writer
 from peirce.parts.tracing import made_by
 from peirce.spec import ScopeSpec, Spec
 
@@ -48,46 +48,80 @@ class Planned:
 
 @frozen(kw_only=True)
 class PlannedOperator(Planned):
-    """An operator of a layer. `operator` and its readers and writer are None for a state operator."""
+    """An operator of a layer. A state operator has no readings here, and its `operator` and `output` are None."""
 
     activation: str = "none"
-    operator: Operator | None = None
-    kernel: Reader | None = None
-    premise: Reader | None = None
+    operator: PureOperator | None = None
+    readings: Mapping[str, Reader] = field(factory=dict)
     output: Writer | None = None
 
     def deduce(
-        self, kernel: Tensor, premise: Tensor, scope: Scope, biases: Sequence[PairBias] = ()
+        self,
+        channels: Sequence[Tensor],
+        scope: Scope,
+        biases: Sequence[PairBias] = (),
+        attended: Callable[[Tensor], Tensor] | None = None,
     ) -> Tensor:
         """What the operator infers, with the terms of pair biases and the activation.
 
         FOLNet, Appendix E: a bias's key term is prod and its value term mu, with premises that depend on the positions
         alone. Nodes of an exported graph say that they are the operator's own.
+
+        Args:
+            channels: one tensor for each of `readings`, in their order.
+            scope: who may attend to whom, and the rate at which weights are dropped.
+            biases: pair biases, for an operator that says in `pair` where they belong.
+            attended: what the weights pass through before they sum values.
         """
-        assert self.operator is not None
-        if torch.compiler.is_exporting():
-            with made_by(str(self)):
-                result = self.operator.infer(kernel, premise, scope)
+        operator, pair = self.operator, self.part.pair
+        if isinstance(operator, AttentionOperator):
+            query, key, value = channels
+            scores = self._own(operator.scores, query, key)
+            weights = scope.softmax(self._scored(scores, query, key, biases))
+            weights = weights if attended is None else attended(weights)
+            weights = F.dropout(weights, scope.dropout) if scope.dropout else weights
+            result = _summed(self._own(operator.sums, weights, value), weights, biases)
         else:
-            result = self.operator.infer(kernel, premise, scope)
-        for bias in biases:
-            result = self._with_pairs(result, kernel, premise, bias)
+            assert operator is not None
+            first, *others = channels
+            if attended is not None:
+                first = attended(first)
+            result = self._own(operator.infer, first, *others, scope)
+            if pair == "score":
+                result = self._scored(result, first, others[0], biases)
+            elif pair == "value":
+                result = _summed(result, first, biases)
         if self.activation == "none":
             return result
         # The implication's activation on logits: ln(1 + 2 exp z), or its ReLU bound; FOLNet, eq. 9, 27-29.
         shifted = result + math.log(2.0)
         return F.softplus(shifted) if self.activation == "modus_ponens" else F.relu(shifted)
 
-    def _with_pairs(self, result: Tensor, kernel: Tensor, premise: Tensor, bias: PairBias) -> Tensor:
-        """Static key and query terms for an operator that scores pairs, a value term for one that sums values."""
-        if self.part.pair == "value" and bias.value is not None:
-            return result + pair_values(kernel, bias)
-        if self.part.pair != "score" or (bias.key is None and bias.query is None and bias.score is None):
-            return result
-        assert self.kernel is not None
-        assert self.premise is not None
-        key = premise * self.kernel.scale if bias.query is not None else None
-        return result + pair_scores(kernel * self.premise.scale, bias, key)
+    def _own(self, method: Callable[..., Tensor], *arguments: object) -> Tensor:
+        """What the operator computes itself, which an exported graph says of its nodes."""
+        if not torch.compiler.is_exporting():
+            return method(*arguments)
+        with made_by(str(self)):
+            return method(*arguments)
+
+    def _scored(self, scores: Tensor, query: Tensor, key: Tensor, biases: Sequence[PairBias]) -> Tensor:
+        """Scores [b, x, a, h] of queries and keys, with static key and query terms, scaled as the scores are."""
+        for bias in biases:
+            if bias.key is not None or bias.query is not None or bias.score is not None:
+                ours, theirs, *_ = self.readings.values()
+                met = None
+                if bias.query is not None:
+                    met = (key * ours.scale).repeat_interleave(query.shape[2] // key.shape[2], 2)
+                scores = scores + pair_scores(query * theirs.scale, bias, met)
+        return scores
+
+
+def _summed(sums: Tensor, weights: Tensor, biases: Sequence[PairBias]) -> Tensor:
+    """Sums of values [b, x, h, s], with those of the biases' values."""
+    for bias in biases:
+        if bias.value is not None:
+            sums = sums + pair_values(weights, bias)
+    return sums
 
 
 @frozen(kw_only=True)

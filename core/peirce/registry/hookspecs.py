@@ -19,8 +19,8 @@ if TYPE_CHECKING:
         Architecture,
         Augmenter,
         Head,
-        Operator,
         Position,
+        PureOperator,
         RecurrentOperator,
         StateOperator,
     )
@@ -31,7 +31,7 @@ hookimpl = pluggy.HookimplMarker("peirce")
 
 
 @hookspec
-def register_operators() -> Iterable[type[Operator | StateOperator | RecurrentOperator]]:
+def register_operators() -> Iterable[type[PureOperator | StateOperator | RecurrentOperator]]:
     """Add neural logic operators, which layers are made of."""
 
 

@@ -18,7 +18,7 @@ Read = tuple[list[tuple[str, Any]], list[str]]
 """What can be registered, by name, and why the rest cannot."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
-_TYPING = re.compile(r"[UB] <- [UB] x [UB]")
+_TYPING = re.compile(r"[UB] <- [UB]( x [UB])*")
 _EXPERIMENT = re.compile(r"[a-z][a-z0-9_]*(/[a-z0-9_]+)*")
 _WORD = r"[a-z][a-z0-9-]*(\.[a-z][a-z0-9-]*)?"
 _TARGET = r"[A-Za-z_][\w.]*:[A-Za-z_]\w*"
@@ -89,7 +89,7 @@ def _why_no_part(kind: str, part: object) -> str | None:
     from peirce import model, parts
 
     contracts: dict[str, tuple[type[Any], ...]] = {
-        "operators": (parts.Operator, parts.StateOperator, parts.RecurrentOperator),
+        "operators": (parts.Operator, parts.PureOperator, parts.StateOperator, parts.RecurrentOperator),
         "positions": (parts.Position,),
         "augmenters": (parts.Augmenter,),
         "heads": (parts.Head,),
@@ -120,7 +120,7 @@ def _breaches(part: type[Any], where: str) -> Iterator[str]:
     if missing := sorted(getattr(part, "__abstractmethods__", ())):
         yield f"{where} does not define {', '.join(missing)}"
     yield from (f"the Options of {where} {why}" for why in _wrong_options(part.Options))
-    if issubclass(part, parts.Operator | parts.StateOperator | parts.RecurrentOperator):
+    if issubclass(part, parts.PureOperator | parts.StateOperator | parts.RecurrentOperator):
         yield from (f"{where} {why}" for why in _wrong_operator(part))
     yield from (f"{where} {why}" for why in _misdeclared(part))
     if issubclass(part, parts.Position) and not part.places():
@@ -166,11 +166,11 @@ def _is_a(value: object, kind: Any) -> bool:
 
 
 def _wrong_operator(part: type[Any]) -> Iterator[str]:
-    from peirce.parts import Operator, RecurrentOperator
+    from peirce.parts import PureOperator, RecurrentOperator
 
     typing = getattr(part, "typing", None)
-    if not isinstance(typing, str) or (issubclass(part, Operator) and not _TYPING.fullmatch(typing)):
-        yield f'has the typing {typing!r}; one looks like "U <- B x U": output <- kernel x premise'
+    if not isinstance(typing, str) or (issubclass(part, PureOperator) and not _TYPING.fullmatch(typing)):
+        yield f'has the typing {typing!r}; one looks like "U <- B x U": output <- each reading'
     if issubclass(part, RecurrentOperator):
         if (typing, part.scope_rule, part.letter) != ("U <- U x U", "causal", None):
             yield "is recurrent: leave typing, scope_rule and letter as RecurrentOperator has them"

@@ -25,7 +25,6 @@ from peirce.parts import (
     GenerativeArchitecture,
     Plan,
     PlannedOperator,
-    Reader,
     StateOperator,
     TensorSpec,
     Tokens,
@@ -175,8 +174,9 @@ class Layer(nn.Module):
         dims = plan.dims
         score = next(p for p in plan.mixing if p.part.pair == "score")
         value = next(p for p in plan.mixing if p.part.pair == "value")
-        scoring = Projections(dims, kernel=score.kernel, premise=score.premise)
-        summing = Projections(dims, premise=value.premise, output=value.output)
+        scoring = Projections(dims, score.readings)
+        role, reader = list(value.readings.items())[1]
+        summing = Projections(dims, {role: reader}, value.output)
         states: list[StateOperator] = [p.build(dims) for p in plan.state]
         named = [(score, scoring), (value, summing), *zip(plan.state, states, strict=True)]
         self.operators = nn.ModuleList(nn.ModuleDict({p.name: module}) for p, module in named)
@@ -226,10 +226,11 @@ class Attention(nn.Module):
         super().__init__()
         self.score, self.value = score, value
         self.rate = plan.dims.dropout
-        readers = {QUERY: score.kernel, KEY: score.premise, VALUE: value.premise}
-        self.shapes = {name: tuple(cast(Reader, each).shape.values()) for name, each in readers.items()}
-        maps = zip((scoring.kernel, scoring.premise, summing.premise), readers.values(), strict=True)
-        scaled = [(cast(nn.Linear, each), cast(Reader, reader).scale) for each, reader in maps]
+        _, values = value.readings.values()
+        readers = dict(zip((QUERY, KEY, VALUE), (*score.readings.values(), values), strict=True))
+        self.shapes = {name: tuple(each.shape.values()) for name, each in readers.items()}
+        maps = [*scoring.children(), next(summing.children())]  # in the order of the readers
+        scaled = [(cast(nn.Linear, m), each.scale) for m, each in zip(maps, readers.values(), strict=True)]
         self.reader = FusedLinear(scaled, "outputs", fuse=plan.fuse)
         self.writer = FusedLinear([(summing.output, 1.0)], "inputs", fuse=plan.fuse)
         self.attended = Attended()
@@ -252,9 +253,9 @@ class Attention(nn.Module):
         )
         if cache:
             key, values = torch.cat([cache[KEY], key], 1), torch.cat([cache[VALUE], values], 1)
-        scores = self.score.deduce(query, key, scope, biases)
+        scores = self.score.deduce([query, key], scope, biases)
         weights = self.attended(scope.softmax(scores))
         if self.training:
             weights = F.dropout(weights, self.rate)
-        summed = self.value.deduce(weights, values, scope, biases)
+        summed = self.value.deduce([weights, values], scope, biases)
         return F.linear(summed.flatten(2), *self.writer.weights()), {KEY: key, VALUE: values}

@@ -199,9 +199,7 @@ class Layer(nn.Module):
 
     def __init__(self, plan: Plan, options: FolNetOptions, *, source: bool = False) -> None:
         super().__init__()
-        projections = [
-            Projections(plan.dims, p.kernel, p.premise, p.output, source=source) for p in plan.mixing
-        ]
+        projections = [Projections(plan.dims, p.readings, p.output, source=source) for p in plan.mixing]
         states: list[StateOperator] = [p.build(plan.dims) for p in plan.state]
         named = [*zip(plan.mixing, projections, strict=True), *zip(plan.state, states, strict=True)]
         self.operators = nn.ModuleList(nn.ModuleDict({p.name: module}) for p, module in named)

@@ -75,4 +75,4 @@ def test_a_summary_shows_the_plan_and_the_work(small: str) -> None:
     assert result.exit_code == 0
     for text in ("U <- B x U", "U: h=3 s=4", "mlm_logits", "position distance", "batch 2, length 8"):
         assert text in result.stdout
-    assert read(peirce("summary", small, "--json"))["schema"] == "peirce.summary/1"
+    assert read(peirce("summary", small, "--json"))["schema"] == "peirce.summary/2"

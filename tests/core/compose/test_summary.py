@@ -27,11 +27,11 @@ def test_a_recurrent_operator_has_the_parameters_of_its_layers() -> None:
     found = summarise(RECURRENT, length=8)
     assert found.groups["operator lstm"] == 2 * 4 * 6 * (6 + 6 + 2)
     (lstm,) = found.operators
-    assert (lstm["name"], lstm["typing"], lstm["scope"], lstm["kernel"]) == (
+    assert (lstm["name"], lstm["typing"], lstm["scope"], lstm["reads"]) == (
         "lstm",
         "U <- U x U",
         "causal",
-        "",
+        {},
     )
 
 
@@ -43,7 +43,7 @@ def test_the_plan_is_typed() -> None:
     found = summarise(FOLNET, length=8)
     assert (found.layers, found.architecture) == (2, "folnet")
     assert list(found.operators[0].values()) == [
-        0, "join", "U <- B x U", "B: h=3", "U: h=3 s=4", "U: h=3 s=4", "reduce", "softmax",
+        0, "join", "U <- B x U", {"kernel": "B: h=3", "premise": "U: h=3 s=4"}, "U: h=3 s=4", "reduce", "softmax",
     ]  # fmt: skip
     assert [row["name"] for row in found.operators] == [
         "join",

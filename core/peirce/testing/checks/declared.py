@@ -9,7 +9,15 @@ import numpy as np
 import torch
 
 from peirce.model import Task
-from peirce.parts import Architecture, Dims, Operator, RecurrentOperator, StateOperator
+from peirce.parts import (
+    Architecture,
+    AttentionOperator,
+    Dims,
+    PureOperator,
+    RecurrentOperator,
+    StateOperator,
+    typing_of,
+)
 from peirce.registry import KINDS
 from peirce.testing.check import NETWORK, Case, check
 from peirce.testing.compare import BrokenError
@@ -35,7 +43,7 @@ def declaration(case: Case) -> None:
     """
     part = case.part
     found = _general(part)
-    if issubclass(part, Operator | StateOperator | RecurrentOperator):
+    if issubclass(part, PureOperator | StateOperator | RecurrentOperator):
         found |= _operator(part)
     if issubclass(part, Architecture):
         found |= _architecture(part)
@@ -81,21 +89,25 @@ def _operator(part: type[Any]) -> Findings:
         found[said] = answer is not None and (not isinstance(answer, str) or not answer)
     refused = f"check refuses every kind of scope at its example options: {answers[SCOPE_KINDS[0]]}"
     found[refused] = None not in answers.values()
-    return found | (_typing(part, part(options, BASE)) if issubclass(part, Operator) else {})
+    return found | (_typing(part, part(options, BASE)) if issubclass(part, PureOperator) else {})
 
 
-def _typing(part: type[Operator], made: Operator) -> Findings:
-    kernel, premise, output = made.kernel(), made.premise(), made.output()
-    typing, rule = f"{output.branch} <- {kernel.branch} x {premise.branch}", part.scope_rule
-    softmax = "softmax" in (kernel.activation, premise.activation)
-    sums = (output.branch, kernel.branch, kernel.activation) == ("U", "B", "softmax")
+def _typing(part: type[PureOperator], made: PureOperator) -> Findings:
+    readings, output = list(made.readings().values()), made.output()
+    typing, rule = typing_of(made.readings(), output), part.scope_rule
+    first, branches = readings[0], [end.branch for end in readings]
+    softmax = any(reader.activation == "softmax" for reader in readings)
+    sums = (output.branch, first.branch, first.activation) == ("U", "B", "softmax")
+    scores = output.branch == "B" and branches[:2] == ["U", "U"]
+    attends = issubclass(part, AttentionOperator)
     every = (
-        (part.typing != typing, f"typing = {part.typing!r}, and its kernel, premise and output make {typing!r}"),
-        (premise.activation != "none", "its premise has an activation; only kernels have one"),
+        (part.typing != typing, f"typing = {part.typing!r}, and its readings and its output make {typing!r}"),
         (softmax and rule != "reduce", f"scope_rule = {rule!r}, and a kernel over tokens is there to be reduced"),
         (rule == "pairwise" and output.branch != "B", f"scope_rule = {rule!r} gives pairs, and the output is unary"),
-        (rule == "none" and typing != "U <- U x U", f"scope_rule = {rule!r} is for U <- U x U, not {typing!r}"),
-        (part.pair == "score" and typing != "B <- U x U", f"pair = 'score' is for B <- U x U, not {typing!r}"),
+        (rule == "none" and "B" in typing, f"scope_rule = {rule!r} is for unary atoms alone, not {typing!r}"),
+        (part.pair == "score" and not scores, f"pair = 'score' is for B <- U x U, not {typing!r}"),
+        ((part.pair == "attention") != attends, f"pair = {part.pair!r}, and 'attention' is for an AttentionOperator"),
+        (attends and typing != "U <- U x U x U", f"attention is for U <- U x U x U, not {typing!r}"),
         (part.pair == "value" and not sums, "pair = 'value' is for sums by normalised binary kernels into unary atoms"),
     )  # fmt: skip
     return {said: wrong for wrong, said in every}

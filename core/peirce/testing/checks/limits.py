@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import torch
 
-from peirce.parts import Operator, RecurrentOperator, StateOperator
+from peirce.parts import PureOperator, RecurrentOperator, StateOperator
 from peirce.testing.check import NETWORK, check
 from peirce.testing.checks.symmetry import hold_permuted
 from peirce.testing.checks.values import hold_reference
@@ -34,7 +34,7 @@ def limits(harness: Harness) -> None:
         _few_of_many(wide, kind, LONG, WHERE)
     _few_of_many(wide, kinds[-1], 6, (1, 2, 5))
     long = plain_view(kinds[0], 1, LONG)
-    if issubclass(part, Operator | RecurrentOperator):
+    if issubclass(part, PureOperator | RecurrentOperator):
         view = plain_view(kinds[-1], 1, 3)
         hold_reference(wide, view, wide.draw(view))
         # All of a long text: `reference` loops over pairs; over triples, that would take minutes.
@@ -43,7 +43,7 @@ def limits(harness: Harness) -> None:
             hold_reference(narrow, long, narrow.draw(long))
     elif not isinstance(harness, ArchitectureHarness):
         _finite(wide, long, f"of {LONG} tokens")
-    if issubclass(part, Operator | StateOperator) and "relation" in harness.kinds:
+    if issubclass(part, PureOperator | StateOperator) and "relation" in harness.kinds:
         small = harness.resized(attrs.evolve(sized(2, 2, 2, 2), max_length=512))
         length = 140 if getattr(part, "typing", "") == "B <- B x B" else LONG
         generator = torch.Generator().manual_seed(0)

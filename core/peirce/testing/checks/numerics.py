@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from peirce.parts import Operator, RecurrentOperator
+from peirce.parts import PureOperator, RecurrentOperator
 from peirce.testing.check import NETWORK, check, on_examples
 from peirce.testing.checks.declared import FLOATS
 from peirce.testing.compare import BrokenError, NotApplicableError, zero
@@ -34,7 +34,7 @@ def empty_rows(harness: Harness) -> None:
                 made = harness.make(dtype=dtype)
                 results = harness.raw(made, tensors, view)
                 what = f"in {dtype} with logits of order {scale:g}"
-                if issubclass(harness.part, Operator) and harness.part.scope_rule == "reduce":
+                if issubclass(harness.part, PureOperator) and harness.part.scope_rule == "reduce":
                     empty = ~view.allowed().any(2)
                     for slot, result in results:
                         zero(result[empty], f"{slot.name} {what}, in the rows that see nothing")

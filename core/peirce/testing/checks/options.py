@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from peirce.errors import PeirceError
-from peirce.parts import Operator
+from peirce.parts import PureOperator
 from peirce.testing.check import NETWORK, Case, check
 from peirce.testing.checks.losses import WHOLE_GROUPS, losses
 from peirce.testing.compare import BrokenError, NotApplicableError
@@ -102,8 +102,8 @@ def _seen(harness: Harness) -> Iterator[Any]:
         yield str([(name, p.requires_grad, tuple(p.shape)) for name, p in module.named_parameters()])
         yield from module.state_dict().values()
     made = harness.make()
-    if isinstance(made, Operator):
-        yield repr((made.kernel(), made.premise(), made.output()))
+    if isinstance(made, PureOperator):
+        yield repr((made.readings(), made.output()))
     if isinstance(harness, SizedHarness):
         yield str([str(getattr(made, method)()) for method in ("inputs", "outputs") if hasattr(made, method)])
         few = attrs.evolve(harness.dims, token_types=1, binary=0, feedforward_binary=0)

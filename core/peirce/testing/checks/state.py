@@ -12,7 +12,7 @@ import torch
 
 from peirce.compose import build, load
 from peirce.model import Model
-from peirce.parts import Operator
+from peirce.parts import PureOperator
 from peirce.registry import Registry
 from peirce.testing.check import NETWORK, Case, check
 from peirce.testing.compare import BrokenError, alike, same, torch_left_alone
@@ -22,7 +22,7 @@ from peirce.testing.harness.base import Harness, modules, named, slots, state_of
 from peirce.testing.tiny_models import around
 
 
-@check(*NETWORK, but=Operator)
+@check(*NETWORK, but=PureOperator)
 def seed(harness: Harness) -> None:
     """The same seed gives the same parameters, and making a part changes nothing that everybody shares. As the part
     initialises them itself.
@@ -45,7 +45,7 @@ def seed(harness: Harness) -> None:
         raise BrokenError("making it seeds torch's generator, which everybody draws from")
 
 
-@check(*NETWORK, but=Operator)
+@check(*NETWORK, but=PureOperator)
 def state_dict(harness: Harness) -> None:
     """The state dict holds everything that a part's values depend on. Loaded into an instance from another seed that
     was used before, it gives the same values.
@@ -64,7 +64,7 @@ def state_dict(harness: Harness) -> None:
     harness.forget()  # the models of seed 2 now hold other parameters
 
 
-@check(*NETWORK, but=Operator)
+@check(*NETWORK, but=PureOperator)
 def save_load(case: Case) -> None:
     """A model that is saved and loaded is the same model, with what `begin` brought. Spec, parameters and values: of an
     architecture in every kind of scope, of another part in a tiny model.

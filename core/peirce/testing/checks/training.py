@@ -10,7 +10,7 @@ import attrs
 import torch
 from torch import Tensor, nn
 
-from peirce.parts import Operator
+from peirce.parts import PureOperator
 from peirce.testing.check import NETWORK, check, on_examples
 from peirce.testing.compare import BrokenError, NotApplicableError, alike, same
 from peirce.testing.examples import Example, View, normal, plain_view
@@ -154,7 +154,7 @@ def _parameters(made: Any, view: View) -> dict[str, nn.Parameter]:
     return {name: p for module in chosen for name, p in module.named_parameters() if p.requires_grad}
 
 
-@check(*NETWORK, but=Operator)
+@check(*NETWORK, but=PureOperator)
 def learning(harness: Harness) -> None:
     """A part learns from its own initialisation: the error of a tiny task falls. Twenty steps of Adam towards what
     another instance of the part gives.
@@ -185,7 +185,7 @@ def learning(harness: Harness) -> None:
         )
 
 
-@check(*NETWORK, but=Operator)
+@check(*NETWORK, but=PureOperator)
 def modes(harness: Harness) -> None:
     """Training differs from evaluation by dropout alone, at the rate of `dims.dropout`. Without dropout both modes give
     the same; with it evaluation does not change, and no buffer ever does.

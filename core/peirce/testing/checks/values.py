@@ -46,11 +46,11 @@ def hold_reference(harness: Harness, view: View, tensors: Tensors) -> None:
                     same(result, expected, f"the outputs {what}")
         return
     scope, allowed = view.scope(), view.allowed()
-    kernel, premise = prepare(made, tensors, scope)
-    result = made.infer(kernel, premise, scope)
+    channels = prepare(made, tensors, scope)
+    result = made.infer(*channels, scope)
     pairs = len(harness.writes(made)[0].tokens) == 2
     for i in range(view.batch):
-        given = made.reference(kernel[i].tolist(), premise[i].tolist(), allowed[i].tolist())
+        given = made.reference(*(each[i].tolist() for each in channels), allowed[i].tolist())
         expected = torch.tensor(given, dtype=torch.float64)
         if expected.shape != result[i].shape:
             said = f"reference gives the shape {list(expected.shape)}, infer {list(result[i].shape)}"

@@ -1,6 +1,6 @@
 """Parts that are built as `cls(options, dims)`: all kinds but architectures, each by its contract.
 
-Kernels and premises of operators are prepared as the composer does, without an architecture.
+What operators read is prepared as the composer does, without an architecture.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from peirce.parts import (
     Dims,
     Encoded,
     Head,
-    Operator,
     PairPosition,
     Part,
     Place,
     Position,
+    PureOperator,
     RecurrentOperator,
     StateOperator,
     Tokens,
@@ -97,17 +97,16 @@ class LayerHarness(SizedHarness):
 
 @define
 class OperatorHarness(LayerHarness):
-    """An operator, run on raw kernels and premises: what its projections give before the composer uses them."""
+    """An operator, run on raw channels: what its projections give before the composer uses them."""
 
     module: ClassVar[bool] = False
     examples: ClassVar[int] = 16
 
     def reads(self) -> tuple[Slot, ...]:
-        """The kernel and the premise."""
-        made = self.make()
+        """Its readings."""
         return tuple(
             atoms(name, end.branch, *end.shape.values(), logits=end.activation == "softmax")
-            for name, end in (("kernel", made.kernel()), ("premise", made.premise()))
+            for name, end in self.make().readings().items()
         )
 
     def writes(self, made: Any) -> tuple[Slot, ...]:
@@ -120,20 +119,20 @@ class OperatorHarness(LayerHarness):
         return Tensors([(self.writes(made)[0], made.infer(*prepare(made, tensors, scope), scope))])
 
 
-def prepare(operator: Operator, tensors: Tensors, scope: Scope) -> tuple[Tensor, Tensor]:
-    """A kernel and a premise as `infer` gets them, from what their projections give.
+def prepare(operator: PureOperator, tensors: Tensors, scope: Scope) -> list[Tensor]:
+    """Channels as `infer` gets them, from what their projections give.
 
     A binary softmax kernel is normalised over the scope. Other binary channels of an operator that sums over tokens
     are zero outside the scope. Everything else stays: unary logits, and whatever stands at padding.
     """
     ready = []
-    for reader, (_, values) in zip((operator.kernel(), operator.premise()), tensors, strict=True):
+    for reader, (_, values) in zip(operator.readings().values(), tensors, strict=True):
         if reader.branch == "B" and reader.activation == "softmax":
             values = scope.softmax(values)
         elif reader.branch == "B" and operator.scope_rule == "reduce":
             values = scope.zero_binary(values)
         ready.append(values)
-    return ready[0], ready[1]
+    return ready
 
 
 @define
@@ -308,7 +307,7 @@ def _pair_vectors(bias: PairBias, name: str, dims: Dims) -> Tensors:
 
 
 HARNESSES: Mapping[type[Part], type[SizedHarness]] = {
-    Operator: OperatorHarness,
+    PureOperator: OperatorHarness,
     StateOperator: StateOperatorHarness,
     RecurrentOperator: RecurrentOperatorHarness,
     Position: PositionHarness,
