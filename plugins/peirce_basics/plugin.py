@@ -34,11 +34,12 @@ def register_positions() -> list[type[Position]]:
     """Absolute positions, relative ones that bias attention, and a scope for pairs."""
     from peirce_basics.positions.absolute import Absolute
     from peirce_basics.positions.disentangled import Disentangled
+    from peirce_basics.positions.rope import Rope
     from peirce_basics.positions.same_text import SameText
     from peirce_basics.positions.shaw import Shaw
     from peirce_basics.positions.t5 import T5
 
-    return [Absolute, Shaw, T5, Disentangled, SameText]
+    return [Absolute, Shaw, T5, Disentangled, Rope, SameText]
 
 
 @hookimpl

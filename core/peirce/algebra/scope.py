@@ -27,6 +27,7 @@ class Scope:
         causal: the pairs are exactly the real ones with a <= x, which has a fast path.
         dropout: the rate at which `peirce.kernels.weigh` drops weights; the composer sets it in training.
         before: how many columns stand before the rows; None when every token is a row.
+        places: the positions of rows and columns, which `rows` and `columns` hand out.
     """
 
     tokens: Tensor | None = None
@@ -35,6 +36,22 @@ class Scope:
     causal: bool = False
     dropout: float = 0.0
     before: int | None = None
+    places: tuple[Tensor, Tensor] | None = None
+
+    @property
+    def rows(self) -> Tensor:
+        """Each row's position counted over real tokens, int64 [b or 1, x]."""
+        return self._known(0)
+
+    @property
+    def columns(self) -> Tensor:
+        """Each column's position counted over real tokens, int64 [b or 1, a]; a source is counted by itself."""
+        return self._known(1)
+
+    def _known(self, side: int) -> Tensor:
+        if self.places is None:
+            raise ValueError("this scope was made without positions; `Scope.at` says where its tokens stand")
+        return self.places[side]
 
     @classmethod
     def padding(cls, tokens: Tensor | None, before: int | None = None) -> Scope:
@@ -90,7 +107,12 @@ class Scope:
             uniform=self.uniform and other.uniform,
             causal=(self.causal and (other.causal or other.uniform)) or (other.causal and self.uniform),
             before=self.before if other.before is None else other.before,
+            places=self.places or other.places,
         )
+
+    def at(self, rows: Tensor, columns: Tensor) -> Scope:
+        """The same scope, whose tokens stand at these positions, int64 [b or 1, x] and [b or 1, a]."""
+        return replace(self, places=(rows, columns))
 
     def dropping(self, rate: float) -> Scope:
         """The same scope, with weights dropped at `rate` by `weigh`."""
@@ -98,11 +120,17 @@ class Scope:
 
     def part(self, items: slice, rows: slice) -> Scope:
         """The scope of some rows x of some examples, for work on those rows alone."""
+
+        def own(values: Tensor, *cut: slice) -> Tensor:
+            return values[(items if len(values) > 1 else slice(None), *cut)]
+
+        places = None if self.places is None else (own(self.places[0], rows), own(self.places[1]))
         if self.pairs is None:
-            return self
+            return replace(self, places=places)
         tokens = None if self.tokens is None else self.tokens[items, rows]
-        pairs = self.pairs[items if len(self.pairs) > 1 else slice(None), rows]
-        return replace(self, tokens=tokens, pairs=pairs, uniform=False, causal=False)
+        return replace(
+            self, tokens=tokens, pairs=own(self.pairs, rows), uniform=False, causal=False, places=places
+        )
 
     def zero_unary(self, atoms: Tensor) -> Tensor:
         """Unary atoms [b, x, ...] with exact zeros at padding, whatever stood there."""

@@ -37,7 +37,12 @@ _EACH = "b or 1"
 _PLACES: dict[str, tuple[str, list[str], str]] = {
     "unary": ("unary", [_EACH, "x", "unary"], "added to the unary atoms at the input"),
     "binary": ("binary", [_EACH, "x", "y", "binary"], "the initial binary atoms"),
-    "pair": ("pairs", [_EACH, "x", "y"], "the bucket of each pair in the tables of keys, values and scores"),
+    "pair": ("pairs", [_EACH, "x", "y"], "what is added to the scores and the values of each pair"),
+    "rotary": (
+        "rotations",
+        [_EACH, "x", "w"],
+        "the angles that queries and keys are turned by, as cos and sin",
+    ),
     "scope": ("scope", [_EACH, "x", "a"], "bool: whether x may attend to a"),
 }
 """What a position gives at a place: its name, shape and meaning."""

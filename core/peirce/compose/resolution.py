@@ -64,7 +64,7 @@ class _Resolution:
     """Plans the parts of one spec, and places in it what is wrong."""
 
     dims: Dims
-    attends: bool
+    attends: frozenset[str]
     gives: frozenset[str]
 
     def __init__(self, spec: Spec, registry: Registry) -> None:
@@ -105,7 +105,8 @@ class _Resolution:
             named = ", ".join(planned.name for planned in operators)
             many = f"a layer of {owner} is one recurrent operator, and this one has {len(operators)}: {named}"
             raise self.wrong(_LAYER, f"{many}; leave one of them")
-        self.attends = cls.own_attention or any(planned.part.pair for planned in mixing if planned.operator)
+        inside = {planned.part.pair for planned in mixing if planned.operator} - {None}
+        self.attends = frozenset({"attention"} if cls.own_attention else inside)
         past = frozenset({"past"} if self.scope in ("causal", "prefix") else ())
         self.gives = cls.gives(architecture.options) | past
         return Plan(
@@ -255,10 +256,14 @@ class _Resolution:
             if not offered:
                 places = f"the places {', '.join(sorted(cls.places))}" if cls.places else "no places"
                 return f"it acts at {' and '.join(part.places())}, and {self.owner} has {places}"
-            if offered == ["pair"] and not self.attends:
+            needed = {"attention", "score"} | ({"value"} if "pair" in offered else set())
+            if not {*offered} - {"pair", "rotary"} and not needed & self.attends:
+                does = "scores pairs, as assoc does"
+                if "value" in needed:
+                    does = "scores pairs or sums values, as assoc and join do"
                 return (
-                    "it biases attention, and no operator of the layer scores pairs or sums values, as assoc and join "
-                    f"do; {self.owner} has no attention of its own either"
+                    f"it acts inside attention, and no operator of the layer {does}; {self.owner} has no attention of "
+                    "its own either"
                 )
         if kind == "heads" and (lacking := sorted(part.needs - self.gives)):
             needed = f"it needs the output {' and '.join(lacking)}, which {self.owner} does not give"
@@ -322,7 +327,8 @@ def _misinferred(operator: PureOperator, readings: Mapping[str, Reader], output:
     declared = shapes.pop("output")
     try:
         with torch.device("meta"):  # shapes without storage
-            result = operator.infer(*map(torch.empty, shapes.values()), Scope())
+            index = torch.arange(3).unsqueeze(0)
+            result = operator.infer(*map(torch.empty, shapes.values()), Scope().at(index, index))
     except Exception as error:
         given = " and ".join(f"{role} {shape}" for role, shape in shapes.items())
         cause = str(error).partition("\n")[0]

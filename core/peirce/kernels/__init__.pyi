@@ -7,7 +7,12 @@ from .fusion import FusedLinear as FusedLinear
 from .fusion import fold_in as fold_in
 from .fusion import folded as folded
 from .fusion import write as write
+from .pair_bias import DenseBias as DenseBias
 from .pair_bias import PairBias as PairBias
+from .pair_bias import PairTerm as PairTerm
 from .pair_bias import pair_scores as pair_scores
 from .pair_bias import pair_values as pair_values
+from .pair_bias import rows_of as rows_of
+from .rotation import Rotation as Rotation
+from .rotation import turned as turned
 from .weighing import weigh as weigh

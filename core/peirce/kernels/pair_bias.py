@@ -1,4 +1,4 @@
-"""Pair biases: position terms inside attention, from tables of vectors.
+"""Pair terms: what positions add to the scores and the values of attention; most are tables of vectors.
 
 `pair_products` multiplies: heads come first and rows are flat, `q` [g, n, m, s] queries, `w` [g, n, m, y] scores or
 weights. n is batch times length and m the heads that share a table; where a whole batch shares its ids, n is the
@@ -7,13 +7,47 @@ length and m counts the batch as well.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol
 
 import torch.nn.functional as F
 from torch import Tensor
 
-from peirce.algebra import at_least_float32
+from peirce.algebra import Scope, at_least_float32
 from peirce.kernels import pair_products
+
+
+class PairTerm(Protocol):
+    """What a position adds to the attention of one layer; a NamedTuple of tensors, or of such tuples.
+
+    `PairBias` takes it from tables, `DenseBias` has it for each pair, and a position may bring a term of its own.
+    """
+
+    def __iter__(self) -> Iterator[Any]:
+        """The tensors that it is made of."""
+
+    def part(self, items: slice, rows: slice) -> PairTerm:
+        """The term of some rows x of some examples, for work on those rows alone."""
+
+    def score_term(self, query: Tensor, key: Tensor, scores: Tensor, scope: Scope) -> Tensor | None:
+        """What is added to the attention scores; None where it adds nothing.
+
+        Args:
+            query: [b, x, h, s], scaled as the attention scales it.
+            key: [b, a, h, s], scaled likewise.
+            scores: [b, x, a, h], what the operator itself gives, with whatever stands outside the scope.
+            scope: of the rows x.
+
+        Returns:
+            [b or 1, x, a, h or 1]; what stands outside the scope is not used.
+        """
+
+    def value_term(self, weights: Tensor) -> Tensor | None:
+        """What is added to the values that each row sums, [b, x, h, s]; None where it adds nothing.
+
+        Args:
+            weights: [b, x, a, h], the attention weights.
+        """
 
 
 class PairBias(NamedTuple):
@@ -40,10 +74,45 @@ class PairBias(NamedTuple):
     def part(self, items: slice, rows: slice) -> PairBias:
         """The bias of some rows x of some examples."""
 
-        def own(each: Tensor) -> Tensor:
-            return each[items if len(each) > 1 else slice(None), rows]
+        kinds = None if self.rows is None else rows_of(self.rows, items, rows)
+        return self._replace(ids=rows_of(self.ids, items, rows), rows=kinds)
 
-        return self._replace(ids=own(self.ids), rows=None if self.rows is None else own(self.rows))
+    def score_term(self, query: Tensor, key: Tensor, scores: Tensor, scope: Scope) -> Tensor | None:
+        """As `pair_scores` gives it."""
+        if self.key is None and self.query is None and self.score is None:
+            return None
+        return pair_scores(query, self, key)
+
+    def value_term(self, weights: Tensor) -> Tensor | None:
+        """As `pair_values` gives it."""
+        return None if self.value is None else pair_values(weights, self)
+
+
+class DenseBias(NamedTuple):
+    """A number for each pair, which is added to its score.
+
+    Args:
+        scores: [b or 1, x, a, h or 1].
+    """
+
+    scores: Tensor
+
+    def part(self, items: slice, rows: slice) -> DenseBias:
+        """The bias of some rows x of some examples."""
+        return DenseBias(rows_of(self.scores, items, rows))
+
+    def score_term(self, query: Tensor, key: Tensor, scores: Tensor, scope: Scope) -> Tensor | None:
+        """The numbers themselves, in the dtype of the queries."""
+        return self.scores.to(query.dtype)
+
+    def value_term(self, weights: Tensor) -> Tensor | None:
+        """Nothing."""
+        return None
+
+
+def rows_of(values: Tensor, items: slice, rows: slice) -> Tensor:
+    """What values [b or 1, x, ...] have of some rows x of some examples."""
+    return values[items if len(values) > 1 else slice(None), rows]
 
 
 def pair_scores(query: Tensor, bias: PairBias, key: Tensor | None = None) -> Tensor:

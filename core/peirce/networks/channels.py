@@ -64,7 +64,8 @@ class Mask(IntEnum):
 class Group(NamedTuple):
     """The channels of one reading of an operator.
 
-    `cached_as` is the name of the channels in the cached state; None where they are not cached.
+    `cached_as` is the name of the channels in the cached state; None where they are not cached. `turns` says whether
+    rotary positions turn them: those of queries and keys that an operator scores pairs with.
     """
 
     place: Place
@@ -74,6 +75,7 @@ class Group(NamedTuple):
     scale: float
     tokens_last: bool
     cached_as: str | None
+    turns: bool
 
     @classmethod
     def of(cls, operator: int, role: str, reader: Reader, planned: PlannedOperator) -> Group:
@@ -91,6 +93,7 @@ class Group(NamedTuple):
             scale=reader.scale,
             tokens_last=reader.tokens_last,
             cached_as=f"{operator}_{planned.name}_{role}" if reader.cached else None,
+            turns=role in planned.scored and reader.branch == "U",
         )
 
     @property

@@ -8,7 +8,7 @@ from typing import Any, cast
 from torch import Tensor, nn
 
 from peirce.algebra import Scope
-from peirce.kernels import PairBias
+from peirce.kernels import PairTerm, Rotation
 from peirce.networks.channels import CachedState
 from peirce.parts import TensorSpec
 
@@ -36,20 +36,20 @@ def run_layers(
     layers: Iterable[nn.Module],
     state: Any,
     scope: Scope,
-    biases: Iterable[Sequence[PairBias]],
+    terms: Iterable[Sequence[PairTerm | Rotation]],
     cache: CachedState | None = None,
 ) -> tuple[Any, dict[str, Tensor]]:
     """The state of the rows after all layers, and what the layers cache for later tokens.
 
     Args:
-        layers: called with a state, a scope, their pair biases and their own part of the cache.
+        layers: called with a state, a scope, what positions do in them and their own part of the cache.
         state: what the first layer is given.
         scope: who may attend to whom.
-        biases: of each layer.
+        terms: of each layer, as `TokenInput.pairs` gives them.
         cache: the cached state of the tokens before; None where nothing is cached.
     """
     kept: dict[str, Tensor] = {}
-    for i, (layer, each) in enumerate(zip(layers, biases, strict=True)):
+    for i, (layer, each) in enumerate(zip(layers, terms, strict=True)):
         state, own = layer(state, scope, each, None if cache is None else cache_of_layer(i, cache))
         if cache is not None:
             kept |= cache_from_layer(i, own)

@@ -29,9 +29,19 @@ from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves
 
 from peirce.algebra import Attended, Norm, Predicates, Scope, standardise
-from peirce.kernels import FusedLinear, PairBias, blocked, blocked_training, in_blocks, write
+from peirce.kernels import (
+    FusedLinear,
+    PairTerm,
+    Rotation,
+    blocked,
+    blocked_training,
+    in_blocks,
+    turned,
+    write,
+)
 from peirce.networks.channels import (
     CachedState,
     Channels,
@@ -94,6 +104,7 @@ class Mixing(nn.Module):
             for branch, own in self._writes.items()
             if own
         }
+        self._turned = [group.place for group in self.groups if group.turns]
         unary, binary = ([g for g in self.groups if g.branch == branch] for branch in "UB")
         every = list(range(len(self.plans)))
         at_once = [i for i, planned in enumerate(self.plans) if _at_once(planned.readings.values())]
@@ -116,7 +127,7 @@ class Mixing(nn.Module):
         state: Predicates,
         norms: Norms,
         scope: Scope,
-        biases: Sequence[PairBias] = (),
+        terms: Sequence[PairTerm | Rotation] = (),
         cache: CachedState | None = None,
     ) -> tuple[Predicates, CachedState]:
         """The atoms with what the operators infer from the normalised atoms added, dropped out in training.
@@ -125,18 +136,22 @@ class Mixing(nn.Module):
             state: unary [b, x, d1], binary [b, x, y, d2]; None where no operator reads or writes these.
             norms: of both branches.
             scope: who may attend to whom.
-            biases: pair biases to add beside the operators that score pairs and sum values.
+            terms: what positions do here: rotations of the rows' queries and keys, and what they add to the operators
+                that score pairs and sum values.
             cache: the keys and values of the tokens before; None when every token is a row and none follows.
 
         Returns:
             The new atoms, and the keys and values for later tokens. Without `cache` there are none of these.
         """
         binary = state.binary
+        biases = [term for term in terms if not isinstance(term, Rotation)]
         way = self._way(binary, biases)
         normal = scope.zero_unary(norms.unary(state.unary))
         channels: Channels = {}
         for product in self._unary_apart if way.apart else self._unary_whole:
             channels |= product.read(normal, *product.reader.weights(), scope)
+        if len(biases) < len(terms):
+            channels |= {place: turned(channels[place], terms) for place in self._turned}
         if way.early and binary is not None:
             channels |= self._read_early(way, binary, norms.binary, scope)
         kept = {} if cache is None else self._extend_cache(channels, cache)
@@ -169,7 +184,7 @@ class Mixing(nn.Module):
         """The rate at which this pass drops weights and increments."""
         return self.dropout if self.training else 0.0
 
-    def _way(self, atoms: Tensor | None, biases: Sequence[PairBias]) -> _Way:
+    def _way(self, atoms: Tensor | None, biases: Sequence[PairTerm]) -> _Way:
         """By blocks of rows where the atoms are large and a CPU computes, unless a hook reads whole attention weights.
 
         In training each map is else a product of its own: joining the weights, the channels of every pair and their
@@ -181,7 +196,8 @@ class Mixing(nn.Module):
         if atoms is None:
             return self._whole
         if blocked_training(atoms):
-            wanted = any(isinstance(t, Tensor) and t.requires_grad for bias in biases for t in bias)
+            every = tree_leaves(list(biases))
+            wanted = any(isinstance(each, Tensor) and each.requires_grad for each in every)
             return self._apart if wanted or self.is_read() else self._rows._replace(apart=True)
         by_rows = blocked(atoms) and not self.training and not self.is_read()
         return self._rows if by_rows else self._whole
@@ -197,7 +213,7 @@ class Mixing(nn.Module):
         return kept
 
     def _infer(
-        self, i: int, channels: Mapping[Place, Tensor], scope: Scope, biases: Sequence[PairBias]
+        self, i: int, channels: Mapping[Place, Tensor], scope: Scope, biases: Sequence[PairTerm]
     ) -> Tensor:
         planned = self.plans[i]
         if self._rate and self._drops[i]:
@@ -237,7 +253,7 @@ class Mixing(nn.Module):
         binary: Tensor,
         norm: Norm,
         scope: Scope,
-        biases: Sequence[PairBias],
+        biases: Sequence[PairTerm],
         channels: Channels,
         results: dict[int, Tensor],
     ) -> Tensor:
@@ -321,18 +337,22 @@ class SourceReader(nn.Module):
         }
         self.fused = nn.ModuleList(product.reader for product in self.products.values())
 
-    def forward(self, source: Predicates, scope: Scope) -> dict[str, Tensor]:
+    def forward(
+        self, source: Predicates, scope: Scope, rotations: Sequence[Rotation] = ()
+    ) -> dict[str, Tensor]:
         """The cached state of a decoder's layer before its first token.
 
         Args:
             source: the encoder's final atoms; unary [b, a, d1], binary [b, a, y, d2].
             scope: the encoder's.
+            rotations: of the source tokens, whose keys are turned.
         """
         cache = {}
         for branch, product in self.products.items():
             atoms = source.unary if branch == "U" else source.binary
             assert atoms is not None
             channels = product.read(atoms, *product.reader.weights(), scope)
+            channels |= {g.place: turned(channels[g.place], rotations) for g in product.groups if g.turns}
             cache.update({cast(str, g.cached_as): channels[g.place] for g in product.groups})
         return cache
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar, cast
 
 import torch
@@ -11,7 +12,7 @@ from torch import Tensor, nn
 
 from peirce.algebra import Scope
 from peirce.errors import InputError
-from peirce.kernels import PairBias
+from peirce.kernels import PairTerm, Rotation
 from peirce.networks.channels import CachedState
 from peirce.parts import (
     PLACES,
@@ -20,6 +21,7 @@ from peirce.parts import (
     PairPosition,
     Plan,
     Position,
+    RotaryPosition,
     ScopePosition,
     TensorSpec,
     Tokens,
@@ -104,7 +106,10 @@ class TokenInput(nn.Module):
             index = torch.arange(length, device=ids.device).unsqueeze(0)
         else:
             index = (real.long().cumsum(1) - 1).clamp_min(0)
-        return Tokens(inputs, real, index, length, before)
+        tokens = Tokens(inputs, real, index, length, before)
+        for position in cast(Iterable[ScopePosition], self._at["scope"]):
+            tokens = replace(tokens, index=self._ask(position, position.index, tokens))
+        return tokens
 
     def cached_state(self) -> tuple[TensorSpec, ...]:
         """What is cached of the tokens themselves: every input that has a value for each token."""
@@ -159,7 +164,7 @@ class TokenInput(nn.Module):
         for position in cast(Iterable[ScopePosition], self._at["scope"]):
             restriction = self._ask(position, position.scope, tokens)
             scope = scope & Scope.relation(restriction)
-        return scope
+        return scope.at(tokens.rows(tokens.index), tokens.index)
 
     def unary(self, tokens: Tokens) -> Tensor:
         """[b, x, d1]: augmented embeddings, token types and unary positions, before any norm."""
@@ -196,10 +201,17 @@ class TokenInput(nn.Module):
         first, *rest = atoms
         return sum(rest, first).expand(batch, -1, -1, -1)
 
-    def pairs(self, tokens: Tokens) -> list[tuple[PairBias, ...]]:
-        """The pair biases of each layer."""
-        biases = [self._ask(p, p.pairs, tokens) for p in cast(Iterable[PairPosition], self._at["pair"])]
-        return [tuple(bias[layer] for bias in biases) for layer in range(self.plan.dims.layers)]
+    def pairs(self, tokens: Tokens) -> list[tuple[PairTerm | Rotation, ...]]:
+        """What positions do inside the attention of each layer: rotations of its rows, then pair terms."""
+        terms = [self._ask(p, p.pairs, tokens) for p in cast(Iterable[PairPosition], self._at["pair"])]
+        own = [tuple(term[layer] for term in terms) for layer in range(self.plan.dims.layers)]
+        return [(*turns, *pairs) for turns, pairs in zip(self.rotations(tokens), own, strict=True)]
+
+    def rotations(self, tokens: Tokens) -> list[tuple[Rotation, ...]]:
+        """The rotations of each layer, of the rows."""
+        positions = cast(Iterable[RotaryPosition], self._at["rotary"])
+        turns = [self._ask(p, p.rotations, tokens) for p in positions]
+        return [tuple(turn[layer] for turn in turns) for layer in range(self.plan.dims.layers)]
 
     def _ask(self, part: nn.Module, method: Callable[..., T], *arguments: object) -> T:
         """What a position or an augmenter answers; an error of its own says whose it is."""

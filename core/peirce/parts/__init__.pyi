@@ -18,6 +18,7 @@ from .module import call_named as call_named
 from .operator import AttentionOperator as AttentionOperator
 from .operator import Branch as Branch
 from .operator import Operator as Operator
+from .operator import PlainScope as PlainScope
 from .operator import PureOperator as PureOperator
 from .operator import Reader as Reader
 from .operator import StateOperator as StateOperator
@@ -32,6 +33,7 @@ from .position import BinaryPosition as BinaryPosition
 from .position import PairPosition as PairPosition
 from .position import Place as Place
 from .position import Position as Position
+from .position import RotaryPosition as RotaryPosition
 from .position import ScopePosition as ScopePosition
 from .position import UnaryPosition as UnaryPosition
 from .position import distance_limit as distance_limit

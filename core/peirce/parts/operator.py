@@ -70,6 +70,19 @@ def typing_of(readings: Mapping[str, Reader], output: Writer) -> str:
     return f"{output.branch} <- {' x '.join(reader.branch for reader in readings.values())}"
 
 
+class PlainScope(list[list[bool]]):
+    """The scope of one example as `reference` gets it: `scope[x][a]` says whether x may attend to a.
+
+    Attributes:
+        rows: the position of each row x, counted over real tokens.
+        columns: the position of each column a.
+    """
+
+    def __init__(self, pairs: list[list[bool]], rows: list[int], columns: list[int]) -> None:
+        super().__init__(pairs)
+        self.rows, self.columns = rows, columns
+
+
 class PureOperator(SizedPart, ABC):
     """A neural logic operator, `u = infer(*channels, scope)`: pure, without projections of its own.
 
@@ -128,8 +141,7 @@ class PureOperator(SizedPart, ABC):
     def reference(self, *channels: Any, **named: Any) -> list[Any]:
         """The equation written out over nested lists, by loops or an einsum, for one example: the axis `b` is absent.
 
-        Arguments are as `infer` gets them, activations included; for the scope a list of lists, whose `scope[x][a]`
-        says whether x may attend to a.
+        Arguments are as `infer` gets them, activations included; the scope is a `PlainScope`.
         """
 
 
@@ -163,10 +175,11 @@ class Operator(PureOperator):
         """
 
     @abstractmethod
-    def reference(self, kernel: list[Any], premise: list[Any], scope: list[list[bool]]) -> list[Any]:
+    def reference(self, kernel: list[Any], premise: list[Any], scope: PlainScope) -> list[Any]:
         """The equation written out over nested lists, by loops or an einsum, for one example: the axis `b` is absent.
 
-        `scope[x][a]` says whether x may attend to a. Arguments are as `infer` gets them, activations included.
+        `scope[x][a]` says whether x may attend to a, and `scope.rows[x]` and `scope.columns[a]` where they stand.
+        Arguments are as `infer` gets them, activations included.
         """
 
 

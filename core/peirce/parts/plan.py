@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from peirce.algebra import Scope
 from peirce.errors import PlanError, unusable
-from peirce.kernels import PairBias, pair_scores, pair_values
+from peirce.kernels import PairTerm, Rotation
 from peirce.parts.base import Dims
 from peirce.parts.operator import AttentionOperator, PureOperator, Reader, Writer
 from peirce.parts.tracing import made_by
@@ -55,14 +55,19 @@ class PlannedOperator(Planned):
     readings: Mapping[str, Reader] = field(factory=dict)
     output: Writer | None = None
 
+    @property
+    def scored(self) -> tuple[str, ...]:
+        """The readings whose products are scores of pairs: a query and a key, or none."""
+        return tuple(self.readings)[:2] if self.part.pair in ("score", "attention") else ()
+
     def deduce(
         self,
         channels: Sequence[Tensor],
         scope: Scope,
-        biases: Sequence[PairBias] = (),
+        terms: Sequence[PairTerm | Rotation] = (),
         attended: Callable[[Tensor], Tensor] | None = None,
     ) -> Tensor:
-        """What the operator infers, with the terms of pair biases and the activation.
+        """What the operator infers, with the terms of pair positions and the activation.
 
         FOLNet, Appendix E: a bias's key term is prod and its value term mu, with premises that depend on the positions
         alone. Nodes of an exported graph say that they are the operator's own.
@@ -70,17 +75,19 @@ class PlannedOperator(Planned):
         Args:
             channels: one tensor for each of `readings`, in their order.
             scope: who may attend to whom, and the rate at which weights are dropped.
-            biases: pair biases, for an operator that says in `pair` where they belong.
+            terms: what positions do, for an operator that says in `pair` where pair terms belong; its queries and keys
+                are turned already.
             attended: what the weights pass through before they sum values.
         """
         operator, pair = self.operator, self.part.pair
+        pairs = [term for term in terms if not isinstance(term, Rotation)] if terms else ()
         if isinstance(operator, AttentionOperator):
             query, key, value = channels
             scores = self._own(operator.scores, query, key)
-            weights = scope.softmax(self._scored(scores, query, key, biases))
+            weights = scope.softmax(self._scored(scores, query, key, scope, pairs))
             weights = weights if attended is None else attended(weights)
             weights = F.dropout(weights, scope.dropout) if scope.dropout else weights
-            result = _summed(self._own(operator.sums, weights, value), weights, biases)
+            result = _summed(self._own(operator.sums, weights, value), weights, pairs)
         else:
             assert operator is not None
             first, *others = channels
@@ -88,9 +95,9 @@ class PlannedOperator(Planned):
                 first = attended(first)
             result = self._own(operator.infer, first, *others, scope)
             if pair == "score":
-                result = self._scored(result, first, others[0], biases)
+                result = self._scored(result, first, others[0], scope, pairs)
             elif pair == "value":
-                result = _summed(result, first, biases)
+                result = _summed(result, first, pairs)
         if self.activation == "none":
             return result
         # The implication's activation on logits: ln(1 + 2 exp z), or its ReLU bound; FOLNet, eq. 9, 27-29.
@@ -104,24 +111,28 @@ class PlannedOperator(Planned):
         with made_by(str(self)):
             return method(*arguments)
 
-    def _scored(self, scores: Tensor, query: Tensor, key: Tensor, biases: Sequence[PairBias]) -> Tensor:
-        """Scores [b, x, a, h] of queries and keys, with static key and query terms, scaled as the scores are."""
-        for bias in biases:
-            if bias.key is not None or bias.query is not None or bias.score is not None:
-                ours, theirs, *_ = self.readings.values()
-                met = None
-                if bias.query is not None:
-                    met = (key * ours.scale).repeat_interleave(query.shape[2] // key.shape[2], 2)
-                scores = scores + pair_scores(query * theirs.scale, bias, met)
-        return scores
+    def _scored(
+        self, scores: Tensor, query: Tensor, key: Tensor, scope: Scope, terms: Sequence[PairTerm]
+    ) -> Tensor:
+        """Scores [b, x, a, h] of queries and keys with what terms add, of queries and keys scaled as the scores are."""
+        if not terms:
+            return scores
+        ours, theirs, *_ = self.readings.values()
+        query, key = query * theirs.scale, key * ours.scale
+        if query.shape[2] != key.shape[2]:
+            key = key.repeat_interleave(query.shape[2] // key.shape[2], 2)
+        return _sum(scores, (term.score_term(query, key, scores, scope) for term in terms))
 
 
-def _summed(sums: Tensor, weights: Tensor, biases: Sequence[PairBias]) -> Tensor:
-    """Sums of values [b, x, h, s], with those of the biases' values."""
-    for bias in biases:
-        if bias.value is not None:
-            sums = sums + pair_values(weights, bias)
-    return sums
+def _summed(sums: Tensor, weights: Tensor, terms: Sequence[PairTerm]) -> Tensor:
+    """Sums of values [b, x, h, s], with those that terms add."""
+    return _sum(sums, (term.value_term(weights) for term in terms))
+
+
+def _sum(total: Tensor, terms: Iterable[Tensor | None]) -> Tensor:
+    for each in terms:
+        total = total if each is None else total + each
+    return total
 
 
 @frozen(kw_only=True)

@@ -9,19 +9,20 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from peirce.kernels import PairBias
+from peirce.kernels import PairBias, PairTerm, Rotation
 from peirce.parts.initialisation import small_normal
 from peirce.parts.module import ModulePart
 from peirce.parts.tokens import Tokens
 
-Place = Literal["unary", "binary", "pair", "scope"]
+Place = Literal["unary", "binary", "pair", "rotary", "scope"]
 """Where a position acts. `unary`: it adds to the unary atoms at the input. `binary`: it gives the initial binary atoms.
-`pair`: it biases a pair's score and value inside attention. `scope`: it restricts the scope."""
+`pair`: it biases a pair's score and value inside attention. `rotary`: it turns queries and keys before their product.
+`scope`: it restricts the scope."""
 
 
 class Position(ModulePart):
     """Where tokens stand. Subclass the places that a position serves: `UnaryPosition`, `BinaryPosition`,
-    `PairPosition`, `ScopePosition`, or several of them."""
+    `PairPosition`, `RotaryPosition`, `ScopePosition`, or several of them."""
 
     @classmethod
     def places(cls) -> tuple[Place, ...]:
@@ -49,8 +50,16 @@ class PairPosition(Position):
     """A position that biases a pair's score and value inside attention."""
 
     @abstractmethod
-    def pairs(self, tokens: Tokens) -> Sequence[PairBias]:
-        """One bias a layer, of the rows towards every token; layers may share one."""
+    def pairs(self, tokens: Tokens) -> Sequence[PairTerm]:
+        """One term a layer, of the rows towards every token; layers may share one."""
+
+
+class RotaryPosition(Position):
+    """A position that turns queries and keys, once each, as soon as they are read: cached keys are turned ones."""
+
+    @abstractmethod
+    def rotations(self, tokens: Tokens) -> Sequence[Rotation]:
+        """One rotation a layer, of the rows; layers may share one."""
 
 
 class ScopePosition(Position):
@@ -60,11 +69,16 @@ class ScopePosition(Position):
     def scope(self, tokens: Tokens) -> Tensor:
         """bool [b or 1, x, a], for the rows x and every token a."""
 
+    def index(self, tokens: Tokens) -> Tensor:
+        """Each token's position, int64 [b or 1, a], where texts that the scope keeps apart are counted apart."""
+        return tokens.index
+
 
 PLACES: Mapping[Place, Any] = {
     "unary": UnaryPosition,
     "binary": BinaryPosition,
     "pair": PairPosition,
+    "rotary": RotaryPosition,
     "scope": ScopePosition,
 }
 

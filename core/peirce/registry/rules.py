@@ -124,7 +124,8 @@ def _breaches(part: type[Any], where: str) -> Iterator[str]:
         yield from (f"{where} {why}" for why in _wrong_operator(part))
     yield from (f"{where} {why}" for why in _misdeclared(part))
     if issubclass(part, parts.Position) and not part.places():
-        yield f"{where} serves no place: subclass UnaryPosition, BinaryPosition, PairPosition or ScopePosition"
+        bases = "UnaryPosition, BinaryPosition, PairPosition, RotaryPosition or ScopePosition"
+        yield f"{where} serves no place: subclass {bases}"
 
 
 def _misdeclared(part: type[Any]) -> Iterator[str]:

@@ -42,6 +42,7 @@ class View:
         prefix: int64 [b], how many real tokens see each other both ways; for kind `prefix`.
         relation: bool [b, x, a], who may attend to whom; for kind `relation`.
         device: where its tensors are.
+        places: int64 [b, x], the positions of tokens that stand in another order; counted where it is None.
     """
 
     kind: str
@@ -51,10 +52,13 @@ class View:
     prefix: Tensor | None = None
     relation: Tensor | None = None
     device: str = "cpu"
+    places: Tensor | None = None
 
     @property
     def index(self) -> Tensor:
         """int64 [b or 1, x]: positions, counted over real tokens."""
+        if self.places is not None:
+            return self.places
         if self.real is None:
             return torch.arange(self.length, device=self.device).unsqueeze(0)
         return (self.real.long().cumsum(1) - 1).clamp_min(0)
@@ -67,7 +71,7 @@ class View:
 
     def scope(self) -> Scope:
         """The scope as the composer makes it, with its fast forms."""
-        scope = Scope.padding(self.real)
+        scope = Scope.padding(self.real).at(self.index, self.index)
         if self.kind == "causal":
             return scope & Scope.past(self.length, torch.device(self.device))
         if self.kind == "prefix":
@@ -86,7 +90,7 @@ class View:
 
     def materialised(self) -> Scope:
         """This scope as a plain relation, so that no fast form applies."""
-        return Scope.padding(self.real) & Scope.relation(self.allowed())
+        return Scope.padding(self.real).at(self.index, self.index) & Scope.relation(self.allowed())
 
     def unpadded(self, i: int) -> Tensor:
         """int64 [r]: where example i has real tokens."""
@@ -106,7 +110,14 @@ class View:
         """The tokens in another order, as a relation: causal and prefix scopes know no other order."""
         scope = self.allowed()[:, order][:, :, order]
         real = None if self.real is None else self.real[:, order]
-        return View("relation", self.batch, self.length, real, relation=scope)
+        return View(
+            "relation",
+            self.batch,
+            self.length,
+            real,
+            relation=scope,
+            places=self.index.expand(self.batch, -1)[:, order],
+        )
 
     def batches(self, order: Tensor) -> View:
         """The examples in another order, or some of them (int64 [n])."""
@@ -117,7 +128,12 @@ class View:
         return self._changed(lambda value: value.to(device), device=device)
 
     def _changed(self, change: Callable[[Tensor], Tensor], **others: Any) -> View:
-        named = {"real": self.real, "prefix": self.prefix, "relation": self.relation}
+        named = {
+            "real": self.real,
+            "prefix": self.prefix,
+            "relation": self.relation,
+            "places": self.places,
+        }
         tensors: Any = {name: change(value) for name, value in named.items() if value is not None}
         return evolve(self, **tensors, **others)
 

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
 from peirce.algebra import Attended, Norm, Predicates, Scope
-from peirce.kernels import FusedLinear, PairBias
+from peirce.kernels import FusedLinear, PairTerm, Rotation, turned
 from peirce.networks import (
     CachedState,
     Pooler,
@@ -76,7 +76,7 @@ class Transformer(GenerativeArchitecture):
     source = "FOLNet (Chen, 2023), Appendix A.2 and Fig. 3; TEGA (Zheng et al., 2025), Section 6"
     Dims = TransformerDims
     Options = TransformerOptions
-    places = frozenset({"unary", "pair", "scope"})
+    places = frozenset({"unary", "pair", "rotary", "scope"})
     branches = "U"
     layer = "j.a"
     state = ("bool",)
@@ -190,11 +190,15 @@ class Layer(nn.Module):
         self.rate = dims.dropout
 
     def forward(
-        self, atoms: Tensor, scope: Scope, biases: Sequence[PairBias], cache: CachedState | None = None
+        self,
+        atoms: Tensor,
+        scope: Scope,
+        terms: Sequence[PairTerm | Rotation],
+        cache: CachedState | None = None,
     ) -> tuple[Tensor, CachedState]:
         """[b, x, d1] -> [b, x, d1], and the keys and values for later tokens."""
         first, *others = self._norms
-        increment, kept = self.attention(first(atoms) if self.pre else atoms, scope, biases, cache or {})
+        increment, kept = self.attention(first(atoms) if self.pre else atoms, scope, terms, cache or {})
         atoms = self._added(atoms, increment, first)
         for norm, operator in zip(others, self._states, strict=True):
             increment = operator(Predicates(norm(atoms) if self.pre else atoms), scope).unary
@@ -236,26 +240,27 @@ class Attention(nn.Module):
         self.attended = Attended()
 
     def forward(
-        self, atoms: Tensor, scope: Scope, biases: Sequence[PairBias], cache: CachedState
+        self, atoms: Tensor, scope: Scope, terms: Sequence[PairTerm | Rotation], cache: CachedState
     ) -> tuple[Tensor, CachedState]:
         """[b, x, d1] -> [b, x, d1], and the keys and values of all tokens.
 
         Args:
             atoms: of the rows.
             scope: who may attend to whom.
-            biases: pair biases.
-            cache: keys and values of the tokens before, [b, a, h, s].
+            terms: what positions do here.
+            cache: turned keys and values of the tokens before, [b, a, h, s].
         """
         rows = atoms.shape[:2]
         query, key, values = (
             piece.view(*rows, *shape)
             for piece, shape in zip(self.reader.read(atoms), self.shapes.values(), strict=True)
         )
+        query, key = turned(query, terms), turned(key, terms)
         if cache:
             key, values = torch.cat([cache[KEY], key], 1), torch.cat([cache[VALUE], values], 1)
-        scores = self.score.deduce([query, key], scope, biases)
+        scores = self.score.deduce([query, key], scope, terms)
         weights = self.attended(scope.softmax(scores))
         if self.training:
             weights = F.dropout(weights, self.rate)
-        summed = self.value.deduce([weights, values], scope, biases)
+        summed = self.value.deduce([weights, values], scope, terms)
         return F.linear(summed.flatten(2), *self.writer.weights()), {KEY: key, VALUE: values}

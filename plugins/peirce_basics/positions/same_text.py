@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from attrs import frozen
 from peirce.parts import Dims, ScopePosition, Tokens
 from torch import Tensor
+
+
+@frozen(kw_only=True)
+class SameTextOptions:
+    """How the tokens of several texts are counted.
+
+    Args:
+        restart: whether each text is counted by itself, so that every position sees texts that are packed into one
+            row as it sees them alone; otherwise positions count on from text to text.
+    """
+
+    restart: bool = False
 
 
 class SameText(ScopePosition):
@@ -13,13 +24,32 @@ class SameText(ScopePosition):
 
     name = "same_text"
     source = "siamese encoders (Conneau et al., 2017), as a scope"
+    Options = SameTextOptions
 
     @classmethod
-    def check(cls, options: Any, dims: Dims, scope: str) -> str | None:
-        """Token types must tell texts apart."""
+    def check(cls, options: SameTextOptions, dims: Dims, scope: str) -> str | None:
+        """Token types must tell texts apart, and a prefix be counted from the first token."""
         if dims.token_types < 2:
             return "texts are told apart by token types; set model.input.token_types to 2"
+        if options.restart and scope == "prefix":
+            return (
+                "a prefix is counted from the first token of all; leave out `restart`, or take another scope"
+            )
         return None
+
+    def __init__(self, options: SameTextOptions, dims: Dims) -> None:
+        super().__init__(options, dims)
+        self.restart = options.restart
+
+    def index(self, tokens: Tokens) -> Tensor:
+        """int64 [b or 1, a]: how many real tokens of its own text stand before each token."""
+        if not self.restart:
+            return tokens.index
+        types = tokens.types
+        own = types.unsqueeze(2) == types.unsqueeze(1)
+        if tokens.real is not None:
+            own = own & tokens.real.unsqueeze(1)
+        return (own.long().tril().sum(2) - 1).clamp_min(0)
 
     def scope(self, tokens: Tokens) -> Tensor:
         """bool [b, x, y]."""

@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from attrs import field, frozen, validators
 from peirce.algebra import Predicates, Scope
 from peirce.errors import PlanError
+from peirce.kernels import Rotation
 from peirce.networks import CachedState, Norms, cache_from_layer, layer_cached_states, run_layers
 from peirce.parts import Dtype, Encoded, GenerativeArchitecture, Plan, TensorSpec, Tokens
 from torch import Tensor, nn
@@ -47,6 +48,10 @@ class FolNetEncoderDecoder(GenerativeArchitecture):
 
     The two share word embeddings, token types and positions. A target's relation to the source begins as one between
     different sequences. bool sees zeros where such a relation has no converse.
+
+    A rotary position turns queries and keys of the target by the target's own count, and keys of the source by the
+    source's: the score of the i-th token of the one and the j-th of the other depends on i - j, as if the texts stood
+    side by side. Decoder layers that the encoder does not have take the rotation of its last.
     """
 
     name = "folnet_encoder_decoder"
@@ -56,7 +61,7 @@ class FolNetEncoderDecoder(GenerativeArchitecture):
     source = "FOLNet (Chen, 2023), Appendix A.5 and Fig. 4(c,d)"
     Dims = FolNetDims
     Options = EncoderDecoderOptions
-    places = frozenset({"unary", "binary"})
+    places = frozenset({"unary", "binary", "rotary"})
     branches = "UB"
     layer = "jmc.atp"
     state = ("bool",)
@@ -167,8 +172,9 @@ class FolNetEncoderDecoder(GenerativeArchitecture):
         before = cache[_kept(IDS)].shape[1]
         tokens = self._tokens(kept, before)
         scope = Scope.padding(tokens.real, before) & Scope.past(tokens.length, ids.device, before)
+        scope = scope.at(tokens.rows(tokens.index), tokens.index)
         begun = self._begin(tokens, kept, scope)
-        state, own = run_layers(self.layers, begun, scope, [()] * len(self.layers), cache)
+        state, own = run_layers(self.layers, begun, scope, self._rotations(tokens), cache)
         unary, binary = self.final_norm(state, scope)
         return Encoded(unary, binary, None, scope, self.encoder.input.words()), tokens, kept | own
 
@@ -184,9 +190,14 @@ class FolNetEncoderDecoder(GenerativeArchitecture):
             _kept(TARGET): torch.zeros_like(ids, dtype=torch.bool),
         }
         source = Predicates(encoded.unary, encoded.binary)
-        for i, layer in enumerate(self.layers):
-            cache |= cache_from_layer(i, cast(Layer, layer).read_source(source, encoded.scope))
+        for i, (layer, turns) in enumerate(zip(self.layers, self._rotations(tokens), strict=True)):
+            cache |= cache_from_layer(i, cast(Layer, layer).read_source(source, encoded.scope, turns))
         return cache
+
+    def _rotations(self, tokens: Tokens) -> list[tuple[Rotation, ...]]:
+        """Those of the rows, in each layer of the decoder."""
+        known = self.encoder.input.rotations(tokens)
+        return [known[min(i, len(known) - 1)] for i in range(len(self.layers))]
 
     def _tokens(self, known: CachedState, before: int) -> Tokens:
         """Source and target, each counted by itself over its real tokens; the rows are the target's new ones."""

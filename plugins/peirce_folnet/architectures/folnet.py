@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
 from peirce.algebra import Predicates, Scope
-from peirce.kernels import PairBias, portion
+from peirce.kernels import PairTerm, Rotation, portion
 from peirce.networks import (
     CachedState,
     Mixing,
@@ -78,7 +78,7 @@ class FolNet(GenerativeArchitecture):
     source = "FOLNet (Chen, 2023), Section 3.3, Fig. 1 and Appendix A"
     Dims = FolNetDims
     Options = FolNetOptions
-    places = frozenset({"unary", "binary", "pair", "scope"})
+    places = frozenset({"unary", "binary", "pair", "rotary", "scope"})
     branches = "UB"
     layer = "jmc.atp"
     state = ("bool",)
@@ -212,21 +212,27 @@ class Layer(nn.Module):
         self.state_norm = None if self.parallel else Norms(plan.dims, affine=options.affine_norm)
 
     def forward(
-        self, state: Predicates, scope: Scope, biases: Sequence[PairBias], cache: CachedState | None = None
+        self,
+        state: Predicates,
+        scope: Scope,
+        terms: Sequence[PairTerm | Rotation],
+        cache: CachedState | None = None,
     ) -> tuple[Predicates, CachedState]:
         """Add what the operators infer from the normalised atoms; return keys and values for later tokens too."""
         normal = self.mixing_norm(state, scope) if self.parallel else state
-        state, kept = self.mixing(state, self.mixing_norm, scope, biases, cache)
+        state, kept = self.mixing(state, self.mixing_norm, scope, terms, cache)
         for operator in self._states:
             if self.state_norm is not None:
                 normal = self.state_norm(state, scope)
             state = self._add(state, operator(normal, scope))
         return state, kept
 
-    def read_source(self, source: Predicates, scope: Scope) -> dict[str, Tensor]:
+    def read_source(
+        self, source: Predicates, scope: Scope, rotations: Sequence[Rotation] = ()
+    ) -> dict[str, Tensor]:
         """A decoder layer's keys and values of the source tokens, by name, from the encoder's final atoms and scope."""
         assert self.source is not None
-        return self.source(source, scope)
+        return self.source(source, scope, rotations)
 
     def cached_channels(self) -> dict[str, tuple[str, tuple[int, ...]]]:
         """The operators' keys and values, by name: the branch that they are read from, and their channels."""

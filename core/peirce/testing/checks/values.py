@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from peirce.networks import recur
-from peirce.parts import RecurrentOperator, StateOperator
+from peirce.parts import PlainScope, RecurrentOperator, StateOperator
 from peirce.testing.check import NETWORK, check, on_examples
 from peirce.testing.compare import BrokenError, alike, finite, same, torch_left_alone
 from peirce.testing.examples import PADDED, Example, Tensors, View, plain_view
@@ -48,9 +48,12 @@ def hold_reference(harness: Harness, view: View, tensors: Tensors) -> None:
     scope, allowed = view.scope(), view.allowed()
     channels = prepare(made, tensors, scope)
     result = made.infer(*channels, scope)
+    places = view.index.expand(view.batch, -1)
     pairs = len(harness.writes(made)[0].tokens) == 2
     for i in range(view.batch):
-        given = made.reference(*(each[i].tolist() for each in channels), allowed[i].tolist())
+        at = places[i].tolist()
+        plain = PlainScope(allowed[i].tolist(), rows=at, columns=at)
+        given = made.reference(*(each[i].tolist() for each in channels), plain)
         expected = torch.tensor(given, dtype=torch.float64)
         if expected.shape != result[i].shape:
             said = f"reference gives the shape {list(expected.shape)}, infer {list(result[i].shape)}"

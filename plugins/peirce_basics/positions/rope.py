@@ -1,0 +1,139 @@
+"""rope: queries and keys turned by angles that grow with the position, as rotary embeddings are."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import torch
+from attrs import field, frozen, validators
+from peirce.algebra import at_least_float32
+from peirce.kernels import Rotation
+from peirce.parts import Dims, RotaryPosition, Tokens
+from torch import Tensor
+
+PAIRINGS = ("halves", "interleaved")
+SCALINGS = ("none", "linear", "llama3", "yarn")
+
+
+@frozen(kw_only=True)
+class RopeOptions:
+    """How fast which channels turn, and how the angles are scaled for texts longer than those of the training.
+
+    Args:
+        base: theta; pair i of w turns by base ** (-i / w) a token.
+        fraction: of each head's channels, how many are turned, the first ones.
+        pairing: `halves` as in Llama and GPT-NeoX, `interleaved` as in RoFormer and GPT-J.
+        scaling: `linear` divides all angles by `factor`; `llama3` those of wavelengths beyond the original length, and
+            some of those before it in part; `yarn` as `llama3` along a ramp over the pairs, and scales the scores.
+        factor: how much longer texts are than those of the training; for any scaling.
+        original_length: the longest texts of the training, in tokens; for `llama3` and `yarn`.
+        low_freq_factor: pairs that turn less often than this over the original length are divided; for `llama3`.
+        high_freq_factor: pairs that turn more often than this stay; for `llama3`.
+        beta_fast: pairs that turn more often than this over the original length stay; for `yarn`.
+        beta_slow: pairs that turn less often than this are divided; for `yarn`.
+        attention_factor: times cos and sin; 0.1 ln factor + 1 if it is absent; for `yarn`.
+        truncate: whether the ends of the ramp are whole numbers; for `yarn`.
+    """
+
+    base: float = field(default=10_000.0, validator=validators.gt(1))
+    fraction: float = field(default=1.0, validator=[validators.gt(0), validators.le(1)])
+    pairing: Literal["halves", "interleaved"] = field(default="halves", validator=validators.in_(PAIRINGS))
+    scaling: Literal["none", "linear", "llama3", "yarn"] = field(
+        default="none", validator=validators.in_(SCALINGS)
+    )
+    factor: float = field(default=8.0, validator=validators.ge(1))
+    original_length: int = field(default=8192, validator=validators.ge(1))
+    low_freq_factor: float = field(default=1.0, validator=validators.gt(0))
+    high_freq_factor: float = field(default=4.0, validator=validators.gt(0))
+    beta_fast: float = field(default=32.0, validator=validators.gt(0))
+    beta_slow: float = field(default=1.0, validator=validators.gt(0))
+    attention_factor: float | None = field(default=None, validator=validators.optional(validators.gt(0)))
+    truncate: bool = True
+
+
+class Rope(RotaryPosition):
+    """q(x) and k(y) are turned by their positions times base ** (-i / w) in pair i, so q(x) . k(y) depends on y - x.
+
+    w pairs are half of the first `fraction` of a head's channels. Positions count real tokens, and only their
+    differences matter. Without parameters; the layers share the rotation.
+    """
+
+    name = "rope"
+    source = (
+        "RoFormer (Su et al., 2021), Section 3.4.2; position interpolation (Chen et al., 2023), eq. 4; Llama 3 (2024), "
+        "with its published code; YaRN (Peng et al., 2023), Section 3"
+    )
+    Options = RopeOptions
+
+    @classmethod
+    def check(cls, options: RopeOptions, dims: Dims, scope: str) -> str | None:
+        """Why the channels cannot be paired, or the scaling has no range."""
+        count = int(options.fraction * dims.head_size)
+        if count < 2 or count % 2:
+            return (
+                f"fraction = {options.fraction:g} turns {count} of a head's {dims.head_size} channels, which do not "
+                "make pairs; choose a fraction or a head size that leaves an even number"
+            )
+        for low, high, scaling in (
+            ("low_freq_factor", "high_freq_factor", "llama3"),
+            ("beta_slow", "beta_fast", "yarn"),
+        ):
+            if options.scaling == scaling and getattr(options, low) >= getattr(options, high):
+                return f"{low} must be less than {high}, which bound the pairs that are scaled in part"
+        return None
+
+    def __init__(self, options: RopeOptions, dims: Dims) -> None:
+        super().__init__(options, dims)
+        self.options = options
+        self.layers = dims.layers
+        self.pairs = int(options.fraction * dims.head_size) // 2
+        self.amount = 1.0
+        if options.scaling == "yarn":
+            grown = 0.1 * math.log(options.factor) + 1.0
+            self.amount = grown if options.attention_factor is None else options.attention_factor
+        # Without parameters, this follows the dtype and the device of the model.
+        self.register_buffer("like", torch.zeros(()), persistent=False)
+
+    def rotations(self, tokens: Tokens) -> list[Rotation]:
+        """The same one for every layer."""
+        # Angles need the precision even where the model has none.
+        exact = at_least_float32(self.get_buffer("like"))
+        angles = tokens.rows(tokens.index).to(exact.dtype).unsqueeze(2) * self.rates(exact)
+        turn = Rotation(angles.cos() * self.amount, angles.sin() * self.amount, self.options.pairing)
+        return [turn] * self.layers
+
+    def rates(self, like: Tensor) -> Tensor:
+        """How far each pair turns a token, [w], in radians."""
+        options, count = self.options, self.pairs
+        pair = torch.arange(count, dtype=like.dtype, device=like.device)
+        rates = options.base ** (-pair / count)
+        if options.scaling == "none":
+            return rates
+        if options.scaling == "linear":
+            return rates / options.factor
+        if options.scaling == "llama3":
+            turns = options.original_length / (2 * math.pi) * rates
+            low, high = options.low_freq_factor, options.high_freq_factor
+            stays = ((turns - low) / (high - low)).clamp(0, 1)
+        else:
+            low, high = self._ramp()
+            stays = 1 - ((pair - low) / (high - low)).clamp(0, 1)
+        return rates * (stays + (1 - stays) / options.factor)
+
+    def _ramp(self) -> tuple[float, float]:
+        """Between which pairs, as real numbers, YaRN's scaling grows from none to all of it."""
+        options, count = self.options, self.pairs
+
+        def pair_of(turns: float) -> float:
+            """The pair that turns so often over the original length."""
+            return count * math.log(options.original_length / (turns * 2 * math.pi)) / math.log(options.base)
+
+        low, high = pair_of(options.beta_fast), pair_of(options.beta_slow)
+        if options.truncate:
+            low, high = math.floor(low), math.ceil(high)
+        low, high = max(low, 0), min(high, 2 * count - 1)
+        return (
+            low,
+            high if high != low else high + 0.001,
+        )  # as the published code, which does not divide by zero
