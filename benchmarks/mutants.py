@@ -1,0 +1,299 @@
+"""The share of mutants that the conformance suite kills: how many slips in a part's source some check of it notices.
+
+A mutant is a part built from its own source with one slip (`mutations.py`). It is killed if any check fails on it.
+One process runs all mutants of a part. For each it loads the part's modules anew, runs the checks in the order that
+killed most in least time so far, and stops at the first failure. A mutant that cannot be built or raises in its first
+call is counted apart: any test would see it. So is one that changes nothing that runs.
+
+    python benchmarks/mutants.py                        every operator, position, head and augmenter
+    python benchmarks/mutants.py operators.join         one part
+    python benchmarks/mutants.py --plugin my_lab        those of a plug-in
+
+What is done stays in `--kept` (a line of JSON a mutant) and is not done again. Survivors that are equivalent to the part
+are listed in `mutants.toml`, each with its reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import signal
+import sys
+import time
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from copy import copy
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from io import StringIO
+from pathlib import Path
+from random import Random
+from types import CodeType, FrameType, ModuleType
+from typing import Any
+
+import torch
+from attrs import evolve
+from measuring import record
+from mutations import HELPERS, SEEN, Mutant, mutants, regions
+
+from peirce.registry import Registered, Registry
+from peirce.testing.check import Case, Check
+from peirce.testing.checks import CHECKS
+from peirce.testing.checks.losses import WHOLE_GROUPS, losses
+from peirce.testing.companions import companied
+from peirce.testing.compare import BrokenError, NotApplicableError, NotRunError
+from peirce.testing.examples import plain_view
+from peirce.testing.harness.sized import HeadHarness
+from peirce.testing.options import example_options
+
+KINDS = ("operators", "positions", "augmenters", "heads")
+HERE = Path(__file__).resolve().parent
+LIMIT = 30.0
+"""Seconds of CPU time that one check may take, and no less than ten times what it takes on the part."""
+LAST = ("memory", "save_load", "onnx")
+"""Checks of whole models, which are run on what all others let pass."""
+
+
+class OverTimeError(BaseException):
+    """A check took too long; no `except Exception` of a part or a check stops it."""
+
+
+class _Changed(MetaPathFinder, Loader):
+    """Imports one module from other code."""
+
+    def __init__(self, name: str, code: CodeType) -> None:
+        self.name, self.code = name, code
+
+    def find_spec(self, fullname: str, path: object, target: object = None) -> ModuleSpec | None:
+        """The module, if it is that one."""
+        return ModuleSpec(fullname, self) if fullname == self.name else None
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run the code, which may call the helpers of mutants."""
+        vars(module).update(HELPERS)
+        exec(self.code, vars(module))
+
+
+@contextmanager
+def loaded(part: type[Any], mutant: Mutant | None) -> Iterator[type[Any]]:
+    """The part's class from modules that are loaded anew, with the mutant's change."""
+    names = list(regions(part))
+    kept = {name: sys.modules.pop(name) for name in names}
+    parents = {name: (sys.modules.get(name.rpartition(".")[0]), name.rpartition(".")[2]) for name in names}
+    for parent, child in parents.values():
+        with suppress(AttributeError):
+            delattr(parent, child)
+    finder = _Changed(mutant.module, mutant.code) if mutant else None
+    if finder is not None:
+        sys.meta_path.insert(0, finder)
+    try:
+        yield getattr(import_module(part.__module__), part.__name__)
+    finally:
+        if finder is not None:
+            sys.meta_path.remove(finder)
+        for name, module in kept.items():
+            sys.modules[name] = module
+            parent, child = parents[name]
+            if parent is not None:
+                setattr(parent, child, module)
+
+
+def case_of(entry: Registered, part: type[Any], registry: Registry) -> Case:
+    """The part under check, in place of the one that is registered."""
+    changed = evolve(entry, part=part)
+    others = copy(registry)
+    owners = {key: changed if old is entry else old for key, old in registry._names.owners.items()}
+    others._names = evolve(registry._names, owners=owners)
+    return Case(changed, others)
+
+
+@contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """Stop what takes longer, in CPU time, so that a busy machine kills no mutant."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise OverTimeError
+
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+
+
+def ended(check: Check, case: Case, limit: float) -> str:
+    """How a check ends: `passed`, `failed`, or that it says nothing or could not run."""
+    try:
+        with limited(limit), redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+            check.run(case)
+    except (NotApplicableError, NotRunError):
+        return "says nothing"
+    except (BrokenError, OverTimeError, RecursionError):
+        return "failed"
+    return "passed"
+
+
+def runs(case: Case) -> None:
+    """Call the part once with each choice of its options, and a head's loss; the first must not raise."""
+    for i, harness in enumerate(case.harnesses):
+        try:
+            kind = harness.kinds[0]
+            view = plain_view(kind, WHOLE_GROUPS if isinstance(harness, HeadHarness) else 2, 4)
+            tensors, made = harness.draw(view).leaves(), harness.make()
+            harness.run(made, tensors, view)
+            if isinstance(harness, HeadHarness):
+                losses(made, harness.predict(made, tensors, view), torch.Generator().manual_seed(0))
+        except Exception:
+            if not i:
+                raise
+
+
+class Checks:
+    """The checks of one part, those first that killed most in least time."""
+
+    def __init__(self, entry: Registered, registry: Registry) -> None:
+        self.times: dict[str, float] = {}
+        self.checks: dict[str, Check] = {}
+        self.kills: Counter[str] = Counter()
+        with loaded(entry.part, None) as part:
+            case = case_of(entry, part, registry)
+            for check in CHECKS:
+                if check.applies(entry.kind, part) and not check.on_request:
+                    start = time.process_time()
+                    how = ended(check, case, 600.0)
+                    if how == "failed":
+                        print(f"{entry.kind}.{entry.name}: {check.name} fails without any mutant", file=sys.stderr)
+                        continue
+                    self.checks[check.name] = check
+                    self.times[check.name] = time.process_time() - start
+
+    def order(self) -> list[str]:
+        """The names of the checks."""
+
+        def gain(name: str) -> tuple[bool, float]:
+            return name in LAST, -(self.kills[name] + 0.3) / (self.times[name] + 0.01)
+
+        return sorted(self.checks, key=gain)
+
+    def killer(self, case: Case) -> str | None:
+        """The first check that fails; None if all pass."""
+        for name in self.order():
+            if ended(self.checks[name], case, max(LIMIT, 10 * self.times[name])) == "failed":
+                self.kills[name] += 1
+                return name
+        return None
+
+
+def outcome(entry: Registered, mutant: Mutant, registry: Registry, checks: Checks) -> dict[str, Any]:
+    """What becomes of a mutant: `killed`, `survived`, `raises` where no call works, or `nothing` changed."""
+    SEEN.clear()
+    found = {"part": f"{entry.kind}.{entry.name}", "mutant": mutant.key}
+    try:
+        with loaded(entry.part, mutant) as part:
+            case = case_of(entry, part, registry)
+            try:
+                with limited(LIMIT), redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+                    runs(case)
+            except (Exception, OverTimeError):
+                return found | {"outcome": "raises"}
+            if mutant.helper and mutant.helper not in SEEN:
+                return found | {"outcome": "nothing"}
+            by = checks.killer(case)
+    except (Exception, SystemExit):
+        return found | {"outcome": "raises"}
+    return found | ({"outcome": "killed", "by": by} if by else {"outcome": "survived"})
+
+
+def measure(arguments: tuple[str, str, Path, int, int, tuple[str, ...]]) -> None:
+    """Try the mutants of one part, and add a line for each to the file; those that are in it already are not tried."""
+    kind, name, path, each, seed, plugins = arguments
+    torch.set_num_threads(1)
+    registry = companied(Registry.discover(extra_plugins=plugins))
+    entry = registry.entry(kind, name)
+    done = {row["mutant"]: row for row in rows_of(path) if row["part"] == f"{kind}.{name}"}
+    every = list(mutants(entry.part, example_options(entry.part)))
+    Random(f"{seed} {kind} {name}").shuffle(every)
+    live, checks = 0, None
+    for mutant in every:
+        if live >= each:
+            break
+        row = done.get(mutant.key)
+        if row is None:
+            checks = checks or Checks(entry, registry)
+            row = outcome(entry, mutant, registry, checks)
+            with path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(row) + "\n")
+        live += row["outcome"] in ("killed", "survived")
+    print(f"{kind}.{name}: {live} of {len(every)} mutants", file=sys.stderr)
+
+
+def rows_of(path: Path) -> list[dict[str, Any]]:
+    """The lines of a file, if there is one."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+
+
+def reasons() -> dict[str, str]:
+    """Why mutants are equivalent, by a part of their keys."""
+    path = HERE / "mutants.toml"
+    found = tomllib.loads(path.read_text(encoding="utf-8"))["equivalent"] if path.exists() else []
+    return {each["mutant"]: each["reason"] for each in found}
+
+
+def report(rows: Sequence[Mapping[str, Any]], known: Mapping[str, str]) -> list[dict[str, Any]]:
+    """A row a part: mutants that ran, killed, equivalent; the share of the others that is killed; and the survivors."""
+    table = []
+    for part in dict.fromkeys(row["part"] for row in rows):
+        own = [row for row in rows if row["part"] == part]
+        count = Counter(row["outcome"] for row in own)
+        left = [row["mutant"] for row in own if row["outcome"] == "survived"]
+        same = {mutant: reason for mutant in left for key, reason in known.items() if key in mutant}
+        others = count["killed"] + len(left) - len(same)
+        table.append(
+            {
+                "part": part, "mutants": count["killed"] + len(left), "raise at once": count["raises"],
+                "killed": count["killed"], "equivalent": len(same),
+                "share": 100 * count["killed"] / others if others else 100.0,
+                "survivors": [mutant for mutant in left if mutant not in same], "why": same,
+                "by": dict(Counter(row["by"] for row in own if row["outcome"] == "killed").most_common()),
+            }
+        )  # fmt: skip
+    return sorted(table, key=lambda row: (KINDS.index(row["part"].split(".")[0]), row["part"]))
+
+
+def main() -> None:
+    """Measure, and record."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", help="such as operators.join or positions; all if absent")
+    parser.add_argument("--plugin", action="append", default=[], help="a plug-in whose parts are measured")
+    parser.add_argument("--each", type=int, default=60, help="mutants of a part that run, drawn where there are more")
+    parser.add_argument("--seed", type=int, default=0, help="of the draw")
+    parser.add_argument("--jobs", type=int, default=1, help="parts that are measured at the same time")
+    parser.add_argument("--kept", type=Path, default=Path("mutants.jsonl"), help="what is done, a line a mutant")
+    parser.add_argument("--only-report", action="store_true", help="measure nothing")
+    given = parser.parse_args()
+    registry = Registry.discover(extra_plugins=given.plugin)
+    own = set(Registry.of(*given.plugin).plugins) if given.plugin else set(registry.plugins)
+    owners = {plugin.name for plugin in own}
+    entries = [entry for kind in KINDS for entry in registry.entries(kind) if entry.plugin in owners]
+    wanted = [(e.kind, e.name) for e in entries if not given.parts or {e.kind, f"{e.kind}.{e.name}"} & {*given.parts}]
+    tasks = [(*each, given.kept, given.each, given.seed, tuple(given.plugin)) for each in wanted]
+    if not given.only_report:
+        if given.jobs == 1:
+            for task in tasks:
+                measure(task)
+        else:
+            with multiprocessing.get_context("fork").Pool(given.jobs) as pool:
+                pool.map(measure, tasks, chunksize=1)
+    names = {".".join(each) for each in wanted}
+    rows = report([row for row in rows_of(given.kept) if row["part"] in names], reasons())
+    record("mutants", [{**row, "survivors": len(row["survivors"])} for row in rows])
+
+
+if __name__ == "__main__":
+    main()
