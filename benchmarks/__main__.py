@@ -11,6 +11,8 @@ NOT_BENCHMARKS = {
     "__main__",
     "direct_gather",
     "measuring",
+    "mutants",
+    "mutations",
     "plain_folnet",
     "tables",
     "gpu",

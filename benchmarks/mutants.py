@@ -9,8 +9,8 @@ call is counted apart: any test would see it. So is one that changes nothing tha
     python benchmarks/mutants.py operators.join         one part
     python benchmarks/mutants.py --plugin my_lab        those of a plug-in
 
-What is done stays in `--kept` (a line of JSON a mutant) and is not done again. Survivors that are equivalent to the part
-are listed in `mutants.toml`, each with its reason.
+What is done stays in `--kept` (a line of JSON a mutant) and is not done again. Survivors that are equivalent to the
+part are listed in `mutants.toml`, each with its reason.
 """
 
 from __future__ import annotations
@@ -39,7 +39,6 @@ import torch
 from attrs import evolve
 from measuring import record
 from mutations import HELPERS, SEEN, Mutant, mutants, regions
-
 from peirce.registry import Registered, Registry
 from peirce.testing.check import Case, Check
 from peirce.testing.checks import CHECKS
@@ -54,8 +53,8 @@ KINDS = ("operators", "positions", "augmenters", "heads")
 HERE = Path(__file__).resolve().parent
 LIMIT = 30.0
 """Seconds of CPU time that one check may take, and no less than ten times what it takes on the part."""
-LAST = ("memory", "save_load", "onnx")
-"""Checks of whole models, which are run on what all others let pass."""
+LAST = ("memory", "save_load", "onnx", "record")
+"""Checks of whole models, and what is recorded of the part: they are run on what all others let pass."""
 
 
 class OverTimeError(BaseException):
@@ -157,18 +156,25 @@ def runs(case: Case) -> None:
 class Checks:
     """The checks of one part, those first that killed most in least time."""
 
-    def __init__(self, entry: Registered, registry: Registry) -> None:
+    def __init__(self, entry: Registered, registry: Registry, chosen: Sequence[str]) -> None:
         self.times: dict[str, float] = {}
         self.checks: dict[str, Check] = {}
         self.kills: Counter[str] = Counter()
         with loaded(entry.part, None) as part:
             case = case_of(entry, part, registry)
             for check in CHECKS:
-                if check.applies(entry.kind, part) and not check.on_request:
+                if (
+                    check.applies(entry.kind, part)
+                    and not check.on_request
+                    and (not chosen or check.name in chosen)
+                ):
                     start = time.process_time()
                     how = ended(check, case, 600.0)
                     if how == "failed":
-                        print(f"{entry.kind}.{entry.name}: {check.name} fails without any mutant", file=sys.stderr)
+                        print(
+                            f"{entry.kind}.{entry.name}: {check.name} fails without any mutant",
+                            file=sys.stderr,
+                        )
                         continue
                     self.checks[check.name] = check
                     self.times[check.name] = time.process_time() - start
@@ -176,8 +182,9 @@ class Checks:
     def order(self) -> list[str]:
         """The names of the checks."""
 
-        def gain(name: str) -> tuple[bool, float]:
-            return name in LAST, -(self.kills[name] + 0.3) / (self.times[name] + 0.01)
+        def gain(name: str) -> tuple[int, float]:
+            place = LAST.index(name) if name in LAST else -1
+            return place, -(self.kills[name] + 0.3) / (self.times[name] + 0.01)
 
         return sorted(self.checks, key=gain)
 
@@ -210,22 +217,23 @@ def outcome(entry: Registered, mutant: Mutant, registry: Registry, checks: Check
     return found | ({"outcome": "killed", "by": by} if by else {"outcome": "survived"})
 
 
-def measure(arguments: tuple[str, str, Path, int, int, tuple[str, ...]]) -> None:
+def measure(task: tuple[str, str, argparse.Namespace]) -> None:
     """Try the mutants of one part, and add a line for each to the file; those that are in it already are not tried."""
-    kind, name, path, each, seed, plugins = arguments
+    kind, name, given = task
+    path: Path = given.kept
     torch.set_num_threads(1)
-    registry = companied(Registry.discover(extra_plugins=plugins))
+    registry = companied(Registry.discover(extra_plugins=given.plugin))
     entry = registry.entry(kind, name)
     done = {row["mutant"]: row for row in rows_of(path) if row["part"] == f"{kind}.{name}"}
     every = list(mutants(entry.part, example_options(entry.part)))
-    Random(f"{seed} {kind} {name}").shuffle(every)
+    Random(f"{given.seed} {kind} {name}").shuffle(every)
     live, checks = 0, None
     for mutant in every:
-        if live >= each:
+        if live >= given.each:
             break
         row = done.get(mutant.key)
         if row is None:
-            checks = checks or Checks(entry, registry)
+            checks = checks or Checks(entry, registry, given.checks)
             row = outcome(entry, mutant, registry, checks)
             with path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
@@ -235,7 +243,9 @@ def measure(arguments: tuple[str, str, Path, int, int, tuple[str, ...]]) -> None
 
 def rows_of(path: Path) -> list[dict[str, Any]]:
     """The lines of a file, if there is one."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+    return (
+        [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+    )
 
 
 def reasons() -> dict[str, str]:
@@ -246,43 +256,64 @@ def reasons() -> dict[str, str]:
 
 
 def report(rows: Sequence[Mapping[str, Any]], known: Mapping[str, str]) -> list[dict[str, Any]]:
-    """A row a part: mutants that ran, killed, equivalent; the share of the others that is killed; and the survivors."""
-    table = []
-    for part in dict.fromkeys(row["part"] for row in rows):
+    """A row a part, and one for each mutant that survives, with the reason if it is equivalent."""
+    table: list[dict[str, Any]] = []
+    survivors: list[dict[str, Any]] = []
+    order = sorted({row["part"] for row in rows}, key=lambda part: (KINDS.index(part.split(".")[0]), part))
+    for part in order:
         own = [row for row in rows if row["part"] == part]
         count = Counter(row["outcome"] for row in own)
         left = [row["mutant"] for row in own if row["outcome"] == "survived"]
         same = {mutant: reason for mutant in left for key, reason in known.items() if key in mutant}
-        others = count["killed"] + len(left) - len(same)
-        table.append(
-            {
-                "part": part, "mutants": count["killed"] + len(left), "raise at once": count["raises"],
-                "killed": count["killed"], "equivalent": len(same),
-                "share": 100 * count["killed"] / others if others else 100.0,
-                "survivors": [mutant for mutant in left if mutant not in same], "why": same,
-                "by": dict(Counter(row["by"] for row in own if row["outcome"] == "killed").most_common()),
-            }
-        )  # fmt: skip
-    return sorted(table, key=lambda row: (KINDS.index(row["part"].split(".")[0]), row["part"]))
+        recorded = sum(row.get("by") == "record" for row in own)
+        table.append(_row(part, "", "", count["killed"], recorded, len(left), len(same), count["raises"]))
+        survivors += [_row(part, mutant, same.get(mutant, ""), 0, 0, 1, mutant in same, 0) for mutant in left]
+    names = ("killed", "by the record alone", "survived", "equivalent", "raise at once")
+    table.append(_row("all", "", "", *(sum(row[name] for row in table) for name in names)))
+    return [*table, *survivors]
+
+
+def _row(
+    part: str, mutant: str, why: str, killed: int, recorded: int, survived: int, same: int, raised: int
+) -> dict[str, Any]:
+    """Counts of mutants; the shares are of those that can be called and are not equivalent."""
+    others = killed + survived - same
+    return {
+        "part": part, "mutants": others, "killed": killed, "by the record alone": recorded, "survived": survived,
+        "equivalent": int(same), "raise at once": raised, "share": 100 * killed / others if others else 100.0,
+        "share without the record": 100 * (killed - recorded) / others if others else 100.0,
+        "survivor": mutant, "why": why,
+    }  # fmt: skip
 
 
 def main() -> None:
     """Measure, and record."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("parts", nargs="*", help="such as operators.join or positions; all if absent")
     parser.add_argument("--plugin", action="append", default=[], help="a plug-in whose parts are measured")
-    parser.add_argument("--each", type=int, default=60, help="mutants of a part that run, drawn where there are more")
+    parser.add_argument(
+        "--each", type=int, default=60, help="mutants of a part that run, drawn where there are more"
+    )
     parser.add_argument("--seed", type=int, default=0, help="of the draw")
     parser.add_argument("--jobs", type=int, default=1, help="parts that are measured at the same time")
-    parser.add_argument("--kept", type=Path, default=Path("mutants.jsonl"), help="what is done, a line a mutant")
+    parser.add_argument(
+        "--kept", type=Path, default=Path("mutants.jsonl"), help="what is done, a line a mutant"
+    )
+    parser.add_argument("--checks", nargs="*", default=[], help="the checks that are run; all if absent")
     parser.add_argument("--only-report", action="store_true", help="measure nothing")
     given = parser.parse_args()
     registry = Registry.discover(extra_plugins=given.plugin)
     own = set(Registry.of(*given.plugin).plugins) if given.plugin else set(registry.plugins)
     owners = {plugin.name for plugin in own}
     entries = [entry for kind in KINDS for entry in registry.entries(kind) if entry.plugin in owners]
-    wanted = [(e.kind, e.name) for e in entries if not given.parts or {e.kind, f"{e.kind}.{e.name}"} & {*given.parts}]
-    tasks = [(*each, given.kept, given.each, given.seed, tuple(given.plugin)) for each in wanted]
+    wanted = [
+        (e.kind, e.name)
+        for e in entries
+        if not given.parts or {e.kind, f"{e.kind}.{e.name}"} & {*given.parts}
+    ]
+    tasks = [(*each, given) for each in wanted]
     if not given.only_report:
         if given.jobs == 1:
             for task in tasks:
@@ -292,7 +323,7 @@ def main() -> None:
                 pool.map(measure, tasks, chunksize=1)
     names = {".".join(each) for each in wanted}
     rows = report([row for row in rows_of(given.kept) if row["part"] in names], reasons())
-    record("mutants", [{**row, "survivors": len(row["survivors"])} for row in rows])
+    record("mutants", rows)
 
 
 if __name__ == "__main__":

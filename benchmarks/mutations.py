@@ -1,7 +1,7 @@
 """Mutants of a part's source: the same code but for one slip, of the kinds that authors make with tensors.
 
-What is changed is what a part computes and what it declares of tensors and sizes. Texts, names, annotations, options and
-their defaults, guards that only raise, and the `reference` that the suite holds a part to stay as they are.
+What is changed is what a part computes and what it declares of tensors and sizes. Texts, names, annotations, options
+and their defaults, guards that only raise, and the `reference` that the suite holds a part to stay as they are.
 """
 
 from __future__ import annotations
@@ -114,7 +114,9 @@ def regions(part: type[Any]) -> dict[str, list[ast.AST]]:
                         wanted += [each for each in [(node.module, alias.name)] if each not in wanted]
             if not isinstance(node, ast.ClassDef | ast.FunctionDef) or node.name != name:
                 continue
-            if any("frozen" in ast.unparse(each) or "define" in ast.unparse(each) for each in node.decorator_list):
+            if any(
+                "frozen" in ast.unparse(each) or "define" in ast.unparse(each) for each in node.decorator_list
+            ):
                 continue  # options
             found.setdefault(module, []).append(node)
             used = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
@@ -143,7 +145,9 @@ def mutants(part: type[Any], options: Any) -> Iterator[Mutant]:
         tree = ast.parse(getsource(sys.modules[module]))
         names = {node.name for node in nodes}  # type: ignore[attr-defined]
         known: set[str] = set()
-        for region in [n for n in tree.body if isinstance(n, ast.ClassDef | ast.FunctionDef) and n.name in names]:
+        for region in [
+            n for n in tree.body if isinstance(n, ast.ClassDef | ast.FunctionDef) and n.name in names
+        ]:
             never = {each for each in ast.iter_child_nodes(region) if _overridden(part, region, each, said)}
             for where, parent, field, index, old in _sites(region, region.name, never):
                 for helper, new in _edits(old, options):
@@ -197,7 +201,14 @@ def _sites(
 def _kept(node: ast.AST) -> bool:
     """Whether a node is a text, a guard, a declaration of names, or what the suite holds the part to."""
     match node:
-        case ast.Raise() | ast.Assert() | ast.JoinedStr() | ast.Import() | ast.ImportFrom() | ast.Expr(ast.Constant()):
+        case (
+            ast.Raise()
+            | ast.Assert()
+            | ast.JoinedStr()
+            | ast.Import()
+            | ast.ImportFrom()
+            | ast.Expr(ast.Constant())
+        ):
             return True
         case ast.FunctionDef(name=name):
             return name in KEPT_METHODS
@@ -209,7 +220,9 @@ def _kept(node: ast.AST) -> bool:
             return name in KEPT_KEYWORDS
         case ast.Expr(ast.Call(ast.Attribute(ast.Call(ast.Name("super"))))):
             return True
-        case ast.arguments() | ast.operator() | ast.cmpop() | ast.expr_context() | ast.boolop() | ast.unaryop():
+        case (
+            ast.arguments() | ast.operator() | ast.cmpop() | ast.expr_context() | ast.boolop() | ast.unaryop()
+        ):
             return True
     return False
 
@@ -224,7 +237,9 @@ def _edits(node: ast.AST, options: Any) -> Iterator[tuple[str, ast.AST]]:
             if isinstance(value, bool | int | float | str):
                 yield "", ast.Constant(value)
         case ast.Assign(targets=[ast.Name()], value=value) | ast.Return(value=ast.expr() as value):
-            if not isinstance(value, ast.Constant | ast.Dict | ast.Compare | ast.BoolOp | ast.List | ast.Tuple):
+            if not isinstance(
+                value, ast.Constant | ast.Dict | ast.Compare | ast.BoolOp | ast.List | ast.Tuple
+            ):
                 for helper in HELPERS:
                     new = deepcopy(node)
                     new.value = ast.Call(ast.Name(helper, ast.Load()), [value], [])  # type: ignore[attr-defined]
@@ -274,7 +289,9 @@ def _changed(node: ast.AST) -> Iterator[ast.AST]:
             yield ast.Constant(-value if value else -1.0)
         case ast.Constant(value=str(value)) if value in TEXTS:
             yield ast.Constant(TEXTS[value])
-        case ast.Attribute(value=value, attr=name, ctx=ctx) if name in SIZES and ast.unparse(value).endswith("dims"):
+        case ast.Attribute(value=value, attr=name, ctx=ctx) if name in SIZES and ast.unparse(value).endswith(
+            "dims"
+        ):
             yield ast.Attribute(value, SIZES[name], ctx)
         case ast.Call():
             yield from _calls(node)
@@ -310,7 +327,13 @@ def _calls(node: ast.Call) -> Iterator[ast.AST]:
         other = deepcopy(function)
         setattr(other, "attr" if isinstance(function, ast.Attribute) else "id", CALLS[name])
         yield ast.Call(other, arguments, keywords)
-    if isinstance(function, ast.Attribute) and ast.unparse(function.value) not in ("torch", "F", "nn", "self", "math"):
+    if isinstance(function, ast.Attribute) and ast.unparse(function.value) not in (
+        "torch",
+        "F",
+        "nn",
+        "self",
+        "math",
+    ):
         yield function.value  # the call is left out
     if arguments and not isinstance(arguments[0], ast.Constant | ast.Starred | ast.GeneratorExp):
         yield arguments[0]

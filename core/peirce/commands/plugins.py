@@ -190,6 +190,10 @@ def check(
         list[str] | None,
         typer.Option(metavar="CHECK[KIND.NAME]=REASON", help="A check that is known to fail; repeatable."),
     ] = None,
+    record: Annotated[
+        bool,
+        typer.Option("--record", help="Run no check; write anew what the check `record` holds parts to."),
+    ] = False,
 ) -> None:
     """Import a plug-in and run the conformance suite over its parts."""
     from peirce.commands.plugin_check import run_suite
@@ -209,6 +213,15 @@ def check(
         typer.echo(broken[0].detail, nl=False)
     if broken:
         raise typer.Exit(1)
+    if record:
+        from peirce.testing import Conformance
+
+        files = Conformance(wanted.name).record()
+        if json:
+            as_json("peirce.plugins.record/1", plugin=wanted.name, files=list(map(str, files)))
+        else:
+            typer.echo("\n".join(f"wrote {path}" for path in files) or "none of its parts is recorded")
+        return
     asked = {"strict": strict, "thorough": thorough, "tensorrt": tensorrt}
     result = run_suite(wanted.name, **asked, keyword=keyword, expected=expect or ())
     if json:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from importlib.metadata import entry_points
+from pathlib import Path
 
 from attrs import define, field, frozen
 
 from peirce.errors import PeirceError, unknown
 from peirce.registry import EXPERIMENTS, KINDS, EntryPoint, Registered, Registry, canonical
 from peirce.testing.check import Case, Check
-from peirce.testing.checks import CHECKS
+from peirce.testing.checks import CHECKS, record
 from peirce.testing.companions import companied
 from peirce.testing.compare import BrokenError, NotApplicableError, NotRunError
 
@@ -93,6 +94,10 @@ class Conformance:
     def names(self) -> list[str]:
         """The checks by their names `CHECK[KIND.NAME]`; raises as `cases`."""
         return [case.name_of(check) for check, case in self.cases()]
+
+    def record(self) -> list[Path]:
+        """Write what the parts declare and compute into the files that the check `record` reads; raises as `cases`."""
+        return record.write(case for _, case in self.cases())
 
     def outcome(self, check: Check, case: Case) -> Outcome:
         """Run one check. A stated failure is expected, and is a failure if it does not happen."""

@@ -16,6 +16,7 @@ from peirce.testing.checks import (
     networks,
     numerics,
     options,
+    record,
     state,
     symmetry,
     tasks,
@@ -25,7 +26,7 @@ from peirce.testing.checks import (
 
 _MODULES = (
     declared, options, inputs, values, limits, symmetry, numerics, training, losses, state, networks, tasks, exporters,
-    announced,
+    announced, record,
 )  # fmt: skip
 CHECKS: tuple[Check, ...] = tuple(
     each for module in _MODULES for each in vars(module).values() if isinstance(each, Check)

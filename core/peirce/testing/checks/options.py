@@ -45,10 +45,10 @@ def options(case: Case) -> None:
             with suppress(TypeError, ValueError, PeirceError):
                 other = _with(harness, attrs.evolve(harness.options, **{field.alias or name: value}))
             if other is not None:
-                before = before or list(_seen(harness))
+                before = before or _noticed(harness)
                 tried = silent.setdefault(name, [])
                 tried.append(f"{value!r}")
-                if _differs(before, list(_seen(other))):
+                if _differs(before, _noticed(other)):
                     tried.clear()
     if dead := {name: ", ".join(tried) for name, tried in silent.items() if tried}:
         now = case.harness.options
@@ -96,7 +96,14 @@ def _few_scopes(harness: Harness) -> Harness:
     return harness.few(2) if isinstance(harness, ArchitectureHarness) else harness
 
 
-def _seen(harness: Harness) -> Iterator[Any]:
+def _noticed(harness: Harness) -> list[Any]:
+    """What can be seen of a part, and how many operations that takes."""
+    with _Counting() as counter:
+        found = list(seen(harness))
+    return [*found, str(counter.count)]
+
+
+def seen(harness: Harness) -> Iterator[Any]:
     """What can be seen of a part: texts and tensors."""
     for module in modules(harness.make(seed=3, random=False)):
         yield str([(name, p.requires_grad, tuple(p.shape)) for name, p in module.named_parameters()])
@@ -112,9 +119,7 @@ def _seen(harness: Harness) -> Iterator[Any]:
     for kind, length in ((kinds[0], 4), (kinds[-1], 7), (kinds[0], 38)):
         view = plain_view(kind, batch, length)
         tensors = harness.draw(view, length)
-        with _Counting() as counter:
-            results = harness.run(made, tensors, view)
-        yield str(counter.count)
+        results = harness.run(made, tensors, view)
         yield from (result.detach() for _, result in results)
         if isinstance(harness, HeadHarness):
             found = losses(made, harness.predict(made, tensors, view), torch.Generator().manual_seed(0))

@@ -1,0 +1,124 @@
+"""What a plug-in has recorded of its parts: what they declare and compute, which saved models rely on."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import attrs
+import torch
+from torch import Tensor
+
+from peirce.testing.check import Case, check
+from peirce.testing.checks.options import seen
+from peirce.testing.compare import BrokenError, NotApplicableError
+from peirce.testing.examples import PADDED, plain_view
+from peirce.testing.harness.base import Harness, modules
+
+RECORDED = ("operators", "positions", "augmenters", "heads")
+"""The kinds of parts that are recorded."""
+NEAR = 1e-6
+"""How far a number may lie from the recorded one, relative to it where it is larger than 1."""
+
+
+def path_of(part: type[Any]) -> Path:
+    """Where a part's plug-in keeps its record: `record.json` in its package, `NAME.record.json` beside a module."""
+    module = sys.modules.get(part.__module__.partition(".")[0])
+    file = Path(getattr(module, "__file__", None) or "nowhere.py")
+    return file.with_name("record.json") if file.stem == "__init__" else file.with_suffix(".record.json")
+
+
+def recorded(case: Case) -> dict[str, list[str | float]]:
+    """What a part declares and computes, by choice of its options: a digest of each text, a number for each tensor."""
+    return {
+        harness.label: [_short(each) for each in _shown(harness)]
+        for harness in case.harnesses
+        if harness.kinds
+    }
+
+
+def _shown(harness: Harness) -> Iterator[str | Tensor]:
+    """What can be seen of a part; on padding, on a text beyond most limits, and in training too."""
+    yield from seen(harness)
+    padded = plain_view(harness.kinds[0], 2, 4, PADDED)
+    long = harness.resized(attrs.evolve(harness.dims, max_length=512))
+    dropping = harness.resized(attrs.evolve(harness.dims, dropout=0.5))
+    pairs = "B <- B x B" in getattr(harness.part, "typing", "")
+    for what, view in (
+        (harness, padded),
+        (long, plain_view(harness.kinds[-1], 1, 20 if pairs else 150)),
+        (dropping, padded),
+    ):
+        made, tensors = what.make(), what.draw(view, 5)
+        for module in modules(made) if what is dropping else ():
+            module.train()
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            torch.manual_seed(6)
+            results = what.run(made, tensors, view)
+        yield from (tensor for _, tensor in results)
+
+
+def _short(value: str | Tensor) -> str | float:
+    """A text's digest; a tensor's inner product with a wave, and that of its shape."""
+    if isinstance(value, str):
+        return sha256(value.encode()).hexdigest()[:12]
+    flat = value.detach().flatten().double()
+    shape = sum(size * (axis + 1) for axis, size in enumerate(value.shape))
+    return float(
+        f"{float(flat @ torch.arange(1.0, len(flat) + 1, dtype=torch.float64).cos()) + 1e-3 * shape:.9g}"
+    )
+
+
+@check(*RECORDED)
+def record(case: Case) -> None:
+    """A part declares and computes what its plug-in has recorded of it: saved models stay what they are. Sizes,
+    readings, initial values, outputs and losses with each choice of its options, where there is a record.
+    """
+    path, name = path_of(case.part), f"{case.entry.kind}.{case.entry.name}"
+    known = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    if name not in known:
+        raise NotApplicableError(
+            f"{path.name} does not have it; `peirce plugins check PLUGIN --record` writes that"
+        )
+    now = recorded(case)
+    for label, expected in known[name].items():
+        given = now.get(label)
+        if given is None or len(given) != len(expected):
+            raise BrokenError(f"with {label}: there are other outputs than {path.name} has. {_ADVICE}")
+        for place, (one, other) in enumerate(zip(given, expected, strict=True)):
+            if not _near(one, other):
+                what = "what it declares" if isinstance(one, str) else "what it computes"
+                raise BrokenError(
+                    f"with {label}: {what} is not what {path.name} has (entry {place}: {one}, {other}). {_ADVICE}"
+                )
+
+
+_ADVICE = (
+    "If that is meant, tell your users, and write the record anew: `peirce plugins check PLUGIN --record`"
+)
+
+
+def _near(one: str | float, other: str | float) -> bool:
+    if isinstance(one, str) or isinstance(other, str):
+        return one == other
+    return abs(one - other) <= NEAR * max(1.0, abs(other))
+
+
+def write(cases: Iterable[Case]) -> list[Path]:
+    """Record the parts of some cases, each in its plug-in's file, which is made anew; the files."""
+    found: dict[Path, dict[str, Any]] = {}
+    for case in {id(each): each for each in cases if each.entry.kind in RECORDED}.values():
+        found.setdefault(path_of(case.part), {})[f"{case.entry.kind}.{case.entry.name}"] = recorded(case)
+    for path, parts in found.items():
+        lines = (
+            f" {json.dumps(name)}: {{\n"
+            + ",\n".join(f"  {json.dumps(label)}: {json.dumps(values)}" for label, values in by.items())
+            + "\n }"
+            for name, by in sorted(parts.items())
+        )
+        path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    return list(found)
