@@ -31,15 +31,21 @@ def register_architectures() -> list[type[Architecture]]:
 
 @hookimpl
 def register_positions() -> list[type[Position]]:
-    """Absolute positions, relative ones that bias attention, and a scope for pairs."""
+    """Absolute positions, rotary ones, relative ones that bias attention, none, and a scope for pairs."""
     from peirce_basics.positions.absolute import Absolute
+    from peirce_basics.positions.alibi import Alibi
+    from peirce_basics.positions.cope import Cope
     from peirce_basics.positions.disentangled import Disentangled
+    from peirce_basics.positions.fire import Fire
+    from peirce_basics.positions.none import NoPosition
     from peirce_basics.positions.rope import Rope
     from peirce_basics.positions.same_text import SameText
     from peirce_basics.positions.shaw import Shaw
     from peirce_basics.positions.t5 import T5
+    from peirce_basics.positions.transformer_xl import TransformerXL
 
-    return [Absolute, Shaw, T5, Disentangled, Rope, SameText]
+    biases: list[type[Position]] = [Shaw, T5, Disentangled, Alibi, TransformerXL, Fire, Cope]
+    return [Absolute, *biases, Rope, NoPosition, SameText]
 
 
 @hookimpl

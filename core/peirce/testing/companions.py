@@ -1,20 +1,20 @@
 """The least parts that the suite composes others with, where a registry has none of its own.
 
 A plug-in's parts are checked in whole models too, and a package of augmenters alone has no architecture to stand in.
-`companied` adds what is lacking: an architecture with both branches and every place, one operator for its layers, and
-binary atoms to begin with.
+`companied` adds what is lacking: an architecture with both branches and every place, two operators for its layers, one
+that sums values and one that scores pairs, and binary atoms to begin with.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from attrs import asdict, field, frozen, validators
 from torch import Tensor, nn
 
 from peirce.algebra import Predicates, Scope
-from peirce.kernels import PairBias
+from peirce.kernels import PairTerm, Rotation
 from peirce.networks import (
     CachedState,
     Mixing,
@@ -71,7 +71,7 @@ class Host(GenerativeArchitecture):
     Dims = HostDims
     places = frozenset(PLACES)
     branches = "UB"
-    layer = "j"
+    layer = "j.a"
 
     @classmethod
     def sizes(cls, options: Any, dims: HostDims) -> Mapping[str, int]:
@@ -139,9 +139,13 @@ class _Layer(nn.Module):
         self.norm = Norms(plan.dims)
 
     def forward(
-        self, state: Predicates, scope: Scope, biases: list[PairBias], cache: CachedState | None = None
+        self,
+        state: Predicates,
+        scope: Scope,
+        terms: Sequence[PairTerm | Rotation],
+        cache: CachedState | None = None,
     ) -> tuple[Predicates, CachedState]:
-        state, kept = self.mixing(state, self.norm, scope, biases, cache)
+        state, kept = self.mixing(state, self.norm, scope, terms, cache)
         for operator in self.states:
             unary, binary = operator(self.norm(state, scope), scope)  # None stands for zeros
             state = Predicates(state.unary + unary, state.binary if binary is None else state.binary + binary)
@@ -186,6 +190,40 @@ class Sum(Operator):
         ]
 
 
+class Score(Operator):
+    """u[h](x,y) = sum_s K[h,s](x) v[h,s](y)."""
+
+    name = "assoc"
+    letter = "a"
+    typing = "B <- U x U"
+    scope_rule = "pairwise"
+    pair = "score"
+
+    def kernel(self) -> Reader:
+        """K: [b, x, h, s]."""
+        return Reader(branch="U", shape={"h": self.dims.heads, "s": self.dims.head_size})
+
+    def premise(self) -> Reader:
+        """v: [b, y, h, s]."""
+        return Reader(branch="U", shape=self.kernel().shape, cached=True)
+
+    def output(self) -> Writer:
+        """u: [b, x, y, h]."""
+        return Writer(branch="B", shape={"h": self.dims.heads})
+
+    def infer(self, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
+        """[b, x, h, s], [b, y, h, s] -> [b, x, y, h]."""
+        return (kernel.transpose(1, 2) @ premise.permute(0, 2, 3, 1)).permute(0, 2, 3, 1)
+
+    def reference(self, kernel: list[Any], premise: list[Any], scope: list[list[bool]]) -> list[Any]:
+        """The sum over s, term by term."""
+
+        def product(one: list[float], other: list[float]) -> float:
+            return sum(u * v for u, v in zip(one, other, strict=True))
+
+        return [[[product(*pair) for pair in zip(x, y, strict=True)] for y in premise] for x in kernel]
+
+
 class Offset(BinaryPosition):
     """u(x,y) = table[max(-2, min(y - x, 2)) + 2], counted over real tokens."""
 
@@ -207,8 +245,8 @@ class Offset(BinaryPosition):
 
 @hookimpl
 def register_operators() -> list[type[Any]]:
-    """One that sums over tokens."""
-    return [Sum]
+    """One that sums over tokens, and one that scores pairs."""
+    return [Sum, Score]
 
 
 @hookimpl

@@ -11,13 +11,14 @@ import torch
 from torch import Tensor, nn
 
 from peirce.algebra import Predicates, Scope
-from peirce.kernels import PairBias
+from peirce.kernels import PairBias, Rotation
 from peirce.parts import (
     Augmenter,
     BinaryPosition,
     Dims,
     NoOptions,
     PairPosition,
+    RotaryPosition,
     ScopePosition,
     StateOperator,
     Tokens,
@@ -75,6 +76,21 @@ class ProbePair(PairPosition):
         return [PairBias(ids=offsets(tokens).sign() + 1, score=self.score, value=self.value)] * self.layers
 
 
+class ProbeRotary(RotaryPosition):
+    """Turns half of a head's channels against the other half."""
+
+    name = "probe_rotary"
+
+    def __init__(self, options: NoOptions, dims: Dims) -> None:
+        super().__init__(options, dims)
+        self.layers, self.wave = dims.layers, _wave(dims.head_size // 2)
+
+    def rotations(self, tokens: Tokens) -> list[Rotation]:
+        """One for all layers."""
+        angles = tokens.rows(tokens.index).unsqueeze(2) * self.wave
+        return [Rotation(angles.cos(), angles.sin())] * self.layers
+
+
 class ProbeScope(ScopePosition):
     """Each token attends to itself alone."""
 
@@ -129,7 +145,7 @@ def register_operators() -> list[type[Any]]:
 @hookimpl
 def register_positions() -> list[type[Any]]:
     """One for each place."""
-    return [ProbeUnary, ProbeBinary, ProbePair, ProbeScope]
+    return [ProbeUnary, ProbeBinary, ProbePair, ProbeRotary, ProbeScope]
 
 
 @hookimpl

@@ -130,11 +130,14 @@ def around(
         NotRunError: no registered architecture can hold the part.
     """
     if scope is None:
-        scope = "causal" if entry.kind == "heads" and "past" in entry.part.needs else "bidirectional"
+        past = entry.kind == "heads" and "past" in entry.part.needs
+        both_ways = entry.kind != "positions" or entry.part.check(options, BASE, "bidirectional") is None
+        scope = "causal" if past or not both_ways else "bidirectional"
     if entry.kind == "architectures":
         kind = scope if entry.part.scope is None else "bidirectional"
         return fitting(tiny_spec(entry.part, options, layers=1, scope=kind), registry)
     places = set(entry.part.places()) if entry.kind == "positions" else set()
+    fewer = (False,) if places & {"pair", "rotary"} else (True, False)  # attention is more than one operator
 
     def order(each: Registered) -> tuple[Any, ...]:
         part = each.part
@@ -149,7 +152,7 @@ def around(
     for architecture in (each.part for each in sorted(registry.entries("architectures"), key=order)):
         kind = scope if architecture.scope is None else "bidirectional"
         tiny = tiny_spec(architecture, _options_in(architecture, kind), layers=1, scope=kind)
-        for few in (True, False):
+        for few in fewer:
             try:
                 begun = fitting(tiny, registry)
                 trial = with_part(_few_operators(begun, registry) if few else begun, entry, options, registry)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from typing import Literal
 
 import torch
 from attrs import field, frozen, validators
-from peirce.algebra import at_least_float32
 from peirce.errors import InputError
 from peirce.parts import Dims, Tokens, UnaryPosition, new_table
 from torch import Tensor
 
+from peirce_basics.positions.waves import angles
+
 KINDS = ("learned", "sinusoidal")
-LONGEST_WAVE = 10_000.0
-"""The longest wavelength of the sinusoidal positions, divided by 2 pi."""
 
 
 @frozen(kw_only=True)
@@ -67,12 +65,6 @@ class Absolute(UnaryPosition):
         return self.table(tokens.rows(tokens.index))
 
     def _waves(self, index: Tensor) -> Tensor:
-        # Angles need the precision even where the model has none.
-        exact = at_least_float32(self.get_buffer("like")).dtype
-        pairs = (self.width + 1) // 2
-        rates = torch.arange(pairs, dtype=exact, device=index.device) * (
-            -2 * math.log(LONGEST_WAVE) / self.width
-        )
-        angles = index.to(exact).unsqueeze(2) * rates.exp()
-        waves = torch.stack([angles.sin(), angles.cos()], 3).flatten(2)
+        turned = angles(index, self.width, self.get_buffer("like"))
+        waves = torch.stack([turned.sin(), turned.cos()], 3).flatten(2)
         return waves[..., : self.width].to(self.get_buffer("like").dtype)

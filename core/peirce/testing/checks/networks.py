@@ -193,7 +193,8 @@ def fused(harness: ArchitectureHarness) -> None:
 @check("operators", "positions", "augmenters", "architectures")
 def memory(case: Case) -> None:
     """Tokens that are inferred one by one from a cached state have the atoms that one pass gives them. A tiny causal
-    model that holds the part, to 1e-10 of the largest atom: two tokens, then one at a time.
+    model that holds the part, to 1e-10 of the largest atom: two tokens, then one at a time. An architecture is given
+    positions inside its attention.
     """
     # Where the example's options refuse a causal scope, another choice of one of them may take it.
     options = next((s.options for s in case.harnesses if "causal" in s.kinds), case.harness.options)
@@ -201,7 +202,14 @@ def memory(case: Case) -> None:
         spec = around(case.entry, options, case.registry, scope="causal")
     except NotRunError as error:
         raise NotApplicableError(str(error)) from error
-    network = build_random(spec, case.registry).network
+    registry = case.registry.completed(PROBES)
+    if case.entry.kind == "architectures":
+        for place in ("pair", "rotary"):
+            with suppress(PeirceError):
+                positions: Any = (*spec.positions, PartSpec(use=f"probe_{place}", options={}))
+                resolve(trial := attrs.evolve(spec, positions=positions), registry)
+                spec = trial
+    network = build_random(spec, registry).network
     if not isinstance(network, GenerativeArchitecture):
         raise NotApplicableError(f"architecture {spec.architecture!r} has no cached state")
     generator, length = torch.Generator().manual_seed(0), 6

@@ -182,9 +182,10 @@ def long_sequences(harness: Harness) -> None:
     """
     harness = harness.resized(attrs.evolve(harness.dims, max_length=512))
     length, first = harness.dims.max_length, torch.arange(3)
-    view = plain_view("bidirectional", 1, length)
+    kind = harness.kinds[0]
+    view = plain_view(kind, 1, length)
     tensors = harness.draw(view)
-    beginning = harness.once(tensors.pick(first), plain_view("bidirectional", 1, 3))
+    beginning = harness.once(tensors.pick(first), plain_view(kind, 1, 3))
     results = harness.once(tensors, view)
     for name, result in results.floats().items():
         finite(result, f"{name} at length {length}")

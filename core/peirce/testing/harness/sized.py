@@ -5,15 +5,15 @@ What operators read is prepared as the composer does, without an architecture.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, final
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, TypeVar, final
 
 import torch
 from attrs import define, evolve, field
 from torch import Tensor, nn
 
 from peirce.algebra import Predicates, Scope
-from peirce.kernels import PairBias
+from peirce.kernels import PairBias, PairTerm
 from peirce.networks import recur
 from peirce.parts import (
     PLACES,
@@ -28,6 +28,7 @@ from peirce.parts import (
     Position,
     PureOperator,
     RecurrentOperator,
+    RotaryPosition,
     StateOperator,
     Tokens,
 )
@@ -36,13 +37,16 @@ from peirce.testing.examples import SCOPE_KINDS, Slot, Tensors, View
 from peirce.testing.harness.base import Harness, named, slots
 from peirce.testing.tiny_models import randomised
 
+T = TypeVar("T")
+
 
 @define
 class SizedHarness(Harness):
     """A part that is built as `cls(options, dims)`.
 
     Attributes:
-        scopes: the kinds of scope that such parts take; if empty, those that the part's `check` takes.
+        scopes: the kinds of scope that such parts are run in; where they take none of these, those that their
+            `check` takes.
     """
 
     scopes: ClassVar[tuple[str, ...]] = ("bidirectional",)
@@ -51,8 +55,8 @@ class SizedHarness(Harness):
     @final
     def kinds(self) -> tuple[str, ...]:
         """See `Harness.kinds`."""
-        taken = (k for k in SCOPE_KINDS if self.part.check(self.options, self.dims, k) is None)
-        return self.scopes or tuple(taken)
+        taken = tuple(k for k in SCOPE_KINDS if self.part.check(self.options, self.dims, k) is None)
+        return self.scopes if {*self.scopes} & {*taken} else taken
 
     @final
     def resized(self, dims: Dims) -> Harness:
@@ -266,7 +270,18 @@ class HeadHarness(TokenHarness):
 
 @define
 class PositionHarness(TokenHarness):
-    """A position, asked at every place that it serves; a pair bias shows the vector of every pair."""
+    """A position, asked at every place that it serves.
+
+    A pair bias shows the vector of every pair. Queries and keys show what other pair terms add to their scores and to
+    sums of keys, and how they are turned.
+    """
+
+    def reads(self) -> tuple[Slot, ...]:
+        """The tokens; and queries and keys, for a position inside attention."""
+        if not issubclass(self.part, PairPosition | RotaryPosition):
+            return TokenHarness.reads(self)
+        shape = self.dims.heads, self.dims.head_size
+        return (*TokenHarness.reads(self), *(atoms(name, "U", *shape) for name in ("query", "key")))
 
     def writes(self, made: Any) -> tuple[Slot, ...]:
         """What each place is given, but the vectors of pairs, whose tables say how many there are."""
@@ -282,11 +297,35 @@ class PositionHarness(TokenHarness):
         tokens = self.tokens(tensors, view)
         outputs = Tensors((slot, getattr(made, slot.name)(tokens)) for slot in self.writes(made))
         if isinstance(made, PairPosition):
-            biases = made.pairs(tokens)
-            if len(biases) != self.dims.layers:
-                raise BrokenError(f"pairs gives {len(biases)} biases for {self.dims.layers} layers")
-            for layer, bias in enumerate(biases):
-                outputs += _pair_vectors(bias, f"layer {layer}", self.dims)
+            for layer, term in enumerate(self._each(made.pairs(tokens), "pairs")):
+                name = f"layer {layer}"
+                if isinstance(term, PairBias):
+                    outputs += _pair_vectors(term, name, self.dims)
+                else:
+                    outputs += self._added(term, name, tensors, scope)
+        if isinstance(made, RotaryPosition):
+            for layer, rotation in enumerate(self._each(made.rotations(tokens), "rotations")):
+                for slot, tensor in tensors[-2:]:
+                    shown = evolve(slot, name=f"layer {layer} turned {slot.name}")
+                    outputs.append((shown, rotation.turn(tensor)))
+        return outputs
+
+    def _each(self, found: Sequence[T], method: str) -> Sequence[T]:
+        if len(found) != self.dims.layers:
+            raise BrokenError(f"{method} gives {len(found)} for {self.dims.layers} layers; give one for each")
+        return found
+
+    def _added(self, term: PairTerm, name: str, tensors: Tensors, scope: Scope) -> Tensors:
+        """What a term adds to scores of the queries and the keys, and to sums of the keys by these scores."""
+        (_, query), (slot, key) = tensors[-2:]
+        scores = torch.einsum("bxhs,bahs->bxah", query, key)
+        score, value = term.score_term(query, key, scores, scope), term.value_term(scope.softmax(scores))
+        outputs = Tensors()
+        if score is not None:
+            pairs = atoms(f"{name} score", "B", self.dims.heads)
+            outputs.append((pairs, scope.zero_binary(score.expand_as(scores))))
+        if value is not None:
+            outputs.append((evolve(slot, name=f"{name} value"), value))
         return outputs
 
     def settled(self, outputs: Tensors, view: View, scope: Scope) -> Tensors:
