@@ -256,10 +256,10 @@ class _Resolution:
             if not offered:
                 places = f"the places {', '.join(sorted(cls.places))}" if cls.places else "no places"
                 return f"it acts at {' and '.join(part.places())}, and {self.owner} has {places}"
-            needed = {"attention", "score"} | ({"value"} if "pair" in offered else set())
-            if not {*offered} - {"pair", "rotary"} and not needed & self.attends:
+            served = {"attention", "score"} | ({"value"} if "pair" in offered else set())
+            if not {*offered} - {"pair", "rotary"} and not served & self.attends:
                 does = "scores pairs, as assoc does"
-                if "value" in needed:
+                if "value" in served:
                     does = "scores pairs or sums values, as assoc and join do"
                 return (
                     f"it acts inside attention, and no operator of the layer {does}; {self.owner} has no attention of "

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 import torch
 from attrs import field, frozen, validators
+from peirce.kernels import Rotation
+from peirce.networks import TokenInput
 from peirce.parts import Encoded, Plan, Tokens
 from peirce.testing.companions import Host
 from torch import Tensor, nn
@@ -155,3 +158,28 @@ def ignores_relations(self: Tower, tokens: Tokens, cache: Any = None) -> tuple[E
         whole = {**tokens.inputs, "relation": torch.ones_like(tokens.inputs["relation"])}
         tokens = Tokens(whole, tokens.real, tokens.index, tokens.length, tokens.before)
     return Tower._encoded(self, tokens, cache)
+
+
+class _TurnsNothing(TokenInput):
+    def rotations(self, tokens: Tokens) -> list[tuple[Rotation, ...]]:
+        return [()] * self.plan.dims.layers
+
+
+class _TurnsFromTheStart(TokenInput):
+    def rotations(self, tokens: Tokens) -> list[tuple[Rotation, ...]]:
+        first = tokens.rows(tokens.index)[:, :1]
+        return super().rotations(replace(tokens, index=tokens.index - first))
+
+
+@flawed(Tower, "__init__", "places")
+def turns_nothing(self: Tower, options: Any, plan: Plan) -> None:
+    """Has the place of rotary positions, and never asks them."""
+    Tower.__init__(self, options, plan)
+    self.input = _TurnsNothing(plan, sorted(self.places))
+
+
+@flawed(Tower, "__init__", "memory")
+def turns_from_the_start(self: Tower, options: Any, plan: Plan) -> None:
+    """Turns new tokens as if none stood before them."""
+    Tower.__init__(self, options, plan)
+    self.input = _TurnsFromTheStart(plan, sorted(self.places))

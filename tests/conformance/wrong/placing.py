@@ -7,11 +7,13 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
-from peirce.kernels import PairBias
+from peirce.algebra import at_least_float32
+from peirce.kernels import PairBias, Rotation
 from peirce.parts import (
     BinaryPosition,
     Dims,
     PairPosition,
+    RotaryPosition,
     TensorSpec,
     Tokens,
     UnaryPosition,
@@ -277,3 +279,56 @@ flaw(
     Near, "shapes", "near_for_several_heads", "Squeezes its table, and a single head with it.",
     table=lambda self: self.scores.weight.squeeze(),
 )  # fmt: skip
+
+
+class Turning(RotaryPosition):
+    """Turns a first pair of channels by a learned angle a token, another one in each layer."""
+
+    name = "turning"
+
+    def __init__(self, options: Any, dims: Dims) -> None:
+        super().__init__(options, dims)
+        self.rates = nn.Parameter(torch.linspace(0.2, 0.9, dims.layers))
+
+    @classmethod
+    def check(cls, options: Any, dims: Dims, scope: str) -> str | None:
+        return None if dims.head_size > 1 else "a head of one channel has no pair to turn"
+
+    def index(self, tokens: Tokens) -> Tensor:
+        """int64 [b or 1, x]."""
+        return tokens.rows(tokens.index)
+
+    def each(self) -> Tensor:
+        """The angle of each layer."""
+        return at_least_float32(self.rates)
+
+    def rotations(self, tokens: Tokens) -> list[Rotation]:
+        angles = self.index(tokens).to(self.each().dtype)[:, :, None] * self.each()[:, None, None, None]
+        return [Rotation(angle.cos(), angle.sin(), "interleaved") for angle in angles]
+
+
+flaw(
+    Turning, "padding", "turns_by_place", "Counts every token, padding on the left too.",
+    index=lambda self, tokens: tokens.rows(
+        torch.arange(tokens.length, device=tokens.index.device).unsqueeze(0)
+    ),
+)  # fmt: skip
+flaw(
+    Turning, "memory", "turns_new_tokens_from_the_start", "Counts new tokens alone, and forgets those before them.",
+    index=lambda self, tokens: tokens.rows(tokens.index) - tokens.rows(tokens.index)[:, :1],
+)  # fmt: skip
+flaw(
+    Turning, "gradients", "turns_without_learning", "Cuts its learned angles off.",
+    each=lambda self: at_least_float32(self.rates).detach(),
+)  # fmt: skip
+flaw(
+    Turning, "shapes", "turns_one_layer", "Gives one rotation for all layers, where each wants its own.",
+    rotations=lambda self, tokens: Turning.rotations(self, tokens)[:1],
+)  # fmt: skip
+
+
+@flawed(Turning, "rotations", "precision")
+def turns_in_single_precision(self: Turning, tokens: Tokens) -> list[Rotation]:
+    """Computes its cosines in float32, whatever the model is in."""
+    turns = Turning.rotations(self, tokens)
+    return [Rotation(t.cos.float().to(t.cos), t.sin.float().to(t.sin), t.pairing) for t in turns]
