@@ -222,19 +222,25 @@ def memory(case: Case) -> None:
     inputs |= {spec.name: real for spec in specs if spec.masks is not None}
     counted = {spec.name: spec.dims.index(network.rows) for spec in specs if network.rows in spec.dims}
     pieces: list[Tensor] = []
+    related: list[tuple[Tensor, Tensor]] = []
     kept: dict[str, Tensor] = {}
     with torch.no_grad():
-        whole = network(inputs)[0].unary
+        whole, relations, *_ = network(inputs)[0]
         for start, stop in ((0, 2), *((at, at + 1) for at in range(2, length))):
             new = {name: inputs[name].narrow(at, start, stop - start) for name, at in counted.items()}
             encoded, _, kept = network.advance({**inputs, **new} if start == 0 else new, kept)
             pieces.append(encoded.unary)
+            if (own := encoded.binary) is not None and relations is not None:
+                related.append((own, relations[:, start:stop, : own.shape[2]]))
     declared = [s.name for s in network.cached_state()]
     if list(kept) != declared:
         raise BrokenError(f"the architecture declares the cached state {declared}, and keeps {list(kept)}")
     size = max(float(whole.abs().max()), 1e-300)
     what = f"in a {spec.architecture} model, one by one"
     same(torch.cat(pieces, 1) / size, whole / size, what, tolerance=1e-10)
+    for own, wanted in related:
+        size = max(float(wanted.abs().max()), 1e-300)
+        same(own / size, wanted / size, f"{what}, relations", tolerance=1e-10)
 
 
 @check(*NETWORK)

@@ -17,7 +17,7 @@ from peirce.parts import PureOperator
 from peirce.testing.check import NETWORK, Case, check
 from peirce.testing.checks.losses import WHOLE_GROUPS, losses
 from peirce.testing.compare import BrokenError, NotApplicableError
-from peirce.testing.examples import plain_view
+from peirce.testing.examples import plain_view, sized
 from peirce.testing.harness.architectures import ArchitectureHarness
 from peirce.testing.harness.base import Harness, modules
 from peirce.testing.harness.sized import HeadHarness, SizedHarness, refusal
@@ -27,15 +27,19 @@ from peirce.testing.tiny_models import fitting, tiny_spec
 WHOLE = (1, 2, 3, 4, 6, 50)
 NUMBERS = (0.1, 0.25, 0.5, 0.9, 3.0)
 """Values to try for options that are numbers, beside those near the one that there is."""
+LARGER = attrs.evolve(sized(2, 16, 5, 7), max_length=40)
+"""Sizes at which options do what they cannot do to a head of two channels."""
 
 
 @check(*NETWORK)
 def options(case: Case) -> None:
     """Each option changes something: values, parameters, shapes, the loss, or how it is computed. Other values of one
-    option at a time, from the example's options and from each other choice.
+    option at a time, from the example's options and from each other choice, and at larger sizes.
     """
     silent: dict[str, list[str]] = {}
-    for harness in map(_few_scopes, case.harnesses):
+    harnesses = [*map(_few_scopes, case.harnesses)]
+    larger = (each.resized(LARGER) for each in harnesses if isinstance(each, SizedHarness))
+    for harness in (*harnesses, *larger):
         before: list[Any] = []
         for name, value in _variations(harness.options):
             if silent.get(name) == []:

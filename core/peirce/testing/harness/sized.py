@@ -29,6 +29,7 @@ from peirce.parts import (
     PureOperator,
     RecurrentOperator,
     RotaryPosition,
+    ScopePosition,
     StateOperator,
     Tokens,
 )
@@ -290,7 +291,9 @@ class PositionHarness(TokenHarness):
             "binary": atoms("binary", "B", self.dims.binary),
             "scope": Slot("scope", ("batch", "length", "length"), "bool"),
         }
-        return tuple(slot for place, slot in places.items() if isinstance(made, PLACES[place]))
+        given = tuple(slot for place, slot in places.items() if isinstance(made, PLACES[place]))
+        counted = (Slot("index", ("batch", "length"), "int64"),) if isinstance(made, ScopePosition) else ()
+        return (*given, *counted)
 
     def gives(self, made: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
         """What each place is given: by methods that are called as the places are."""
