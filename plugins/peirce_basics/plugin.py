@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 from peirce.registry import hookimpl
 
 if TYPE_CHECKING:
-    from peirce.parts import Architecture, Head, Position, RecurrentOperator
+    from peirce.parts import Architecture, Head, Position, PureOperator, RecurrentOperator
 
 
 @hookimpl
-def register_operators() -> list[type[RecurrentOperator]]:
-    """Recurrent operators."""
+def register_operators() -> list[type[PureOperator | RecurrentOperator]]:
+    """Recurrent operators, and attention."""
+    from peirce_basics.operators.attention import Attention
     from peirce_basics.operators.gated import GRU, LSTM
 
-    return [LSTM, GRU]
+    return [LSTM, GRU, Attention]
 
 
 @hookimpl

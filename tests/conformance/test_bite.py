@@ -26,7 +26,17 @@ from peirce.testing.compare import BrokenError, NotApplicableError, NotRunError
 from peirce.testing.conformance import commands_of
 from wrong import PAIRS, Pair, announcing, mixing, recurring
 
-for name in ("augmenting", "blending", "composing", "exporters", "placing", "predicting", "stating", "tasks"):
+for name in (
+    "augmenting",
+    "blending",
+    "composing",
+    "exporters",
+    "placing",
+    "predicting",
+    "reading",
+    "stating",
+    "tasks",
+):
     import_module(f"wrong.{name}")
 
 TWINS = {pair.right: pair for pair in PAIRS}

@@ -75,6 +75,10 @@ VARIANTS: Mapping[str, tuple[Spec, Mapping[str, Any]]] = {
             {"use": "directed_distance", "share_layers": True},
         ],
     }),
+    "attention": (_FOLNET, {
+        "scope.kind": "causal", "positions": [*_DISTANCE, *_T5], "heads": [{"use": "causal_lm"}],
+        "operators.layer": [{"use": "attention", "kv_heads": 1, "bias": False}, {"use": "assoc"}, {"use": "trans"}],
+    }),
     "forward": (_RECURRENT, {"dims.layers": 2, "options": {"directions": "forward"}}),
     "tpru": (_RECURRENT, {"operators.layer": "tpru"}),
     "unmasked": (_FOLNET, {

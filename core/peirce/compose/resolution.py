@@ -312,10 +312,13 @@ def _misinferred(operator: PureOperator, readings: Mapping[str, Reader], output:
     """Where an operator's typing, channels and equation disagree with each other; None when they agree."""
     for name in readings:
         if not re.fullmatch("(?!output$|source_)[a-z][a-z0-9_]*", name) or hasattr(_NO_PROJECTIONS, name):
-            return f"its reading {name!r} names no projection; choose a lower-case word that torch's modules leave free"
+            words = (
+                "a lower-case word, neither 'output' nor 'source_...', and no attribute of torch's modules"
+            )
+            return f"its reading {name!r} needs another name: {words}"
     typing = typing_of(readings, output)
     if operator.typing != typing:
-        reads = ", ".join(f"{name} of {reader.branch}" for name, reader in readings.items())
+        reads = ", ".join(f"{name} of {reader.branch}" for name, reader in readings.items()) or "none"
         wrote = f"its readings ({reads or 'none'}) and its output of {output.branch} make"
         return f"it declares the typing {operator.typing!r}, but {wrote} {typing!r}"
     shapes: dict[str, list[int]] = {}

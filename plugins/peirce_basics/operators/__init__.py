@@ -1,1 +1,1 @@
-"""Recurrent operators."""
+"""Recurrent operators, and attention in one operator."""

@@ -1,0 +1,97 @@
+"""attention: a token sums the values of those that it may attend to, by a softmax of queries times keys."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from attrs import field, frozen, validators
+from peirce.kernels import channels_first
+from peirce.parts import AttentionOperator, Dims, Reader, Writer
+from torch import Tensor
+
+
+@frozen(kw_only=True)
+class AttentionOptions:
+    """What the heads share.
+
+    Args:
+        kv_heads: heads of keys and values; 0 for as many as `heads`. With fewer, each serves a group of queries that
+            stand side by side; 1 is multi-query attention.
+        bias: whether the four projections have biases.
+    """
+
+    kv_heads: int = field(default=0, validator=validators.ge(0))
+    bias: bool = True
+
+
+class Attention(AttentionOperator):
+    """u[h,s](x) = sum_a K[h](x,a) v[g,s](a), K a softmax over a of sum_w q[h,w](x) k[g,w](a) / sqrt(head_size).
+
+    g is h // (heads / kv_heads). No relation is kept, so it works in networks of one branch and of two.
+    """
+
+    name = "attention"
+    typing = "U <- U x U x U"
+    source = "Vaswani et al. (2017), eq. 1; grouped heads: Shazeer (2019) and Ainslie et al. (2023)"
+    Options = AttentionOptions
+    example: ClassVar = {"kv_heads": 1}
+
+    @classmethod
+    def check(cls, options: AttentionOptions, dims: Dims, scope: str) -> str | None:
+        """Groups of queries have one size."""
+        if options.kv_heads and dims.heads % options.kv_heads:
+            return (
+                f"kv_heads = {options.kv_heads} does not divide the {dims.heads} heads; choose a divisor, or 0 for as "
+                "many as there are heads"
+            )
+        return None
+
+    def readings(self) -> Mapping[str, Reader]:
+        """q: [b, x, h, s]; k and v: [b, a, g, s]; all from the properties."""
+        size, scale = self.dims.head_size, self.dims.head_size**-0.25
+        own = {"h": self.dims.heads, "s": size}
+        shared = {"g": self.options.kv_heads or self.dims.heads, "s": size}
+        bias = self.options.bias
+        return {
+            "query": Reader(branch="U", shape=own, bias=bias, scale=scale, dropout=True),
+            "key": Reader(branch="U", shape=shared, bias=bias, scale=scale, cached=True),
+            "value": Reader(branch="U", shape=shared, bias=bias, cached=True),
+        }
+
+    def output(self) -> Writer:
+        """u: [b, x, h, s], to the properties."""
+        shape = {"h": self.dims.heads, "s": self.dims.head_size}
+        return Writer(branch="U", shape=shape, bias=self.options.bias)
+
+    def scores(self, query: Tensor, key: Tensor) -> Tensor:
+        """[b, x, h, s], [b, a, g, s] -> [b, x, a, h]; the queries of a group are rows of one product."""
+        groups, rows = (key.shape[2], query.shape[2] // key.shape[2]), query.shape[1]
+        grouped = query.unflatten(2, groups).permute(0, 2, 3, 1, 4).flatten(2, 3)
+        products = grouped @ key.permute(0, 2, 3, 1)
+        return products.unflatten(2, (groups[1], rows)).flatten(1, 2).permute(0, 2, 3, 1)
+
+    def sums(self, weights: Tensor, value: Tensor) -> Tensor:
+        """[b, x, a, h], [b, a, g, s] -> [b, x, h, s]."""
+        groups, rows = (value.shape[2], weights.shape[3] // value.shape[2]), weights.shape[1]
+        grouped = channels_first(weights).unflatten(1, groups).flatten(2, 3)
+        return (grouped @ value.transpose(1, 2)).unflatten(2, (groups[1], rows)).flatten(1, 2).transpose(1, 2)
+
+    def reference(
+        self, query: list[Any], key: list[Any], value: list[Any], scope: list[list[bool]]
+    ) -> list[Any]:
+        """Row by row and head by head: products, their softmax over the row's scope, and the sum."""
+        result = []
+        for own, seen in zip(query, scope, strict=True):
+            tokens = [a for a, sees in enumerate(seen) if sees]
+            heads = []
+            for h, q in enumerate(own):
+                g = h * len(key[0]) // len(own)
+                scores = [sum(i * j for i, j in zip(q, key[a][g], strict=True)) for a in tokens]
+                weights = [math.exp(score - max(scores)) for score in scores]
+                total = sum(weights)
+                pairs = [(w / total, value[a][g]) for w, a in zip(weights, tokens, strict=True)]
+                heads.append([sum(w * v[s] for w, v in pairs) for s in range(len(q))])
+            result.append(heads)
+        return result
