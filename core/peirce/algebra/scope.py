@@ -25,7 +25,8 @@ class Scope:
         pairs: bool [b or 1, x, a], whether x may attend to a, padding included; None when every token may to every one.
         uniform: every real row attends to the same tokens, so a softmax over them has one denominator.
         causal: the pairs are exactly the real ones with a <= x, which has a fast path.
-        dropout: the rate at which `peirce.kernels.weigh` drops weights; the composer sets it in training.
+        dropout: the rate at which weights that `infer` makes are dropped, as `peirce.kernels.weigh` does; the composer
+            sets it in training.
         before: how many columns stand before the rows; None when every token is a row.
         places: the positions of rows and columns, which `rows` and `columns` hand out.
     """
