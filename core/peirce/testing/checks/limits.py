@@ -18,6 +18,8 @@ LONG = 300
 """Tokens of a long text."""
 WHERE = (0, 7, 131, 258, 299)
 """Where it has real tokens, in the half of the cases that has padding."""
+CUBE = 100
+"""Tokens of a long text where an operator may weigh every triple of them."""
 WIDE = attrs.evolve(sized(17, 3, 13, 11), max_length=512, vocabulary=37)
 NARROW = attrs.evolve(sized(1, 1, 1, 1), max_length=512)
 ONE = attrs.evolve(sized(1, 1, 1, 1), layers=1, token_types=1, vocabulary=2, max_length=1)
@@ -29,23 +31,25 @@ def limits(harness: Harness) -> None:
     many against these alone; many in another order; every size one, and every size odd.
     """
     kinds, wide, part = harness.kinds[:2], harness.resized(WIDE), harness.part
+    typing = getattr(part, "typing", "")
+    most = CUBE if typing.startswith("B <- B x B x B") else LONG
     for kind in kinds:
         _finite(harness.resized(ONE), plain_view(kind, 1, 1), "with one of everything")
-        _few_of_many(wide, kind, LONG, WHERE)
+        _few_of_many(wide, kind, most, tuple(place * most // LONG for place in WHERE))
     _few_of_many(wide, kinds[-1], 6, (1, 2, 5))
-    long = plain_view(kinds[0], 1, LONG)
+    long = plain_view(kinds[0], 1, most)
     if issubclass(part, PureOperator | RecurrentOperator):
         view = plain_view(kinds[-1], 1, 3)
         hold_reference(wide, view, wide.draw(view))
         # All of a long text: `reference` loops over pairs; over triples, that would take minutes.
-        if getattr(part, "typing", "") != "B <- B x B":
+        if not typing.startswith("B <- B x B"):
             narrow = harness.resized(NARROW)
             hold_reference(narrow, long, narrow.draw(long))
     elif not isinstance(harness, ArchitectureHarness):
         _finite(wide, long, f"of {LONG} tokens")
     if issubclass(part, PureOperator | StateOperator) and "relation" in harness.kinds:
         small = harness.resized(attrs.evolve(sized(2, 2, 2, 2), max_length=512))
-        length = 140 if getattr(part, "typing", "") == "B <- B x B" else LONG
+        length = min(most, 140 if typing.startswith("B <- B x B") else LONG)
         generator = torch.Generator().manual_seed(0)
         pairs = torch.rand(1, length, length, generator=generator) < 0.5
         view = View("relation", 1, length, relation=pairs | torch.eye(length, dtype=torch.bool))

@@ -16,12 +16,10 @@ from peirce.registry import Registry
 from small_specs import FOLNET, TRANSFORMER
 from torch import Tensor
 
-POSITIONS = (
-    [],
-    [{"use": "t5", "num_buckets": 8}],
-    [{"use": "shaw", "clip": 2}],
-    [{"use": "disentangled", "clip": 3}],
-)
+POSITIONS: tuple[list[dict[str, Any]], ...] = (
+    [], [{"use": "t5", "num_buckets": 8}], [{"use": "shaw", "clip": 2}], [{"use": "disentangled", "clip": 3}],
+    [{"use": "rope"}], [{"use": "alibi"}], [{"use": "transformer_xl"}], [{"use": "fire"}], [{"use": "cope"}],
+)  # fmt: skip
 NAMES = {
     "query": "0.assoc.kernel",
     "key": "0.assoc.premise",
@@ -37,6 +35,7 @@ def network(positions: Sequence[Any], registry: Registry, **options: Any) -> Mod
         "model.operators": {"layer": [{"use": "attention", **options}]},
         "model.dims": {"layers": 1, "unary": 24, "binary": 2, "heads": 4, "head_size": 6},
         "model.positions": positions, "model.heads": [], "model.regularisation.init_std": 0.5,
+        "model.scope.kind": "causal",
     }  # fmt: skip
     return build(FOLNET.replace(changes), registry=registry, dtype=torch.float64, seed=3).eval()
 
@@ -48,6 +47,7 @@ def test_it_is_the_attention_of_a_transformer(positions: list[Any], kind: str, r
         "model.dims": {"layers": 1, "unary": 24, "heads": 4},
         "model.positions": positions,
         "model.heads": [],
+        "model.scope.kind": "causal",
     }
     theirs: Any = build(TRANSFORMER.replace(changes), registry=registry, dtype=torch.float64, seed=2).eval()
     ours: Any = network(positions, registry)
@@ -64,13 +64,13 @@ def test_it_is_the_attention_of_a_transformer(positions: list[Any], kind: str, r
         "relation": Scope.relation(torch.rand(2, 7, 7) > 0.5),
     }[kind]  # fmt: skip
     tokens = theirs.network.input.tokens({"input_ids": torch.ones(2, 7, dtype=torch.int64)})
-    (biases,) = theirs.network.input.pairs(tokens)
+    (terms,) = theirs.network.input.pairs(tokens)
     norms = Norms(ours.plan.dims).double()
     atoms = torch.randn(2, 7, 24, dtype=torch.float64)
     given = Predicates(atoms, torch.zeros(2, 7, 7, 2, dtype=torch.float64))
     with torch.no_grad(), attention_of(theirs) as read, attention_of(ours) as own_read:
-        wanted, _ = attention(scope.zero_unary(norms.unary(atoms)), scope, biases, {})
-        found, cache = mixing(given, norms, scope, biases, {})
+        wanted, _ = attention(scope.zero_unary(norms.unary(atoms)), scope, terms, {})
+        found, cache = mixing(given, norms, scope, terms, {})
     torch.testing.assert_close(found.unary - atoms, wanted, rtol=0, atol=1e-13)
     assert torch.equal(found.binary, given.binary)
     torch.testing.assert_close(own_read[0].weights, read[0].weights, rtol=0, atol=1e-14)
