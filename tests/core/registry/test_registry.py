@@ -121,7 +121,7 @@ def options(name: str = "depth", alias: str | None = None, **made: bool) -> type
             "operator 'bare' does not define infer, kernel, output",
         ),
         (Operator, "operator Operator has the name None"),
-        (int, "is not a subclass of Operator or StateOperator"),
+        (int, "is not a subclass of Operator or PureOperator or StateOperator"),
         (operator("least")(None, None), "is not a subclass"),
     ],
 )
