@@ -31,6 +31,7 @@ for name in (
     "blending",
     "composing",
     "exporters",
+    "indexing",
     "placing",
     "predicting",
     "reading",
