@@ -236,7 +236,8 @@ class _Resolution:
 
         operator, readings, output = self.tried(found, "declare its readings and its output", declare)
         self.refuse(_misinferred(operator, readings, output), found, path)
-        for end in (*readings.values(), output):
+        ends: list[Reader | Writer] = [*readings.values(), output]
+        for end in ends:
             if end.branch not in self.cls.branches and not self.cls.fixed_layer:
                 atoms = {"U": "unary", "B": "binary"}[end.branch]
                 self.refuse(f"it uses {atoms} atoms, which {self.owner} does not keep", found, path)
@@ -322,7 +323,8 @@ def _misinferred(operator: PureOperator, readings: Mapping[str, Reader], output:
         wrote = f"its readings ({reads or 'none'}) and its output of {output.branch} make"
         return f"it declares the typing {operator.typing!r}, but {wrote} {typing!r}"
     shapes: dict[str, list[int]] = {}
-    for role, end in (*readings.items(), ("output", output)):
+    ends: dict[str, Reader | Writer] = {**readings, "output": output}
+    for role, end in ends.items():
         for name, size in end.shape.items():
             if size < 1:
                 return f"its {role} has {size} channels {name!r} at these dims"

@@ -1,0 +1,27 @@
+"""Operators of one, three and four readings meet the whole suite, an export and generation included."""
+
+from __future__ import annotations
+
+import many_readings
+import pytest
+from peirce.registry import Registry
+from peirce.testing.check import Case
+from peirce.testing.checks import CHECKS
+from peirce.testing.companions import companied
+from peirce.testing.compare import NotApplicableError, NotRunError
+
+
+@pytest.mark.parametrize("name", ["edges", "difference", "bend"])
+def test_they_pass_every_check(name: str) -> None:
+    registry = companied(Registry.of(many_readings, "peirce_export.plugin"))
+    case = Case(registry.entry("operators", name), registry)
+    ran = []
+    for check in CHECKS:
+        if check.applies("operators", case.part) and not check.on_request:
+            try:
+                check.run(case)
+            except (NotApplicableError, NotRunError):
+                continue
+            ran.append(check.name)
+    left = {check.name for check in CHECKS if check.applies("operators", case.part)} - {*ran}
+    assert left <= {"options", "record", "tensorrt"}, left
