@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from typing import Any
 
 import torch
 from numpy.typing import NDArray
 from peirce.kernels import fold_in
+from peirce.model import Exportable, sharing_copy
 from torch import nn
 
 from peirce_export.metadata import Precision
@@ -37,17 +37,19 @@ def rounded_copy(model: nn.Module, dtype: torch.dtype) -> Any:
 
 
 def cast_copy(model: nn.Module, *dtypes: torch.dtype) -> Any:
-    """A copy of the model on the CPU, in evaluation mode, its weights cast to each dtype in turn."""
-    twin = copy.deepcopy(model).cpu().eval()
+    """A copy on the CPU, in evaluation mode, its weights cast to each dtype in turn; without any they are shared."""
+    twin = sharing_copy(model).cpu().eval()
     for dtype in dtypes:
         twin = twin.to(dtype)
-    return twin.requires_grad_(False)
+    return twin
 
 
 @torch.no_grad()
-def outputs_of(model: Any, feeds: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+def outputs_of(model: Exportable, feeds: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """The outputs of a model for arrays, computed where its weights are, in their dtype."""
     weight = next((each for each in model.parameters() if each.is_floating_point()), torch.zeros(()))
-    tensors = {name: torch.from_numpy(array).to(weight.device) for name, array in feeds.items()}
-    tensors = {name: t.to(weight.dtype) if t.is_floating_point() else t for name, t in tensors.items()}
-    return {name: value.cpu().numpy() for name, value in model(**tensors).items()}
+    tensors = [torch.from_numpy(feeds[spec.name]).to(weight.device) for spec in model.signature.inputs]
+    found = model(*(t.to(weight.dtype) if t.is_floating_point() else t for t in tensors))
+    return {
+        spec.name: value.cpu().numpy() for spec, value in zip(model.signature.outputs, found, strict=True)
+    }

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from peirce.errors import ExportError
+from peirce.parts import Signature
 
 if TYPE_CHECKING:
     from peirce_export.report import Verification
@@ -47,3 +48,24 @@ class ValueMismatch(Mismatch):
     """
 
     inputs: Path | None = None
+
+
+_ADVICE = ("For more", "For extended", "For C++", "If you suspect", "Caused by", "The error above occurred")
+"""How lines begin with which torch tells its own developers where to look."""
+
+
+def untraceable(error: BaseException, signature: Signature, tracer: str) -> ExportError:
+    """What an error means that a tracer, such as `torch.onnx`, raised from any depth."""
+    chain, link = list[str](), error
+    while link is not None and len(chain) < 8:
+        if isinstance(link, ExportError):  # of Peirce's own: an output that is not there is the only one
+            return link if isinstance(link, Mismatch) else NameMismatch(str(link))
+        chain.append(str(link).strip())
+        link = link.__cause__ or link.__context__  # type: ignore[assignment]
+    cause = "\n".join(line for line in chain[-1].splitlines() if line and not line.startswith(_ADVICE))[:2000]
+    if any(sign in text for text in chain for sign in ("Constraints violated", "inferred to be a constant")):
+        return DimMismatch(
+            f"the model fixes one of the dims {', '.join(signature.symbols)}, which its signature declares "
+            f"symbolic: {cause}\nLook for a size that is made an int, or for a Python loop over an axis"
+        )
+    return ExportError(f"{tracer} could not export the model: {cause}")

@@ -16,7 +16,7 @@ from attrs import field, frozen
 from attrs.validators import in_, matches_re, optional
 from peirce.errors import ModelFileError, printable
 from peirce.files import parse_json, parse_toml
-from peirce.model import Source
+from peirce.model import MODEL, STEP, Source
 from peirce.parts import Signature, TensorSpec
 from peirce.spec import structured
 
@@ -25,11 +25,8 @@ FORMAT = 2
 sizes."""
 PREFIX = "peirce."
 
-MODEL, PREFILL, STEP, TOP = "model", "prefill", "step", "top-"
-"""The roles of a file: a model's own graph, the two graphs of a model that generates, and, before a number, a graph
-that gives so many of its best scores."""
-NEXT = "next_"
-"""Begins the names of a step's outputs that are the cached state for the next step."""
+TOP = "top-"
+"""Before a number, the role of a file that gives so many of a model's best scores."""
 
 Precision = Literal["float32", "float16", "bfloat16"]
 Quantisation = Literal["dynamic", "weights"]
@@ -52,7 +49,7 @@ class Metadata:
         spec: the model's spec, as TOML.
         provenance: where each part of the model came from.
         precision: the dtype that `float` stands for in the signature.
-        opset_requested: the opset that the user or the default asked for.
+        opset_requested: the opset that the user or the default asked for; None of what is no ONNX.
         opset_actual: the opset that the file has.
         versions: of the packages that wrote the file, by name.
         role: `model`, or `prefill` or `step` for the two graphs of one that generates, or `top-10` for one that gives
@@ -65,8 +62,8 @@ class Metadata:
     spec: str
     provenance: Mapping[str, Any]
     precision: Precision = field(validator=in_(get_args(Precision)))
-    opset_requested: int
-    opset_actual: int
+    opset_requested: int | None = None
+    opset_actual: int | None = None
     versions: Mapping[str, str] = field(factory=dict)
     role: str = field(default=MODEL, validator=matches_re(r"model|prefill|step|top-[1-9]\d{0,8}"))
     quantisation: Quantisation | None = field(default=None, validator=optional(in_(get_args(Quantisation))))
@@ -99,8 +96,12 @@ class Metadata:
             f"{PREFIX}role": self.role,
             **({f"{PREFIX}quantisation": self.quantisation} if self.quantisation else {}),
             **({f"{PREFIX}weights": self.weights} if self.weights else {}),
-            f"{PREFIX}opset.requested": str(self.opset_requested),
-            f"{PREFIX}opset.actual": str(self.opset_actual),
+            **(
+                {}
+                if self.opset_requested is None
+                else {f"{PREFIX}opset.requested": str(self.opset_requested)}
+            ),
+            **({} if self.opset_actual is None else {f"{PREFIX}opset.actual": str(self.opset_actual)}),
             **{f"{PREFIX}version.{name}": version for name, version in sorted(self.versions.items())},
         }
 
@@ -137,8 +138,8 @@ class Metadata:
                 spec=properties[f"{PREFIX}spec"],
                 provenance=provenance,
                 precision=properties[f"{PREFIX}precision"],  # type: ignore[arg-type]  # its validator tells
-                opset_requested=int(properties[f"{PREFIX}opset.requested"]),
-                opset_actual=int(properties[f"{PREFIX}opset.actual"]),
+                opset_requested=_opset(properties.get(f"{PREFIX}opset.requested")),
+                opset_actual=_opset(properties.get(f"{PREFIX}opset.actual")),
                 role=properties.get(f"{PREFIX}role", MODEL),
                 quantisation=properties.get(f"{PREFIX}quantisation"),  # type: ignore[arg-type]
                 weights=properties.get(f"{PREFIX}weights"),
@@ -151,6 +152,10 @@ class Metadata:
             raise ModelFileError(
                 f"{source} has damaged Peirce properties ({reason}); export the model again"
             ) from error
+
+
+def _opset(text: str | None) -> int | None:
+    return None if text is None else int(text)
 
 
 @frozen

@@ -13,23 +13,25 @@ if TYPE_CHECKING:
 
 @hookimpl
 def register_exporters() -> list[type[Exporter]]:
-    """ONNX, TensorRT and Triton. What they need to write is looked for here, and loaded by an export."""
+    """ONNX, TensorRT, Triton and torch.export. What they need to write is looked for here, and loaded by an export."""
     for name in ("onnx", "onnx_ir"):
         if find_spec(name) is None:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
     from peirce_export.onnx.exporter import OnnxExporter
     from peirce_export.tensorrt.exporter import TensorRTExporter
+    from peirce_export.torch_export.exporter import TorchExportExporter
     from peirce_export.triton.exporter import TritonExporter
 
-    return [OnnxExporter, TensorRTExporter, TritonExporter]
+    return [OnnxExporter, TensorRTExporter, TorchExportExporter, TritonExporter]
 
 
 @hookimpl
 def register_runtimes() -> dict[str, str]:
-    """ONNX Runtime and TensorRT."""
+    """ONNX Runtime, TensorRT and torch."""
     return {
         ".onnx": "peirce_export.onnx.runtime:OnnxRuntime",
         ".engine": "peirce_export.tensorrt.runtime:TensorRTRuntime",
+        ".pt2": "peirce_export.torch_export.runtime:TorchRuntime",
     }
 
 

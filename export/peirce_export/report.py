@@ -56,7 +56,7 @@ class Verification(Report):
 
     Args:
         precision: the dtype of its weights.
-        opset_requested: the opset that was asked for.
+        opset_requested: the opset that was asked for; None of what is no ONNX.
         opset_actual: the opset of the file.
         seed: of the random inputs.
         providers: of the runtime, in effect.
@@ -67,8 +67,8 @@ class Verification(Report):
     """
 
     precision: str
-    opset_requested: int
-    opset_actual: int
+    opset_requested: int | None
+    opset_actual: int | None
     seed: int
     providers: tuple[str, ...]
     cases: tuple[str, ...]
@@ -97,10 +97,10 @@ class Verification(Report):
         from rich.text import Text
 
         cast = any(line.rounded is not None for line in self.lines)
-        opset = f"opset {self.opset_actual}"
+        opset = "" if self.opset_actual is None else f", opset {self.opset_actual}"
         if self.opset_actual != self.opset_requested:
             opset += f" (asked for {self.opset_requested})"
-        title = f"{self.file}: {self.precision}, {opset}"
+        title = f"{self.file}: {self.precision}{opset}"
         plain: dict[str, Any] = {"box": box.SIMPLE_HEAD, "padding": (0, 2, 0, 0), "pad_edge": False}
         table = Table(title=title, title_justify="left", **plain)
         for name in ("", "output", "shape", "dtype"):

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from peirce.errors import InputError
-from peirce.model import Ids, OnDevice
+from peirce.errors import InputError, ModelFileError
+from peirce.model import NEXT, PREFILL, STEP, Ids, LoadedModel, OnDevice
 from peirce.parts import Signature
 
-from peirce_export.metadata import NEXT
+from peirce_export.metadata import Metadata, step_of
 
 Run = Callable[[Mapping[str, Any], Sequence[str]], Sequence[Any]]
 """Runs a graph: arrays by name in, or what an earlier run left on its device; the outputs asked for out."""
@@ -60,6 +63,51 @@ class GraphStepper:
         self._cached = {
             name: np.ascontiguousarray(_array(value)[rows]) for name, value in self._cached.items()
         }
+
+
+class Generating(LoadedModel):
+    """A file that may be the one that reads prompts, with the one that adds a token beside it.
+
+    Attributes:
+        path: the file.
+        metadata: what it says about itself.
+    """
+
+    path: Path
+    metadata: Metadata
+    _of_step: Generating | None = None
+
+    @abstractmethod
+    def beside(self, path: Path) -> Generating:
+        """Another file, opened as this one is."""
+
+    def stepper(self) -> Callable[[Mapping[str, NDArray[Any]]], GraphStepper]:
+        """Generation with this graph, which reads prompts, and the one beside it, which adds a token.
+
+        Raises:
+            InputError: the file was not exported to generate.
+            ModelFileError: the file of the step is missing, or belongs to another model.
+        """
+        if self._of_step is None:
+            if self.metadata.role != PREFILL:
+                raise InputError(
+                    f"{self.path} was not exported to generate; export the model with `--set generate=true`"
+                )
+            path = step_of(self.path)
+            self._of_step = self.beside(path)
+            if (self._of_step.role, self._of_step.metadata.spec) != (STEP, self.metadata.spec):
+                raise ModelFileError(
+                    f"{path} is a step of another model than {self.path}; export the model again with "
+                    "`--set generate=true`"
+                )
+        self.generated = self._of_step.signature.inputs[0].name
+        signatures = self.signature, self._of_step.signature
+        return partial(GraphStepper, self.run_on_device, self._of_step.run_on_device, signatures)
+
+    def close(self) -> None:
+        """Let go of the memory of the file that adds a token."""
+        if self._of_step is not None:
+            self._of_step.close()
 
 
 def _array(value: Any) -> NDArray[Any]:

@@ -164,11 +164,11 @@ def _eager(model: Model | None, session: Session, threads: int | None) -> Iterat
         return
     import torch
 
-    from peirce_export.casting import cast_copy, outputs_of
+    from peirce_export.casting import outputs_of
     from peirce_export.views import view
 
     on_gpu = session.providers[0] != "CPUExecutionProvider" and torch.cuda.is_available()
-    twin = view(session.role, cast_copy(model)).to("cuda" if on_gpu else "cpu")
+    twin = view(session.role, model).to("cuda" if on_gpu else "cpu")
     own, taken = ([spec.name for spec in each.signature.inputs] for each in (twin, session))
     if own != taken:
         raise InputError(

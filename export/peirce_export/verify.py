@@ -18,7 +18,7 @@ from attrs import evolve
 from numpy.typing import NDArray
 from peirce.errors import InputError, SpecError
 from peirce.files import parse_toml
-from peirce.model import LoadedModel, Progress
+from peirce.model import Exportable, LoadedModel, Model, Progress
 from peirce.parts import Signature
 from peirce.spec import Spec, join_key
 
@@ -28,7 +28,7 @@ from peirce_export.casting import DTYPES, cast_copy, outputs_of, precision_of, r
 from peirce_export.failures import DimMismatch, Mismatch, ValueMismatch
 from peirce_export.metadata import DYNAMIC, INT8, WEIGHTS, Metadata
 from peirce_export.report import Line, Verification
-from peirce_export.views import Exported, View, view
+from peirce_export.views import view
 
 TOLERANCES: Mapping[str, tuple[float, str]] = {
     "float32": (
@@ -103,7 +103,7 @@ class Verifiable(ABC):
 
 def verify(
     file: Verifiable,
-    model: Exported,
+    model: Model | Exportable,
     *,
     seed: int = 0,
     providers: Sequence[str] | None = None,
@@ -128,8 +128,8 @@ def verify(
     """
     say = progress or (lambda words: None)
     say("checking names, dtypes and dims")
-    shown = model if isinstance(model, View) else view(file.metadata.role, model)
-    other_spec = spec_difference(file.metadata.spec, model.spec.to_toml())
+    shown = view(file.metadata.role, model)
+    other_spec = spec_difference(file.metadata.spec, shown.spec.to_toml())
     try:
         file.check(shown.signature)
         with file.opened(providers) as opened:
@@ -146,7 +146,7 @@ class _Values:
     """The values of one file: runs the cases and keeps the worst of each output."""
 
     def __init__(
-        self, file: Verifiable, model: Exported, opened: LoadedModel, seed: int, say: Progress
+        self, file: Verifiable, model: Exportable, opened: LoadedModel, seed: int, say: Progress
     ) -> None:
         self.file, self.path, self.metadata = file, file.path, file.metadata
         self.opened, self.seed, self.say = opened, seed, say

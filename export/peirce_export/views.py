@@ -1,98 +1,31 @@
-"""A model as graphs that are not its own: two for one that generates, or one that gives the best of its scores alone.
-
-All look to the exporter and to verification like any model: a module with a signature, a spec and a provenance.
-"""
+"""A model as exporters write it and verification sees it: as its file's role says, or with the best scores alone."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import torch
 from attrs import evolve
 from peirce.errors import ExportError, ModelFileError, unknown
 from peirce.files import whole_number
-from peirce.model import Model
+from peirce.model import MODEL, PREFILL, STEP, Exportable, Model, exportable, sharing_copy, weights_digest
 from peirce.parts import Signature, TensorSpec
-from torch import Tensor, nn
+from torch import Tensor
 
-from peirce_export.metadata import MODEL, NEXT, PREFILL, STEP, TOP, step_of
-
-
-class View(nn.Module):
-    """A model as one graph.
-
-    Attributes:
-        model: the model.
-        role: what the graph is for, as the file's metadata say.
-        signature: the graph's inputs and outputs.
-        spec: the model's.
-        provenance: the model's.
-    """
-
-    role: str
-    signature: Signature
-
-    def __init__(self, model: Model) -> None:
-        super().__init__()
-        self.model = model
-        self.spec, self.provenance = model.spec, model.provenance
+from peirce_export.metadata import TOP, Metadata, Precision, step_of
 
 
-class Prefill(View):
-    """A model that also gives the cached state of what it read: [batch, length, ...] tensors by their names."""
-
-    role = PREFILL
-
-    def __init__(self, model: Model) -> None:
-        super().__init__(model)
-        network, _ = model.generating()
-        read = " + ".join(dict.fromkeys(("length", network.rows)))
-        kept = [_counted(spec, read, spec.name) for spec in network.cached_state()]
-        self.signature = Signature(model.signature.inputs, (*model.signature.outputs, *kept))
-
-    def forward(self, **inputs: Tensor) -> dict[str, Tensor]:
-        """All outputs, and the cached state."""
-        outputs, cache = self.model.advance(inputs, {})
-        return {**outputs, **cache}
-
-
-class Step(View):
-    """One more token of each row: its logits and the next cached state, from the one before, [batch, past, ...]."""
-
-    role = STEP
-
-    def __init__(self, model: Model) -> None:
-        super().__init__(model)
-        network, heads = model.generating()
-        self.generated = network.generated
-        asked = model.signature.input(network.generated)
-        token = evolve(asked, dims=("batch", 1), largest={}, meaning="The new tokens.")
-        prefixes = tuple(f"{prefix}_" for prefix in heads)
-        logits = [
-            evolve(spec, dims=tuple(1 if dim == network.rows else dim for dim in spec.dims))
-            for spec in model.signature.outputs
-            if spec.name.startswith(prefixes)
-        ]
-        cache = network.cached_state()
-        kept = [_counted(spec, "past + 1", NEXT + spec.name) for spec in cache]
-        self.signature = Signature((token, *cache), (*logits, *kept))
-
-    def forward(self, **inputs: Tensor) -> dict[str, Tensor]:
-        """The logits, and the next cached state."""
-        cache = {name: value for name, value in inputs.items() if name != self.generated}
-        outputs, kept = self.model.advance({self.generated: inputs[self.generated]}, cache)
-        return {**outputs, **{NEXT + name: value for name, value in kept.items()}}
-
-
-class TopK(View):
+class TopK(Exportable):
     """A model whose scores [batch, n] are ranked inside the graph: the k best of them, and which they are.
 
     Of equal scores the one with the lower number comes first.
     """
 
     def __init__(self, model: Model, k: int) -> None:
-        super().__init__(model)
+        super().__init__(sharing_copy(model).eval())
         self.k, self.role = k, f"{TOP}{k}"
         self.ranked = {
             spec.name: spec.name.removesuffix("logits")
@@ -117,7 +50,7 @@ class TopK(View):
         ids = TensorSpec(name=f"{name}ids", dtype="int64", dims=dims, meaning="What they are the scores of.")
         return scores, ids
 
-    def forward(self, **inputs: Tensor) -> dict[str, Tensor]:
+    def named(self, inputs: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
         """All outputs, with the best of the ranked scores and their places instead of all of them."""
         found: dict[str, Tensor] = {}
         for name, values in self.model(**inputs).items():
@@ -145,30 +78,53 @@ def _best(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     return values[:, :k], places[:, :k]
 
 
-def _counted(spec: TensorSpec, size: str, name: str) -> TensorSpec:
-    """A tensor of the cached state as an output, with `size` tokens."""
-    dims = tuple(size if dim == "past" else dim for dim in spec.dims)
-    return evolve(spec, name=name, dims=dims, masks=None, largest={})
+GENERATING = (PREFILL, STEP)
+"""The roles of the two files of a model that generates."""
 
 
-Exported = Model | View
-"""What an exporter writes and a verification compares with."""
-ROLES: Mapping[str, type[View]] = {Prefill.role: Prefill, Step.role: Step}
-
-
-def view(role: str, model: Model) -> Exported:
-    """The model as a file of that role shows it.
+def view(role: str, model: Model | Exportable) -> Exportable:
+    """The model as a file of that role shows it; what is a view of one already stays.
 
     Raises:
         ModelFileError: this version knows no such role.
     """
+    if isinstance(model, Exportable):
+        return model
     if role.startswith(TOP) and (top := whole_number(role.removeprefix(TOP))):
         return TopK(model, top)
-    if role != MODEL and role not in ROLES:
+    if role not in (MODEL, *GENERATING):
         raise ModelFileError(
-            unknown("role of a file", role, (MODEL, *ROLES)) + "; a newer Peirce may have written it"
+            unknown("role of a file", role, (MODEL, *GENERATING)) + "; a newer Peirce may have written it"
         )
-    return model if role == MODEL else ROLES[role](model)
+    return exportable(model, role)
+
+
+def metadata_of(
+    shown: Exportable, precision: Precision, packages: Iterable[str], opset: tuple[int, int] | None = None
+) -> Metadata:
+    """What a file says about itself.
+
+    Args:
+        shown: the model, before any change of precision.
+        precision: of the file.
+        packages: those that wrote it, of which it names the versions.
+        opset: of an ONNX file, the one asked for and the one that it has.
+    """
+    versions = {}
+    for package in packages:
+        with suppress(PackageNotFoundError):  # the GPU distribution of a runtime has another name
+            versions[package] = version(package)
+    return Metadata(
+        signature=shown.signature,
+        spec=shown.spec.to_toml(),
+        provenance=shown.provenance,
+        precision=precision,
+        role=shown.role,
+        weights=weights_digest(shown.model.state_dict()),
+        opset_requested=opset and opset[0],
+        opset_actual=opset and opset[1],
+        versions=versions,
+    )
 
 
 def file_of(role: str, path: Path) -> Path:

@@ -16,9 +16,8 @@ import torch
 from peirce import Session
 from peirce.compose import build
 from peirce.errors import InputError, ModelFileError
-from peirce.model import Model
+from peirce.model import PREFILL, Model
 from peirce.registry import Registry
-from peirce_export.metadata import PREFILL
 from peirce_export.onnx.exporter import trace
 from peirce_export.views import view
 from small_specs import DECODER, ENCODER_DECODER, FOLNET, RECURRENT

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from peirce.errors import InputError, PlanError, unknown
+from peirce.model.boundary import Exportable, example_tensors, exportable
+from peirce.model.contracts import Role
+from peirce.model.examples import Padding
 from peirce.model.generation import Generated, Ids, decoding, generate
 from peirce.model.inputs import Inputs, free_tokens, refuse_if_out_of_memory
 from peirce.parts import (
@@ -84,6 +87,57 @@ class Model(nn.Module):
         outputs: dict[str, Any] = {"unary": encoded.unary, "binary": encoded.binary, "pooled": encoded.pooled}
         outputs |= _predictions(self.heads, encoded, tokens)
         return {name: outputs[name] for name in self._names}
+
+    def example_inputs(
+        self,
+        sizes: Mapping[str, int] | None = None,
+        *,
+        seed: int = 0,
+        optional: Collection[str] | None = None,
+        padding: Padding = "all",
+    ) -> dict[str, Tensor]:
+        """A random batch that the model takes, where its weights are: `model(**model.example_inputs())`.
+
+        Args:
+            sizes: by symbolic dim, such as `{"batch": 1, "length": 7}`; dims that are left out get sizes that differ
+                from each other and from 1, as `torch.export` wants them.
+            seed: what the values depend on, beside the sizes.
+            optional: the optional inputs to give; all of them if None.
+            padding: `all` tokens are real; or rows are `padded` right and left; or one row is `empty`.
+
+        Returns:
+            Tensors by name, of the shapes and bounds in `signature.inputs`; `float` ones in the weights' dtype.
+
+        Raises:
+            InputError: a dim or an optional input has another name, or a size is not possible.
+        """
+        free = [spec.name for spec in self.signature.inputs if not spec.required]
+        for name in optional or ():
+            if name not in free:
+                raise InputError(unknown("optional input", name, free))
+        left = set() if optional is None else {*free} - {*optional}
+        drawn = example_tensors(self, self.signature, sizes, seed, padding)
+        return {name: tensor for name, tensor in drawn.items() if name not in left}
+
+    def exportable(self, outputs: Sequence[str] | None = None, *, role: Role = "model") -> Exportable:
+        """The model as an exporter traces it: positional tensors in, a flat tuple of tensors out.
+
+        Args:
+            outputs: the outputs, in this order; all of them if None.
+            role: which graph. `model` is all of the model. A model that generates has two others: `prefill` reads
+                prompts and also gives their cached state, `[batch, length, ...]` by name; `step` takes a token of each
+                row, `[batch, 1]`, with the cached state, `[batch, past, ...]`, and gives the token's scores and the
+                next state, its names with `next_` before them.
+
+        Returns:
+            A module in evaluation mode. Its `signature` has the names, dtypes and symbolic dims of what it takes, all
+            of it required, and of what it gives; `example_inputs` and `dynamic_shapes` are what `torch.export.export`
+            wants beside it. It shares the memory of the model's weights, until it is cast or moved, and nothing else.
+
+        Raises:
+            InputError: there is no such role or output, or the model does not generate.
+        """
+        return exportable(self, role, outputs)
 
     def advance(
         self, inputs: Mapping[str, Tensor], cache: Mapping[str, Tensor]

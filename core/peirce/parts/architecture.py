@@ -36,7 +36,6 @@ class Architecture(Part, nn.Module, ABC):
         recurrent: whether a layer is one recurrent operator, by its whole name, and mixes tokens by nothing else.
     """
 
-    Dims: ClassVar[type]
     places: ClassVar[frozenset[Place]]
     branches: ClassVar[Literal["U", "UB"]]
     layer: ClassVar[str]

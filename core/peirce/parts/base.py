@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from attrs import field, fields, frozen
 
@@ -115,7 +115,8 @@ class Part:
     name: ClassVar[str]
     api: ClassVar[int] = 1
     source: ClassVar[str] = ""
-    Options: ClassVar[type] = NoOptions
+    if not TYPE_CHECKING:  # undeclared, so that type checkers and editors know the fields of each part's own
+        Options = NoOptions
     renamed: ClassVar[Mapping[str, str]] = {}
     example: ClassVar[Mapping[str, Any]] = {}
     expected_failures: ClassVar[Mapping[str, str]] = {}

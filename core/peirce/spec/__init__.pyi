@@ -25,4 +25,4 @@ from .structuring import StructureError as StructureError
 from .structuring import rest_field as rest_field
 from .structuring import structure as structure
 from .structuring import structured as structured
-from .structuring import toml_key as toml_key
+from .values import toml_key as toml_key

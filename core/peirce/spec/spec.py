@@ -1,7 +1,8 @@
 """A model spec: frozen values, read from TOML and written to it; every mistake has its file and line.
 
 A `Spec` says which parts make a model and with which options. It knows no part: the composer checks the
-parts' own options and sizes with `structure`, which reports mistakes at the same places.
+parts' own options and sizes with `structure`, which reports mistakes at the same places. In Python the class of a part
+may stand for its name, and an instance of its own `Options` or `Dims` for a table, which a type checker then checks.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from attrs import Factory, field, frozen, validators
 from peirce.errors import SpecError
 from peirce.spec.documents import Document, parse_document
 from peirce.spec.files import Ready, extended, read
-from peirce.spec.structuring import HIDDEN, REST, structure, toml_key
-from peirce.spec.values import FrozenDict
+from peirce.spec.structuring import HIDDEN, REST, structure
+from peirce.spec.values import FrozenDict, toml_key
 
 FORMAT = 1
 """The newest format of spec files that this version reads, and the one that it writes."""
@@ -29,6 +30,10 @@ _OPTIONAL = ("options", "positions", "augmenters", "heads")
 
 Activation = Literal["none", "modus_ponens", "shifted_relu"]
 ScopeKind = Literal["bidirectional", "causal", "prefix", "relation"]
+
+
+def _name(part: str | type[Any]) -> str:
+    return part.name if isinstance(part, type) else part
 
 
 def _named(instance: Any, attribute: attrs.Attribute[str], value: str) -> None:
@@ -49,11 +54,6 @@ def _not_reserved(
     taken = {toml_key(other) for other in attrs.fields(type(instance)) if other is not attribute}
     if clash := sorted(taken & set(value)):
         raise ValueError(f"'{attribute.name}' holds {clash[0]!r}, which is a key of the table itself")
-
-
-def _rest() -> Any:
-    """A field for the keys of a part's table that are the part's own options."""
-    return field(factory=FrozenDict, converter=FrozenDict, validator=_not_reserved, metadata={REST: True})
 
 
 @frozen(kw_only=True)
@@ -81,9 +81,11 @@ class OperatorSpec:
     The activation is one of `Activation` on what an operator infers. A state operator may have an option of that name.
     """
 
-    use: str = field(validator=_named)
+    use: str = field(converter=_name, validator=_named)
     activation: str = "none"
-    options: Mapping[str, Any] = _rest()
+    options: Mapping[str, Any] = field(
+        factory=FrozenDict, converter=FrozenDict, validator=_not_reserved, metadata={REST: True}
+    )
 
 
 @frozen(kw_only=True)
@@ -101,19 +103,23 @@ class OperatorsSpec:
 
 @frozen(kw_only=True)
 class PartSpec:
-    """A position or an augmenter: its name and its own options."""
+    """A position or an augmenter: its name or its class, and its own options, a table or its `Options`."""
 
-    use: str = field(validator=_named)
-    options: Mapping[str, Any] = _rest()
+    use: str = field(converter=_name, validator=_named)
+    options: Mapping[str, Any] = field(
+        factory=FrozenDict, converter=FrozenDict, validator=_not_reserved, metadata={REST: True}
+    )
 
 
 @frozen(kw_only=True)
 class HeadSpec:
     """A head: its name, the prefix of its outputs (`as`, else its name), and its own options."""
 
-    use: str = field(validator=_named)
+    use: str = field(converter=_name, validator=_named)
     as_: str = field(default=Factory(lambda self: self.use, takes_self=True), validator=_output_name)
-    options: Mapping[str, Any] = _rest()
+    options: Mapping[str, Any] = field(
+        factory=FrozenDict, converter=FrozenDict, validator=_not_reserved, metadata={REST: True}
+    )
 
 
 @frozen(kw_only=True)
@@ -130,9 +136,9 @@ class Spec:
 
     Args:
         name: the model's name.
-        architecture: the name of a registered architecture.
-        dims: the architecture's own sizes.
-        options: the architecture's own options.
+        architecture: the name of a registered architecture, or its class.
+        dims: the architecture's own sizes, a table or its `Dims`.
+        options: the architecture's own options, a table or its `Options`.
         input: what the tokens are.
         scope: who may attend to whom.
         operators: the operators of a layer.
@@ -144,7 +150,7 @@ class Spec:
     """
 
     name: str = field(validator=_named)
-    architecture: str = field(validator=_named)
+    architecture: str = field(converter=_name, validator=_named)
     dims: Mapping[str, Any] = field(converter=FrozenDict)
     options: Mapping[str, Any] = field(factory=FrozenDict, converter=FrozenDict)
     input: InputSpec = field(factory=InputSpec)

@@ -13,7 +13,7 @@ import attrs
 
 from peirce.errors import SpecError, unknown
 from peirce.spec.documents import KeyPath, join_key, split_key
-from peirce.spec.values import freeze
+from peirce.spec.values import freeze, toml_key
 
 T = TypeVar("T")
 Problem = tuple[KeyPath, str]
@@ -155,11 +155,6 @@ def _unknown(key: str, cls: type, known: tuple[str, ...], path: KeyPath, label: 
             owner = (*path, toml_key(field))
             return f"{said}. It is a key of {join_key(owner)}: write {join_key((*owner, key))}"
     return said
-
-
-def toml_key(field: attrs.Attribute[Any]) -> str:
-    """The key of a field in TOML; a field whose key is a word of Python, such as `as`, ends in `_`."""
-    return field.name.removesuffix("_")
 
 
 def rest_field(cls: type) -> attrs.Attribute[Any] | None:

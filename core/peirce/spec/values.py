@@ -5,14 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+import attrs
+
 
 class FrozenDict(Mapping[str, Any]):
-    """A read-only mapping with frozen values; it equals any mapping with the same items, in any order."""
+    """A read-only mapping with frozen values; it equals any mapping with the same items, in any order.
+
+    Of an instance of an attrs class, such as a part's own `Options`, it holds what differs from the defaults.
+    """
 
     __slots__ = ("_items",)
 
-    def __init__(self, items: Mapping[str, Any] | Iterable[tuple[str, Any]] = ()) -> None:
-        self._items = {key: freeze(value) for key, value in dict(items).items()}
+    def __init__(
+        self, items: Mapping[str, Any] | Iterable[tuple[str, Any]] | attrs.AttrsInstance = ()
+    ) -> None:
+        plain: Any = _chosen(items) if attrs.has(type(items)) else items
+        self._items = {key: freeze(value) for key, value in dict(plain).items()}
         if odd := [key for key in self._items if not isinstance(key, str)]:
             raise TypeError(f"keys of a spec are strings; {odd[0]!r} is a {type(odd[0]).__name__}")
 
@@ -33,17 +41,34 @@ class FrozenDict(Mapping[str, Any]):
 
 
 def freeze(value: Any) -> Any:
-    """The value with mappings as `FrozenDict` and lists as tuples.
+    """The value with mappings and instances of attrs classes as `FrozenDict`, and lists as tuples.
 
     Raises:
         TypeError: something that a spec cannot hold, such as a date or None.
     """
     if isinstance(value, FrozenDict | str | bool | int | float):
         return value
-    if isinstance(value, Mapping):
+    if isinstance(value, Mapping) or attrs.has(type(value)):
         return FrozenDict(value)
     if isinstance(value, list | tuple):
         return tuple(freeze(item) for item in value)
     raise TypeError(
         f"a spec holds strings, numbers, booleans, lists and tables; {value!r} is a {type(value).__name__}"
     )
+
+
+def toml_key(field: attrs.Attribute[Any]) -> str:
+    """The key of a field in TOML; a field whose key is a word of Python, such as `as`, ends in `_`."""
+    return field.name.removesuffix("_")
+
+
+def _chosen(options: Any) -> dict[str, Any]:
+    """The fields that differ from their defaults, by their keys in TOML."""
+    found = {}
+    for field in (field for field in attrs.fields(type(options)) if field.init):
+        value, default = getattr(options, field.name), field.default
+        if isinstance(default, attrs.Factory):  # type: ignore[arg-type]  # a class at run time
+            default = default.factory(*([options] if default.takes_self else []))  # type: ignore[union-attr]
+        if value != default:
+            found[toml_key(field)] = value
+    return found

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
-from contextlib import nullcontext, suppress
-from importlib.metadata import PackageNotFoundError, version
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
-from attrs import evolve, frozen
+from attrs import frozen
 from peirce.errors import ExportError
-from peirce.files import scratch, writing
 from peirce.kernels import folded
-from peirce.model import Exporter, Model, weights_digest
-from peirce.parts import PART, RecurrentOperator, Signature, noting_parts
-from torch import Tensor, nn
+from peirce.model import MODEL, Exportable, Exporter, Model
+from peirce.parts import PART, RecurrentOperator, noting_parts
 
-from peirce_export import cases
 from peirce_export.casting import DTYPES, cast_copy, precision_of
-from peirce_export.failures import DimMismatch, Mismatch, NameMismatch, ValueMismatch
-from peirce_export.metadata import DYNAMIC, INT8, MODEL, TOP, WEIGHTS, Metadata, Precision, step_of
+from peirce_export.failures import Mismatch, untraceable
+from peirce_export.metadata import DYNAMIC, INT8, TOP, WEIGHTS, Metadata, Precision, step_of
 from peirce_export.onnx.warnings_of_others import silenced
+from peirce_export.placing import placed
 from peirce_export.report import Verification, steps, together
 from peirce_export.verify import verify
-from peirce_export.views import ROLES, Exported, View, file_of, view
+from peirce_export.views import GENERATING, file_of, metadata_of, view
 
 if TYPE_CHECKING:  # onnx and its libraries are loaded by an export, not by each registry
     import onnx_ir as ir
@@ -85,21 +79,6 @@ class OnnxOptions:
             raise ValueError("top_k and generate exclude each other: what generates ranks its own scores")
 
 
-def check_place(path: Path, example: str) -> Path:
-    """Refuse a place for a file before anything is traced.
-
-    Raises:
-        ExportError: there is no such folder, or something else stands there.
-    """
-    path = Path(path)
-    if not path.parent.is_dir():
-        raise ExportError(f"folder {path.parent} does not exist; create it, or write elsewhere")
-    if path.exists() and not path.is_file():
-        # A directory cannot be replaced; a device, such as /dev/null, could be, and must not.
-        raise ExportError(f"{path} is a directory or a device; name a file, such as {example}")
-    return path
-
-
 class OnnxExporter(Exporter):
     """ONNX through torch.onnx, with every symbolic dim of the signature dynamic, verified by ONNX Runtime."""
 
@@ -120,23 +99,7 @@ class OnnxExporter(Exporter):
             WriteError: the disk takes no more.
             NameMismatch, DtypeMismatch, DimMismatch, ValueMismatch: the file differs from the model.
         """
-        path = check_place(path, "model.onnx")
-        try:
-            with writing(str(path)), scratch(path) as place:
-                folder = place / "new"
-                folder.mkdir()
-                try:
-                    report, _ = self.graphs(model, folder / path.name)
-                except Mismatch as fault:
-                    if not os.listdir(folder):
-                        raise
-                    raise _kept(fault, folder, path) from fault
-                # The data first: a new graph never stands beside old data.
-                for name in sorted(os.listdir(folder), key=lambda name: name == path.name):
-                    os.replace(folder / name, path.with_name(name))
-        except OSError as error:
-            raise ExportError(f"{path} cannot be written: {error}; write elsewhere") from error
-        return evolve(report, file=path)
+        return placed(path, "model.onnx", lambda fresh: self.graphs(model, fresh)[0])
 
     def between(self, model: Model, path: Path) -> tuple[Verification, list[Metadata]]:
         """As `graphs`, of files that another format is made of: one that fails is not kept."""
@@ -172,7 +135,7 @@ class OnnxExporter(Exporter):
 
     def _roles(self, precision: Precision) -> tuple[str, ...]:
         if self.options.generate:
-            return tuple(reversed([*ROLES]))  # the graph of a step first: the other one holds its digest
+            return GENERATING[::-1]  # the graph of a step first: the other one holds its digest
         if not self.options.top_k:
             return (MODEL,)
         if precision != "float32" or self.options.precision == INT8:
@@ -183,7 +146,7 @@ class OnnxExporter(Exporter):
         return (f"{TOP}{self.options.top_k}",)
 
 
-def trace(model: Exported, opset: int, precision: Precision, *, optimize: bool = False) -> ir.Model:
+def trace(model: Model | Exportable, opset: int, precision: Precision, *, optimize: bool = False) -> ir.Model:
     """The ONNX graph of a model, with its metadata, its weights in memory; `optimize` rewrites one in float32.
 
     Raises:
@@ -191,35 +154,25 @@ def trace(model: Exported, opset: int, precision: Precision, *, optimize: bool =
         NameMismatch: the model does not give an output that its signature declares.
         ExportError: torch.onnx cannot export it.
     """
-    signature: Signature = model.signature
-    twin = cast_copy(model, DTYPES[precision])
-    most = signature.largest
-    case = cases.Case(name="traced", sizes=cases.traced(signature, most))
-    arrays = cases.inputs(signature, case, 0, np.dtype(np.float32)).values()
-    tensors = (torch.from_numpy(array) for array in arrays)
-    example = tuple(t.to(DTYPES[precision]) if t.is_floating_point() else t for t in tensors)
-    symbols = {name: torch.export.Dim(name, min=1, max=most.get(name)) for name in signature.symbols}
-    shapes = tuple(
-        {axis: symbols[dim] for axis, dim in enumerate(spec.dims) if isinstance(dim, str)}
-        for spec in signature.inputs
-    )
+    shown = view(MODEL, model)
+    twin: Exportable = cast_copy(shown, DTYPES[precision])
     # torch cannot note anything in the nodes of a scan.
     recurrent = any(isinstance(module, RecurrentOperator) for module in twin.modules())
     noting = nullcontext if recurrent else noting_parts
     try:
         with silenced(), torch.no_grad(), folded(twin), noting():
             program = torch.onnx.export(
-                _Boundary(twin, signature).eval(),
-                example,
+                twin,
+                twin.example_inputs(),
                 dynamo=True,
                 opset_version=opset,
-                dynamic_shapes=(shapes,),
-                input_names=[spec.name for spec in signature.inputs],
-                output_names=[spec.name for spec in signature.outputs],
+                dynamic_shapes=twin.dynamic_shapes(),
+                input_names=[spec.name for spec in twin.signature.inputs],
+                output_names=[spec.name for spec in twin.signature.outputs],
                 verbose=False,
             )
     except Exception as error:  # torch.onnx raises many kinds, from any depth
-        raise _untraceable(error, signature) from error
+        raise untraceable(error, twin.signature, "torch.onnx") from error
     assert program is not None
     graph = program.model
     _note_parts(graph, program.exported_program)
@@ -228,8 +181,9 @@ def trace(model: Exported, opset: int, precision: Precision, *, optimize: bool =
         from peirce_export.onnx.optimizer import rewrite
 
         rewrite(graph)
-    actual = graph.opset_imports[""]
-    graph.metadata_props.update(_metadata(model, signature, precision, opset, actual).to_properties())
+    packages = ("peirce", "torch", "onnx", "onnxscript", "onnxruntime")
+    metadata = metadata_of(shown, precision, packages, (opset, graph.opset_imports[""]))
+    graph.metadata_props.update(metadata.to_properties())
     return graph
 
 
@@ -246,25 +200,6 @@ def write(graph: ir.Model, path: Path, external_above: int = EXTERNAL_ABOVE) -> 
     data = f"{path.name}.data" if size > external_above else None
     ir.save(graph, path, external_data=data)
     return sign(path, [step for step in (step_of(path),) if step.is_file()])
-
-
-class _Boundary(nn.Module):
-    """The model with flat tensors in and out, in the order of its signature."""
-
-    def __init__(self, model: nn.Module, signature: Signature) -> None:
-        super().__init__()
-        self.model = model
-        self._inputs = [spec.name for spec in signature.inputs]
-        self._outputs = [spec.name for spec in signature.outputs]
-
-    def forward(self, *tensors: Tensor) -> tuple[Tensor, ...]:
-        outputs: Mapping[str, Tensor] = self.model(**dict(zip(self._inputs, tensors, strict=True)))
-        missing = [name for name in self._outputs if name not in outputs]
-        if missing:
-            raise NameMismatch(
-                f"the signature declares {', '.join(missing)}, but the model gives only {', '.join(outputs)}"
-            )
-        return tuple(outputs[name] for name in self._outputs)
 
 
 def _note_parts(graph: ir.Model, program: torch.export.ExportedProgram | None) -> None:
@@ -288,58 +223,3 @@ def _clean(graph: ir.Model) -> None:
     for value in list(graph.graph.initializers.values()):
         if value.name is not None and value.name.startswith("model."):
             value.name = value.name.removeprefix("model.")
-
-
-def _metadata(
-    model: Exported, signature: Signature, precision: Precision, asked: int, actual: int
-) -> Metadata:
-    versions = {}
-    for package in ("peirce", "torch", "onnx", "onnxscript", "onnxruntime"):
-        with suppress(PackageNotFoundError):  # the GPU distribution of the runtime has another name
-            versions[package] = version(package)
-    inner = model.model if isinstance(model, View) else model
-    return Metadata(
-        signature=signature,
-        spec=model.spec.to_toml(),
-        provenance=model.provenance,
-        precision=precision,
-        role=model.role if isinstance(model, View) else MODEL,
-        weights=weights_digest(inner.state_dict()),
-        opset_requested=asked,
-        opset_actual=actual,
-        versions=versions,
-    )
-
-
-_ADVICE = ("For more", "For extended", "For C++", "If you suspect", "Caused by", "The error above occurred")
-"""How lines begin with which torch tells its own developers where to look."""
-
-
-def _untraceable(error: BaseException, signature: Signature) -> ExportError:
-    chain, link = list[str](), error
-    while link is not None and len(chain) < 8:
-        if isinstance(link, Mismatch):
-            return link
-        chain.append(str(link).strip())
-        link = link.__cause__ or link.__context__  # type: ignore[assignment]
-    cause = "\n".join(line for line in chain[-1].splitlines() if line and not line.startswith(_ADVICE))[:2000]
-    if any(sign in text for text in chain for sign in ("Constraints violated", "inferred to be a constant")):
-        return DimMismatch(
-            f"the model fixes one of the dims {', '.join(signature.symbols)}, which its signature declares "
-            f"symbolic: {cause}\nLook for a size that is made an int, or for a Python loop over an axis"
-        )
-    return ExportError(f"torch.onnx could not export the model: {cause}")
-
-
-def _kept(fault: Mismatch, folder: Path, path: Path) -> Mismatch:
-    """The fault again, with the failed export under a name that stays."""
-    place, number = path.with_name(f"{path.name}.rejected"), 2
-    while place.exists():
-        place, number = path.with_name(f"{path.name}.rejected-{number}"), number + 1
-    os.replace(folder, place)
-    said = str(fault).replace(str(folder), str(place))
-    moved = fault.saying(f"{said}\nThe file that failed is kept: {place / path.name}")
-    moved.report = None if fault.report is None else evolve(fault.report, file=place / path.name)
-    if isinstance(fault, ValueMismatch) and isinstance(moved, ValueMismatch) and fault.inputs is not None:
-        moved.inputs = place / fault.inputs.name
-    return moved

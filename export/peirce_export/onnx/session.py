@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +14,13 @@ import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
 from peirce.errors import InputError, ModelFileError, lacks_memory
-from peirce.model import LoadedModel, OnDevice
+from peirce.model import OnDevice
 
 from peirce_export.failures import Mismatch
-from peirce_export.metadata import PREFILL, STEP, step_of
 from peirce_export.onnx.content import Content, Weights
 from peirce_export.onnx.providers import CPU, ProviderOptions, both_runtimes, start
 from peirce_export.onnx.structure import check
-from peirce_export.stepper import GraphStepper
+from peirce_export.stepper import Generating
 
 BFLOAT16 = "tensor(bfloat16)"
 DTYPES: dict[str, np.dtype[Any]] = {
@@ -36,7 +34,7 @@ DTYPES: dict[str, np.dtype[Any]] = {
 }
 
 
-class OnnxFile(LoadedModel):
+class OnnxFile(Generating):
     """A file that ONNX Runtime has loaded.
 
     Args:
@@ -69,7 +67,6 @@ class OnnxFile(LoadedModel):
         except Mismatch as error:
             raise ModelFileError(f"{error}; it was changed after export: export the model again") from error
         self._threads, self._options = threads, provider_options
-        self._of_step: OnnxFile | None = None
         # ONNX Runtime computes with these arrays where they lie, so they stay as long as its session does.
         self._weights = content.weights() if weights is None else weights
         self._session: Any = start(content, self._weights, providers, provider_options, threads)
@@ -111,34 +108,14 @@ class OnnxFile(LoadedModel):
 
         return self._running(call)
 
-    def stepper(self) -> Callable[[Mapping[str, NDArray[Any]]], GraphStepper]:
-        """Generation with this graph, which reads prompts, and the one beside it, which adds a token.
-
-        Raises:
-            InputError: the file was not exported to generate.
-            ModelFileError: the file of the step is missing, or belongs to another model.
-        """
-        if self._of_step is None:
-            if self.metadata.role != PREFILL:
-                raise InputError(
-                    f"{self.path} was not exported to generate; export the model with `--set generate=true`"
-                )
-            path = step_of(self.path)
-            self._of_step = OnnxFile(path, self.providers, self._threads, self._options)
-            if (self._of_step.role, self._of_step.metadata.spec) != (STEP, self.metadata.spec):
-                raise ModelFileError(
-                    f"{path} is a step of another model than {self.path}; export the model again with "
-                    "`--set generate=true`"
-                )
-        self.generated = self._of_step.signature.inputs[0].name
-        signatures = self.signature, self._of_step.signature
-        return partial(GraphStepper, self.run_on_device, self._of_step.run_on_device, signatures)
+    def beside(self, path: Path) -> OnnxFile:
+        """Another file, with the same providers."""
+        return OnnxFile(path, self.providers, self._threads, self._options)
 
     def close(self) -> None:
         """Let go of the model's memory."""
         self._session, self._weights = None, {}
-        if self._of_step is not None:
-            self._of_step.close()
+        super().close()
 
     def _running(self, call: Callable[[], Any]) -> Any:
         try:

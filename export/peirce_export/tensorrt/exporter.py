@@ -8,18 +8,19 @@ from pathlib import Path
 from attrs import evolve
 from peirce.errors import ExportError
 from peirce.files import digest_of, scratch, writing
-from peirce.model import Exporter, Model
+from peirce.model import MODEL, Exporter, Model
 from peirce.parts import Signature
 
 from peirce_export.casting import precision_of
-from peirce_export.metadata import MODEL, Precision
-from peirce_export.onnx.exporter import OnnxExporter, check_place
+from peirce_export.metadata import Precision
+from peirce_export.onnx.exporter import OnnxExporter
+from peirce_export.placing import check_place
 from peirce_export.report import Verification, steps
 from peirce_export.tensorrt.backends import Backend, backend, has_gpu
 from peirce_export.tensorrt.building import FLAGS, TensorRTOptions, build, read_timing_cache
 from peirce_export.tensorrt.header import Header, settle
 from peirce_export.tensorrt.profiles import Profile, profiles
-from peirce_export.views import ROLES, file_of, view
+from peirce_export.views import GENERATING, file_of, view
 
 TURING = "7.5"
 NO_RUN = "The figures above are of the ONNX file in between. The engine was not run: `peirce verify` runs it, on a GPU."
@@ -56,7 +57,7 @@ class TensorRTExporter(Exporter):
         self._possible(found)
         if options.timing_cache is not None:
             read_timing_cache(Path(options.timing_cache))
-        signatures = [view(role, model).signature for role in (ROLES if options.generate else (MODEL,))]
+        signatures = [view(role, model).signature for role in (GENERATING if options.generate else (MODEL,))]
         asked = [_asked(signature, options.profile, signatures) for signature in signatures]
         with writing(str(path)), scratch(path) as place:
             graphs, engines = place / "graphs", place / "engines"

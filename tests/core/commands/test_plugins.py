@@ -81,6 +81,7 @@ def test_the_static_list_imports_nothing_and_load_shows_causes(peirce: Run) -> N
     assert loaded["peirce:onnx"]["runtimes"] == {
         "engine": "peirce_export.tensorrt.runtime:TensorRTRuntime",
         "onnx": "peirce_export.onnx.runtime:OnnxRuntime",
+        "pt2": "peirce_export.torch_export.runtime:TorchRuntime",
     }
 
 

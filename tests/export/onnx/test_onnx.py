@@ -14,6 +14,7 @@ from hand_model import SIGNATURE, Hand
 from onnx import TensorProto
 from peirce import Session, verify
 from peirce.errors import ExportError, ModelFileError, WriteError
+from peirce.model import example_sizes
 from peirce_export import cases
 from peirce_export.failures import DimMismatch, NameMismatch, ValueMismatch
 from peirce_export.metadata import Metadata
@@ -199,7 +200,7 @@ def test_what_cannot_be_exported_is_told_as_what_it_is(
 
 
 def test_the_cases_differ_from_the_traced_sizes() -> None:
-    traced = cases.traced(SIGNATURE, {"length": 64})
+    traced = example_sizes(SIGNATURE)
     assert min(traced.values()) >= 2
     assert len(set(traced.values())) == len(traced)
     assert not {3, 8} & set(traced.values())  # the fixed dims of the signature

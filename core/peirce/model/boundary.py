@@ -1,0 +1,184 @@
+"""A model as exporters trace it: tensors in and out by position, of all of it or of a graph that generates.
+
+For an exporter, for its verification and for the session that runs the file, the names and dims are those of one
+signature.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import torch
+from attrs import evolve
+from torch import Tensor, nn
+
+from peirce.errors import ExportError, InputError, unknown
+from peirce.model.contracts import MODEL, NEXT, PREFILL, STEP
+from peirce.model.examples import Padding, example_arrays, example_sizes
+from peirce.parts import Signature, TensorSpec
+
+if TYPE_CHECKING:
+    from peirce.model.model import Model
+
+ModuleT = TypeVar("ModuleT", bound=nn.Module)
+
+
+class Exportable(nn.Module, ABC):
+    """A model with its inputs as positional tensors and its outputs as a flat tuple, in the order of its signature.
+
+    Attributes:
+        model: the model that computes.
+        role: what the graph is for, as an exported file says it.
+        signature: the inputs, each of which is given, and the outputs: names, dtypes, symbolic dims.
+        spec: the model's.
+        provenance: the model's.
+    """
+
+    role: str
+    signature: Signature
+
+    def __init__(self, model: Model) -> None:
+        super().__init__()
+        self.model = model
+        self.spec, self.provenance = model.spec, model.provenance
+
+    @abstractmethod
+    def named(self, inputs: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        """The outputs by name, of inputs by name."""
+
+    def forward(self, *tensors: Tensor) -> tuple[Tensor, ...]:
+        """The outputs, in the order of `signature.outputs`, of tensors in that of `signature.inputs`.
+
+        Raises:
+            ExportError: the model does not give one of the outputs.
+        """
+        names = [spec.name for spec in self.signature.inputs]
+        outputs = self.named(dict(zip(names, tensors, strict=True)))
+        if missing := [spec.name for spec in self.signature.outputs if spec.name not in outputs]:
+            raise ExportError(
+                f"the signature declares {', '.join(missing)}, but the model gives only {', '.join(outputs)}"
+            )
+        return tuple(outputs[spec.name] for spec in self.signature.outputs)
+
+    def example_inputs(
+        self, sizes: Mapping[str, int] | None = None, *, seed: int = 0, padding: Padding = "all"
+    ) -> tuple[Tensor, ...]:
+        """Random inputs in the order of the signature; see `Model.example_inputs`."""
+        return tuple(example_tensors(self.model, self.signature, sizes, seed, padding).values())
+
+    def dynamic_shapes(self) -> tuple[tuple[dict[int, Any], ...]]:
+        """The symbolic dims of the inputs as `torch.export.export` takes them: for each input a `Dim` by axis.
+
+        A `Dim` goes from 1 to the largest size that the signature states. They stand in a tuple of one, since `forward`
+        has one parameter, `*tensors`.
+        """
+        largest = self.signature.largest
+        dims = {name: torch.export.Dim(name, min=1, max=largest.get(name)) for name in self.signature.symbols}
+        return (
+            tuple(
+                {axis: dims[dim] for axis, dim in enumerate(spec.dims) if isinstance(dim, str)}
+                for spec in self.signature.inputs
+            ),
+        )
+
+
+class _Whole(Exportable):
+    """All of a model."""
+
+    role = MODEL
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(model)
+        self.signature = model.signature
+
+    def named(self, inputs: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        return self.model(**inputs)
+
+
+class _Prefill(Exportable):
+    """A model that also gives the cached state of what it read: [batch, length, ...] tensors by their names."""
+
+    role = PREFILL
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(model)
+        network, _ = model.generating()
+        read = " + ".join(dict.fromkeys(("length", network.rows)))
+        kept = [_counted(spec, read, spec.name) for spec in network.cached_state()]
+        self.signature = Signature(model.signature.inputs, (*model.signature.outputs, *kept))
+
+    def named(self, inputs: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        outputs, cache = self.model.advance(inputs, {})
+        return {**outputs, **cache}
+
+
+class _Step(Exportable):
+    """One more token of each row: its logits and the next cached state, from the one before, [batch, past, ...]."""
+
+    role = STEP
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(model)
+        network, heads = model.generating()
+        self.generated = network.generated
+        asked = model.signature.input(network.generated)
+        token = evolve(asked, dims=("batch", 1), largest={}, meaning="The new tokens.")
+        prefixes = tuple(f"{prefix}_" for prefix in heads)
+        logits = [
+            evolve(spec, dims=tuple(1 if dim == network.rows else dim for dim in spec.dims))
+            for spec in model.signature.outputs
+            if spec.name.startswith(prefixes)
+        ]
+        cache = network.cached_state()
+        kept = [_counted(spec, "past + 1", NEXT + spec.name) for spec in cache]
+        self.signature = Signature((token, *cache), (*logits, *kept))
+
+    def named(self, inputs: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        cache = {name: value for name, value in inputs.items() if name != self.generated}
+        outputs, kept = self.model.advance({self.generated: inputs[self.generated]}, cache)
+        return {**outputs, **{NEXT + name: value for name, value in kept.items()}}
+
+
+_ROLES: Mapping[str, type[_Whole | _Prefill | _Step]] = {
+    kind.role: kind for kind in (_Whole, _Prefill, _Step)
+}
+
+
+def exportable(model: Model, role: str = MODEL, outputs: Sequence[str] | None = None) -> Exportable:
+    """A model as exporters trace it, of which the weights are the model's; see `Model.exportable`."""
+    if role not in _ROLES:
+        raise InputError(unknown("role", role, _ROLES))
+    found = _ROLES[role](sharing_copy(model).eval())
+    if outputs is not None:
+        known = {spec.name: spec for spec in found.signature.outputs}
+        if wrong := [name for name in outputs if name not in known]:
+            raise InputError(unknown("output", wrong[0], known))
+        found.signature = Signature(found.signature.inputs, [known[name] for name in outputs])
+    return found
+
+
+def sharing_copy(module: ModuleT) -> ModuleT:
+    """A copy that has modes and dtypes of its own, needs no gradients, and shares the memory of weights and buffers."""
+    shared: dict[int, Any] = {
+        id(p): nn.Parameter(p.detach(), requires_grad=False) for p in module.parameters()
+    }
+    return deepcopy(module, {**shared, **{id(buffer): buffer.detach() for buffer in module.buffers()}})
+
+
+def example_tensors(
+    model: nn.Module, signature: Signature, sizes: Mapping[str, int] | None, seed: int, padding: Padding
+) -> dict[str, Tensor]:
+    """Random inputs by name, where the weights of a model are, `float` ones in their dtype."""
+    weight = next((each for each in model.parameters() if each.is_floating_point()), torch.zeros(()))
+    arrays = example_arrays(signature, example_sizes(signature, sizes), seed=seed, padding=padding)
+    tensors = {name: torch.from_numpy(array).to(weight.device) for name, array in arrays.items()}
+    return {name: t.to(weight.dtype) if t.is_floating_point() else t for name, t in tensors.items()}
+
+
+def _counted(spec: TensorSpec, size: str, name: str) -> TensorSpec:
+    """A tensor of the cached state as an output, with `size` tokens."""
+    dims = tuple(size if dim == "past" else dim for dim in spec.dims)
+    return evolve(spec, name=name, dims=dims, masks=None, largest={})

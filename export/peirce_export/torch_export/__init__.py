@@ -1,0 +1,1 @@
+"""Programs of `torch.export` and packages of AOTInductor: written, sealed, verified and run."""

@@ -1,0 +1,116 @@
+"""What a `.pt2` file says of itself: metadata as an entry of its archive, and a digest at its end. No torch is needed.
+
+The archive is a zip file, whose comment ends the file. The comment ends with the SHA-256 of all bytes before it,
+so that no bit can change without notice. What is read here is JSON; nothing of the file is run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from pathlib import Path
+
+from attrs import define
+from peirce.errors import ModelFileError
+from peirce.files import check_file, digest_of, limit, parse_json
+from peirce.model import SKIP
+
+from peirce_export.metadata import PREFIX, Metadata, step_of
+
+TORCH = "torch"
+"""What computes a `.pt2` file."""
+_METADATA = "/extra/peirce.json"
+"""The end of the entry's name; torch gives it with `extra_files`."""
+_MARK = b"peirce sha256 "
+_DIGITS = 64
+STEP_DIGEST = f"{PREFIX}step.digest"
+
+
+@define
+class Archive:
+    """A `.pt2` file.
+
+    Args:
+        path: the file.
+        metadata: what it says about itself.
+        compiled: whether AOTInductor compiled it, rather than that it holds a program.
+        step: the digest of the file of the step; None where it has none.
+    """
+
+    path: Path
+    metadata: Metadata
+    compiled: bool
+    step: str | None
+
+    @classmethod
+    def read(cls, path: Path) -> Archive:
+        """Read what a file says of itself.
+
+        Raises:
+            ModelFileError: it is missing, damaged, or was not exported by Peirce.
+        """
+        try:
+            check_file(path)
+            with zipfile.ZipFile(path) as archive:
+                names = archive.namelist()
+                own = next((name for name in names if name.endswith(_METADATA)), None)
+                if own is None:
+                    raise ModelFileError(
+                        f"{path} was not exported by Peirce: it has no entry {_METADATA.strip('/')}; write it with "
+                        "`peirce export --to torch_export`"
+                    )
+                entry = archive.getinfo(own)
+                if entry.compress_type != zipfile.ZIP_STORED or entry.file_size > limit(text=True):
+                    raise ValueError(f"its entry {own} is compressed, or too large")
+                properties = parse_json(archive.read(entry))
+                if not isinstance(properties, dict) or not all(
+                    map(str.__instancecheck__, properties.values())
+                ):
+                    raise ValueError(f"its entry {own} holds no texts by name")
+        except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+            raise ModelFileError(
+                f"{path} cannot be read: {error}; copy it again, or write it with `peirce export --to torch_export`"
+            ) from error
+        compiled = any("/data/aotinductor/" in name for name in names)
+        metadata = Metadata.from_properties(properties, str(path))
+        return cls(path, metadata, compiled, properties.get(STEP_DIGEST))
+
+    def check(self) -> str:
+        """Hold the file, and that of its step, against the digests that it carries; its digest.
+
+        Raises:
+            ModelFileError: it is not what was exported, or has lost its digest.
+        """
+        before = self.path.stat().st_size - _DIGITS
+        with self.path.open("rb") as file:
+            file.seek(max(before - len(_MARK), 0))
+            mark, stated = file.read(len(_MARK)), file.read()
+        if mark != _MARK or digest_of(self.path, before).encode() != stated:
+            raise ModelFileError(
+                f"{self.path} is not what was exported: its content has another digest than it says. Copy or export it "
+                f"again; if it was changed on purpose, open it with {SKIP}"
+            )
+        step = step_of(self.path)
+        if self.step is not None and step.is_file() and digest_of(step) != self.step:
+            raise ModelFileError(
+                f"{step} is not what was exported with {self.path}: its content has another digest. Copy both or "
+                f"export them again; if it was changed on purpose, open it with {SKIP}"
+            )
+        return stated.decode()
+
+
+def seal(path: Path, metadata: Metadata) -> Archive:
+    """Give a file that torch wrote its metadata and its digest; if the file of a step lies beside it, it is its own."""
+    properties = metadata.to_properties()
+    if (step := step_of(path)).is_file():
+        properties[STEP_DIGEST] = digest_of(step)
+    with zipfile.ZipFile(path, "a") as archive:
+        top = archive.namelist()[0].partition("/")[0]
+        # An entry of a fixed date: equal exports are equal files.
+        archive.writestr(zipfile.ZipInfo(f"{top}{_METADATA}"), json.dumps(properties))
+        archive.comment = _MARK + b"0" * _DIGITS
+    with path.open("r+b") as file:
+        file.seek(-_DIGITS, os.SEEK_END)
+        file.write(digest_of(path, path.stat().st_size - _DIGITS).encode())
+    return Archive.read(path)

@@ -1,0 +1,155 @@
+"""The exporter that `--to torch_export` names: a program of torch.export, or what AOTInductor compiles of one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from attrs import field, frozen, validators
+from peirce.errors import ExportError
+from peirce.kernels import folded
+from peirce.model import MODEL, Exportable, Exporter, Model
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind
+
+from peirce_export.casting import DTYPES, cast_copy, precision_of
+from peirce_export.failures import untraceable
+from peirce_export.placing import placed
+from peirce_export.report import Verification, steps, together
+from peirce_export.torch_export.archive import TORCH, seal
+from peirce_export.torch_export.verifying import ProgramGraph
+from peirce_export.verify import verify
+from peirce_export.views import GENERATING, file_of, metadata_of, view
+
+_NOTED = ("stack_trace", "nn_module_stack", "source_fn_stack", "torch_fn", "from_node", "custom")
+"""What the tracer notes of the machine and its run."""
+
+
+@frozen(kw_only=True)
+class TorchExportOptions:
+    """Options of the torch.export exporter.
+
+    Args:
+        precision: float32, float16 or bfloat16; None keeps the model's own. Norms and softmaxes stay float32.
+        generate: write two files for a model that generates: FILE, which also gives the cached state of what it read,
+            and FILE with `.step` before its suffix, which adds a token; `peirce.Session.generate` runs them.
+        aot_inductor: the C++ compiler, such as g++, with which AOTInductor makes a package for this machine's kind of
+            CPU in place of a program; None writes the program, which any machine runs.
+        seed: of the random inputs that the file is verified with.
+    """
+
+    precision: Literal["float32", "float16", "bfloat16"] | None = field(
+        default=None, validator=validators.in_((None, *DTYPES))
+    )
+    generate: bool = False
+    aot_inductor: str | None = None
+    seed: int = 0
+
+
+class TorchExportExporter(Exporter):
+    """torch.export, with every symbolic dim of the signature dynamic, verified by running the file."""
+
+    name = "torch_export"
+    source = "https://docs.pytorch.org/docs/stable/export.html"
+    Options = TorchExportOptions
+
+    options: TorchExportOptions
+
+    def export(self, model: Model, path: Path) -> Verification:
+        """Write the model to `path` and verify it.
+
+        The file appears under its name only once it is verified. One that fails is kept in `FILE.rejected`.
+
+        Raises:
+            ExportError: torch.export cannot export the model, or there is no such compiler.
+            WriteError: the disk takes no more.
+            NameMismatch, DtypeMismatch, DimMismatch, ValueMismatch: the file differs from the model.
+        """
+        return placed(path, "model.pt2", lambda fresh: self._files(model, fresh))
+
+    def _files(self, model: Model, path: Path) -> Verification:
+        options, reports = self.options, []
+        compiler = options.aot_inductor
+        if compiler is not None and shutil.which(compiler) is None:
+            raise ExportError(
+                f"there is no C++ compiler {compiler!r} here, which AOTInductor needs; install it (on Debian `apt "
+                "install g++`), name another with --aot-inductor, or leave the option out for a program"
+            )
+        if compiler is not None and path.suffix != ".pt2":
+            raise ExportError(
+                f"{path.name}: torch opens a package of AOTInductor by its suffix; name it model.pt2"
+            )
+        precision = options.precision or precision_of(model)
+        with steps(f"exporting {path.name}") as say:
+            # The file of a step first: the other one holds its digest.
+            for role in GENERATING[::-1] if options.generate else (MODEL,):
+                say(f"tracing {role}")
+                shown = view(role, model)
+                program = trace(shown, DTYPES[precision])
+                say(f"writing {role}")
+                written = path.with_name("model.pt2")  # torch takes no other suffix
+                if compiler is None:
+                    torch.export.save(program, written)
+                else:
+                    _compiled(program, written, compiler)
+                os.replace(written, file := file_of(role, path))
+                archive = seal(file, metadata_of(shown, precision, ("peirce", "torch")))
+                graph = ProgramGraph(archive)
+                reports.append(verify(graph, shown, seed=options.seed, providers=(TORCH,), progress=say))
+        return together(reports[::-1])
+
+
+def trace(model: Model | Exportable, dtype: torch.dtype) -> ExportedProgram:
+    """The program of a model in a dtype: its fused weights constant, without what it does not read.
+
+    Raises:
+        DimMismatch: the model fixes a dim that its signature declares symbolic.
+        NameMismatch: the model does not give an output that its signature declares.
+        ExportError: torch.export cannot export it.
+    """
+    twin: Exportable = cast_copy(view(MODEL, model), dtype)
+    try:
+        with torch.no_grad(), folded(twin):
+            program = torch.export.export(
+                twin, twin.example_inputs(), dynamic_shapes=twin.dynamic_shapes(), strict=False
+            )
+    except Exception as error:  # torch.export raises many kinds, from any depth
+        raise untraceable(error, twin.signature, "torch.export") from error
+    _drop_unread(program)
+    for module in program.graph_module.modules():
+        for node in getattr(module, "graph", torch.fx.Graph()).nodes:
+            for noted in _NOTED:
+                node.meta.pop(noted, None)
+    return program
+
+
+def _drop_unread(program: ExportedProgram) -> None:
+    """Leave out weights that nothing reads, such as those that were folded into others."""
+    unread = {node.name: node for node in program.graph.nodes if node.op == "placeholder" and not node.users}
+    kept = []
+    for spec in program.graph_signature.input_specs:
+        if spec.kind in (InputKind.PARAMETER, InputKind.BUFFER) and spec.arg.name in unread:
+            program.graph.erase_node(unread[spec.arg.name])
+        else:
+            kept.append(spec)
+    program.graph_signature.input_specs[:] = kept
+    read = {spec.target for spec in kept}
+    for tensors in (program.state_dict, program.constants):
+        for name in [name for name in tensors if name not in read]:
+            del tensors[name]
+    program.graph_module.recompile()
+
+
+def _compiled(program: ExportedProgram, path: Path, compiler: str) -> None:
+    """Have AOTInductor compile a program and package it."""
+    configs: dict[str, Any] = {"cpp.cxx": (None, compiler)}
+    try:
+        torch._inductor.aoti_compile_and_package(program, package_path=str(path), inductor_configs=configs)
+    except Exception as error:  # of the compiler, and of all stages before it
+        said = " ".join(str(error).split())[:2000]
+        raise ExportError(
+            f"AOTInductor could not compile the model with {compiler}: {said}; leave --aot-inductor out for a program"
+        ) from error

@@ -1,0 +1,67 @@
+"""The runtime of `.pt2` files. They may run code, so they are opened only where the user names what runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from peirce.errors import InputError, unknown
+from peirce.files import digests_checked
+from peirce.model import LoadedModel, Progress, Report, Runtime, Source
+
+from peirce_export.torch_export.archive import TORCH, Archive
+
+if TYPE_CHECKING:
+    from peirce.model import Model
+
+
+class TorchRuntime(Runtime):
+    """torch, for programs of torch.export and packages of AOTInductor."""
+
+    def check(self, path: Path) -> str:
+        """Hold a file against its digest; see `peirce_export.torch_export.archive`."""
+        return Archive.read(path).check()
+
+    def source(self, path: Path) -> Source:
+        """The model that a file was exported from."""
+        return Archive.read(path).metadata.source
+
+    def open(self, path: Path, providers: Sequence[str] | None, threads: int | None) -> LoadedModel:
+        """Load a file, with whatever code it holds, if `providers` names torch."""
+        archive = Archive.read(path)
+        _trusted(path, providers)
+        from peirce_export.torch_export.program import ProgramFile
+
+        return ProgramFile(archive, threads)
+
+    def verify(
+        self,
+        path: Path,
+        model: Model,
+        *,
+        seed: int = 0,
+        providers: Sequence[str] | None = None,
+        progress: Progress | None = None,
+    ) -> Report:
+        """Run a file, with whatever code it holds, against its model, if `providers` names torch."""
+        archive = Archive.read(path)
+        _trusted(path, providers)
+        if digests_checked():
+            archive.check()
+        from peirce_export.torch_export.verifying import ProgramGraph
+        from peirce_export.verify import verify
+
+        return verify(ProgramGraph(archive), model, seed=seed, providers=providers, progress=progress)
+
+
+def _trusted(path: Path, providers: Sequence[str] | None) -> None:
+    """Refuse to run what the user has not said to run: torch evaluates expressions of a file, and loads libraries."""
+    for name in providers or ():
+        if name != TORCH:
+            raise InputError(unknown("provider of a .pt2 file", name, [TORCH]))
+    if not providers:
+        raise InputError(
+            f"{path} is a program for torch, and may run any code of whoever made it. If you trust them as you trust "
+            f'code, name what runs it: providers=["{TORCH}"], or --provider {TORCH}'
+        )

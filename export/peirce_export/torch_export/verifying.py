@@ -1,0 +1,81 @@
+"""A `.pt2` file as verification sees it: the names, dtypes and dims of a program, and values by running the file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, closing
+from typing import Any
+
+import torch
+from peirce.parts import Signature, TensorSpec
+
+from peirce_export.casting import DTYPES
+from peirce_export.failures import DimMismatch, DtypeMismatch, NameMismatch
+from peirce_export.torch_export.archive import Archive
+from peirce_export.torch_export.program import ProgramFile
+from peirce_export.verify import Verifiable
+
+WHOLE = {"int64": torch.int64, "bool": torch.bool}
+
+
+class ProgramGraph(Verifiable):
+    """A `.pt2` file, to verify; torch loads it when it is checked."""
+
+    def __init__(self, archive: Archive) -> None:
+        self.path, self.metadata, self._archive = archive.path, archive.metadata, archive
+        if archive.compiled:
+            self.notes = ("Compiled by AOTInductor: its dims were checked by running it.",)
+
+    def check(self, signature: Signature) -> None:
+        """Names as the metadata have them; of a program, dtypes and dims as its graph has them."""
+        if self.metadata.signature != signature:
+            raise NameMismatch(
+                f"{self.path} was exported for other inputs and outputs than the model's; export the model again"
+            )
+        if self._archive.compiled:
+            return
+        with self.path.open("rb") as file:
+            program = torch.export.load(file)  # type: ignore[arg-type]  # any open file
+        given = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
+        sides = (
+            ("input", signature.inputs, [given[name] for name in program.graph_signature.user_inputs]),
+            ("output", signature.outputs, program.graph.output_node().args[0]),
+        )
+        sizes: dict[str, Any] = {}
+        for side, specs, nodes in sides:
+            if len(nodes) != len(specs):
+                raise NameMismatch(
+                    f"{self.path} has {len(nodes)} {side}s, and the signature {len(specs)}: "
+                    + ", ".join(spec.name for spec in specs)
+                )
+            for spec, node in zip(specs, nodes, strict=True):
+                self._hold(f"{side} {spec.name!r}", spec, node.meta["val"], sizes)
+
+    def _hold(self, where: str, spec: TensorSpec, value: Any, sizes: dict[str, Any]) -> None:
+        """Hold one tensor of the graph to its spec; a symbolic dim is one symbol wherever it stands."""
+        wanted = WHOLE.get(spec.dtype, DTYPES[self.metadata.precision])
+        if value.dtype != wanted:
+            raise DtypeMismatch(f"{self.path}: {where} is {value.dtype}, but the signature says {wanted}")
+        stated = ", ".join(map(str, spec.dims))
+        if len(value.shape) != len(spec.dims):
+            raise DimMismatch(
+                f"{self.path}: {where} has dims {list(value.shape)}, but the signature [{stated}]"
+            )
+        for axis, (size, dim) in enumerate(zip(value.shape, spec.dims, strict=True)):
+            fault = None
+            if isinstance(dim, int):
+                fault = None if size == dim else f"is {size}, but the signature says {dim}"
+            elif isinstance(size, int):
+                fault = f"is fixed at {size}, but must stay symbolic as {dim!r}: one size was specialised"
+            elif str(sizes.setdefault(dim, size)) != str(size):
+                fault = f"is {size}, but {dim!r} is {sizes[dim]} elsewhere"
+            if fault is not None:
+                raise DimMismatch(f"{self.path}: dim {axis} of {where} {fault}")
+
+    def shape(self, output: str) -> tuple[str | int, ...]:
+        """The dims of an output."""
+        return self.metadata.signature.output(output).dims
+
+    def opened(self, providers: Sequence[str] | None) -> AbstractContextManager[ProgramFile]:
+        """The file in torch."""
+        return closing(ProgramFile(self._archive))
