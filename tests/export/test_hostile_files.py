@@ -66,6 +66,7 @@ READERS: dict[str, tuple[str, Callable[[Path], Any]]] = {
     "queries": ("q.jsonl", queries),
     "arrays": ("a.npz", read_arrays),
     "onnx": ("a.onnx", peirce.Session),
+    "pt2": ("a.pt2", peirce.Session),
     **{name: (name, lambda path: load(path.parent)) for name in SAVED},
 }
 FLAT = {"results", "columns", "glue"}

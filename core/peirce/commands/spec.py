@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from attrs import asdict
 
 from peirce.commands.show import Json, as_json, as_table, group
-from peirce.errors import PeirceError
+from peirce.errors import InputError, PeirceError
+from peirce.files import write_json, writing
 from peirce.registry import default_catalogue, default_registry, load_spec
 from peirce.spec import parse_override, summary_of
 
@@ -27,13 +29,29 @@ Changes = Annotated[
 
 
 @spec.command()
-def schema() -> None:
-    """Print the JSON Schema of spec files, with every registered part, for editors."""
+def schema(
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="The .json file to write it to.")
+    ] = None,
+) -> None:
+    """Print or write the JSON Schema of spec files, with every registered part, for editors.
+
+    A spec that begins with `#:schema FILE` is completed and checked by editors that know TOML schemas.
+    """
     import json
 
     from peirce.compose import spec_schema
 
-    typer.echo(json.dumps(spec_schema(default_registry()), indent=2, ensure_ascii=False))
+    found = spec_schema(default_registry())
+    if output is None:
+        typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        return
+    if not output.parent.is_dir():
+        raise InputError(f"folder {output.parent} does not exist; create it, or write elsewhere")
+    with writing(str(output)):
+        write_json(output, found)
+    typer.echo(f"written to {output}; a spec in its folder that begins with this line is held to it by editors:")
+    typer.echo(f"#:schema ./{output.name}")
 
 
 @spec.command("list")

@@ -83,8 +83,9 @@ def _specs_in(folder: Path) -> str:
 
 
 def summary_of(path: Path) -> str:
-    """What a ready spec is: the comment in its first line."""
-    return read_file(path).partition("\n")[0].removeprefix("#").strip()
+    """What a ready spec is: the comment in its first line, or after a `#:schema` line, which is for editors."""
+    lines = read_file(path).split("\n")
+    return next(line for line in [*lines, ""] if not line.startswith("#:")).removeprefix("#").strip()
 
 
 def parse_override(text: str) -> tuple[str, Any]:
