@@ -34,12 +34,13 @@ def test_every_model_takes_its_examples(name: str, registry: Registry) -> None:
     for padding in ("all", "padded", "empty"):
         batch = model.example_inputs({"batch": 3}, seed=4, padding=padding)
         assert {len(tensor) for tensor in batch.values()} == {3}
-        outputs = model(**batch)
+        with torch.no_grad():
+            outputs = model(**batch)
         assert all(value.isfinite().all() for value in outputs.values())
         whole = model.exportable()
         assert len(whole.signature.inputs) == len(batch)
         for value, found in zip(outputs.values(), whole(*batch.values()), strict=True):
-            torch.testing.assert_close(found, value, rtol=0, atol=0)
+            torch.testing.assert_close(found, value, rtol=1e-5, atol=1e-7)
 
 
 def test_examples_follow_sizes_seed_and_choice(model: Model) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -88,8 +89,8 @@ def test_a_stranger_s_file_runs_no_code(saved: tuple[Model, Path], tmp_path: Pat
         entries = {info.filename: old.read(info) for info in old.infolist()}
     graph = json.loads(entries["model/models/model.json"])
     bomb = f"__import__('pathlib').Path({str(mark)!r}).touch()"
-    text = json.dumps(graph).replace('"expr_str": "s', f'"expr_str": "{bomb} or s', 1)
-    assert text != json.dumps(graph)
+    text = json.dumps(graph).replace('"expr_str": "Symbol', f'"expr_str": "{bomb} or Symbol', 1)
+    assert bomb in text
     entries["model/models/model.json"] = text.encode()
     with zipfile.ZipFile(path, "w") as new:
         for name, content in entries.items():
@@ -104,8 +105,8 @@ def test_a_stranger_s_file_runs_no_code(saved: tuple[Model, Path], tmp_path: Pat
         with pytest.raises(InputError, match=r"trust them as you trust code|unknown provider"):
             opened()
     assert not mark.exists()
-    with pytest.raises(ModelFileError):
-        Session(path, providers=[TORCH]).run({"input_ids": [[1]]})
+    with suppress(ModelFileError):
+        Session(path, providers=[TORCH])
     assert mark.exists()  # so the refusal is not for nothing
 
 
