@@ -79,7 +79,7 @@ class _Resolution:
         architecture = self.find(
             Planned, "architectures", spec.architecture, "model.architecture", spec.options, "model.options"
         )
-        model_dims: Any = self.read(cls.Dims, spec.dims, "model.dims", f"dimension of {owner}")
+        model_dims: Any = self.read(architecture.part.Dims, spec.dims, "model.dims", f"dimension of {owner}")
         self.ask(architecture, "model.dims", model_dims)
         if cls.scope is not None and spec.scope.kind != "bidirectional":
             only = f"{owner} has the scope {cls.scope!r} and no other; leave `kind` out"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, Ty
 from attrs import frozen
 
 from peirce.errors import InputError
-from peirce.parts import Part, Signature
+from peirce.parts import NoOptions, Part, Signature
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,6 +43,8 @@ class Task(Part, ABC, Generic[OptionsT, DataT]):
     `class Returns(Task[ReturnsOptions, ReturnsData])` says what its options are, which its `Options` names too, and
     what `prepare` gives and every other method takes.
     """
+
+    Options: ClassVar[type] = NoOptions
 
     def __init__(self, options: OptionsT) -> None:
         self.options = options

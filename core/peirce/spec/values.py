@@ -68,7 +68,7 @@ def _chosen(options: Any) -> dict[str, Any]:
     for field in (field for field in attrs.fields(type(options)) if field.init):
         value, default = getattr(options, field.name), field.default
         if isinstance(default, attrs.Factory):  # type: ignore[arg-type]  # a class at run time
-            default = default.factory(*([options] if default.takes_self else []))  # type: ignore[union-attr]
+            default = default.factory(*([options] if default.takes_self else []))
         if value != default:
             found[toml_key(field)] = value
     return found

@@ -118,7 +118,7 @@ def trace(model: Model | Exportable, dtype: torch.dtype) -> ExportedProgram:
             )
     except Exception as error:  # torch.export raises many kinds, from any depth
         raise untraceable(error, twin.signature, "torch.export") from error
-    # What the tracer assumed of sizes where it chose between equal ways to compute, such as several rows. The ranges and
+    # What the tracer assumed of sizes where it chose between equal ways to compute, such as several rows. Ranges and
     # the equality of symbolic dims are not among it, and verification runs the sizes.
     program._guards_code.clear()
     _drop_unread(program)

@@ -44,7 +44,7 @@ class ProgramFile(Generating):
                 self._call: Any = torch._inductor.aoti_load_package(str(self.path))
             else:
                 with self.path.open("rb") as file:
-                    self._call = torch.export.load(file).module()  # type: ignore[arg-type]  # any open file
+                    self._call = torch.export.load(file).module()
         except Exception as error:  # torch raises many kinds
             said = " ".join(str(error).split())[:300]
             raise ModelFileError(f"{self.path} cannot be loaded by torch: {said}; export it again") from error

@@ -39,7 +39,7 @@ class ProgramGraph(Verifiable):
         if self._archive.compiled:
             return
         with self.path.open("rb") as file:
-            program = torch.export.load(file)  # type: ignore[arg-type]  # any open file
+            program = torch.export.load(file)
         given = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
         sides = (
             ("input", signature.inputs, [given[name] for name in program.graph_signature.user_inputs]),

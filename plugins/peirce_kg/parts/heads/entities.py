@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
@@ -33,7 +33,7 @@ class Entities(Head):
 
     name = "entities"
     source = "TEGA (Zheng et al., 2025), Section 6.2 and Appendix H"
-    Options = EntitiesOptions
+    Options: ClassVar[type] = EntitiesOptions
     labels = "int64 [b]: one answer a query; or float [b, entities]: a distribution over its answers"
     tied = True
 
