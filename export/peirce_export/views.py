@@ -25,7 +25,7 @@ class TopK(Exportable):
     """
 
     def __init__(self, model: Model, k: int) -> None:
-        super().__init__(sharing_copy(model).eval())
+        super().__init__(sharing_copy(model))
         self.k, self.role = k, f"{TOP}{k}"
         self.ranked = {
             spec.name: spec.name.removesuffix("logits")
@@ -91,7 +91,7 @@ def view(role: str, model: Model | Exportable) -> Exportable:
     if isinstance(model, Exportable):
         return model
     if role.startswith(TOP) and (top := whole_number(role.removeprefix(TOP))):
-        return TopK(model, top)
+        return TopK(model, top).eval()
     if role not in (MODEL, *GENERATING):
         raise ModelFileError(
             unknown("role of a file", role, (MODEL, *GENERATING)) + "; a newer Peirce may have written it"

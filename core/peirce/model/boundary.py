@@ -151,7 +151,7 @@ def exportable(model: Model, role: str = MODEL, outputs: Sequence[str] | None = 
     """A model as exporters trace it, of which the weights are the model's; see `Model.exportable`."""
     if role not in _ROLES:
         raise InputError(unknown("role", role, _ROLES))
-    found = _ROLES[role](sharing_copy(model).eval())
+    found = _ROLES[role](sharing_copy(model)).eval()
     if outputs is not None:
         known = {spec.name: spec for spec in found.signature.outputs}
         if wrong := [name for name in outputs if name not in known]:

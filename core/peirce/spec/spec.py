@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -122,6 +122,14 @@ class HeadSpec:
     )
 
 
+def _parts(given: Iterable[PartSpec]) -> tuple[PartSpec, ...]:
+    return tuple(given)
+
+
+def _heads(given: Iterable[HeadSpec]) -> tuple[HeadSpec, ...]:
+    return tuple(given)
+
+
 @frozen(kw_only=True)
 class Regularisation:
     """Dropout everywhere that the architecture has it, and the standard deviation that weights start with."""
@@ -156,9 +164,9 @@ class Spec:
     input: InputSpec = field(factory=InputSpec)
     scope: ScopeSpec = field(factory=ScopeSpec)
     operators: OperatorsSpec = field(factory=OperatorsSpec)
-    positions: tuple[PartSpec, ...] = field(default=(), converter=tuple)
-    augmenters: tuple[PartSpec, ...] = field(default=(), converter=tuple)
-    heads: tuple[HeadSpec, ...] = field(default=(), converter=tuple)
+    positions: tuple[PartSpec, ...] = field(default=(), converter=_parts)
+    augmenters: tuple[PartSpec, ...] = field(default=(), converter=_parts)
+    heads: tuple[HeadSpec, ...] = field(default=(), converter=_heads)
     regularisation: Regularisation = field(factory=Regularisation)
     document: Document = field(default=Document({}), eq=False, repr=False, metadata={HIDDEN: True})
 

@@ -16,7 +16,6 @@ from weakref import finalize
 import torch
 from attrs import define, frozen
 
-from peirce.parts import Part
 from peirce.registry import Registered, Registry
 from peirce.testing import examples
 from peirce.testing.compare import BrokenError, NotApplicableError, NotRunError
@@ -45,7 +44,7 @@ class Case:
     thorough: bool = False
 
     @property
-    def part(self) -> type[Part]:
+    def part(self) -> type[Any]:
         """The class."""
         return self.entry.part
 
