@@ -1,17 +1,12 @@
 from .boundary import Exportable as Exportable
 from .boundary import exportable as exportable
 from .boundary import sharing_copy as sharing_copy
-from .contracts import MODEL as MODEL
-from .contracts import NEXT as NEXT
-from .contracts import PREFILL as PREFILL
-from .contracts import STEP as STEP
 from .contracts import AnyTask as AnyTask
 from .contracts import Exporter as Exporter
 from .contracts import LoadedModel as LoadedModel
 from .contracts import OnDevice as OnDevice
 from .contracts import Progress as Progress
 from .contracts import Report as Report
-from .contracts import Role as Role
 from .contracts import Runtime as Runtime
 from .contracts import Source as Source
 from .contracts import Task as Task
@@ -51,4 +46,9 @@ from .published import check_published as check_published
 from .published import published_config as published_config
 from .published import published_tensors as published_tensors
 from .published import some as some
+from .roles import MODEL as MODEL
+from .roles import NEXT as NEXT
+from .roles import PREFILL as PREFILL
+from .roles import STEP as STEP
+from .roles import Role as Role
 from .storage import weights_digest as weights_digest

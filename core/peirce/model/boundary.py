@@ -9,20 +9,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import torch
 from attrs import evolve
 from torch import Tensor, nn
 
 from peirce.errors import ExportError, InputError, unknown
-from peirce.model.contracts import MODEL, NEXT, PREFILL, STEP
 from peirce.model.examples import Padding, example_arrays, example_sizes
+from peirce.model.roles import MODEL, NEXT, PREFILL, STEP
 from peirce.parts import Signature, TensorSpec
 
-if TYPE_CHECKING:
-    from peirce.model.model import Model
-
+AnyModel: TypeAlias = Any
+"""A `Model`, whose module imports this one, or another module with its signature, spec and provenance."""
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
 
@@ -40,7 +39,7 @@ class Exportable(nn.Module, ABC):
     role: str
     signature: Signature
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: AnyModel) -> None:
         super().__init__()
         self.model = model
         self.spec, self.provenance = model.spec, model.provenance
@@ -90,7 +89,7 @@ class _Whole(Exportable):
 
     role = MODEL
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: AnyModel) -> None:
         super().__init__(model)
         self.signature = model.signature
 
@@ -103,7 +102,7 @@ class _Prefill(Exportable):
 
     role = PREFILL
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: AnyModel) -> None:
         super().__init__(model)
         network, _ = model.generating()
         read = " + ".join(dict.fromkeys(("length", network.rows)))
@@ -120,7 +119,7 @@ class _Step(Exportable):
 
     role = STEP
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: AnyModel) -> None:
         super().__init__(model)
         network, heads = model.generating()
         self.generated = network.generated
@@ -147,7 +146,7 @@ _ROLES: Mapping[str, type[_Whole | _Prefill | _Step]] = {
 }
 
 
-def exportable(model: Model, role: str = MODEL, outputs: Sequence[str] | None = None) -> Exportable:
+def exportable(model: AnyModel, role: str = MODEL, outputs: Sequence[str] | None = None) -> Exportable:
     """A model as exporters trace it, of which the weights are the model's; see `Model.exportable`."""
     if role not in _ROLES:
         raise InputError(unknown("role", role, _ROLES))

@@ -26,13 +26,6 @@ if TYPE_CHECKING:
 
 Progress = Callable[[str], None]
 """Called with a few words before each step of something slow."""
-Role = Literal["model", "prefill", "step"]
-"""What an exported graph is for: all of a model, or one of the two graphs of a model that generates."""
-MODEL: Role = "model"
-PREFILL: Role = "prefill"
-STEP: Role = "step"
-NEXT = "next_"
-"""Begins the names of a step's outputs that are the cached state for the next step."""
 OptionsT = TypeVar("OptionsT")
 DataT = TypeVar("DataT")
 

@@ -15,10 +15,10 @@ from torch import Tensor, nn
 
 from peirce.errors import InputError, PlanError, unknown
 from peirce.model.boundary import Exportable, example_tensors, exportable
-from peirce.model.contracts import Role
 from peirce.model.examples import Padding
 from peirce.model.generation import Generated, Ids, decoding, generate
 from peirce.model.inputs import Inputs, free_tokens, refuse_if_out_of_memory
+from peirce.model.roles import Role
 from peirce.parts import (
     Architecture,
     Encoded,
