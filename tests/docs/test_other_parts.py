@@ -28,12 +28,13 @@ PAGES = {
     "pooling": "typings",
     "leaky": "recurrent",
     "sides": "positions",
+    "helix": "positions",
     "given": "augmenters",
     "ordinal": "heads",
     "returns": "tasks",
 }
 """The plug-ins that the guide writes as one module each, and the page that each stands on."""
-PASSING = ("choice", "pooling", "leaky", "sides", "given")
+PASSING = ("choice", "pooling", "leaky", "sides", "helix", "given")
 """Those that the conformance suite is run over."""
 
 
@@ -57,6 +58,7 @@ def test_they_pass_the_conformance_suite(guide: SimpleNamespace) -> None:
         except (NotApplicableError, NotRunError):
             continue
         ran.add((check.name, case.entry.name))
+    assert {("shapes", "helix"), ("padding", "helix"), ("gradients", "helix")} <= ran
     assert {("shapes", "sides"), ("padding", "sides"), ("shapes", "given"), ("batch", "given")} <= ran
     assert {("reference", "choice"), ("gradients", "choice"), ("padding", "pooling")} <= ran
     assert {("reference", "leaky"), ("padding", "leaky"), ("no_look_ahead", "leaky")} <= ran

@@ -31,7 +31,7 @@ class Architecture(Part, nn.Module, ABC):
         rows: the symbolic dim of the tokens that it gives atoms of, which heads call `length`.
         scope: the kind of scope that the architecture fixes, for its operators to check; None where the spec says.
         fixed_layer: whether a spec may name no other operators.
-        own_attention: whether it computes attention itself and adds pair positions there, so that they need no operator
+        own_attention: whether it computes attention itself and has positions act there, so that they need no operator
             that scores pairs or sums values.
         recurrent: whether a layer is one recurrent operator, by its whole name, and mixes tokens by nothing else.
     """
