@@ -11,6 +11,7 @@ import peirce
 import pytest
 import torch
 from many_readings import Bend, Edges
+from peirce import Session
 from peirce.compose import build, load, resolve, summarise
 from peirce.errors import SpecError
 from peirce.kernels import blocks
@@ -137,12 +138,30 @@ def test_a_decoder_reads_its_source_by_every_attended_reading(readings: Registry
 
 
 def test_they_are_exported_and_saved(readings: Registry, tmp_path: Path) -> None:
-    model = build(FOLNET.replace({"model.operators": {"layer": LAYER}}), registry=readings, seed=0)
+    changes = {"model.operators": {"layer": LAYER}, "model.dims.layers": 1}
+    model = build(FOLNET.replace(changes), registry=readings, seed=0)
     assert OnnxExporter(OnnxOptions()).export(model, tmp_path / "model.onnx").passed
     model.save(tmp_path / "saved")
     again = load(tmp_path / "saved", registry=readings).eval()
     for name, value in model.eval()(**INPUTS).items():
         assert torch.equal(value, again(**INPUTS)[name])
+
+
+@pytest.mark.thorough
+def test_they_generate_as_two_graphs(readings: Registry, tmp_path: Path) -> None:
+    changes = {
+        "model.operators": {"layer": LAYER},
+        "model.dims.layers": 1,
+        "model.regularisation.init_std": 0.5,
+    }
+    model = build(DECODER.replace(changes), seed=2, registry=readings).eval()
+    report = OnnxExporter(OnnxOptions(generate=True)).export(model, tmp_path / "model.onnx")
+    assert report.passed
+    wanted = model.generate(INPUTS, max_new=5)
+    with Session(tmp_path / "model.onnx") as session:
+        found = session.generate({name: value.numpy() for name, value in INPUTS.items()}, max_new=5)
+    assert [text.tokens for text in found] == [text.tokens for text in wanted]
+    assert len({text.score for text in wanted}) > 1
 
 
 class FewerThanTyped(Edges):
