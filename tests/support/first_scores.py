@@ -23,8 +23,16 @@ SPECS = {
         {"model.scope.kind": "causal", "model.heads": [], "model.dims.heads": 6}
     ),
     "folnet": DECODER.replace({"model.heads": [], "model.dims.head_size": 4}),
+    "attention": DECODER.replace(
+        {
+            "model.heads": [],
+            "model.dims.heads": 4,
+            "model.dims.head_size": 4,
+            "model.operators": {"layer": [{"use": "attention", "kv_heads": 2}]},
+        }
+    ),
 }
-"""A causal network of one branch, and one whose scores are FOLNet's assoc; both have heads of 4 channels."""
+"""Causal networks whose heads have 4 channels: of one branch; with FOLNet's assoc; with keys that heads share."""
 
 
 class Scored(NamedTuple):

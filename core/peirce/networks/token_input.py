@@ -1,4 +1,4 @@
-"""From token ids to the network's initial atoms, scope and pair biases: what every architecture begins with."""
+"""From token ids to the network's initial atoms, scope and terms of attention: what every architecture begins with."""
 
 from __future__ import annotations
 

@@ -113,3 +113,15 @@ def test_dropped_weights_keep_their_mean(kind: str) -> None:
     dropped = weigh(logits, values, scope.dropping(0.5))
     assert dropped.std() > 0.1
     assert dropped.mean(0).sub(1).abs().max() < 0.25
+
+
+def test_a_scope_hands_out_where_its_tokens_stand() -> None:
+    rows, columns = torch.tensor([[3, 4]]), torch.tensor([[0, 1, 2, 3, 4], [0, 0, 1, 2, 3]])
+    scope = Scope.past(5, before=3) & Scope.padding(None).at(rows, columns)
+    assert scope.rows is rows
+    assert scope.columns is columns
+    part = scope.part(slice(1, 2), slice(1, 2))
+    assert (part.rows.tolist(), part.columns.tolist()) == ([[4]], [[0, 0, 1, 2, 3]])
+    assert Scope().at(rows, columns).part(slice(0, 1), slice(0, 1)).rows.tolist() == [[3]]
+    with pytest.raises(ValueError, match=r"Scope\.at"):
+        _ = Scope().rows

@@ -15,8 +15,11 @@ import peirce
 import pytest
 import torch
 from first_scores import IDS, MASK, Scored, first_scores, random_model, with_position
+from peirce.algebra import Scope
 from peirce.model import Model
 from peirce.registry import Registry
+from peirce_folnet.operators.join import Join
+from small_specs import ENCODER_DECODER
 from thorough import often
 from torch import Tensor
 
@@ -111,8 +114,8 @@ def raw(model: Model, monkeypatch: pytest.MonkeyPatch) -> Scored:
 
 
 def places_of(real: list[bool]) -> list[int]:
-    """How many real tokens stand before each."""
-    return [sum(real[:at]) for at in range(len(real))]
+    """The number of each real token; padding has that of the real token before it, or 0."""
+    return [max(sum(real[: at + 1]) - 1, 0) for at in range(len(real))]
 
 
 @both
@@ -157,7 +160,7 @@ def counted(model: Model, query: list[float], keys: list[list[float]]) -> list[f
     return found
 
 
-@both
+@pytest.mark.parametrize("architecture", ["transformer", "folnet", "attention"])
 @every_case
 def test_tokens_one_by_one_are_those_of_one_pass(case: str, architecture: str, registry: Registry) -> None:
     network: Any = random_model(spec_of(case, architecture), registry).network
@@ -213,6 +216,30 @@ def test_exported_models_give_the_same(
 def test_contextual_counts_need_a_causal_scope(scope: str, registry: Registry) -> None:
     with pytest.raises(peirce.PlanError, match=f"not '{scope}'"):
         random_model(spec_of("cope", "transformer", scope=scope), registry)
+
+
+def test_operators_know_where_tokens_stand(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a decoder, whose rows are the target's tokens, and token by token; source and target count by themselves."""
+    network: Any = random_model(ENCODER_DECODER.replace({"model.heads": []}), registry).network
+    seen: list[tuple[list[list[int]], list[list[int]]]] = []
+    infer = Join.infer
+
+    def noted(self: Join, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
+        seen.append((scope.rows.tolist(), scope.columns.tolist()))
+        return infer(self, kernel, premise, scope)
+
+    monkeypatch.setattr(Join, "infer", noted)
+    real, cache = MASK[1:].long(), {}
+    for ids in (IDS[1:, :2], IDS[1:, 2:3]):
+        given = {"decoder_input_ids": ids} | (
+            {} if cache else {"input_ids": IDS[1:], "attention_mask": MASK[1:]}
+        )
+        *_, cache = network.advance(given, cache)
+    source = [places_of(row) for row in real.tolist()]
+    assert seen[0][1] == source  # the encoder's
+    decoder = [each for each in seen if len(each[1][0]) > 7]
+    assert decoder[0] == ([[0, 1]] * 2, [[*row, 0, 1] for row in source])
+    assert decoder[-1] == ([[2]] * 2, [[*row, 0, 1, 2] for row in source])
 
 
 def test_texts_that_are_packed_are_counted_apart(registry: Registry) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import peirce
 import pytest
 import torch
 from first_scores import IDS, MASK, random_model, with_position
@@ -156,3 +158,11 @@ def test_a_source_is_turned_by_its_own_count(layers: int, registry: Registry) ->
     torch.testing.assert_close(torch.cat(pieces, 1), whole, rtol=1e-9, atol=1e-9)
     without = spec.replace({"model.positions": [{"use": "distance", "clip": 4}]})
     assert not torch.allclose(random_model(without, registry)(**inputs)["unary"], whole)
+
+
+@pytest.mark.thorough
+def test_a_turned_decoder_is_exported(registry: Registry, tmp_path: Path) -> None:
+    """The exporter verifies what it wrote, at other lengths of source and target than it was traced at."""
+    spec = ENCODER_DECODER.replace({"model.positions": [{"use": "distance", "clip": 4}, {"use": "rope"}]})
+    peirce.export(random_model(spec, registry).float(), path=tmp_path / "model.onnx", registry=registry)
+    assert (tmp_path / "model.onnx").is_file()
