@@ -52,7 +52,7 @@ def test_the_blocks_of_entailment_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("page", "count"),
     [
-        ("compose", 12),
+        ("compose", 14),
         ("train", 2),
         pytest.param("export-and-run", 8, marks=pytest.mark.thorough),
         pytest.param("generate", 6, marks=pytest.mark.thorough),

@@ -113,10 +113,9 @@ def summary(
     if json:
         as_json("peirce.summary/2", **asdict(found))
         return
-    layers = f"0-{found.layers - 1}" if found.layers > 1 else "0"
     as_table(
         ("layers", "index", "operator", "typing", "reads", "output", "scope", "activation"),
-        ((layers, *map(_joined, operator.values())) for operator in found.operators),
+        (map(_joined, operator.values()) for operator in found.operators),
         title=f"{found.name} ({found.architecture})",
     )
     as_table(("input", ""), found.inputs.items())

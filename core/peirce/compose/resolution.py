@@ -22,15 +22,17 @@ from peirce.parts import (
     Plan,
     Planned,
     PlannedHead,
+    PlannedLayer,
     PlannedOperator,
     PureOperator,
     Reader,
     RecurrentOperator,
+    ScopePosition,
     StateOperator,
     Writer,
     typing_of,
 )
-from peirce.spec import Activation, HeadSpec, OperatorSpec, Spec, structure
+from peirce.spec import Activation, HeadSpec, LayerSpec, OperatorSpec, Spec, structure
 
 if TYPE_CHECKING:
     from peirce.registry import Registry
@@ -38,7 +40,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 P = TypeVar("P", bound=Planned)
-_LAYER = "model.operators.layer"
 _NO_PROJECTIONS = torch.nn.Module()
 """The container of an operator's projections, empty: no reading may be called as one of its attributes."""
 _NO_HEADS = torch.nn.ModuleDict()
@@ -97,14 +98,11 @@ class _Resolution:
             architecture=cls.name,
             **cls.sizes(architecture.options, model_dims),
         )
-        operators = self.operators()
-        mixing = tuple(planned for planned in operators if not issubclass(planned.part, StateOperator))
-        if cls.layer and not mixing:
-            raise self.wrong(_LAYER, "the layer has no operator that mixes tokens")
-        if cls.recurrent and len(operators) > 1:
-            named = ", ".join(planned.name for planned in operators)
-            many = f"a layer of {owner} is one recurrent operator, and this one has {len(operators)}: {named}"
-            raise self.wrong(_LAYER, f"{many}; leave one of them")
+        layers = self.layers()
+        mixing, state = (
+            tuple({id(each): each for layer in layers for each in getattr(layer, role)}.values())
+            for role in ("mixing", "state")
+        )
         inside = {planned.part.pair for planned in mixing if planned.operator} - {None}
         self.attends = frozenset({"attention"} if cls.own_attention else inside)
         past = frozenset({"past"} if self.scope in ("causal", "prefix") else ())
@@ -115,7 +113,8 @@ class _Resolution:
             model_dims=model_dims,
             dims=self.dims,
             mixing=mixing,
-            state=tuple(planned for planned in operators if planned not in mixing),
+            state=state,
+            layers=layers,
             positions=self.beside("positions"),
             augmenters=self.beside("augmenters"),
             heads=tuple(map(self.head, spec.heads, self.beside("heads"))),
@@ -158,41 +157,93 @@ class _Resolution:
         self.refuse(why and f'{why}; give the head another name with as = "..."', named, found.path)
         return PlannedHead(**attrs.asdict(found, recurse=False), prefix=head.as_)
 
-    def operators(self) -> list[PlannedOperator]:
-        """The operators of a layer, and those that follow them by default."""
-        entries = self.layer()
-        planned = [self.operator(entry, path) for entry, path in entries]
-        if not any(issubclass(operator.part, StateOperator) for operator in planned):
-            entries += (follow := [(OperatorSpec(use=name), _LAYER) for name in self.cls.state])
-            planned += [self.operator(entry, path) for entry, path in follow]
-        named = {entry.use for entry, _ in entries}
-        for name in self.spec.operators.options:
-            if name not in named:
-                has = ", ".join(sorted(named))
+    def layers(self) -> tuple[PlannedLayer, ...]:
+        """The layers that the spec tells apart; the last one's successor is like the first."""
+        cls, said = self.cls, self.spec.operators
+        if not said.layers:
+            alike = LayerSpec(layer=said.layer, state=said.state)
+            planned = [self.layer(alike, "model.operators")]
+        else:
+            path = "model.operators.layers"
+            if said.layer is not None or said.state is not None:
+                raise self.wrong(
+                    path, "there are `layer` or `state` beside `layers`; each entry of `layers` has its own"
+                )
+            if not cls.mixed:
+                known = [entry.name for entry in self.registry.entries("architectures") if entry.part.mixed]
+                raise self.wrong(
+                    path, f"the layers of {self.owner} are alike; those of {', '.join(known)} may differ"
+                )
+            entries = enumerate(said.layers)
+            planned = [each for i, one in entries for each in [self.layer(one, f"{path}.{i}")] * one.repeat]
+            if self.dims.layers % len(planned):
+                raise self.wrong(
+                    path,
+                    f"its entries are {len(planned)} layers, repeats counted, and model.dims.layers is "
+                    f"{self.dims.layers}, which is no multiple of that; change `repeat` or model.dims.layers",
+                )
+        names = {each.name for layer in planned for each in (*layer.mixing, *layer.state)}
+        for name in said.options:
+            if name not in names:
+                has = ", ".join(sorted(names))
                 what = f"options for operator {name!r}, which the layer does not have; it has {has}"
                 raise self.wrong(f"model.operators.options.{name}", what)
-        return planned
+        return tuple(planned)
 
-    def layer(self) -> list[tuple[OperatorSpec, str]]:
-        """The operators of a layer as tables, each with its path in the spec."""
-        cls, layer = self.cls, self.spec.operators.layer
+    def layer(self, said: LayerSpec, path: str) -> PlannedLayer:
+        """The operators of a layer, and those that follow them by default."""
+        cls, at = self.cls, f"{path}.layer"
+        operators = [self.operator(entry, place) for entry, place in self.mixed(said, at)]
+        if said.state is not None:
+            if any(issubclass(each.part, StateOperator) for each in operators):
+                raise self.wrong(
+                    f"{path}.state", "`layer` has state operators as well; name them in one of the two"
+                )
+            names = (said.state,) if isinstance(said.state, str) else said.state
+            given = [OperatorSpec(use=each) if isinstance(each, str) else each for each in names]
+            places = [
+                f"{path}.state" if isinstance(said.state, str) else f"{path}.state.{i}"
+                for i in range(len(given))
+            ]
+            operators += (state := list(map(self.operator, given, places)))
+            for each in state:
+                mixes = "it mixes tokens, so it belongs to `layer`"
+                self.refuse(None if issubclass(each.part, StateOperator) else mixes, each, each.path)
+        elif not any(issubclass(each.part, StateOperator) for each in operators):
+            operators += [self.operator(OperatorSpec(use=name), at) for name in cls.state]
+        mixing = tuple(each for each in operators if not issubclass(each.part, StateOperator))
+        if cls.layer and not mixing:
+            raise self.wrong(at, "the layer has no operator that mixes tokens")
+        alone = operators if cls.recurrent else mixing
+        if len(alone) > 1 and any(issubclass(each.part, RecurrentOperator) for each in mixing):
+            named = ", ".join(each.name for each in alone)
+            many = (
+                f"one recurrent operator mixes the tokens of a layer, and this one has {len(alone)}: {named}"
+            )
+            raise self.wrong(at, f"{many}; leave one of them")
+        if (bad := cls.check_layer(mixing)) is not None:
+            self.refuse(bad[1], bad[0], bad[0].path)
+        return PlannedLayer(mixing=mixing, state=tuple(each for each in operators if each not in mixing))
+
+    def mixed(self, said: LayerSpec, path: str) -> list[tuple[OperatorSpec, str]]:
+        """What `layer` says, as tables, each with its path in the spec."""
+        cls, layer = self.cls, said.layer
         if cls.fixed_layer and layer not in (None, cls.layer):
             has = f"the fixed layer {cls.layer!r}" if cls.layer else "no operators"
             raise self.wrong(
-                _LAYER,
+                path,
                 f"{self.owner} has {has}; leave `layer` out, or choose an architecture whose layers are "
                 "open, such as one with two branches",
             )
         if not cls.layer:
             return []
         if isinstance(layer, tuple):
-            return [(entry, f"{_LAYER}.{i}") for i, entry in enumerate(layer)]
+            return [(entry, f"{path}.{i}") for i, entry in enumerate(layer)]
         text = cls.layer if layer is None else layer
-        return [
-            (OperatorSpec(use=name), _LAYER) for name in ([text] if cls.recurrent else self.shorthand(text))
-        ]
+        whole = cls.recurrent or text in {entry.name for entry in self.registry.entries("operators")}
+        return [(OperatorSpec(use=name), path) for name in ([text] if whole else self.shorthand(text, path))]
 
-    def shorthand(self, text: str) -> list[str]:
+    def shorthand(self, text: str, path: str) -> list[str]:
         """The operators of `jmc.atp`: those left of the dot write unary atoms, those right of it binary ones."""
         letters, names = self.registry.letters, list[str]()
         known = [f"{letter} ({letters[letter]})" for letter in sorted(letters)]
@@ -200,20 +251,20 @@ class _Resolution:
         for letter, branch in [*((each, "U") for each in unary), *((each, "B") for each in binary)]:
             if letter not in letters:
                 said = unknown(f"letter of the shorthand {text!r}", letter, known)
-                raise self.wrong(_LAYER, "\n".join(filter(None, [said, self.registry.why_no_letter(letter)])))
+                raise self.wrong(path, "\n".join(filter(None, [said, self.registry.why_no_letter(letter)])))
             name = letters[letter]
             shown, place = f"{letter!r} ({name}) stands", f"in the shorthand {text!r}"
             if self.registry.get("operators", name).typing[0] != branch:
                 kind, side = ("binary", "right") if branch == "U" else ("unary", "left")
                 hint = "" if dot else "; the shorthand has no dot, as in 'jmc.atp'"
                 why = f"it writes {kind} atoms, so it belongs to the {side}{hint}"
-                raise self.wrong(_LAYER, f"{shown} on the wrong side of the dot {place}: {why}")
+                raise self.wrong(path, f"{shown} on the wrong side of the dot {place}: {why}")
             if name in names:
                 why = "list the operators as tables to use one twice"
-                raise self.wrong(_LAYER, f"{shown} twice {place}; {why}")
+                raise self.wrong(path, f"{shown} twice {place}; {why}")
             names.append(name)
         if not names:
-            raise self.wrong(_LAYER, f"the shorthand {text!r} names no operator. Known: {', '.join(known)}")
+            raise self.wrong(path, f"the shorthand {text!r} names no operator. Known: {', '.join(known)}")
         return names
 
     def operator(self, entry: OperatorSpec, path: str) -> PlannedOperator:
@@ -236,22 +287,30 @@ class _Resolution:
 
         operator, readings, output = self.tried(found, "declare its readings and its output", declare)
         self.refuse(_misinferred(operator, readings, output), found, path)
-        ends: list[Reader | Writer] = [*readings.values(), output]
-        for end in ends:
-            if end.branch not in self.cls.branches and not self.cls.fixed_layer:
-                atoms = {"U": "unary", "B": "binary"}[end.branch]
-                self.refuse(f"it uses {atoms} atoms, which {self.owner} does not keep", found, path)
         return attrs.evolve(found, activation=activation, operator=operator, readings=readings, output=output)
 
     def misfit(self, kind: str, part: type[Any]) -> str | None:
         """Why the architecture has no use for a part; None when it has."""
         cls, entries = self.cls, self.registry.entries
-        if kind == "operators" and issubclass(part, RecurrentOperator) != cls.recurrent:
-            if cls.recurrent:
-                known = [e.name for e in entries("operators") if issubclass(e.part, RecurrentOperator)]
-                return f"a layer of {self.owner} is a recurrent operator: {', '.join(known) or 'none'}"
-            known = [entry.name for entry in entries("architectures") if entry.part.recurrent]
-            return f"it is recurrent, and {self.owner} is not; {', '.join(known) or 'none'} would be"
+        if kind == "operators" and not issubclass(part, RecurrentOperator) and cls.recurrent:
+            known = [e.name for e in entries("operators") if issubclass(e.part, RecurrentOperator)]
+            return f"a layer of {self.owner} is a recurrent operator: {', '.join(known) or 'none'}"
+        if kind == "operators" and issubclass(part, RecurrentOperator) and not cls.recurrent:
+            if not cls.mixed:
+                known = [
+                    entry.name
+                    for entry in entries("architectures")
+                    if entry.part.recurrent or entry.part.mixed
+                ]
+                return f"it is recurrent, and {self.owner} is not; {', '.join(known) or 'none'} would be"
+            if self.scope == "relation":
+                return "it reads every token before a token, and the scope 'relation' may forbid some of them"
+            for place in self.spec.positions:
+                if issubclass(self.part("positions", place.use, "model.positions"), ScopePosition):
+                    return (
+                        f"it reads every token before a token, and position {place.use!r} may forbid some of them; "
+                        "leave one of the two out"
+                    )
         if kind == "positions":
             offered = [place for place in part.places() if place in cls.places]
             if not offered:

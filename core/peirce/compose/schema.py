@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
 
 import attrs
 
-from peirce.parts import RecurrentOperator
+from peirce.parts import StateOperator
 from peirce.registry import arguments, first_line
 from peirce.spec import FORMAT, HIDDEN, REST, HeadSpec, OperatorSpec, PartSpec, Spec, to_plain, toml_key
 
@@ -44,14 +44,21 @@ def spec_schema(registry: Registry) -> Schema:
     properties["architecture"]["enum"] = list(architectures)
     for kind, entry in (("positions", PartSpec), ("augmenters", PartSpec), ("heads", HeadSpec)):
         properties[kind]["items"] = _one_of(entry, parts(kind))
-    layer = properties["operators"]["properties"]
-    layer["layer"]["anyOf"] = [
-        {"type": "string", "pattern": _shorthand(registry)},
-        {"enum": [name for name, cls in operators.items() if issubclass(cls, RecurrentOperator)]},
-        {"type": "array", "items": _one_of(OperatorSpec, operators)},
-    ]
+    alike = properties["operators"]["properties"]
+    states = [name for name, cls in operators.items() if issubclass(cls, StateOperator)]
+    tables = _one_of(OperatorSpec, operators)
+    for layer in (alike, alike["layers"]["items"]["properties"]):
+        layer["layer"]["anyOf"] = [
+            {"type": "string", "pattern": _shorthand(registry)},
+            {"enum": [name for name in operators if name not in states]},
+            {"type": "array", "items": tables},
+        ]
+        layer["state"]["anyOf"] = [
+            {"enum": states},
+            {"type": "array", "items": {"anyOf": [{"enum": states}, tables]}},
+        ]
     # Nothing is required here: the layer's own table may give the rest.
-    layer["options"] = _closed(
+    alike["options"] = _closed(
         {name: {**_object(cls.Options), "required": []} for name, cls in operators.items()}
     )
     complete: Schema = {"required": model.pop("required")}
@@ -63,7 +70,7 @@ def spec_schema(registry: Registry) -> Schema:
             }
             for name, cls in architectures.items()
         ]
-    tables: Schema = {
+    whole: Schema = {
         "format": {"const": FORMAT, "description": "The version of this file format."},
         "extend": {
             "type": "string",
@@ -74,7 +81,7 @@ def spec_schema(registry: Registry) -> Schema:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Peirce model spec",
-        **_closed(tables),
+        **_closed(whole),
         "required": ["model"],
         # A spec that extends another gets its architecture and sizes from there.
         "if": {"not": {"required": ["extend"]}},

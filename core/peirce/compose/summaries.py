@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -41,8 +41,9 @@ class Summary:
     """What a spec amounts to.
 
     Args:
-        layers: how many layers there are; every one has the same operators.
-        operators: of each operator of a layer index, name, typing, channels such as `B: h=12`, scope and activation.
+        layers: how many layers there are.
+        operators: of each operator of a layer the layers that have it, such as `0-2, 4`, its index there, name, typing,
+            channels such as `B: h=12`, scope and activation.
         inputs, outputs: the dtype and the dims of each.
         parameters: how many parameters there are; tied ones count once.
         groups: parameters by part.
@@ -109,7 +110,7 @@ def summarise(
         name=spec.name,
         architecture=model.plan.architecture.name,
         layers=model.plan.dims.layers,
-        operators=tuple(map(_operator, count(), (*model.plan.mixing, *model.plan.state))),
+        operators=tuple(_operators(model.plan)),
         inputs=_tensors(model.signature.inputs),
         outputs=_tensors(model.signature.outputs),
         parameters=sum(groups.values()),
@@ -144,10 +145,10 @@ class _Written(TorchDispatchMode):
 
 def _group(name: str, plan: Plan, recurrences: tuple[str, ...]) -> str:
     """The part that a parameter belongs to, from the places that a state dict keeps for parts."""
-    if name.startswith(recurrences):
-        return f"operator {plan.mixing[0].name}"
     if match := re.search(r"^(head)s\.([^.]+)|\.(operator)s\.\d+\.([^.]+)", name):
         return " ".join(filter(None, match.groups()))
+    if name.startswith(recurrences):
+        return f"operator {plan.mixing[0].name}"
     if match := re.search(r"\.(positions|augmenters)\.(\d+)", name):
         return f"{match[1].removesuffix('s')} {getattr(plan, match[1])[int(match[2])].name}"
     parts = name.split(".")
@@ -155,6 +156,23 @@ def _group(name: str, plan: Plan, recurrences: tuple[str, ...]) -> str:
         part for part in parts[1:-1] if not part.isdecimal() and part not in ("input", "layers", "encoder")
     ]
     return modules[0] if modules else parts[0]
+
+
+def _operators(plan: Plan) -> Iterator[dict[str, Any]]:
+    """A row for each operator of each kind of layer, with the layers that are so."""
+    numbers = range(plan.dims.layers)
+    for first, layer in enumerate(plan.layers):
+        if first != plan.layers.index(layer):
+            continue
+        own = [i for i in numbers if plan.layers[i % len(plan.layers)] == layer]
+        named = ""
+        for number in own:  # such as 0-2, 4
+            if number - 1 not in own:
+                named += f", {number}" if named else str(number)
+            elif number + 1 not in own:
+                named += f"-{number}"
+        rows = map(_operator, count(), (*layer.mixing, *layer.state))
+        yield from ({"layers": named, **row} for row in rows)
 
 
 def _operator(index: int, planned: PlannedOperator) -> dict[str, Any]:

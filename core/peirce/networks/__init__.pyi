@@ -11,5 +11,7 @@ from .layers import unary_output as unary_output
 from .mixing import Mixing as Mixing
 from .mixing import Norms as Norms
 from .mixing import SourceReader as SourceReader
+from .mixing import UnaryNorm as UnaryNorm
+from .recurrence import Recurrence as Recurrence
 from .recurrence import recur as recur
 from .token_input import TokenInput as TokenInput

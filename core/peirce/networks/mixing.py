@@ -25,7 +25,7 @@ reads nothing of its own rows.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -70,6 +70,13 @@ class Norms(nn.Module):
         return Predicates(
             scope.zero_unary(self.unary(state.unary)), scope.zero_binary(self.binary(state.binary))
         )
+
+
+class UnaryNorm(NamedTuple):
+    """The norm of a network that keeps unary atoms alone, [b, x, d1] -> [b, x, d1]."""
+
+    unary: nn.Module
+    binary: Any = None
 
 
 class _Way(NamedTuple):
@@ -125,7 +132,7 @@ class Mixing(nn.Module):
     def forward(
         self,
         state: Predicates,
-        norms: Norms,
+        norms: Norms | UnaryNorm,
         scope: Scope,
         terms: Sequence[PairTerm | Rotation] = (),
         cache: CachedState | None = None,

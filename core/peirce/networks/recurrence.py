@@ -1,14 +1,17 @@
-"""The loop that runs a recurrent operator over tokens."""
+"""The loop that runs a recurrent operator over tokens, and the stage of a layer that such an operator is."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from peirce.algebra import at_least_float32
-from peirce.parts import RecurrentOperator, without_autocast
+from peirce.algebra import Predicates, Scope, at_least_float32
+from peirce.kernels import PairTerm, Rotation
+from peirce.networks.channels import CachedState, drop
+from peirce.networks.mixing import Norms, UnaryNorm
+from peirce.parts import Plan, RecurrentOperator, without_autocast
 
 _Step = Callable[[dict[str, Tensor], tuple[Tensor, ...]], tuple[dict[str, Tensor], Tensor]]
 
@@ -77,3 +80,53 @@ def _scanned(
 def _where(real: Tensor, after: Tensor, before: Tensor) -> Tensor:
     """[b, ...]: the next state of the rows whose token is real, bool [b]."""
     return torch.where(real.reshape(-1, *[1] * (after.dim() - 1)), after, before)
+
+
+class Recurrence(nn.Module):
+    """A recurrent operator where other layers have a `Mixing`: it reads the tokens of the unary branch from the left.
+
+    Args:
+        plan: the plan of the layer, whose one mixing operator it is.
+        operator: the operator, owned by the layer under its canonical name.
+    """
+
+    def __init__(self, plan: Plan, operator: RecurrentOperator) -> None:
+        super().__init__()
+        self.dropout, self.fuse = plan.dims.dropout, plan.fuse
+        self._operator = (operator,)  # in a tuple, so that it is not a module of this one as well
+
+    def forward(
+        self,
+        state: Predicates,
+        norms: Norms | UnaryNorm,
+        scope: Scope,
+        terms: Sequence[PairTerm | Rotation] = (),
+        cache: CachedState | None = None,
+    ) -> tuple[Predicates, CachedState]:
+        """The atoms with what the operator gives of the normalised unary ones [b, x, d1] added, as `Mixing` does.
+
+        Padding leaves the operator's state as it is. The cache holds that state after the tokens before, [b, ...].
+        """
+        (operator,) = self._operator
+        normal = scope.zero_unary(norms.unary(state.unary))
+        result = None
+        if self.fuse and cache is None and not torch.compiler.is_compiling():
+            result = _fused(operator, normal, scope.tokens)
+        kept: dict[str, Tensor] = {}
+        if result is None:
+            result, kept = recur(operator, normal, cache or None, scope.tokens)
+        unary = state.unary + drop(result, self.dropout if self.training else 0.0)
+        return Predicates(unary, state.binary), {} if cache is None else kept
+
+    def cached_channels(self) -> dict[str, tuple[None, tuple[int, ...]]]:
+        """The operator's state, by name: it is of no branch, since it has no axis of tokens; and its sizes."""
+        return {name: (None, tuple(value.shape)) for name, value in self._operator[0].initial().items()}
+
+
+def _fused(operator: RecurrentOperator, atoms: Tensor, real: Tensor | None) -> Tensor | None:
+    """All tokens by the operator's fast way, which knows no padding: real ones come first and are taken back."""
+    if real is None:
+        return operator.fused(atoms)
+    order = (~real).long().argsort(stable=True, dim=1).unsqueeze(2)
+    together = operator.fused(atoms.gather(1, order.expand_as(atoms)))
+    return None if together is None else together.gather(1, order.argsort(1).expand_as(together))

@@ -27,6 +27,7 @@ from .operator import typing_of as typing_of
 from .plan import Plan as Plan
 from .plan import Planned as Planned
 from .plan import PlannedHead as PlannedHead
+from .plan import PlannedLayer as PlannedLayer
 from .plan import PlannedOperator as PlannedOperator
 from .position import PLACES as PLACES
 from .position import BinaryPosition as BinaryPosition

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from torch import Tensor, nn
@@ -16,7 +16,7 @@ from peirce.parts.tokens import Tokens
 from peirce.spec import Spec
 
 if TYPE_CHECKING:
-    from peirce.parts.plan import Plan, PlannedHead
+    from peirce.parts.plan import Plan, PlannedHead, PlannedOperator
 
 
 class Architecture(Part, nn.Module, ABC):
@@ -34,6 +34,8 @@ class Architecture(Part, nn.Module, ABC):
         own_attention: whether it computes attention itself and has positions act there, so that they need no operator
             that scores pairs or sums values.
         recurrent: whether a layer is one recurrent operator, by its whole name, and mixes tokens by nothing else.
+        mixed: whether layers may differ: layer i is then made from `plan.layer(i)`, and may be a recurrent operator,
+            which reads from the left.
     """
 
     places: ClassVar[frozenset[Place]]
@@ -45,6 +47,7 @@ class Architecture(Part, nn.Module, ABC):
     fixed_layer: ClassVar[bool] = False
     own_attention: ClassVar[bool] = False
     recurrent: ClassVar[bool] = False
+    mixed: ClassVar[bool] = False
 
     @classmethod
     @abstractmethod
@@ -62,6 +65,18 @@ class Architecture(Part, nn.Module, ABC):
     @classmethod
     def check_scope(cls, options: Any, scope: str) -> str | None:
         """Why these options cannot work in a kind of scope; None when they can."""
+        return None
+
+    @classmethod
+    def check_layer(cls, operators: Sequence[PlannedOperator]) -> tuple[PlannedOperator, str] | None:
+        """The operator that cannot be in a layer with the others, and why; None when all can.
+
+        By default it is one that reads or writes atoms which the architecture does not keep.
+        """
+        for planned in operators if not cls.fixed_layer else ():
+            for atoms in planned.branches - {*cls.branches}:
+                kind = {"U": "unary", "B": "binary"}[atoms]
+                return planned, f"it uses {kind} atoms, which architecture {cls.name!r} does not keep"
         return None
 
     @classmethod

@@ -8,14 +8,14 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 from torch import Tensor
 
 from peirce.algebra import Scope
 from peirce.errors import PlanError, unusable
 from peirce.kernels import PairTerm, Rotation
 from peirce.parts.base import Dims
-from peirce.parts.operator import AttentionOperator, PureOperator, Reader, Writer
+from peirce.parts.operator import AttentionOperator, Branch, PureOperator, Reader, Writer
 from peirce.parts.tracing import made_by
 from peirce.spec import ScopeSpec, Spec
 
@@ -54,6 +54,12 @@ class PlannedOperator(Planned):
     operator: PureOperator | None = None
     readings: Mapping[str, Reader] = field(factory=dict)
     output: Writer | None = None
+
+    @property
+    def branches(self) -> frozenset[Branch]:
+        """The branches that an operator without parameters reads and writes."""
+        ends: list[Reader | Writer] = [*self.readings.values(), *filter(None, [self.output])]
+        return frozenset(end.branch for end in ends)
 
     @property
     def scored(self) -> tuple[str, ...]:
@@ -143,12 +149,21 @@ class PlannedHead(Planned):
 
 
 @frozen(kw_only=True)
+class PlannedLayer:
+    """The operators of one layer: those that mix tokens, in the order of the spec, and the state operators behind."""
+
+    mixing: tuple[PlannedOperator, ...]
+    state: tuple[PlannedOperator, ...]
+
+
+@frozen(kw_only=True)
 class Plan:
-    """A spec whose parts have been found and fit together. Every layer has the same operators.
+    """A spec whose parts have been found and fit together.
 
     Args:
-        mixing: the operators that mix tokens, in the order of the spec.
-        state: the state operators that follow them.
+        mixing: the operators that mix tokens, in the order of the spec; of all layers, where these differ.
+        state: the state operators that follow them, likewise.
+        layers: the layers that differ, in their order; they begin again until there are `dims.layers`.
         model_dims: `[model.dims]`, as the architecture's own class.
         dims: the sizes that parts see.
     """
@@ -159,6 +174,7 @@ class Plan:
     dims: Dims
     mixing: tuple[PlannedOperator, ...]
     state: tuple[PlannedOperator, ...]
+    layers: tuple[PlannedLayer, ...]
     positions: tuple[Planned, ...]
     augmenters: tuple[Planned, ...]
     heads: tuple[PlannedHead, ...]
@@ -168,6 +184,11 @@ class Plan:
     def scope(self) -> ScopeSpec:
         """The kind of scope and whether padding is masked."""
         return self.spec.scope
+
+    def layer(self, number: int) -> Plan:
+        """The plan with the operators of one layer, from 0 on, as its only ones."""
+        own = self.layers[number % len(self.layers)]
+        return evolve(self, mixing=own.mixing, state=own.state, layers=(own,))
 
     @property
     def parts(self) -> tuple[Planned, ...]:

@@ -10,6 +10,7 @@ from .spec import FORMAT as FORMAT
 from .spec import Activation as Activation
 from .spec import HeadSpec as HeadSpec
 from .spec import InputSpec as InputSpec
+from .spec import LayerSpec as LayerSpec
 from .spec import OperatorSpec as OperatorSpec
 from .spec import OperatorsSpec as OperatorsSpec
 from .spec import PartSpec as PartSpec

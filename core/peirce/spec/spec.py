@@ -25,7 +25,7 @@ from peirce.spec.values import FrozenDict, toml_key
 FORMAT = 1
 """The newest format of spec files that this version reads, and the one that it writes."""
 
-_OPTIONAL = ("options", "positions", "augmenters", "heads")
+_OPTIONAL = ("options", "layers", "positions", "augmenters", "heads")
 """Fields that are left out of the TOML when they are empty."""
 
 Activation = Literal["none", "modus_ponens", "shifted_relu"]
@@ -89,15 +89,35 @@ class OperatorSpec:
 
 
 @frozen(kw_only=True)
-class OperatorsSpec:
-    """The operators of a layer: the shorthand, a list of tables, or None for the architecture's own.
+class LayerSpec:
+    """The operators of a layer.
 
     Args:
-        layer: such as `"jmc.atp"`; the name of a recurrent operator, such as `"lstm"`, where layers are recurrent.
+        layer: those that mix tokens: a shorthand such as `"jmc.atp"`, the name of one such as `"lstm"`, or a list of
+            tables, state operators among them; None for the architecture's own.
+        state: the state operators that follow: a name, or a list of names and tables; None for those among the tables
+            of `layer`, or else the architecture's own.
+        repeat: how many layers in a row are so.
+    """
+
+    layer: str | tuple[OperatorSpec, ...] | None = None
+    state: str | tuple[str | OperatorSpec, ...] | None = None
+    repeat: int = field(default=1, validator=validators.ge(1))
+
+
+@frozen(kw_only=True)
+class OperatorsSpec:
+    """The operators of every layer, or of one layer after the other.
+
+    Args:
+        layer, state: of every layer, as a `LayerSpec` has them.
+        layers: layers that differ, from the first on; they begin again until there are `model.dims.layers`.
         options: by operator's name, for every layer's table to fall back on.
     """
 
     layer: str | tuple[OperatorSpec, ...] | None = None
+    state: str | tuple[str | OperatorSpec, ...] | None = None
+    layers: tuple[LayerSpec, ...] = field(default=(), converter=tuple)
     options: Mapping[str, Mapping[str, Any]] = field(factory=FrozenDict, converter=FrozenDict)
 
 

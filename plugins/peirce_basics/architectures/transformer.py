@@ -12,9 +12,12 @@ from peirce.algebra import Attended, Norm, Predicates, Scope
 from peirce.kernels import FusedLinear, PairTerm, Rotation, turned
 from peirce.networks import (
     CachedState,
+    Mixing,
     Pooler,
     Projections,
+    Recurrence,
     TokenInput,
+    UnaryNorm,
     layer_cached_states,
     pooled_output,
     run_layers,
@@ -80,7 +83,7 @@ class Transformer(GenerativeArchitecture):
     branches = "U"
     layer = "j.a"
     state = ("bool",)
-    fixed_layer = True
+    mixed = True
 
     @classmethod
     def sizes(cls, options: TransformerOptions, dims: TransformerDims) -> Mapping[str, int]:
@@ -90,6 +93,7 @@ class Transformer(GenerativeArchitecture):
             "unary": dims.unary,
             "heads": dims.heads,
             "head_size": dims.head_size or dims.unary // dims.heads,
+            "recurrent": dims.unary,
             "feedforward_unary": dims.feedforward or 4 * dims.unary,
         }
 
@@ -105,6 +109,19 @@ class Transformer(GenerativeArchitecture):
         return None
 
     @classmethod
+    def check_layer(cls, operators: Sequence[PlannedOperator]) -> tuple[PlannedOperator, str] | None:
+        """Relations live inside attention only: one operator scores pairs, and one sums values by the scores."""
+        if sorted(str(planned.part.pair) for planned in operators if planned.operator) == ["score", "value"]:
+            return None
+        for planned in operators:
+            if "B" in planned.branches:
+                return planned, (
+                    f"relations live inside attention in {cls.name!r}: a layer is assoc and join together (`j.a`), "
+                    "or operators of unary atoms alone, or a recurrent operator"
+                )
+        return None
+
+    @classmethod
     def gives(cls, options: TransformerOptions) -> frozenset[Literal["pooled", "binary", "past"]]:
         """A pooled output with a pooler."""
         return frozenset({"pooled"} if options.pooler else ())
@@ -115,7 +132,7 @@ class Transformer(GenerativeArchitecture):
         self.plan = plan
         self.input = TokenInput(plan, sorted(self.places))
         self.input_norm = Norm(dims.unary, affine=options.affine_norm) if options.norm == "post" else None
-        self.layers = nn.ModuleList(Layer(plan, options) for _ in range(dims.layers))
+        self.layers = nn.ModuleList(Layer(plan.layer(i), options) for i in range(dims.layers))
         self.final_norm = Norm(dims.unary, affine=options.affine_norm) if options.norm == "pre" else None
         self.pooler = Pooler(dims.unary) if options.pooler else None
 
@@ -172,15 +189,27 @@ class Layer(nn.Module):
     def __init__(self, plan: Plan, options: TransformerOptions) -> None:
         super().__init__()
         dims = plan.dims
-        score = next(p for p in plan.mixing if p.part.pair == "score")
-        value = next(p for p in plan.mixing if p.part.pair == "value")
-        scoring = Projections(dims, score.readings)
-        role, reader = list(value.readings.items())[1]
-        summing = Projections(dims, {role: reader}, value.output)
+        by_pair = {p.part.pair: p for p in plan.mixing if p.operator}
+        mixed: Sequence[tuple[PlannedOperator, nn.Module]]
+        self.attention: Attention | None = None
+        self.mixing: Mixing | Recurrence | None = None
+        if {*by_pair} == {"score", "value"}:
+            score, value = by_pair["score"], by_pair["value"]
+            scoring = Projections(dims, score.readings)
+            role, reader = list(value.readings.items())[1]
+            summing = Projections(dims, {role: reader}, value.output)
+            mixed = [(score, scoring), (value, summing)]
+            self.attention = Attention(plan, score, value, scoring, summing)
+        elif by_pair:
+            projections = [Projections(dims, p.readings, p.output) for p in plan.mixing]
+            mixed = list(zip(plan.mixing, projections, strict=True))
+            self.mixing = Mixing(plan, projections)
+        else:
+            mixed = [(plan.mixing[0], operator := plan.mixing[0].build(dims))]
+            self.mixing = Recurrence(plan, operator)
         states: list[StateOperator] = [p.build(dims) for p in plan.state]
-        named = [(score, scoring), (value, summing), *zip(plan.state, states, strict=True)]
+        named = [*mixed, *zip(plan.state, states, strict=True)]
         self.operators = nn.ModuleList(nn.ModuleDict({p.name: module}) for p, module in named)
-        self.attention = Attention(plan, score, value, scoring, summing)
         self._states = tuple(states)
         self.norms = nn.ModuleList(
             Norm(dims.unary, affine=options.affine_norm) for _ in range(1 + len(states))
@@ -198,15 +227,25 @@ class Layer(nn.Module):
     ) -> tuple[Tensor, CachedState]:
         """[b, x, d1] -> [b, x, d1], and the keys and values for later tokens."""
         first, *others = self._norms
-        increment, kept = self.attention(first(atoms) if self.pre else atoms, scope, terms, cache or {})
-        atoms = self._added(atoms, increment, first)
+        kept: CachedState
+        if self.attention is not None:
+            increment, kept = self.attention(first(atoms) if self.pre else atoms, scope, terms, cache or {})
+            atoms = self._added(atoms, increment, first)
+        else:
+            assert self.mixing is not None
+            norms = UnaryNorm(first if self.pre else nn.Identity())
+            state, kept = self.mixing(Predicates(atoms), norms, scope, terms, cache)
+            atoms = state.unary if self.pre else first(state.unary)
         for norm, operator in zip(others, self._states, strict=True):
             increment = operator(Predicates(norm(atoms) if self.pre else atoms), scope).unary
             atoms = self._added(atoms, increment, norm)
         return atoms, kept
 
-    def cached_channels(self) -> dict[str, tuple[str, tuple[int, ...]]]:
-        """The keys and values, by name: read from the unary atoms, and their channels."""
+    def cached_channels(self) -> dict[str, tuple[str | None, tuple[int, ...]]]:
+        """The keys and values, by name: read from the unary atoms, and their channels; or a recurrent state."""
+        if self.attention is None:
+            assert self.mixing is not None
+            return dict(self.mixing.cached_channels())
         return {name: ("U", self.attention.shapes[name]) for name in (KEY, VALUE)}
 
     def _added(self, atoms: Tensor, increment: Tensor, norm: nn.Module) -> Tensor:

@@ -65,6 +65,7 @@ class FolNetEncoderDecoder(GenerativeArchitecture):
     branches = "UB"
     layer = "jmc.atp"
     state = ("bool",)
+    mixed = True
     scope = "encoder-decoder"
     rows = "target_length"
     generated = "decoder_input_ids"
@@ -87,7 +88,7 @@ class FolNetEncoderDecoder(GenerativeArchitecture):
         self.encoder = FolNet(wiring, plan)
         self.input_norm = Norms(plan.dims, affine=options.affine_norm)
         count = options.decoder_layers or dims.layers
-        self.layers = nn.ModuleList(Layer(plan, wiring, source=True) for _ in range(count))
+        self.layers = nn.ModuleList(Layer(plan.layer(i), wiring, source=True) for i in range(count))
         self.final_norm = Norms(plan.dims, affine=options.affine_norm)
         unknown = [spec.name for spec in self.encoder.inputs() if spec.name not in (IDS, MASK, TYPES)]
         if unknown:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import torch
 import torch.nn.functional as F
@@ -16,6 +16,7 @@ from peirce.networks import (
     Norms,
     Pooler,
     Projections,
+    Recurrence,
     SourceReader,
     TokenInput,
     binary_output,
@@ -82,6 +83,7 @@ class FolNet(GenerativeArchitecture):
     branches = "UB"
     layer = "jmc.atp"
     state = ("bool",)
+    mixed = True
 
     @classmethod
     def sizes(cls, options: FolNetOptions, dims: FolNetDims) -> Mapping[str, int]:
@@ -92,6 +94,7 @@ class FolNet(GenerativeArchitecture):
             "binary": dims.binary,
             "heads": dims.heads,
             "head_size": dims.head_size,
+            "recurrent": dims.unary,
             "feedforward_unary": dims.feedforward_unary or 4 * dims.unary,
             "feedforward_binary": dims.feedforward_binary or 4 * dims.binary,
         }
@@ -107,7 +110,7 @@ class FolNet(GenerativeArchitecture):
         self.plan = plan
         self.input = TokenInput(plan, sorted(self.places))
         self.input_norm = Norms(plan.dims, affine=options.affine_norm)
-        self.layers = nn.ModuleList(Layer(plan, options) for _ in range(dims.layers))
+        self.layers = nn.ModuleList(Layer(plan.layer(i), options) for i in range(dims.layers))
         self.final_norm = Norms(plan.dims, affine=options.affine_norm)
         self.diagonal_in = nn.Linear(dims.unary, dims.binary) if options.diag_link else None
         self.diagonal_out = nn.Linear(dims.binary, dims.unary) if options.diag_link else None
@@ -199,12 +202,16 @@ class Layer(nn.Module):
 
     def __init__(self, plan: Plan, options: FolNetOptions, *, source: bool = False) -> None:
         super().__init__()
-        projections = [Projections(plan.dims, p.readings, p.output, source=source) for p in plan.mixing]
+        projections: list[Any] = [
+            Projections(plan.dims, p.readings, p.output, source=source) if p.operator else p.build(plan.dims)
+            for p in plan.mixing
+        ]
         states: list[StateOperator] = [p.build(plan.dims) for p in plan.state]
         named = [*zip(plan.mixing, projections, strict=True), *zip(plan.state, states, strict=True)]
         self.operators = nn.ModuleList(nn.ModuleDict({p.name: module}) for p, module in named)
-        self.mixing = Mixing(plan, projections)
-        self.source = SourceReader(plan, projections) if source else None
+        recurrent = plan.mixing[0].operator is None
+        self.mixing = Recurrence(plan, projections[0]) if recurrent else Mixing(plan, projections)
+        self.source = SourceReader(plan, projections) if source and not recurrent else None
         self._states = tuple(states)
         self.parallel = options.wiring == "parallel"
         self.rate = plan.dims.dropout
@@ -230,11 +237,13 @@ class Layer(nn.Module):
     def read_source(
         self, source: Predicates, scope: Scope, rotations: Sequence[Rotation] = ()
     ) -> dict[str, Tensor]:
-        """A decoder layer's keys and values of the source tokens, by name, from the encoder's final atoms and scope."""
-        assert self.source is not None
-        return self.source(source, scope, rotations)
+        """A decoder layer's keys and values of the source tokens, by name, from the encoder's final atoms and scope.
 
-    def cached_channels(self) -> dict[str, tuple[str, tuple[int, ...]]]:
+        A recurrent operator reads the target's tokens alone, and there are none.
+        """
+        return {} if self.source is None else self.source(source, scope, rotations)
+
+    def cached_channels(self) -> dict[str, tuple[str | None, tuple[int, ...]]]:
         """The operators' keys and values, by name: the branch that they are read from, and their channels."""
         return dict(self.mixing.cached_channels())
 

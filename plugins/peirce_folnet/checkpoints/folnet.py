@@ -254,6 +254,7 @@ def _names_of(model: Model) -> Names:
     unfit += [
         f"operator {p.name!r}" for p in plan.mixing if not p.part.__module__.startswith("peirce_folnet.")
     ]
+    unfit += ["layers that differ"] if len(plan.layers) > 1 else []
     unfit += [f"augmenter {p.name!r}" for p in plan.augmenters]
     sides = [p.output.branch for p in plan.mixing if p.output is not None]
     if sides != sorted(sides, reverse=True):

@@ -25,7 +25,7 @@ CASES: list[tuple[str, Spec, Mapping[str, Any], list[str]]] = [
         {"model.positions": [{"use": "distance"}]},
         ["distance", "binary", "transformer", "pair"],
     ),
-    ("branch", TRANSFORMER, {"model.operators.layer": "jm.a"}, ["fixed layer", "j.a"]),
+    ("branch", TRANSFORMER, {"model.operators.layer": "jm.a"}, ["join", "assoc and join together (`j.a`)"]),
     ("causal cjoin", FOLNET, {"model.scope.kind": "causal"}, ["cjoin", "causal", 'premise = "paper"']),
     ("prefix cjoin", FOLNET, {"model.scope.kind": "prefix"}, ["cjoin", "prefix", 'premise = "paper"']),
     ("heads", TRANSFORMER, {"model.dims.heads": 5}, ["heads * head_size", "unary", "5"]),
@@ -230,7 +230,8 @@ def test_a_plan_allocates_nothing(registry: Registry) -> None:
         huge = FOLNET.replace({"model.dims.unary": 1 << 20, "model.input.vocabulary": 1 << 30})
         plan = resolve(huge, registry)
     assert plan.dims == Dims(
-        layers=2, unary=1 << 20, binary=6, heads=3, head_size=4, feedforward_unary=1 << 22, feedforward_binary=24,
+        layers=2, unary=1 << 20, binary=6, heads=3, head_size=4, recurrent=1 << 20,
+        feedforward_unary=1 << 22, feedforward_binary=24,
         vocabulary=1 << 30, token_types=2, max_length=32, pad_id=0, dropout=0.1,
     )  # fmt: skip
 

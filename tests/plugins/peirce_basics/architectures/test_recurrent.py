@@ -116,7 +116,9 @@ def test_what_cannot_work_is_refused(registry: Registry) -> None:
         build(SPEC.replace({"model.operators.layer": "j.a"}), registry=registry)
     with pytest.raises(PlanError, match=r"'join' cannot .* 'recurrent' is a recurrent operator: gru, lstm"):
         build(SPEC.replace({"model.operators.layer": [{"use": "join"}]}), registry=registry)
-    with pytest.raises(PlanError, match="is one recurrent operator, and this one has 2: lstm, gru"):
+    with pytest.raises(
+        PlanError, match="one recurrent operator mixes the tokens of a layer, and this one has 2: lstm, gru"
+    ):
         build(SPEC.replace({"model.operators.layer": [{"use": "lstm"}, {"use": "gru"}]}), registry=registry)
     active = SPEC.replace({"model.operators.layer": [{"use": "lstm", "activation": "modus_ponens"}]})
     with pytest.raises(SpecError, match="unknown option 'activation' of operator 'lstm'"):
