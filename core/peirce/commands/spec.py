@@ -115,7 +115,7 @@ def summary(
         return
     as_table(
         ("layers", "index", "operator", "typing", "reads", "output", "scope", "activation"),
-        (map(_joined, operator.values()) for operator in found.operators),
+        ([*map(_joined, operator.values())] for operator in found.operators),
         title=f"{found.name} ({found.architecture})",
     )
     as_table(("input", ""), found.inputs.items())
