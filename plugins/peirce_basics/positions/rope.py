@@ -105,21 +105,22 @@ class Rope(RotaryPosition):
 
     def rates(self, like: Tensor) -> Tensor:
         """How far each pair turns a token, [w], in radians."""
-        options, count = self.options, self.pairs
+        # Operations stand in the order of the published codes: far positions multiply what is rounded otherwise.
+        options, count, factor = self.options, self.pairs, self.options.factor
         pair = torch.arange(count, dtype=like.dtype, device=like.device)
-        rates = options.base ** (-pair / count)
-        if options.scaling == "none":
-            return rates
+        lengths = options.base ** (2 * pair / (2 * count))
+        rates = 1.0 / lengths
         if options.scaling == "linear":
-            return rates / options.factor
+            return rates / factor
         if options.scaling == "llama3":
-            turns = options.original_length / (2 * math.pi) * rates
             low, high = options.low_freq_factor, options.high_freq_factor
-            stays = ((turns - low) / (high - low)).clamp(0, 1)
-        else:
+            stays = ((options.original_length / (2 * math.pi / rates) - low) / (high - low)).clamp(0, 1)
+            return (1 - stays) * rates / factor + stays * rates
+        if options.scaling == "yarn":
             low, high = self._ramp()
             stays = 1 - ((pair - low) / (high - low)).clamp(0, 1)
-        return rates * (stays + (1 - stays) / options.factor)
+            return 1.0 / (factor * lengths) * (1 - stays) + rates * stays
+        return rates
 
     def _ramp(self) -> tuple[float, float]:
         """Between which pairs, as real numbers, YaRN's scaling grows from none to all of it."""
@@ -133,7 +134,5 @@ class Rope(RotaryPosition):
         if options.truncate:
             low, high = math.floor(low), math.ceil(high)
         low, high = max(low, 0), min(high, 2 * count - 1)
-        return (
-            low,
-            high if high != low else high + 0.001,
-        )  # as the published code, which does not divide by zero
+        # The published code keeps the ends apart so, that nothing is divided by zero.
+        return low, high + 0.001 if high == low else high

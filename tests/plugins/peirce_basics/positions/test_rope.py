@@ -22,7 +22,8 @@ from transformers.models.gptj.modeling_gptj import create_sinusoidal_positions
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb as turn_halves
 
-LENGTH = 50
+LENGTH, FAR = 50, 80
+"""Tokens, and how far each stands from the next."""
 DIMS = Dims(layers=2, unary=128, heads=2, head_size=64, vocabulary=9)
 LONG = {"original_max_position_embeddings": 4096}
 SCALED: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
@@ -51,7 +52,7 @@ def rope(**options: Any) -> Rope:
 
 
 def tokens(length: int = LENGTH) -> Tokens:
-    return Tokens({}, None, torch.arange(length).unsqueeze(0), length)
+    return Tokens({}, None, torch.arange(length).unsqueeze(0) * FAR, length)
 
 
 def drawn() -> tuple[torch.Tensor, torch.Tensor]:
@@ -72,37 +73,37 @@ def test_scaled_frequencies_are_the_published_ones(case: str, base: float) -> No
     )
     wanted, amount = ROPE_INIT_FUNCTIONS[scaling](config)
     position = rope(base=base, scaling=scaling, **ours)
-    torch.testing.assert_close(position.rates(torch.zeros(())), wanted, rtol=1e-6, atol=0)
+    torch.testing.assert_close(position.rates(torch.zeros(())), wanted, rtol=1e-7, atol=0)
     assert position.amount == pytest.approx(amount, rel=1e-12)
-    cos, sin = LlamaRotaryEmbedding(config)(torch.zeros(1), torch.arange(LENGTH).unsqueeze(0))
+    cos, sin = LlamaRotaryEmbedding(config)(torch.zeros(1), tokens().index)
     query, key = drawn()
     pair = turn_halves(query.transpose(1, 2), key.transpose(1, 2), cos, sin)
     [turn, _] = position.rotations(tokens())
     for channels, expected in zip((query, key), pair, strict=True):
-        torch.testing.assert_close(turn.turn(channels), expected.transpose(1, 2), rtol=1e-5, atol=2e-5)
+        torch.testing.assert_close(turn.turn(channels), expected.transpose(1, 2), rtol=0, atol=1e-6)
 
 
 def test_interleaved_pairs_are_those_of_gptj() -> None:
-    sin, cos = create_sinusoidal_positions(LENGTH, 64).unsqueeze(0).chunk(2, 2)
+    sin, cos = create_sinusoidal_positions(LENGTH * FAR, 64)[None, ::FAR].chunk(2, 2)
     query, _ = drawn()
     [turn, _] = rope(pairing="interleaved").rotations(tokens())
-    torch.testing.assert_close(turn.turn(query), turn_interleaved(query, sin, cos), rtol=1e-5, atol=2e-5)
+    torch.testing.assert_close(turn.turn(query), turn_interleaved(query, sin, cos), rtol=0, atol=1e-6)
 
 
 def test_a_fraction_of_a_head_is_turned_as_in_gpt_neox() -> None:
     config = GPTNeoXConfig(hidden_size=128, num_attention_heads=2, rotary_pct=0.25)
-    cos, sin = GPTNeoXRotaryEmbedding(config)(torch.zeros(1), torch.arange(LENGTH).unsqueeze(0))
+    cos, sin = GPTNeoXRotaryEmbedding(config)(torch.zeros(1), tokens().index)
     query, key = (each.transpose(1, 2) for each in drawn())
     [turn, _] = rope(fraction=0.25).rotations(tokens())
     wanted, _ = turn_part(query, key, cos, sin)
-    torch.testing.assert_close(turn.turn(query.transpose(1, 2)), wanted.transpose(1, 2), rtol=1e-5, atol=2e-5)
+    torch.testing.assert_close(turn.turn(query.transpose(1, 2)), wanted.transpose(1, 2), rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_far_positions_are_turned_in_single_precision(dtype: torch.dtype) -> None:
-    """Counted in bfloat16, 1001 tokens would be 1000."""
-    [turn, _] = rope().to(dtype).rotations(tokens(2000))
-    [wanted, _] = rope().double().rotations(tokens(2000))
+    """Counted in bfloat16, 1001 tokens would be 1000, which stand a radian apart."""
+    [turn, _] = rope().to(dtype).rotations(tokens(25))
+    [wanted, _] = rope().double().rotations(tokens(25))
     torch.testing.assert_close(turn.cos.double(), wanted.cos, rtol=0, atol=5e-4)
 
 
