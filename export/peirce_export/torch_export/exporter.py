@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import warnings
 from pathlib import Path
 from typing import Any, Literal
 
@@ -150,7 +151,13 @@ def _compiled(program: ExportedProgram, path: Path, compiler: str) -> None:
     """Have AOTInductor compile a program and package it."""
     configs: dict[str, Any] = {"cpp.cxx": (None, compiler)}
     try:
-        torch._inductor.aoti_compile_and_package(program, package_path=str(path), inductor_configs=configs)
+        with warnings.catch_warnings():
+            # torch 2.13.0 uses its own deprecated parts while it compiles.
+            warnings.filterwarnings("ignore", category=DeprecationWarning)
+            warnings.filterwarnings("ignore", category=FutureWarning)
+            torch._inductor.aoti_compile_and_package(
+                program, package_path=str(path), inductor_configs=configs
+            )
     except Exception as error:  # of the compiler, and of all stages before it
         said = " ".join(str(error).split())[:2000]
         raise ExportError(
