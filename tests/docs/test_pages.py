@@ -52,9 +52,9 @@ def test_the_blocks_of_entailment_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("page", "count"),
     [
-        ("compose", 14),
+        ("compose", 17),
         ("train", 2),
-        pytest.param("export-and-run", 8, marks=pytest.mark.thorough),
+        pytest.param("export-and-run", 9, marks=pytest.mark.thorough),
         pytest.param("generate", 6, marks=pytest.mark.thorough),
     ],
 )
@@ -66,7 +66,7 @@ def test_every_block_runs(page: str, count: int, tmp_path: Path) -> None:
     ("page", "count"),
     [
         ("tasks", 3),
-        ("exporters", 4),
+        ("exporters", 5),
         ("commands", 4),
         *(pytest.param(page, 4, marks=pytest.mark.thorough) for page in ("heads", "architectures")),
     ],

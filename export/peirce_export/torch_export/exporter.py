@@ -27,6 +27,7 @@ from peirce_export.views import GENERATING, file_of, metadata_of, view
 
 _NOTED = ("stack_trace", "nn_module_stack", "source_fn_stack", "torch_fn", "from_node", "custom")
 """What the tracer notes of the machine and its run."""
+_ASSERTIONS = (torch.ops.aten._assert_scalar.default, torch.ops.aten._assert_tensor_metadata.default)
 
 
 @frozen(kw_only=True)
@@ -115,19 +116,34 @@ def trace(model: Model | Exportable, dtype: torch.dtype) -> ExportedProgram:
     try:
         with torch.no_grad(), folded(twin):
             program = torch.export.export(
-                twin, twin.example_inputs(), dynamic_shapes=twin.dynamic_shapes(), strict=False
+                twin,
+                twin.example_inputs(),
+                dynamic_shapes=twin.dynamic_shapes(),
+                # Of sizes it cannot prove that length <= length * length.
+                prefer_deferred_runtime_asserts_over_guards=True,
             )
     except Exception as error:  # torch.export raises many kinds, from any depth
         raise untraceable(error, twin.signature, "torch.export") from error
-    # What the tracer assumed of sizes where it chose between equal ways to compute, such as several rows. Ranges and
-    # the equality of symbolic dims are not among it, and verification runs the sizes.
-    program._guards_code.clear()
     _drop_unread(program)
     for module in program.graph_module.modules():
-        for node in getattr(module, "graph", torch.fx.Graph()).nodes:
-            for noted in _NOTED:
-                node.meta.pop(noted, None)
+        if isinstance(module, torch.fx.GraphModule):
+            _clean(module)
     return program
+
+
+def _clean(module: torch.fx.GraphModule) -> None:
+    """Drop what the tracer notes of the machine, and what it asserts of sizes, such as that there are several rows.
+
+    It asserts what it assumed where it chose between equal ways to compute. The ranges of symbolic dims are not among
+    that, and verification runs the sizes.
+    """
+    for node in list(module.graph.nodes):
+        for noted in _NOTED:
+            node.meta.pop(noted, None)
+        if node.target in _ASSERTIONS:
+            module.graph.erase_node(node)
+    module.graph.eliminate_dead_code()
+    module.recompile()
 
 
 def _drop_unread(program: ExportedProgram) -> None:
@@ -144,7 +160,6 @@ def _drop_unread(program: ExportedProgram) -> None:
     for tensors in (program.state_dict, program.constants):
         for name in [name for name in tensors if name not in read]:
             del tensors[name]
-    program.graph_module.recompile()
 
 
 def _compiled(program: ExportedProgram, path: Path, compiler: str) -> None:

@@ -45,7 +45,6 @@ class ProgramGraph(Verifiable):
             ("input", signature.inputs, [given[name] for name in program.graph_signature.user_inputs]),
             ("output", signature.outputs, program.graph.output_node().args[0]),
         )
-        sizes: dict[str, Any] = {}
         for side, specs, nodes in sides:
             if len(nodes) != len(specs):
                 raise NameMismatch(
@@ -53,10 +52,10 @@ class ProgramGraph(Verifiable):
                     + ", ".join(spec.name for spec in specs)
                 )
             for spec, node in zip(specs, nodes, strict=True):
-                self._hold(f"{side} {spec.name!r}", spec, node.meta["val"], sizes)
+                self._hold(f"{side} {spec.name!r}", spec, node.meta["val"])
 
-    def _hold(self, where: str, spec: TensorSpec, value: Any, sizes: dict[str, Any]) -> None:
-        """Hold one tensor of the graph to its spec; a symbolic dim is one symbol wherever it stands."""
+    def _hold(self, where: str, spec: TensorSpec, value: Any) -> None:
+        """Hold one tensor of the graph to its spec."""
         wanted = WHOLE.get(spec.dtype, DTYPES[self.metadata.precision])
         if value.dtype != wanted:
             raise DtypeMismatch(f"{self.path}: {where} is {value.dtype}, but the signature says {wanted}")
@@ -71,8 +70,6 @@ class ProgramGraph(Verifiable):
                 fault = None if size == dim else f"is {size}, but the signature says {dim}"
             elif isinstance(size, int):
                 fault = f"is fixed at {size}, but must stay symbolic as {dim!r}: one size was specialised"
-            elif str(sizes.setdefault(dim, size)) != str(size):
-                fault = f"is {size}, but {dim!r} is {sizes[dim]} elsewhere"
             if fault is not None:
                 raise DimMismatch(f"{self.path}: dim {axis} of {where} {fault}")
 
