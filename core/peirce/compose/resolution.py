@@ -368,9 +368,15 @@ class _Resolution:
         return PlanError(f"{self.spec.at(path)}: {what}")
 
 
-def _misinferred(operator: PureOperator, readings: Mapping[str, Reader], output: Writer) -> str | None:
+def _misinferred(operator: PureOperator, readings: Mapping[Any, Any], output: Any) -> str | None:
     """Where an operator's typing, channels and equation disagree with each other; None when they agree."""
-    for name in readings:
+    for name, end, kind in (
+        *((n, reader, Reader) for n, reader in readings.items()),
+        ("output", output, Writer),
+    ):
+        if not isinstance(end, kind):
+            return f"its {name} is {end!r}, where a {kind.__name__} belongs"
+    for name in map(str, readings):
         if not re.fullmatch("(?!output$|source_)[a-z][a-z0-9_]*", name) or hasattr(_NO_PROJECTIONS, name):
             words = (
                 "a lower-case word, neither 'output' nor 'source_...', and no attribute of torch's modules"

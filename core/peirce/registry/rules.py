@@ -19,6 +19,8 @@ Read = tuple[list[tuple[str, Any]], list[str]]
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _TYPING = re.compile(r"[UB] <- [UB]( x [UB])*")
+_PAIRS = {"score": "B <- U x U", "value": "U <- B", "attention": "U <- U x U x U"}
+"""How the typing begins of an operator that scores pairs of tokens, sums values, or does both."""
 _EXPERIMENT = re.compile(r"[a-z][a-z0-9_]*(/[a-z0-9_]+)*")
 _WORD = r"[a-z][a-z0-9-]*(\.[a-z][a-z0-9-]*)?"
 _TARGET = r"[A-Za-z_][\w.]*:[A-Za-z_]\w*"
@@ -167,11 +169,15 @@ def _is_a(value: object, kind: Any) -> bool:
 
 
 def _wrong_operator(part: type[Any]) -> Iterator[str]:
-    from peirce.parts import PureOperator, RecurrentOperator
+    from peirce.parts import AttentionOperator, PureOperator, RecurrentOperator
 
-    typing = getattr(part, "typing", None)
-    if not isinstance(typing, str) or (issubclass(part, PureOperator) and not _TYPING.fullmatch(typing)):
+    typing, pure = getattr(part, "typing", None), issubclass(part, PureOperator)
+    if not isinstance(typing, str) or (pure and not _TYPING.fullmatch(typing)):
         yield f'has the typing {typing!r}; one looks like "U <- B x U": output <- each reading'
+    elif pure and not typing.startswith(needed := _PAIRS.get(str(part.pair), "")):
+        yield f"has pair = {part.pair!r}, which is for {needed}, and the typing {typing!r}"
+    elif pure and (part.pair == "attention") != issubclass(part, AttentionOperator):
+        yield f"has pair = {part.pair!r}, and 'attention' is for an AttentionOperator, whose halves it needs"
     if issubclass(part, RecurrentOperator):
         if (typing, part.scope_rule, part.letter) != ("U <- U x U", "causal", None):
             yield "is recurrent: leave typing, scope_rule and letter as RecurrentOperator has them"

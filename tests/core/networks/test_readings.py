@@ -190,6 +190,13 @@ class CalledAsTorchDoes(Bend):
         return {"half": Reader(branch="U", shape={"d": self.dims.unary})}
 
 
+class ReadsByAWriter(Bend):
+    name = "reads_by_a_writer"
+
+    def readings(self) -> Any:
+        return {"atoms": self.output()}
+
+
 class ReadsNothing(Bend):
     name = "reads_nothing"
 
@@ -207,7 +214,15 @@ class Uneven(Edges):
 class Misread:
     @peirce.hookimpl
     def register_operators(self) -> list[type[Any]]:
-        return [FewerThanTyped, OtherBranch, CalledOutput, CalledAsTorchDoes, ReadsNothing, Uneven]
+        return [
+            FewerThanTyped,
+            OtherBranch,
+            CalledOutput,
+            CalledAsTorchDoes,
+            ReadsByAWriter,
+            ReadsNothing,
+            Uneven,
+        ]
 
 
 @pytest.mark.parametrize(
@@ -221,6 +236,7 @@ class Misread:
         ("other_branch", "typing 'U <- B', but its readings (atoms of U) and its output of U make 'U <- U'"),
         ("called_output", "its reading 'output' needs another name: a lower-case word, neither 'output' nor"),
         ("called_as_torch_does", "its reading 'half' needs another name"),
+        ("reads_by_a_writer", "its atoms is Writer(branch='U', shape={'d': 24}, bias=True), where a Reader belongs"),
         ("reads_nothing", "typing 'U <- U', but its readings (none) and its output of U make 'U <- '"),
         ("uneven", "its infer fails on query [2, 3, 3, 3, 4] and key [2, 3, 3, 5, 4] and left"),
     ],

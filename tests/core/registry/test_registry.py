@@ -107,6 +107,16 @@ def options(name: str = "depth", alias: str | None = None, **made: bool) -> type
         (operator("least", api=99), "was written for api 99; this Peirce supports 1 to 1"),
         (operator("least", "ll"), "has the letter 'll'; a letter is one of a to z"),
         (operator("least", typing="B = B * B"), "has the typing 'B = B \\* B'"),
+        (operator("least", typing="B <- "), "has the typing 'B <- '"),
+        (
+            operator("least", pair="score"),
+            "has pair = 'score', which is for B <- U x U, and the typing 'B <- B x B'",
+        ),
+        (operator("least", pair="value"), "has pair = 'value', which is for U <- B, and the typing"),
+        (
+            operator("least", pair="attention", typing="U <- U x U x U"),
+            "'attention' is for an AttentionOperator",
+        ),
         (operator("least", scope_rule="sometimes"), "must declare its mask contract"),
         (operator("least", source=lambda self: "a paper"), r"declares source = .*; Part.source is str"),
         (operator("least", infer="kernel"), r"declares infer = .*, which hides the method Operator.infer"),
