@@ -31,8 +31,14 @@ class Rotation(NamedTuple):
     pairing: Literal["halves", "interleaved"] = "halves"
 
     def turn(self, channels: Tensor) -> Tensor:
-        """[b, x, h, s] -> [b, x, h, s], in its dtype; computed in float32 at least."""
-        width = self.cos.shape[2]
+        """[b, x, h, s] -> [b, x, h, s], in its dtype; computed in float32 at least.
+
+        Raises:
+            ValueError: a head has fewer channels than the pairs have.
+        """
+        width, size = self.cos.shape[2], channels.shape[3]
+        if 2 * width > size:
+            raise ValueError(f"a rotation of {width} pairs turns {2 * width} channels, and a head has {size}")
         exact = at_least_float32(channels)
         cos, sin = self.cos.unsqueeze(2), self.sin.unsqueeze(2)
         if self.pairing == "halves":
@@ -41,7 +47,7 @@ class Rotation(NamedTuple):
             one, other = exact[..., : 2 * width].unflatten(3, (width, 2)).unbind(4)
         pairs = (one * cos - other * sin, other * cos + one * sin)
         turned = torch.cat(pairs, 3) if self.pairing == "halves" else torch.stack(pairs, 4).flatten(3)
-        if 2 * width < channels.shape[3]:
+        if 2 * width < size:
             turned = torch.cat([turned, exact[..., 2 * width :]], 3)
         return turned.to(channels.dtype)
 

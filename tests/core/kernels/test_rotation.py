@@ -33,6 +33,11 @@ def test_narrow_channels_are_turned_in_single_precision() -> None:
     torch.testing.assert_close(turn.turn(given), turn.turn(given.float()).bfloat16(), rtol=0, atol=0)
 
 
+def test_more_pairs_than_a_head_has_are_refused() -> None:
+    with pytest.raises(ValueError, match="a rotation of 3 pairs turns 6 channels, and a head has 4"):
+        Rotation(angles(1), angles(1)).turn(torch.zeros(1, 5, 2, 4))
+
+
 def test_rotations_among_terms_are_made_one_after_the_other() -> None:
     given, angle = torch.randn(1, 5, 2, 6, dtype=torch.float64), angles(1)
     turn, twice = Rotation(angle.cos(), angle.sin()), Rotation((2 * angle).cos(), (2 * angle).sin())
