@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING
 from peirce.registry import hookimpl
 
 if TYPE_CHECKING:
-    from peirce.parts import Architecture, Head, Position, PureOperator, RecurrentOperator
+    from peirce.parts import Architecture, Head, Position, PureOperator, RecurrentOperator, StateOperator
 
 
 @hookimpl
-def register_operators() -> list[type[PureOperator | RecurrentOperator]]:
-    """Recurrent operators, and attention."""
+def register_operators() -> list[type[PureOperator | RecurrentOperator | StateOperator]]:
+    """Recurrent operators, attention, and feed-forward networks."""
     from peirce_basics.operators.attention import Attention
+    from peirce_basics.operators.experts import Experts
+    from peirce_basics.operators.feedforward import KINDS
     from peirce_basics.operators.gated import GRU, LSTM
 
-    return [LSTM, GRU, Attention]
+    return [LSTM, GRU, Attention, *KINDS.values(), Experts]
 
 
 @hookimpl
@@ -65,5 +67,5 @@ def register_heads() -> list[type[Head]]:
 
 @hookimpl
 def register_specs() -> list[Path]:
-    """BERT, base."""
+    """BERT, GPT-2 and Llama, small."""
     return [Path(__file__).parent / "specs"]

@@ -30,32 +30,56 @@ def at_least_float32(values: Tensor) -> Tensor:
     return values if values.dtype in _EXACT else values.float()
 
 
-def standardise(atoms: Tensor, weight: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
+def standardise(
+    atoms: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, epsilon: float = NORM_EPS
+) -> Tensor:
     """Zero mean and unit population variance over the channels, computed in at least float32.
 
     Args:
         atoms: [..., d].
         weight: [d], scales what is standardised.
         bias: [d], shifts it.
+        epsilon: added to the variance.
 
     Returns:
         [..., d], in the dtype of `atoms`.
     """
     if atoms.dtype in _EXACT and (weight is None or weight.dtype == atoms.dtype):
-        return F.layer_norm(atoms, atoms.shape[-1:], weight, bias, NORM_EPS)
+        return F.layer_norm(atoms, atoms.shape[-1:], weight, bias, epsilon)
     exact = at_least_float32(atoms)
     weight, bias = (None if each is None else each.to(exact.dtype) for each in (weight, bias))
-    return F.layer_norm(exact, exact.shape[-1:], weight, bias, NORM_EPS).to(atoms.dtype)
+    return F.layer_norm(exact, exact.shape[-1:], weight, bias, epsilon).to(atoms.dtype)
 
 
 class Norm(nn.Module):
-    """Standardises atoms, then scales and shifts them if it is affine; computes in at least float32."""
+    """Standardises atoms, then scales them if it is affine, and shifts them; computes in at least float32."""
 
-    def __init__(self, width: int, *, affine: bool = False) -> None:
+    def __init__(
+        self, width: int, *, affine: bool = False, bias: bool = True, epsilon: float = NORM_EPS
+    ) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.ones(width)) if affine else None
-        self.bias = nn.Parameter(torch.zeros(width)) if affine else None
+        self.bias = nn.Parameter(torch.zeros(width)) if affine and bias else None
+        self.epsilon = epsilon
 
     def forward(self, atoms: Tensor) -> Tensor:
         """[..., d] -> [..., d]."""
-        return standardise(atoms, self.weight, self.bias)
+        return standardise(atoms, self.weight, self.bias, self.epsilon)
+
+
+class RMSNorm(nn.Module):
+    """Divides atoms by the root of their mean square, then scales them if it is affine; in at least float32.
+
+    Source: Zhang & Sennrich (2019), eq. 4.
+    """
+
+    def __init__(self, width: int, *, affine: bool = False, epsilon: float = NORM_EPS) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width)) if affine else None
+        self.epsilon = epsilon
+
+    def forward(self, atoms: Tensor) -> Tensor:
+        """[..., d] -> [..., d]."""
+        exact = at_least_float32(atoms)
+        weight = None if self.weight is None else self.weight.to(exact.dtype)
+        return F.rms_norm(exact, exact.shape[-1:], weight, self.epsilon).to(atoms.dtype)

@@ -26,6 +26,7 @@ from peirce.parts import (
     Head,
     Plan,
     Signature,
+    StateOperator,
     Tokens,
     call_named,
     merge,
@@ -252,6 +253,19 @@ class Model(nn.Module):
             return part.loss(own, labels)
         except InputError as error:
             raise InputError(f"head {head!r}: {error}. It takes {part.labels}") from error
+
+    def terms(self) -> dict[str, Tensor]:
+        """What the operators add to the loss of the last pass in training, scalars by name, summed over the layers.
+
+        `peirce train` adds them to the loss of any task, each as a term of its own. A loop of your own adds them to
+        `loss`, once for each pass.
+        """
+        found: dict[str, Tensor] = {}
+        for module in self.modules():
+            if isinstance(module, StateOperator):
+                for name, term in module.terms().items():
+                    found[name] = found[name] + term if name in found else term
+        return found
 
     def save(self, directory: str | Path, assets: Mapping[str, bytes] | None = None) -> None:
         """Write spec.toml, weights.safetensors, provenance.json and assets/ into a directory, all or nothing.

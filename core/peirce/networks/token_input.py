@@ -39,10 +39,12 @@ class TokenInput(nn.Module):
     Args:
         plan: the plan.
         places: the places that the architecture has; a position's other places are not asked for.
+        scale: a factor on the word embeddings as they are read; heads tie to them without it.
     """
 
-    def __init__(self, plan: Plan, places: Sequence[str]) -> None:
+    def __init__(self, plan: Plan, places: Sequence[str], *, scale: float = 1.0) -> None:
         super().__init__()
+        self.scale = scale
         dims = plan.dims
         self.plan = plan
         self.embedding = nn.Embedding(dims.vocabulary, dims.unary)
@@ -169,6 +171,8 @@ class TokenInput(nn.Module):
     def unary(self, tokens: Tokens) -> Tensor:
         """[b, x, d1]: augmented embeddings, token types and unary positions, before any norm."""
         atoms = self.embedding(tokens.rows(tokens.inputs["input_ids"]))
+        if self.scale != 1.0:
+            atoms = atoms * self.scale
         for augmenter in self.augmenters:
             atoms = self._ask(
                 augmenter, lambda a=augmenter, before=atoms: _same_width(before, a(before, tokens))

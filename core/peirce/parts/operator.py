@@ -224,3 +224,10 @@ class StateOperator(SizedPart, nn.Module, ABC):
 
         Rows may be the last tokens only: `scope.converse` gives u(y, x), where a transpose would need all rows.
         """
+
+    def terms(self) -> Mapping[str, Tensor]:
+        """What the operator adds to the loss of its last pass in training, scalars by name; by default nothing.
+
+        They are asked for once a pass, and a name is summed over the layers.
+        """
+        return {}

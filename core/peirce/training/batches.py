@@ -115,7 +115,9 @@ def shared(
 
 
 class Objective(nn.Module):
-    """The task's loss as a module's forward pass, which is what processes synchronise and mixed precision wraps.
+    """The task's loss with the model's own terms, as a module's forward pass.
+
+    That is what processes synchronise and mixed precision wraps.
 
     Args:
         task: the task.
@@ -135,7 +137,7 @@ class Objective(nn.Module):
             TaskError: a term is not a scalar.
         """
         parts: dict[str, Tensor] = {}
-        for name, term in self.task.terms(self.model, batch).items():
+        for name, term in {**self.task.terms(self.model, batch), **self.model.terms()}.items():
             if term.dim():
                 what = "loss" if name == "loss" else f"term {name!r} of the loss"
                 raise TaskError(

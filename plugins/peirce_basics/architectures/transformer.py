@@ -1,14 +1,16 @@
-"""The transformer: FOLNet's algebra on one branch, where relations live inside a layer only."""
+"""The transformer: FOLNet's algebra on one branch, where relations live inside a layer only; BERT, GPT-2, Llama."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import Literal, cast
 
 import torch
 import torch.nn.functional as F
-from attrs import field, frozen, validators
-from peirce.algebra import Attended, Norm, Predicates, Scope
+from attrs import evolve, field, frozen, validators
+from peirce.algebra import NORM_EPS, Attended, Norm, Predicates, RMSNorm, Scope
 from peirce.kernels import FusedLinear, PairTerm, Rotation, turned
 from peirce.networks import (
     CachedState,
@@ -28,6 +30,7 @@ from peirce.parts import (
     GenerativeArchitecture,
     Plan,
     PlannedOperator,
+    Reader,
     StateOperator,
     TensorSpec,
     Tokens,
@@ -45,15 +48,18 @@ class TransformerDims:
     Args:
         layers: blocks of attention and feedforward.
         unary: width of the atoms.
-        heads: attention heads; heads * head_size must be `unary`.
+        heads: attention heads.
         head_size: channels within a head; unary / heads if 0.
-        feedforward: hidden width of bool; 4 * unary if 0.
+        kv_heads: heads of keys and values; as many as `heads` if 0. With fewer, each serves a group of queries that
+            stand side by side; 1 is multi-query attention.
+        feedforward: hidden width of the feed-forward networks; 4 * unary if 0.
     """
 
     layers: int = field(validator=validators.ge(1))
     unary: int = field(validator=validators.ge(1))
     heads: int = field(validator=validators.ge(1))
     head_size: int = field(default=0, validator=validators.ge(0))
+    kv_heads: int = field(default=0, validator=validators.ge(0))
     feedforward: int = field(default=0, validator=validators.ge(0))
 
 
@@ -62,18 +68,43 @@ class TransformerOptions:
     """How the layers are wired.
 
     Args:
-        norm: `post` normalises after each residual sum, as BERT does; `pre` before each stage, with a final norm.
-        affine_norm: whether norms have a weight and a bias.
+        norm: `post` normalises after each residual sum, as BERT does; `pre` before each stage, with a final norm, as
+            GPT-2 and Llama do; `both` before each stage and what it adds, with a final norm, as Gemma 2 does.
+        norm_kind: `layer` or `rms`.
+        epsilon: added to the variance, or to the mean square, by each norm.
+        affine_norm: whether norms have a weight, and a bias where `norm_bias` says so.
+        norm_bias: whether affine norms of the kind `layer` have a bias.
+        embedding_norm: whether the embeddings are normalised; if absent they are with `post`.
+        scale_embeddings: whether word embeddings are multiplied by sqrt(unary) as they are read, as in Vaswani et al.
+            (2017), Section 3.4; heads tie to them without it.
+        bias: whether the maps of attention have biases.
         pooler: whether there is a pooled output.
     """
 
-    norm: Literal["post", "pre"] = field(default="post", validator=validators.in_(("post", "pre")))
+    norm: Literal["post", "pre", "both"] = field(
+        default="post", validator=validators.in_(("post", "pre", "both"))
+    )
+    norm_kind: Literal["layer", "rms"] = field(default="layer", validator=validators.in_(("layer", "rms")))
+    epsilon: float = field(default=NORM_EPS, validator=validators.gt(0))
     affine_norm: bool = True
+    norm_bias: bool = True
+    embedding_norm: bool | None = None
+    scale_embeddings: bool = False
+    bias: bool = True
     pooler: bool = True
+
+    def new_norm(self, width: int) -> nn.Module:
+        """A norm of this many channels."""
+        if self.norm_kind == "rms":
+            return RMSNorm(width, affine=self.affine_norm, epsilon=self.epsilon)
+        return Norm(width, affine=self.affine_norm, bias=self.norm_bias, epsilon=self.epsilon)
 
 
 class Transformer(GenerativeArchitecture):
-    """Assoc scores pairs, their softmax over the scope weighs join's sum, and bool follows; no relation is kept."""
+    """Assoc scores pairs, their softmax over the scope weighs join's sum, and a feed-forward network follows.
+
+    No relation is kept. The network is `bool`, or what the spec's `state` names.
+    """
 
     name = "transformer"
     source = "FOLNet (Chen, 2023), Appendix A.2 and Fig. 3; TEGA (Zheng et al., 2025), Section 6"
@@ -99,12 +130,16 @@ class Transformer(GenerativeArchitecture):
 
     @classmethod
     def check(cls, options: TransformerOptions, dims: TransformerDims) -> str | None:
-        """Heads must share the width evenly."""
-        size = dims.head_size or dims.unary // dims.heads
-        if dims.heads * size != dims.unary:
+        """Heads share the width evenly where `head_size` does not say how wide they are, and groups have one size."""
+        if not dims.head_size and dims.unary % dims.heads:
             return (
-                f"heads * head_size must equal unary, and {dims.heads} * {size} is {dims.heads * size}, not "
-                f"{dims.unary}; choose heads that divide unary"
+                f"heads * head_size must equal unary, and {dims.heads} heads do not divide {dims.unary}; choose heads "
+                "that do, or give head_size"
+            )
+        if dims.kv_heads and dims.heads % dims.kv_heads:
+            return (
+                f"kv_heads = {dims.kv_heads} does not divide the {dims.heads} heads; choose a divisor, or 0 for as "
+                "many as there are heads"
             )
         return None
 
@@ -130,10 +165,12 @@ class Transformer(GenerativeArchitecture):
         super().__init__(options, plan)
         dims = plan.dims
         self.plan = plan
-        self.input = TokenInput(plan, sorted(self.places))
-        self.input_norm = Norm(dims.unary, affine=options.affine_norm) if options.norm == "post" else None
+        scale = math.sqrt(dims.unary) if options.scale_embeddings else 1.0
+        self.input = TokenInput(plan, sorted(self.places), scale=scale)
+        begins = options.norm == "post" if options.embedding_norm is None else options.embedding_norm
+        self.input_norm = options.new_norm(dims.unary) if begins else None
         self.layers = nn.ModuleList(Layer(plan.layer(i), options) for i in range(dims.layers))
-        self.final_norm = Norm(dims.unary, affine=options.affine_norm) if options.norm == "pre" else None
+        self.final_norm = None if options.norm == "post" else options.new_norm(dims.unary)
         self.pooler = Pooler(dims.unary) if options.pooler else None
 
     def inputs(self) -> tuple[TensorSpec, ...]:
@@ -184,7 +221,7 @@ class Transformer(GenerativeArchitecture):
 
 
 class Layer(nn.Module):
-    """Attention, then bool, each with a residual sum and a norm. The operators own their parameters."""
+    """Attention, then the state operators, each with a residual sum and a norm. The operators own their parameters."""
 
     def __init__(self, plan: Plan, options: TransformerOptions) -> None:
         super().__init__()
@@ -194,7 +231,10 @@ class Layer(nn.Module):
         self.attention: Attention | None = None
         self.mixing: Mixing | Recurrence | None = None
         if {*by_pair} == {"score", "value"}:
-            score, value = by_pair["score"], by_pair["value"]
+            kv_heads = plan.model_dims.kv_heads or dims.heads
+            score, value = (
+                _as_asked(by_pair[role], kv_heads, bias=options.bias) for role in ("score", "value")
+            )
             scoring = Projections(dims, score.readings)
             role, reader = list(value.readings.items())[1]
             summing = Projections(dims, {role: reader}, value.output)
@@ -211,11 +251,14 @@ class Layer(nn.Module):
         named = [*mixed, *zip(plan.state, states, strict=True)]
         self.operators = nn.ModuleList(nn.ModuleDict({p.name: module}) for p, module in named)
         self._states = tuple(states)
-        self.norms = nn.ModuleList(
-            Norm(dims.unary, affine=options.affine_norm) for _ in range(1 + len(states))
+        stages = range(1 + len(states))
+        self.norms = nn.ModuleList(options.new_norm(dims.unary) for _ in stages)
+        self.after_norms = nn.ModuleList(
+            options.new_norm(dims.unary) for _ in stages if options.norm == "both"
         )
-        self._norms = tuple(self.norms)
-        self.pre = options.norm == "pre"
+        # Each stage's norm, and the norm of what it adds.
+        self._norms = tuple(zip_longest(self.norms, self.after_norms))
+        self.pre = options.norm != "post"
         self.rate = dims.dropout
 
     def forward(
@@ -226,19 +269,23 @@ class Layer(nn.Module):
         cache: CachedState | None = None,
     ) -> tuple[Tensor, CachedState]:
         """[b, x, d1] -> [b, x, d1], and the keys and values for later tokens."""
-        first, *others = self._norms
+        (first, after), *others = self._norms
         kept: CachedState
         if self.attention is not None:
             increment, kept = self.attention(first(atoms) if self.pre else atoms, scope, terms, cache or {})
-            atoms = self._added(atoms, increment, first)
+            atoms = self._added(atoms, increment, first, after)
         else:
             assert self.mixing is not None
-            norms = UnaryNorm(first if self.pre else nn.Identity())
-            state, kept = self.mixing(Predicates(atoms), norms, scope, terms, cache)
-            atoms = state.unary if self.pre else first(state.unary)
-        for norm, operator in zip(others, self._states, strict=True):
+            normal = first(atoms) if self.pre else atoms
+            # Of normalised atoms and zeros, what is added comes back by itself, for the norm after it.
+            state = Predicates(atoms if after is None else torch.zeros_like(atoms))
+            given = UnaryNorm(cast(nn.Module, lambda _: normal))
+            state, kept = self.mixing(state, given, scope, terms, cache)
+            atoms = state.unary if after is None else atoms + after(state.unary)
+            atoms = atoms if self.pre else first(atoms)
+        for (norm, after), operator in zip(others, self._states, strict=True):
             increment = operator(Predicates(norm(atoms) if self.pre else atoms), scope).unary
-            atoms = self._added(atoms, increment, norm)
+            atoms = self._added(atoms, increment, norm, after)
         return atoms, kept
 
     def cached_channels(self) -> dict[str, tuple[str | None, tuple[int, ...]]]:
@@ -248,7 +295,9 @@ class Layer(nn.Module):
             return dict(self.mixing.cached_channels())
         return {name: ("U", self.attention.shapes[name]) for name in (KEY, VALUE)}
 
-    def _added(self, atoms: Tensor, increment: Tensor, norm: nn.Module) -> Tensor:
+    def _added(self, atoms: Tensor, increment: Tensor, norm: nn.Module, after: nn.Module | None) -> Tensor:
+        if after is not None:
+            increment = after(increment)
         if self.training:
             increment = F.dropout(increment, self.rate)
         atoms = atoms + increment
@@ -272,6 +321,7 @@ class Attention(nn.Module):
         _, values = value.readings.values()
         readers = dict(zip((QUERY, KEY, VALUE), (*score.readings.values(), values), strict=True))
         self.shapes = {name: tuple(each.shape.values()) for name, each in readers.items()}
+        self.group = self.shapes[QUERY][0] // self.shapes[KEY][0]
         maps = [*scoring.children(), next(summing.children())]  # in the order of the readers
         scaled = [(cast(nn.Linear, m), each.scale) for m, each in zip(maps, readers.values(), strict=True)]
         self.reader = FusedLinear(scaled, "outputs", fuse=plan.fuse)
@@ -297,9 +347,26 @@ class Attention(nn.Module):
         query, key = turned(query, terms), turned(key, terms)
         if cache:
             key, values = torch.cat([cache[KEY], key], 1), torch.cat([cache[VALUE], values], 1)
+        kept = {KEY: key, VALUE: values}
+        if self.group > 1:
+            key, values = key.repeat_interleave(self.group, 2), values.repeat_interleave(self.group, 2)
         scores = self.score.deduce([query, key], scope, terms)
         weights = self.attended(scope.softmax(scores))
         if self.training:
             weights = F.dropout(weights, self.rate)
         summed = self.value.deduce([weights, values], scope, terms)
-        return F.linear(summed.flatten(2), *self.writer.weights()), {KEY: key, VALUE: values}
+        return F.linear(summed.flatten(2), *self.writer.weights()), kept
+
+
+def _as_asked(planned: PlannedOperator, kv_heads: int, *, bias: bool) -> PlannedOperator:
+    """An operator whose keys or values have so many heads, and whose maps have biases only where these are wanted."""
+
+    def asked(reader: Reader) -> Reader:
+        shape = {**reader.shape, "h": kv_heads} if reader.cached and "h" in reader.shape else reader.shape
+        return evolve(reader, shape=shape, bias=reader.bias and bias)
+
+    assert planned.output is not None
+    readings = {role: asked(reader) for role, reader in planned.readings.items()}
+    return evolve(
+        planned, readings=readings, output=evolve(planned.output, bias=planned.output.bias and bias)
+    )

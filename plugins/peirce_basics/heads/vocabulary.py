@@ -2,37 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, ClassVar, Literal, get_args
 
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
-from peirce.algebra import Norm
+from peirce.algebra import NORM_EPS, Norm
 from peirce.parts import Dims, Encoded, Head, TensorSpec, Tokens, mean_cross_entropy
 from torch import Tensor, nn
 
 Affine = Literal["plain", "affine"]
+Activation = Literal["gelu", "gelu_tanh", "relu", "silu"]
+_ACTIVATIONS: Mapping[Activation, Callable[[Tensor], Tensor]] = {
+    "gelu": F.gelu,
+    "gelu_tanh": partial(F.gelu, approximate="tanh"),
+    "relu": F.relu,
+    "silu": F.silu,
+}
+
+
+@frozen(kw_only=True)
+class VocabularyOptions:
+    """What scores the vocabulary.
+
+    Args:
+        tied: whether the word embeddings do; otherwise a matrix of the head's own, `decoder`.
+        bias: whether there is a bias for each token.
+    """
+
+    tied: bool = True
+    bias: bool = True
 
 
 class Vocabulary(Head):
-    """The word embeddings as a linear classifier, with a bias for each token."""
+    """The word embeddings, or a matrix of its own, as a linear classifier, with a bias for each token."""
 
     tied = True
+    Options: ClassVar[type] = VocabularyOptions
     meaning: ClassVar[str]
 
     def __init__(self, options: Any, dims: Dims) -> None:
         super().__init__(options, dims)
-        self.bias = nn.Parameter(torch.zeros(dims.vocabulary))
+        self.vocabulary = dims.vocabulary
+        self.decoder = None if options.tied else nn.Linear(dims.unary, dims.vocabulary, bias=False)
+        self.bias = nn.Parameter(torch.zeros(dims.vocabulary)) if options.bias else None
 
     def outputs(self) -> tuple[TensorSpec, ...]:
         """A score for each token of the vocabulary, at each place."""
-        dims = ("batch", "length", len(self.bias))
+        dims = ("batch", "length", self.vocabulary)
         return (TensorSpec(name="logits", dtype="float", dims=dims, meaning=self.meaning),)
 
     def forward(self, encoded: Encoded, tokens: Tokens) -> dict[str, Tensor]:
         """[b, x, d1] -> logits [b, x, v]; zero at padding."""
-        logits = F.linear(self.hidden(encoded.unary), encoded.embeddings, self.bias)
+        words = encoded.embeddings if self.decoder is None else self.decoder.weight
+        logits = F.linear(self.hidden(encoded.unary), words, self.bias)
         return {"logits": encoded.scope.zero_unary(logits)}
 
     def hidden(self, atoms: Tensor) -> Tensor:
@@ -60,18 +85,24 @@ class CausalLanguageModel(Vocabulary):
 
 
 @frozen(kw_only=True)
-class MlmOptions:
-    """Whether the norm learns.
+class MlmOptions(VocabularyOptions):
+    """What scores the vocabulary, and what comes before.
 
     Args:
+        tied: whether the word embeddings score; otherwise a matrix of the head's own, `decoder`.
+        bias: whether there is a bias for each token.
         norm: `affine` scales and shifts what it standardises, as BERT's; `plain`, FOLNet's, has no parameters.
+        activation: of the dense layer.
+        epsilon: added to the variance by the norm.
     """
 
     norm: Affine = field(default="plain", validator=validators.in_(get_args(Affine)))
+    activation: Activation = field(default="gelu", validator=validators.in_(get_args(Activation)))
+    epsilon: float = field(default=NORM_EPS, validator=validators.gt(0))
 
 
 class MaskedLanguageModel(Vocabulary):
-    """A dense layer, gelu, a norm, and the word embeddings as decoder, with a bias of its own."""
+    """A dense layer, gelu or another activation, a norm, and the word embeddings as decoder, with a bias of its own."""
 
     name = "mlm"
     source = "FOLNet (Chen, 2023), Appendix A.4; BERT (Devlin et al., 2018), Section 3.1"
@@ -82,8 +113,9 @@ class MaskedLanguageModel(Vocabulary):
     def __init__(self, options: MlmOptions, dims: Dims) -> None:
         super().__init__(options, dims)
         self.dense = nn.Linear(dims.unary, dims.unary)
-        self.norm = Norm(dims.unary, affine=options.norm == "affine")
+        self.activation = _ACTIVATIONS[options.activation]
+        self.norm = Norm(dims.unary, affine=options.norm == "affine", epsilon=options.epsilon)
 
     def hidden(self, atoms: Tensor) -> Tensor:
         """The transformed atoms."""
-        return self.norm(F.gelu(self.dense(atoms)))
+        return self.norm(self.activation(self.dense(atoms)))

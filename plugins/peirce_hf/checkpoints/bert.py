@@ -1,0 +1,114 @@
+"""BERT as `transformers` saves it: norms after each stage, learned positions, token types, heads of pretraining."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, ClassVar, Literal
+
+from attrs import frozen
+
+from peirce_hf.checkpoints.layout import EMBEDDING, Layout, Ours, at_least, leaves, network, one_of
+
+ACTIVATIONS = {
+    "gelu": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "relu": "relu",
+    "silu": "silu",
+}
+
+
+@frozen(kw_only=True)
+class Bert(Layout):
+    """The settings of `BertConfig`; Devlin et al. (2018)."""
+
+    model_type: ClassVar[str] = "bert"
+    computed: ClassVar = re.compile(r"(bert\.)?embeddings\.position_ids")
+    prefix: ClassVar[str] = "bert."
+
+    hidden_size: int = at_least(1)
+    num_hidden_layers: int = at_least(1)
+    num_attention_heads: int = at_least(1)
+    intermediate_size: int = at_least(1)
+    hidden_act: str = "gelu"
+    hidden_dropout_prob: float = 0.1
+    attention_probs_dropout_prob: float = 0.1
+    max_position_embeddings: int = at_least(1, default=512)
+    type_vocab_size: int = at_least(0, default=2)
+    layer_norm_eps: float = 1e-12
+    position_embedding_type: Literal["absolute"] = "absolute"
+    is_decoder: Literal[False] = False
+    add_cross_attention: Literal[False] = False
+
+    @property
+    def _pooled(self) -> bool:
+        return f"{self.body}pooler.dense.weight" in self.held
+
+    def spec(self) -> dict[str, Any]:
+        """A transformer with the norms after, and the heads that there are tensors of."""
+        activation = one_of("hidden_act", self.hidden_act, ACTIVATIONS)
+        tanh = {"tanh": True} if activation == "gelu_tanh" else {}
+        epsilon = {"epsilon": self.layer_norm_eps}
+        own = {"norm": "affine", "activation": activation, "tied": self.tie_word_embeddings, **epsilon}
+        mlm = "cls.predictions.bias" in self.held
+        pair = "cls.seq_relationship.weight" in self.held
+        heads = [{"use": "mlm", **own}] if mlm else []
+        return {
+            "architecture": "transformer",
+            "dims": {
+                "layers": self.num_hidden_layers,
+                "unary": self.hidden_size,
+                "heads": self.num_attention_heads,
+                "feedforward": self.intermediate_size,
+            },
+            "options": {"norm": "post", "pooler": self._pooled, **epsilon},
+            "input": self.input(token_types=self.type_vocab_size, max_length=self.max_position_embeddings),
+            "operators": network(activation.removesuffix("_tanh"), **tanh),
+            "positions": [{"use": "absolute"}],
+            "heads": [*heads, *([{"use": "pair", "as": "nsp"}] if pair else [])],
+            "regularisation": {"dropout": self.hidden_dropout_prob, "init_std": self.initializer_range},
+        }
+
+    def names(self) -> dict[str, Ours]:
+        """The body's tensors and the heads'."""
+        body, act = self.body, ACTIVATIONS[self.hidden_act].removesuffix("_tanh")
+        table = {
+            f"{body}embeddings.word_embeddings.weight": Ours((EMBEDDING,)),
+            f"{body}embeddings.position_embeddings.weight": Ours(("network.input.positions.0.table.weight",)),
+            **leaves(f"{body}embeddings.LayerNorm", "network.input_norm"),
+        }
+        if self.type_vocab_size:
+            table[f"{body}embeddings.token_type_embeddings.weight"] = Ours(
+                ("network.input.token_type.weight",)
+            )
+        for i in range(self.num_hidden_layers):
+            theirs, layer = f"{body}encoder.layer.{i}", f"network.layers.{i}"
+            ours = f"{layer}.operators"
+            table |= {
+                **leaves(f"{theirs}.attention.self.query", f"{ours}.0.assoc.kernel"),
+                **leaves(f"{theirs}.attention.self.key", f"{ours}.0.assoc.premise"),
+                **leaves(f"{theirs}.attention.self.value", f"{ours}.1.join.premise"),
+                **leaves(f"{theirs}.attention.output.dense", f"{ours}.1.join.output"),
+                **leaves(f"{theirs}.attention.output.LayerNorm", f"{layer}.norms.0"),
+                **leaves(f"{theirs}.intermediate.dense", f"{ours}.2.{act}.unary.hidden"),
+                **leaves(f"{theirs}.output.dense", f"{ours}.2.{act}.unary.output"),
+                **leaves(f"{theirs}.output.LayerNorm", f"{layer}.norms.1"),
+            }
+        if self._pooled:
+            table |= leaves(f"{body}pooler.dense", "network.pooler.dense")
+        if "cls.predictions.bias" in self.held:
+            table |= leaves("cls.predictions.transform.dense", "heads.mlm.dense")
+            table |= leaves("cls.predictions.transform.LayerNorm", "heads.mlm.norm")
+            table["cls.predictions.bias"] = Ours(("heads.mlm.bias",))
+            if not self.tie_word_embeddings:
+                table["cls.predictions.decoder.weight"] = Ours(("heads.mlm.decoder.weight",))
+        if "cls.seq_relationship.weight" in self.held:
+            table |= leaves("cls.seq_relationship", "heads.nsp.dense")
+        return table
+
+    def copies(self) -> dict[str, str]:
+        """The decoder repeats the word embeddings where they are tied, and its bias the head's."""
+        copies = {"cls.predictions.decoder.bias": "cls.predictions.bias"}
+        if self.tie_word_embeddings:
+            copies["cls.predictions.decoder.weight"] = f"{self.body}embeddings.word_embeddings.weight"
+        return copies

@@ -1,0 +1,95 @@
+"""GPT-2 as `transformers` saves it: norms before each stage, learned positions, maps that are stored transposed."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, ClassVar, Literal
+
+from attrs import frozen
+
+from peirce_hf.checkpoints.layout import EMBEDDING, Layout, Ours, at_least, leaves, network, one_of
+
+ACTIVATIONS = {
+    "gelu_new": {"name": "gelu", "tanh": True},
+    "gelu_pytorch_tanh": {"name": "gelu", "tanh": True},
+    "gelu": {"name": "gelu"},
+    "relu": {"name": "relu"},
+    "silu": {"name": "silu"},
+}
+
+
+@frozen(kw_only=True)
+class GPT2(Layout):
+    """The settings of `GPT2Config`; Radford et al. (2019)."""
+
+    model_type: ClassVar[str] = "gpt2"
+    computed: ClassVar = re.compile(r".*\.attn\.(masked_)?bias")
+    prefix: ClassVar[str] = "transformer."
+
+    n_embd: int = at_least(1)
+    n_layer: int = at_least(1)
+    n_head: int = at_least(1)
+    n_inner: int | None = None
+    n_positions: int = at_least(1, default=1024)
+    activation_function: str = "gelu_new"
+    resid_pdrop: float = 0.1
+    embd_pdrop: float = 0.1
+    attn_pdrop: float = 0.1
+    layer_norm_epsilon: float = 1e-5
+    scale_attn_weights: Literal[True] = True
+    scale_attn_by_inverse_layer_idx: Literal[False] = False
+    reorder_and_upcast_attn: bool = False
+    add_cross_attention: Literal[False] = False
+
+    @property
+    def _scored(self) -> bool:
+        return self.tie_word_embeddings or "lm_head.weight" in self.held
+
+    def spec(self) -> dict[str, Any]:
+        """A causal transformer with the norms before."""
+        activation = one_of("activation_function", self.activation_function, ACTIVATIONS)
+        head = {"use": "causal_lm", "tied": self.tie_word_embeddings, "bias": False}
+        return {
+            "architecture": "transformer",
+            "dims": {
+                "layers": self.n_layer,
+                "unary": self.n_embd,
+                "heads": self.n_head,
+                "feedforward": self.n_inner or 4 * self.n_embd,
+            },
+            "options": {"norm": "pre", "pooler": False, "epsilon": self.layer_norm_epsilon},
+            "input": self.input(token_types=0, max_length=self.n_positions),
+            "scope": {"kind": "causal"},
+            "operators": network(**activation),
+            "positions": [{"use": "absolute"}],
+            "heads": [head] if self._scored else [],
+            "regularisation": {"dropout": self.resid_pdrop, "init_std": self.initializer_range},
+        }
+
+    def names(self) -> dict[str, Ours]:
+        """The body's tensors and the head's; one map reads queries, keys and values."""
+        body, act = self.body, ACTIVATIONS[self.activation_function]["name"]
+        table = {
+            f"{body}wte.weight": Ours((EMBEDDING,)),
+            f"{body}wpe.weight": Ours(("network.input.positions.0.table.weight",)),
+            **leaves(f"{body}ln_f", "network.final_norm"),
+        }
+        for i in range(self.n_layer):
+            theirs, layer = f"{body}h.{i}", f"network.layers.{i}"
+            ours = f"{layer}.operators"
+            reads = [f"{ours}.0.assoc.kernel", f"{ours}.0.assoc.premise", f"{ours}.1.join.premise"]
+            table |= {
+                **leaves(f"{theirs}.ln_1", f"{layer}.norms.0"),
+                **leaves(f"{theirs}.attn.c_attn", *reads, transposed=True),
+                **leaves(f"{theirs}.attn.c_proj", f"{ours}.1.join.output", transposed=True),
+                **leaves(f"{theirs}.ln_2", f"{layer}.norms.1"),
+                **leaves(f"{theirs}.mlp.c_fc", f"{ours}.2.{act}.unary.hidden", transposed=True),
+                **leaves(f"{theirs}.mlp.c_proj", f"{ours}.2.{act}.unary.output", transposed=True),
+            }
+        if self._scored and not self.tie_word_embeddings:
+            table |= leaves("lm_head", "heads.causal_lm.decoder", bias=False)
+        return table
+
+    def copies(self) -> dict[str, str]:
+        """The head repeats the word embeddings where they are tied."""
+        return {"lm_head.weight": f"{self.body}wte.weight"} if self.tie_word_embeddings else {}

@@ -1,0 +1,131 @@
+"""From a folder that `save_pretrained` wrote to a saved model. Nothing in it is executed, and nothing is dropped.
+
+What the model has no place for, or what it needs and the folder lacks, is an error that lists it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import tomlkit
+import torch
+from peirce.compose import build
+from peirce.errors import ModelFileError, unknown
+from peirce.files import read_bytes
+from peirce.model import Model, check_published, published_config, published_tensors, some
+from peirce.registry import Registry
+from peirce.spec import FORMAT, Spec
+from torch import Tensor
+
+from peirce_hf.checkpoints.bert import Bert
+from peirce_hf.checkpoints.gpt2 import GPT2
+from peirce_hf.checkpoints.layout import Layout
+from peirce_hf.checkpoints.llama import Llama
+
+CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json"
+INDEX = WEIGHTS + ".index.json"
+"""Which file of a model in several has which tensor."""
+ASSET = "published-config.json"
+"""The configuration as it was imported, among the model's assets."""
+_OLDER, _RENAMED = re.compile(r"(?<=LayerNorm\.)(gamma|beta)$"), lambda found: _NAMES[found[0]]
+_NAMES = {"gamma": "weight", "beta": "bias"}
+"""What the first BERTs call the parameters of a norm."""
+LAYOUTS: Mapping[str, type[Layout]] = {layout.model_type: layout for layout in (Bert, GPT2, Llama)}
+
+
+def import_transformers(
+    folder: Path, directory: Path, *, name: str | None = None, registry: Registry | None = None
+) -> Model:
+    """Make a saved model of a BERT, a GPT-2 or a Llama that `transformers` saved.
+
+    Args:
+        folder: with `config.json` and `model.safetensors`, or its shards and their index; a `tokenizer.json` becomes
+            an asset of the model.
+        directory: where the model is saved.
+        name: the model's name; the directory's if None.
+        registry: where parts are looked up.
+
+    Raises:
+        ModelFileError: a file cannot be read, the configuration is of another model or asks for what these layouts do
+            not have, or tensors are unknown, missing or misshapen.
+    """
+    path = folder / CONFIG
+    settings = {key: value for key, value in published_config(path).items() if value is not None}
+    kind = settings.get("model_type")
+    if kind not in LAYOUTS:
+        said = unknown("model_type", str(kind), LAYOUTS)
+        raise ModelFileError(
+            f"{path}: {said}. The architecture 'pretrained' runs others by transformers itself"
+        )
+    tensors = {_OLDER.sub(_RENAMED, key): value for key, value in _tensors(folder).items()}
+    layout = LAYOUTS[str(kind)].read(settings, tensors, path)
+    plain = {"name": name or directory.resolve().name, **layout.spec()}
+    spec = Spec.from_toml(tomlkit.dumps({"format": FORMAT, "model": plain}), source=str(path))
+    model = build(spec, registry=registry)
+    state = _state(model, layout, tensors, folder)
+    model.to(next(iter(state.values())).dtype).load_state_dict(state)
+    assets = {ASSET: read_bytes(path, text=True)}
+    if (folder / TOKENIZER).exists():
+        assets[TOKENIZER] = read_bytes(folder / TOKENIZER, text=True)
+    model.save(directory, assets=assets)
+    return model
+
+
+def _tensors(folder: Path) -> dict[str, Tensor]:
+    """The tensors of the one file, or of all shards that the index names."""
+    if (folder / WEIGHTS).exists() or not (folder / INDEX).exists():
+        if not (folder / WEIGHTS).exists():
+            raise ModelFileError(
+                f"{folder} has neither {WEIGHTS} nor {INDEX}; save the model there with transformers: "
+                "model.save_pretrained(folder)"
+            )
+        return published_tensors(folder / WEIGHTS)
+    path = folder / INDEX
+    placed = published_config(path).get("weight_map")
+    if (
+        not isinstance(placed, dict)
+        or not placed
+        or not all(isinstance(file, str) for file in placed.values())
+    ):
+        raise ModelFileError(
+            f"{path} has no table `weight_map` from tensors to files; save or copy the model again"
+        )
+    found: dict[str, Tensor] = {}
+    for file in sorted(set(placed.values())):
+        if Path(file).name != file or not file.endswith(".safetensors"):
+            raise ModelFileError(f"{path} names {file!r}, which is no safetensors file beside it")
+        own = published_tensors(folder / file)
+        if differing := sorted(own.keys() ^ {key for key, value in placed.items() if value == file}):
+            raise ModelFileError(
+                f"{path} and {file} do not agree on {some(differing)}; save or copy the model again"
+            )
+        found |= own
+    return found
+
+
+def _state(model: Model, layout: Layout, tensors: Mapping[str, Tensor], source: Path) -> dict[str, Tensor]:
+    """The model's state from published tensors, each held against the model's shapes."""
+    state, table, copies = model.state_dict(), layout.names(), layout.copies()
+    shapes: dict[str, list[int]] = {}
+    for theirs, (ours, turned) in table.items():
+        shape = [sum(len(state[part]) for part in ours), *state[ours[0]].shape[1:]]
+        shapes[theirs] = shape[::-1] if turned else shape
+    shapes |= {copy: shapes[of] for copy, of in copies.items() if copy in tensors}
+    given = {key: value for key, value in tensors.items() if not layout.is_computed(key)}
+    check_published(given, shapes, source)
+    for copy, of in copies.items():
+        if copy in given and not torch.equal(given[copy], given[of]):
+            raise ModelFileError(f"{source}: {copy} differs from {of}, which the configuration ties it to")
+    result = {}
+    for theirs, (ours, turned) in table.items():
+        whole = given[theirs].t() if turned else given[theirs]
+        pieces = whole.split_with_sizes([len(state[part]) for part in ours])
+        result.update(
+            {
+                part: piece.clone(memory_format=torch.contiguous_format)
+                for part, piece in zip(ours, pieces, strict=True)
+            }
+        )
+    return result

@@ -1,0 +1,135 @@
+"""What the layouts of published transformers share: settings that are read strictly, and names of tensors."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, TypeVar
+
+from attrs import field, fields, frozen, validators
+from peirce.errors import ModelFileError, unknown
+from peirce.spec import StructureError, structured
+from torch import Tensor
+
+T = TypeVar("T", bound="Layout")
+EMBEDDING = "network.input.embedding.weight"
+
+SILENT = (
+    "architectures", "attn_implementation", "bos_token_id", "dtype", "eos_token_id", "finetuning_task",
+    "gradient_checkpointing", "id2label", "is_llama_config", "label2id", "language", "model_type", "name_or_path",
+    "output_attentions", "output_hidden_states", "output_past", "pretraining_tp", "problem_type", "return_dict",
+    "task_specific_params", "torch_dtype", "transformers_version", "use_cache", "_name_or_path",
+    "_attn_implementation", "directionality", "pooler_fc_size", "pooler_num_attention_heads",
+    "pooler_num_fc_layers", "pooler_size_per_head", "pooler_type", "prefix", "n_ctx",
+)  # fmt: skip
+"""Settings that say nothing of the network, or that transformers itself does not read."""
+_SILENT = re.compile(r"summary_.*|.*_token_id|classifier_dropout")
+
+
+class Ours(NamedTuple):
+    """The parameters that a published tensor holds, one after the other along the first axis; whether transposed."""
+
+    names: tuple[str, ...]
+    transposed: bool = False
+
+
+def at_least(least: float, **default: Any) -> Any:
+    """A setting of numbers from some number on."""
+    return field(validator=validators.ge(least), **default)
+
+
+@frozen(kw_only=True)
+class Layout(ABC):
+    """The settings of one kind of model that say which network it is; `Literal` where another value is another network.
+
+    Attributes:
+        model_type: what its `config.json` says.
+        computed: the names of tensors that follow from the settings, which older versions saved.
+        prefix: before the names of the body in a model with heads.
+    """
+
+    model_type: ClassVar[str]
+    computed: ClassVar[re.Pattern[str]]
+    prefix: ClassVar[str]
+
+    vocab_size: int = at_least(1)
+    pad_token_id: int | None = None
+    initializer_range: float = 0.02
+    tie_word_embeddings: bool = True
+    held: frozenset[str] = field(default=frozenset(), init=False)
+
+    @classmethod
+    def read(cls: type[T], settings: Mapping[str, Any], tensors: Mapping[str, Tensor], path: Path) -> T:
+        """The settings of a file, and which tensors there are.
+
+        Raises:
+            ModelFileError: one is unknown, or asks for another network.
+        """
+        known = {each.name for each in fields(cls) if each.init}
+        given = {key: value for key, value in settings.items() if key in known}
+        rest = [
+            key for key in settings if key not in known and key not in SILENT and not _SILENT.fullmatch(key)
+        ]
+        try:
+            if rest:
+                raise ModelFileError(
+                    f"{unknown('setting', rest[0], known)}; remove it if it says nothing of the network"
+                )
+            layout = structured(cls, given)
+            object.__setattr__(layout, "held", frozenset(tensors))
+            layout.spec()
+        except (StructureError, ModelFileError) as error:
+            raise ModelFileError(f"{path} cannot be imported: {error}") from None
+        return layout
+
+    def is_computed(self, name: str) -> bool:
+        """Whether a tensor follows from the settings."""
+        return self.computed.fullmatch(name) is not None
+
+    @property
+    def body(self) -> str:
+        """What stands before the names of the body: a model that was saved without a head has no prefix."""
+        return self.prefix if any(name.startswith(self.prefix) for name in self.held) else ""
+
+    def input(self, **more: int) -> dict[str, Any]:
+        """What the tokens are."""
+        pad = self.pad_token_id or 0
+        return {"vocabulary": self.vocab_size, "pad_id": pad if 0 <= pad < self.vocab_size else 0, **more}
+
+    @abstractmethod
+    def spec(self) -> dict[str, Any]:
+        """The table `[model]` of a spec, without its name."""
+
+    @abstractmethod
+    def names(self) -> dict[str, Ours]:
+        """The published names of the model's parameters."""
+
+    @abstractmethod
+    def copies(self) -> dict[str, str]:
+        """Published names that repeat other ones."""
+
+
+def network(name: str, **options: Any) -> dict[str, Any]:
+    """The operators of a spec whose feed-forward network is `name`, with its options."""
+    return {"state": [{"use": name, **options}]}
+
+
+def one_of(what: str, given: str, known: Mapping[str, Any]) -> Any:
+    """What a setting stands for.
+
+    Raises:
+        ModelFileError: nothing here.
+    """
+    if given not in known:
+        raise ModelFileError(unknown(what, given, known))
+    return known[given]
+
+
+def leaves(theirs: str, *ours: str, bias: bool = True, transposed: bool = False) -> dict[str, Ours]:
+    """The weight of a map or a norm, and its bias."""
+    table = {f"{theirs}.weight": Ours(tuple(f"{each}.weight" for each in ours), transposed)}
+    if bias:
+        table[f"{theirs}.bias"] = Ours(tuple(f"{each}.bias" for each in ours))
+    return table

@@ -1,0 +1,159 @@
+"""Llama as `transformers` saves it: RMS norms before each stage, rotary positions, grouped heads, gated networks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from attrs import field, frozen
+from peirce.errors import ModelFileError, unknown
+
+from peirce_hf.checkpoints.layout import EMBEDDING, Layout, Ours, at_least, leaves, network, one_of
+
+ACTIVATIONS = {
+    "silu": {"name": "swiglu"},
+    "gelu": {"name": "geglu"},
+    "gelu_pytorch_tanh": {"name": "geglu", "tanh": True},
+    "relu": {"name": "reglu"},
+}
+SCALINGS: Mapping[str, Mapping[str, str]] = {
+    "default": {},
+    "linear": {"factor": "factor"},
+    "llama3": {
+        "factor": "factor",
+        "original_max_position_embeddings": "original_length",
+        "low_freq_factor": "low_freq_factor",
+        "high_freq_factor": "high_freq_factor",
+    },
+    "yarn": {
+        "factor": "factor",
+        "original_max_position_embeddings": "original_length",
+        "beta_fast": "beta_fast",
+        "beta_slow": "beta_slow",
+        "attention_factor": "attention_factor",
+        "truncate": "truncate",
+    },
+}
+"""The parameters of each scaling of rotary positions, and the options of `rope`."""
+
+
+@frozen(kw_only=True)
+class Llama(Layout):
+    """The settings of `LlamaConfig`; Touvron et al. (2023)."""
+
+    model_type: ClassVar[str] = "llama"
+    computed: ClassVar = re.compile(r".*\.rotary_emb\.inv_freq")
+    prefix: ClassVar[str] = "model."
+
+    hidden_size: int = at_least(1)
+    intermediate_size: int = at_least(1)
+    num_hidden_layers: int = at_least(1)
+    num_attention_heads: int = at_least(1)
+    num_key_value_heads: int | None = None
+    head_dim: int | None = None
+    hidden_act: str = "silu"
+    max_position_embeddings: int = at_least(1, default=2048)
+    rms_norm_eps: float = 1e-6
+    tie_word_embeddings: bool = False
+    attention_bias: bool = False
+    attention_dropout: float = 0.0
+    mlp_bias: bool = False
+    rope_theta: float = 10_000.0
+    rope_scaling: Mapping[str, Any] = field(factory=dict)
+    rope_parameters: Mapping[str, Any] = field(factory=dict)
+    rope_interleaved: bool = False
+
+    @property
+    def _scored(self) -> bool:
+        return self.tie_word_embeddings or "lm_head.weight" in self.held
+
+    def spec(self) -> dict[str, Any]:
+        """A causal transformer with RMS norms before."""
+        activation = one_of("hidden_act", self.hidden_act, ACTIVATIONS)
+        bias = {"bias": self.mlp_bias}
+        head = {"use": "causal_lm", "tied": self.tie_word_embeddings, "bias": False}
+        options = {
+            "norm": "pre",
+            "norm_kind": "rms",
+            "epsilon": self.rms_norm_eps,
+            "bias": self.attention_bias,
+        }
+        return {
+            "architecture": "transformer",
+            "dims": {
+                "layers": self.num_hidden_layers,
+                "unary": self.hidden_size,
+                "heads": self.num_attention_heads,
+                "kv_heads": self.num_key_value_heads or self.num_attention_heads,
+                "head_size": self.head_dim or self.hidden_size // self.num_attention_heads,
+                "feedforward": self.intermediate_size,
+            },
+            "options": {**options, "pooler": False},
+            "input": self.input(token_types=0, max_length=self.max_position_embeddings),
+            "scope": {"kind": "causal"},
+            "operators": network(**activation, **bias),
+            "positions": [self._rope()],
+            "heads": [head] if self._scored else [],
+            "regularisation": {"dropout": self.attention_dropout, "init_std": self.initializer_range},
+        }
+
+    def _rope(self) -> dict[str, Any]:
+        """The table of the position `rope`.
+
+        Raises:
+            ModelFileError: the scaling, or a parameter of it, is one that `rope` does not have.
+        """
+        given = {
+            key: value
+            for key, value in {**self.rope_scaling, **self.rope_parameters}.items()
+            if value is not None
+        }
+        kinds = [given.pop(key) for key in ("rope_type", "type") if key in given]
+        kind = str(kinds[0]) if kinds else "default"
+        known = one_of("rope_type", kind, SCALINGS)
+        table = {
+            "use": "rope",
+            "base": float(given.pop("rope_theta", self.rope_theta)),
+            "fraction": float(given.pop("partial_rotary_factor", 1.0)),
+        }
+        if self.rope_interleaved:
+            table["pairing"] = "interleaved"
+        if kind == "default":
+            return table
+        if kind == "yarn":
+            given.setdefault("original_max_position_embeddings", self.max_position_embeddings)
+        for key in given:
+            if key not in known:
+                raise ModelFileError(unknown(f"parameter of the {kind} scaling of rope", key, known))
+        return {**table, "scaling": kind, **{known[key]: value for key, value in given.items()}}
+
+    def names(self) -> dict[str, Ours]:
+        """The body's tensors and the head's."""
+        body, act = self.body, ACTIVATIONS[self.hidden_act]["name"]
+        table = {
+            f"{body}embed_tokens.weight": Ours((EMBEDDING,)),
+            **leaves(f"{body}norm", "network.final_norm", bias=False),
+        }
+        for i in range(self.num_hidden_layers):
+            theirs, layer = f"{body}layers.{i}", f"network.layers.{i}"
+            ours = f"{layer}.operators"
+            for projection, place in (
+                ("q_proj", "0.assoc.kernel"), ("k_proj", "0.assoc.premise"), ("v_proj", "1.join.premise"),
+                ("o_proj", "1.join.output"),
+            ):  # fmt: skip
+                table |= leaves(
+                    f"{theirs}.self_attn.{projection}", f"{ours}.{place}", bias=self.attention_bias
+                )
+            for projection, place in (("gate_proj", "gate"), ("up_proj", "hidden"), ("down_proj", "output")):
+                own = f"{ours}.2.{act}.unary.{place}"
+                table |= leaves(f"{theirs}.mlp.{projection}", own, bias=self.mlp_bias)
+            table |= leaves(f"{theirs}.input_layernorm", f"{layer}.norms.0", bias=False)
+            table |= leaves(f"{theirs}.post_attention_layernorm", f"{layer}.norms.1", bias=False)
+        if self._scored and not self.tie_word_embeddings:
+            table |= leaves("lm_head", "heads.causal_lm.decoder", bias=False)
+        return table
+
+    def copies(self) -> dict[str, str]:
+        """The head repeats the word embeddings where they are tied."""
+        return {"lm_head.weight": f"{self.body}embed_tokens.weight"} if self.tie_word_embeddings else {}
