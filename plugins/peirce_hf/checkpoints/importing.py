@@ -92,10 +92,12 @@ def _tensors(folder: Path) -> dict[str, Tensor]:
         raise ModelFileError(
             f"{path} has no table `weight_map` from tensors to files; save or copy the model again"
         )
-    found: dict[str, Tensor] = {}
-    for file in sorted(set(placed.values())):
+    files = sorted(set(placed.values()))
+    for file in files:
         if Path(file).name != file or not file.endswith(".safetensors"):
             raise ModelFileError(f"{path} names {file!r}, which is no safetensors file beside it")
+    found: dict[str, Tensor] = {}
+    for file in files:
         own = published_tensors(folder / file)
         if differing := sorted(own.keys() ^ {key for key, value in placed.items() if value == file}):
             raise ModelFileError(

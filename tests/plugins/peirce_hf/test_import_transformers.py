@@ -1,0 +1,237 @@
+"""`peirce import transformers`: a BERT, a GPT-2 and a Llama give the logits and the texts that transformers gives."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import peirce
+import pytest
+import torch
+import transformers
+from command_line import exit_code
+from peirce.errors import ModelFileError
+from peirce.model import Model
+from peirce_hf.checkpoints.importing import import_transformers
+from safetensors.torch import load_file, save_file
+
+SMALL = {"vocab_size": 50, "initializer_range": 0.3}
+LLAMA = {
+    **SMALL, "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 6,
+    "max_position_embeddings": 64,
+}  # fmt: skip
+BERT = {
+    **SMALL, "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 3,
+    "max_position_embeddings": 32,
+}  # fmt: skip
+GPT2 = {
+    **SMALL,
+    "n_embd": 24,
+    "n_layer": 2,
+    "n_head": 3,
+    "n_positions": 32,
+    "bos_token_id": 1,
+    "eos_token_id": 49,
+}
+LLAMA3 = {
+    "rope_type": "llama3", "rope_theta": 500.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 16,
+}  # fmt: skip
+YARN = {"rope_type": "yarn", "rope_theta": 1e4, "factor": 4.0, "original_max_position_embeddings": 16}
+CONFIGS: dict[str, tuple[str, dict[str, Any]]] = {
+    "bert": ("BertForMaskedLM", BERT),
+    "bert, gelu_new and another epsilon": (
+        "BertForMaskedLM", {**BERT, "hidden_act": "gelu_new", "layer_norm_eps": 1e-3, "type_vocab_size": 3},
+    ),
+    "bert for pretraining": ("BertForPreTraining", BERT),
+    "gpt2": ("GPT2LMHeadModel", GPT2),
+    "gpt2, relu and its own decoder": (
+        "GPT2LMHeadModel", {**GPT2, "activation_function": "relu", "tie_word_embeddings": False, "n_inner": 30},
+    ),
+    "llama": ("LlamaForCausalLM", LLAMA),
+    "llama, grouped heads, scaled rope": (
+        "LlamaForCausalLM", {**LLAMA, "num_key_value_heads": 2, "head_dim": 8, "rope_parameters": LLAMA3},
+    ),
+    "llama, one head of keys, tied, with biases": (
+        "LlamaForCausalLM",
+        {**LLAMA, "num_key_value_heads": 1, "tie_word_embeddings": True, "attention_bias": True, "mlp_bias": True,
+         "hidden_act": "gelu_pytorch_tanh", "rope_parameters": YARN},
+    ),
+}  # fmt: skip
+LENGTHS = (9, 6, 4)
+
+
+def saved(name: str, folder: Path, **settings: Any) -> Any:
+    """A model of transformers with random weights, biases and norms among them, saved to a folder."""
+    kind, config = CONFIGS[name]
+    cls = getattr(transformers, kind)
+    torch.manual_seed(0)
+    model = cls(cls.config_class(**config)).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+    model.save_pretrained(folder, **settings)
+    return model
+
+
+def logits(model: Model, **inputs: torch.Tensor) -> torch.Tensor:
+    outputs = model(**inputs)
+    return next(value for name, value in outputs.items() if name in ("mlm_logits", "causal_lm_logits"))
+
+
+@torch.no_grad()
+def difference(theirs: Any, ours: Model) -> float:
+    """The largest difference of logits at real tokens, where padding is on the right."""
+    ids = torch.randint(50, (3, 9), generator=torch.Generator().manual_seed(1))
+    mask = torch.arange(9) < torch.tensor(LENGTHS).unsqueeze(1)
+    wanted = theirs(input_ids=ids, attention_mask=mask.long())
+    wanted = wanted.get("logits", wanted.get("prediction_logits"))
+    return float((logits(ours.eval(), input_ids=ids, attention_mask=mask) - wanted)[mask].abs().max())
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_logits_are_those_of_transformers(name: str, tmp_path: Path) -> None:
+    theirs = saved(name, tmp_path / "theirs")
+    import_transformers(tmp_path / "theirs", tmp_path / "ours")
+    found = difference(theirs, peirce.load(tmp_path / "ours"))
+    print("PARITY", name, found)
+    assert found < 1e-5
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama, grouped heads, scaled rope"])
+def test_greedy_texts_are_those_of_transformers(name: str, tmp_path: Path) -> None:
+    theirs = saved(name, tmp_path / "theirs")
+    ours = import_transformers(tmp_path / "theirs", tmp_path / "ours")
+    ids = torch.randint(1, 49, (3, 9), generator=torch.Generator().manual_seed(2))
+    mask = torch.arange(8, -1, -1) < torch.tensor(LENGTHS).unsqueeze(
+        1
+    )  # transformers generates after left padding
+    wanted = theirs.generate(
+        ids, attention_mask=mask.long(), max_new_tokens=12, min_new_tokens=12, do_sample=False, pad_token_id=0,
+        eos_token_id=None,
+    )[:, 9:]  # fmt: skip
+    for cache in (True, False):
+        found = ours.generate({"input_ids": ids, "attention_mask": mask}, cache=cache, max_new=12)
+        assert [list(each.tokens) for each in found] == wanted.tolist()
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2", "llama, grouped heads, scaled rope"])
+def test_an_imported_model_exports(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    saved(name, tmp_path / "theirs")
+    model = import_transformers(tmp_path / "theirs", tmp_path / "ours")
+    report = peirce.export(model, path=tmp_path / "model.onnx", to="onnx", generate=name != "bert")
+    assert report.passed
+
+
+def test_ready_specs_are_these_models(tmp_path: Path) -> None:
+    small = {"layers": 2, "unary": 24, "feedforward": 40}
+    cases = {
+        "bert-base": ("bert for pretraining", {**small, "heads": 3}, ".gelu.", ".bool."),
+        "gpt2-base": ("gpt2", {**small, "heads": 3, "feedforward": 96}, "", ""),
+        "llama-base": ("llama", {**small, "heads": 6, "kv_heads": 6}, "", ""),
+    }
+    for ready, (name, dims, theirs, ours) in cases.items():
+        kind, config = CONFIGS[name]
+        config = {**config, "tie_word_embeddings": True}
+        if ready != "bert-base":
+            config["rms_norm_eps" if ready == "llama-base" else "layer_norm_epsilon"] = 1e-5
+        cls = getattr(transformers, kind)
+        torch.manual_seed(0)
+        published = cls(cls.config_class(**config)).eval()
+        published.save_pretrained(tmp_path / ready)
+        imported = import_transformers(tmp_path / ready, tmp_path / f"{ready}-model")
+        changes = {f"model.dims.{key}": value for key, value in dims.items()}
+        longest = imported.spec.input.max_length
+        changes |= {"model.input.vocabulary": 50, "model.input.max_length": longest}
+        model = peirce.build(peirce.load_spec(ready).replace(changes))
+        model.load_state_dict(
+            {key.replace(theirs, ours): each for key, each in imported.state_dict().items()}
+        )
+        assert difference(published, model) < 1e-5
+
+
+def test_shards_and_the_tokenizer_come_along(tmp_path: Path) -> None:
+    theirs = saved("gpt2", tmp_path / "theirs", max_shard_size="20KB")
+    assert (tmp_path / "theirs/model.safetensors.index.json").exists()
+    (tmp_path / "theirs/tokenizer.json").write_text("{}")
+    assert exit_code("import", "transformers", tmp_path / "theirs", "-o", tmp_path / "ours") == 0
+    assert difference(theirs, peirce.load(tmp_path / "ours")) < 1e-5
+    assert (tmp_path / "ours/assets/tokenizer.json").read_text() == "{}"
+
+
+def test_the_first_names_of_norms_and_buffers_are_known(tmp_path: Path) -> None:
+    theirs = saved("bert", tmp_path / "theirs")
+    path = tmp_path / "theirs/model.safetensors"
+    old = {
+        re.sub(
+            r"LayerNorm\.(weight|bias)$",
+            lambda m: f"LayerNorm.{ {'weight': 'gamma', 'bias': 'beta'}[m[1]] }",
+            key,
+        ): v
+        for key, v in load_file(path).items()
+    }
+    save_file({**old, "bert.embeddings.position_ids": torch.arange(32)[None]}, path)
+    assert difference(theirs, import_transformers(tmp_path / "theirs", tmp_path / "ours")) < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "words"),
+    [
+        ("bert", {"model_type": "bart"}, ["model_type 'bart'", "bert, gpt2, llama"]),
+        ("bert", {"hidden_act": "gelu_fast"}, ["hidden_act 'gelu_fast'", "gelu"]),
+        ("bert", {"position_embedding_type": "relative_key"}, ["position_embedding_type", "absolute"]),
+        ("bert", {"is_decoder": True}, ["is_decoder"]),
+        ("gpt2", {"scale_attn_by_inverse_layer_idx": True}, ["scale_attn_by_inverse_layer_idx"]),
+        ("gpt2", {"n_layer": 0}, ["n_layer"]),
+        ("gpt2", {"n_head": 5}, ["heads", "24"]),
+        ("llama", {"rope_parameters": {"rope_type": "dynamic", "factor": 2.0}}, ["rope_type 'dynamic'", "llama3"]),
+        ("llama", {"rope_parameters": {**YARN, "mscale": 2.0}}, ["yarn", "mscale"]),
+        ("llama", {"num_key_value_heads": 4}, ["kv_heads = 4", "6 heads"]),
+        ("llama", {"sliding_window": 8}, ["sliding_window", "remove it"]),
+        ("llama", {"num_hidden_layers": 3}, ["missing", "model.layers.2"]),
+        ("llama", {"hidden_size": "24"}, ["hidden_size"]),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_said_is_refused_by_name(
+    name: str, changes: dict[str, Any], words: list[str], tmp_path: Path
+) -> None:
+    saved(name, tmp_path / "theirs")
+    path = tmp_path / "theirs/config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+    with pytest.raises((ModelFileError, peirce.PeirceError)) as caught:
+        import_transformers(tmp_path / "theirs", tmp_path / "ours")
+    assert all(word in str(caught.value) for word in words), str(caught.value)
+    assert not (tmp_path / "ours").exists()
+
+
+def test_files_are_held_against_each_other(tmp_path: Path) -> None:
+    saved("gpt2", tmp_path / "theirs", max_shard_size="20KB")
+    index = tmp_path / "theirs/model.safetensors.index.json"
+    whole = json.loads(index.read_text())
+
+    def refused(weight_map: Any, word: str) -> None:
+        index.write_text(json.dumps({"weight_map": weight_map}))
+        with pytest.raises(ModelFileError, match=word):
+            import_transformers(tmp_path / "theirs", tmp_path / "ours")
+
+    placed = whole["weight_map"]
+    first = next(iter(placed))
+    refused(None, "no table")
+    refused({**placed, first: "../model-00001-of-00002.safetensors"}, "beside it")
+    refused({**placed, first: "pytorch_model.bin"}, "no safetensors file")
+    refused({key: file for key, file in placed.items() if key != first}, "do not agree")
+    index.unlink()
+    with pytest.raises(ModelFileError, match="save_pretrained"):
+        import_transformers(tmp_path / "theirs", tmp_path / "ours")
+
+
+def test_a_decoder_that_should_be_tied_and_is_not(tmp_path: Path) -> None:
+    saved("gpt2", tmp_path / "theirs")
+    path = tmp_path / "theirs/model.safetensors"
+    tensors = load_file(path)
+    save_file({**tensors, "lm_head.weight": tensors["transformer.wte.weight"] + 1}, path)
+    with pytest.raises(ModelFileError, match=r"lm_head\.weight differs"):
+        import_transformers(tmp_path / "theirs", tmp_path / "ours")
