@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from peirce.errors import PeirceError
-from peirce.parts import PureOperator
+from peirce.parts import PureOperator, StateOperator
 from peirce.testing.check import NETWORK, Case, check
 from peirce.testing.checks.losses import WHOLE_GROUPS, losses
 from peirce.testing.compare import BrokenError, NotApplicableError
@@ -128,6 +128,10 @@ def seen(harness: Harness) -> Iterator[Any]:
         if isinstance(harness, HeadHarness):
             found = losses(made, harness.predict(made, tensors, view), torch.Generator().manual_seed(0))
             yield from (loss.detach() for _, _, loss in found)
+        if isinstance(made, StateOperator):
+            harness.run(made.train(), tensors, view)
+            yield from (term.detach() for term in made.terms().values())
+            made.eval()
 
 
 class _Counting(TorchDispatchMode):
