@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from io import StringIO
+from pathlib import Path
+from shlex import quote
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
 import typer
-from attrs import define, evolve, field
+from attrs import define, evolve, field, frozen
 
 from peirce.commands.show import as_table
 from peirce.errors import PeirceError
+from peirce.files import write_json
 from peirce.progress import progress_bars
+from peirce.registry import EntryPoint
 
 if TYPE_CHECKING:
     from peirce.testing import Outcome
 
+_LONG, _SHOWN = 0.5, 5
+"""How many seconds a check takes that is listed as slow, and how many are."""
+_FAILED = Path(".peirce_cache", "failed.json")
+"""Where the names of checks that failed are kept, by plug-in; in the folder where the command was run."""
 _OUTCOMES = ("passed", "failed", "expected failure", "not run", "does not apply")
 
 
@@ -29,11 +42,13 @@ class CheckedPlugin:
 
     Attributes:
         checks: how each check ended, in order.
-        error: why the run could not begin or came to no end; empty otherwise.
+        error: why the run could not begin, came to no end, or shows nothing of a part; empty otherwise.
+        again: the command that runs the failed checks again.
     """
 
     checks: list[Outcome] = field(factory=list)
     error: str = ""
+    again: str = ""
 
     def of(self, *outcomes: str) -> list[Outcome]:
         """The checks that ended so."""
@@ -56,22 +71,52 @@ class CheckedPlugin:
             "failed": [ended.name for ended in failed],
         }
         output = "\n\n".join(filter(None, [*(ended.message for ended in failed), self.error]))
-        return {"passed": self.passed, "checks": checks, "output": output}
+        slowest = [{"name": each.name, "seconds": round(each.seconds, 3)} for each in self.slowest()]
+        causes = [[ended.name for ended in each] for each in self.causes()]
+        return {
+            "passed": self.passed,
+            "checks": checks,
+            "output": output,
+            "causes": causes,
+            "slowest": slowest,
+        }
+
+    def causes(self) -> list[list[Outcome]]:
+        """The failures, those of one cause together."""
+        found: dict[str, list[Outcome]] = {}
+        for ended in self.of("failed"):
+            found.setdefault(ended.cause or ended.name, []).append(ended)
+        return list(found.values())
+
+    def slowest(self) -> list[Outcome]:
+        """The checks that took longest, of those that took a while."""
+        return sorted((each for each in self.checks if each.seconds > _LONG), key=lambda each: -each.seconds)[
+            :_SHOWN
+        ]
 
     def show(self) -> None:
-        """Print the counts by part, every failure in full, and one line that says how it went."""
+        """Print the counts by part, a failure of each cause in full, the slowest checks, and how it went."""
         parts = dict.fromkeys(ended.part for ended in self.checks)
         if parts:
             found = Counter((ended.part, ended.outcome) for ended in self.checks)
             columns = [outcome for outcome in _OUTCOMES if self.of(outcome)]
             as_table(("part", *columns), ([part, *(found[part, one] for one in columns)] for part in parts))
-        for ended in self.of("failed"):
+        for ended, *others in self.causes():
             typer.secho(ended.name, fg="red", bold=True)
-            typer.echo(f"{ended.message}\n")
+            typer.echo(ended.message)
+            if others:
+                names = ", ".join(other.name for other in others)
+                typer.echo(f"same cause in {len(others)} other check{'s' * (len(others) > 1)}: {names}")
+            typer.echo()
         for ended in self.of("expected failure"):
             typer.echo(f"expected failure: {ended.message}")
         for ended in self.of("not run"):
             typer.echo(f"not run: {ended.name}\n  {ended.message}")
+        if slowest := self.slowest():
+            each = (f"{ended.name} {ended.seconds:.1f} s" for ended in slowest)
+            typer.echo(f"slowest: {', '.join(each)}")
+        if len(self.of("failed")) > 1:
+            typer.echo(f"the failed checks again: {self.again}")
         if self.error:
             typer.secho(self.error, fg="red")
             return
@@ -81,40 +126,122 @@ class CheckedPlugin:
         typer.secho(f"{said} {on}", fg="red" if failed else "green")
 
 
-def run_suite(
-    plugin: str, *, strict: bool, thorough: bool, tensorrt: bool, keyword: str, expected: Sequence[str]
-) -> CheckedPlugin:
-    """Run the checks over the parts of a plug-in, with the options of `peirce plugins check`."""
+@frozen(kw_only=True)
+class Asked:
+    """The options of `peirce plugins check`."""
+
+    strict: bool
+    thorough: bool
+    tensorrt: bool
+    quick: bool
+    last_failed: bool
+    keyword: str
+    expected: Sequence[str]
+    certificate: Path | None
+
+
+def run_suite(plugin: EntryPoint, asked: Asked) -> CheckedPlugin:
+    """Run the checks over the parts of a plug-in, and write the certificate that is asked for.
+
+    Of what they and their libraries leave in the folder for temporary files, only what a failure names stays.
+    """
+    before, own = os.environ.get("TMPDIR"), Path(mkdtemp(prefix="peirce-check-"))
+    os.environ["TMPDIR"] = tempfile.tempdir = str(own)
+    try:
+        result = _run_suite(plugin, asked)
+    finally:
+        tempfile.tempdir = None
+        os.environ.pop("TMPDIR") if before is None else os.environ.update(TMPDIR=before)
+    said = "".join(ended.message for ended in result.checks)
+    for path in own.iterdir():
+        if str(path) not in said:
+            rmtree(path) if path.is_dir() else path.unlink()
+    with suppress(OSError):  # something is kept there
+        own.rmdir()
+    return result
+
+
+def _run_suite(plugin: EntryPoint, asked: Asked) -> CheckedPlugin:
     from rich.console import Console
 
-    from peirce.testing import Conformance
+    from peirce.testing import Conformance, certificate, unchecked
 
-    result = CheckedPlugin()
-    reasons = dict(each.partition("=")[::2] for each in expected)
-    suite = Conformance(plugin, expected_failures=reasons, thorough=thorough, tensorrt=tensorrt)
+    result, raw = CheckedPlugin(again=f"peirce plugins check {quote(plugin.name)} --last-failed"), list[Any]()
+    suite = Conformance(
+        plugin.name,
+        expected_failures=dict(each.partition("=")[::2] for each in asked.expected),
+        thorough=asked.thorough,
+        tensorrt=asked.tensorrt,
+        quick=asked.quick,
+    )
     console = Console(file=sys.stderr)
     try:
-        suits = _suiting(keyword)
-        count = sum(map(suits, suite.names()))
-        if not count:
-            raise PeirceError(f"-k {keyword!r} leaves no check, and a run of none shows nothing")
+        suits, failed = _suiting(asked.keyword), _failed_before(plugin.name) if asked.last_failed else set()
+        names = [name for name in suite.names() if suits(name) and (name in failed or not failed)]
+        chosen = (
+            f"left out by -k {asked.keyword!r}"
+            if asked.keyword
+            else "left out by --last-failed" * bool(failed)
+        )
+        if not names:
+            raise PeirceError(f"-k {asked.keyword!r} leaves no check, and a run of none shows nothing")
         with progress_bars(console if console.is_terminal else None) as progress:
-            task = progress.add_task(f"checking {plugin}", total=count, shown="")
+            task = progress.add_task(f"checking {plugin.name}", total=len(names), shown="")
 
             def take(ended: Outcome) -> None:
-                if strict and ended.outcome == "not run":
+                raw.append(ended)
+                if asked.strict and ended.outcome == "not run":
                     said = f"{ended.message} (--strict makes this a failure)"
                     ended = evolve(ended, outcome="failed", message=said)
                 result.checks.append(ended)
                 progress.update(task, advance=1, shown=ended.name)
 
             with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
-                suite.run(only=suits, callback=take)
+                suite.run(only=set(names).__contains__, callback=take)
+        if not chosen:
+            idle = unchecked((each.check, each.part, each.outcome) for each in raw)
+            said = (
+                f"nothing of {part} was checked, since {check} was not run" for part, check in idle.items()
+            )
+            result.error = "\n".join(said)
+        _keep_failed(plugin.name, result)
+        if asked.certificate is not None:
+            document = certificate(plugin, suite, raw, passed=result.passed, chosen=chosen)
+            write_json(asked.certificate, document)
     except PeirceError as error:
         result.error = f"conformance suite: {error}"
     except SystemExit as error:
         result.error = f"a part ended the process with {error.code!r}, after {len(result.checks)} checks"
     return result
+
+
+def _kept() -> dict[str, list[str]]:
+    with suppress(OSError, ValueError):
+        found = json.loads(_FAILED.read_text(encoding="utf-8"))
+        return found if isinstance(found, dict) else {}
+    return {}
+
+
+def _failed_before(plugin: str) -> set[str]:
+    """The checks of a plug-in that failed when they last ran; none where none did, which is to run all."""
+    return set(_kept().get(plugin, ()))
+
+
+def _keep_failed(plugin: str, result: CheckedPlugin) -> None:
+    """Keep the names of the checks that fail, for `--last-failed`; where none does, nothing is kept."""
+    kept = _kept()
+    ran, failed = {each.name for each in result.checks}, [each.name for each in result.of("failed")]
+    now = {**kept, plugin: [*(name for name in kept.get(plugin, ()) if name not in ran), *failed]}
+    now = {name: names for name, names in now.items() if names}
+    with suppress(OSError):  # a folder where nothing can be written keeps nothing
+        if now:
+            _FAILED.parent.mkdir(exist_ok=True)
+            _FAILED.with_name(".gitignore").write_text("*\n", encoding="utf-8")
+            _FAILED.write_text(json.dumps(now, indent=1), encoding="utf-8")
+        elif kept:
+            for path in (_FAILED, _FAILED.with_name(".gitignore")):
+                path.unlink(missing_ok=True)
+            _FAILED.parent.rmdir()
 
 
 def _suiting(keyword: str) -> Callable[[str], bool]:

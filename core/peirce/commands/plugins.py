@@ -46,13 +46,15 @@ def list_plugins(
     """List the plug-ins; with --load also what each registers, or why it cannot be loaded."""
     file = find_registry_file()
     registry = Registry.discover(file, strict=False) if load else None
-    rows = [_row(file, plugin, registry) for plugin in all_plugins(file)]
+    from peirce.testing import standing
+
+    rows = [_row(file, plugin, registry) | {"checked": standing(plugin)} for plugin in all_plugins(file)]
     conflicts = registry.conflicts if registry else ()
     if json:
         more = {"registry": file.where, "found": file.origin, "loaded": load}
         as_json("peirce.plugins.list/1", **more, plugins=rows, conflicts=conflicts)
     else:
-        columns = ["plugin", "state", "version", "module", *(_LOADED if load else ())]
+        columns = ["plugin", "state", "version", "module", "checked", *(_LOADED if load else ())]
         as_table(["plug-in", *columns[1:]], ([_cell(row[column]) for column in columns] for row in rows))
         typer.echo(f"registry: {file.where} ({file.origin})")
         for conflict in conflicts:
@@ -183,6 +185,19 @@ def check(
     tensorrt: Annotated[
         bool, typer.Option("--tensorrt", help="Let TensorRT parse and build every part, too.")
     ] = False,
+    quick: Annotated[
+        bool,
+        typer.Option(
+            "--quick", help="Try fewer examples, and leave out exports and what else takes seconds."
+        ),
+    ] = False,
+    last_failed: Annotated[
+        bool, typer.Option("--last-failed", help="Run the checks that failed the last time; all if none did.")
+    ] = False,
+    certificate: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write down what was run, what was not and why, as JSON."),
+    ] = None,
     keyword: Annotated[
         str, typer.Option("--keyword", "-k", metavar="EXPRESSION", help="Run these checks and parts only.")
     ] = "",
@@ -196,7 +211,7 @@ def check(
     ] = False,
 ) -> None:
     """Import a plug-in and run the conformance suite over its parts."""
-    from peirce.commands.plugin_check import run_suite
+    from peirce.commands.plugin_check import Asked, run_suite
 
     installed = installed_plugins()
     wanted, _ = named_plugin(plugin, installed)
@@ -222,8 +237,19 @@ def check(
         else:
             typer.echo("\n".join(f"wrote {path}" for path in files) or "none of its parts is recorded")
         return
-    asked = {"strict": strict, "thorough": thorough, "tensorrt": tensorrt}
-    result = run_suite(wanted.name, **asked, keyword=keyword, expected=expect or ())
+    if quick and thorough:
+        raise typer.BadParameter("--quick and --thorough exclude each other")
+    asked = Asked(
+        strict=strict,
+        thorough=thorough,
+        tensorrt=tensorrt,
+        quick=quick,
+        last_failed=last_failed,
+        keyword=keyword,
+        expected=expect or (),
+        certificate=certificate,
+    )
+    result = run_suite(wanted, asked)
     if json:
         as_json("peirce.plugins.check/1", plugin=wanted.name, **result.to_dict())
     else:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from inspect import signature
 from pathlib import Path
+from shlex import quote
 from shutil import rmtree
 from tempfile import mkdtemp
 from typing import Any
 from weakref import finalize
 
 import torch
-from attrs import define, frozen
+from attrs import define, field, frozen
 
 from peirce.registry import Registered, Registry
 from peirce.testing import examples
@@ -25,23 +27,24 @@ from peirce.testing.harness.base import Harness
 from peirce.testing.harness.exporters import ExporterHarness
 from peirce.testing.harness.tasks import TaskHarness
 
-_OURS = Path(__file__).parent
+_OURS, _TORCH = Path(__file__).parent, Path(torch.__file__).parent
 
 GUIDE = "docs/guide/write-a-plugin/checks.md"
 """Where every check has a section, `check-NAME`."""
-THOROUGH = 4.0
-"""How many times as many examples a thorough run tries."""
+THOROUGH, QUICK = 4.0, 0.5
+"""How many times as many examples a thorough and a quick run try."""
 NETWORK = ("operators", "positions", "augmenters", "heads", "architectures")
 """The kinds of parts that compute."""
 
 
 @define
 class Case:
-    """A part under check, with the registry that it came from; `thorough` tries more examples."""
+    """A part under check, with the registry that it came from; `thorough` tries more examples, `quick` fewer."""
 
     entry: Registered
     registry: Registry
     thorough: bool = False
+    quick: bool = False
 
     @property
     def part(self) -> type[Any]:
@@ -55,7 +58,8 @@ class Case:
     @cached_property
     def harnesses(self) -> tuple[Harness, ...]:
         """The part with its example options, then with every other choice of an option that has a few."""
-        return tuple(harnesses_of(self.entry, self.registry, THOROUGH if self.thorough else 1.0))
+        effort = THOROUGH if self.thorough else QUICK if self.quick else 1.0
+        return tuple(harnesses_of(self.entry, self.registry, effort))
 
     @property
     def harness(self) -> Harness:
@@ -114,6 +118,7 @@ class Check:
             `exporter`, each `harness` of it, or on each `harness` every `example`.
         but: the contract of parts of these kinds that it says nothing about.
         on_request: whether it is run only where it is asked for by name.
+        slow: whether a quick run leaves it out.
         which: the examples, as `on_examples` takes it.
     """
 
@@ -121,9 +126,10 @@ class Check:
     kinds: tuple[str, ...]
     contract: str
     function: Callable[..., None]
-    but: type[Any] | tuple[()]
-    on_request: bool
-    which: Mapping[str, Any]
+    but: type[Any] | tuple[()] = ()
+    on_request: bool = False
+    slow: bool = False
+    which: Mapping[str, Any] = field(factory=dict)
 
     @property
     def link(self) -> str:
@@ -155,7 +161,9 @@ class Check:
             raise
         except Exception as error:
             cause = None if isinstance(error, BrokenError) else error
-            raise BrokenError(self._explain(case, error)) from cause
+            broken = BrokenError(self._explain(case, error))
+            broken.cause = error.cause if isinstance(error, BrokenError) and error.cause else _cause(error)
+            raise broken from cause
 
     def _explain(self, case: Case, error: Exception) -> str:
         entry = case.entry
@@ -164,8 +172,14 @@ class Check:
         said = "\n".join(found).replace("\n", f"\n{'':12}")
         return (
             f"{entry.kind.removesuffix('s')} {entry.name!r} (plug-in {entry.plugin}) breaks the contract\n"
-            f"  contract: {self.contract}\n  found:    {said}\n  read on:  {self.link}"
+            f"  contract: {self.contract}\n  found:    {said}\n  read on:  {self.link}\n"
+            f"  again:    {again(entry.plugin, case.name_of(self), case.thorough)}"
         )
+
+
+def again(plugin: str, name: str, thorough: bool = False) -> str:
+    """The command that runs one check of a part again."""
+    return f"peirce plugins check {quote(plugin)} -k {quote(name)}{' --thorough' * thorough}"
 
 
 @contextmanager
@@ -180,25 +194,43 @@ def _defaults_given_back() -> Iterator[None]:
             torch.set_grad_enabled(grad)
 
 
-def _raised(error: Exception) -> list[str]:
-    """An error and where it was raised, from the code that the checks call on."""
+def _theirs(error: Exception) -> list[traceback.FrameSummary]:
+    """Where an error was raised, from the code that the checks call on."""
     calls = traceback.extract_tb(error.__traceback__)
-    ours = [i for i, call in enumerate(calls) if _OURS in Path(call.filename).parents]
-    theirs = calls[ours[-1] + 1 :] if ours else calls
-    return [
+    return [call for call in calls if _OURS not in Path(call.filename).parents] or list(calls)
+
+
+def _raised(error: Exception) -> list[str]:
+    """An error and where it was raised."""
+    calls = _theirs(error)
+    said = [
         f"{type(error).__name__}: {error}",
-        *(f"  {call.filename}:{call.lineno} in {call.name}: {call.line}" for call in theirs),
+        *(f"  {call.filename}:{call.lineno} in {call.name}: {call.line}" for call in calls),
     ]
+    if isinstance(error, IndexError) and "out of range in self" in str(error):
+        said.insert(
+            1, "an id has no row in the table that it is looked up in: ids lie from 0 to one below its rows"
+        )
+    return said
+
+
+def _cause(error: Exception) -> str:
+    """What failures of one cause have in common."""
+    apart = {_OURS, _TORCH}
+    own = [call for call in _theirs(error) if not apart.intersection(Path(call.filename).parents)]
+    if own and not isinstance(error, BrokenError):
+        return f"{type(error).__name__} at {own[-1].filename}:{own[-1].lineno}"
+    return f"{type(error).__name__}: {re.sub(r'[0-9]+', '#', str(error).partition(chr(10))[0])}"
 
 
 def check(
-    *kinds: str, but: type[Any] | tuple[()] = (), on_request: bool = False, **which: Any
+    *kinds: str, but: type[Any] | tuple[()] = (), on_request: bool = False, slow: bool = False, **which: Any
 ) -> Callable[[Callable[..., None]], Check]:
     """Make a check of a function, its name and the first sentence of its docstring; arguments as of `Check`."""
 
     def wrap(function: Callable[..., None]) -> Check:
         contract, _, _ = " ".join((function.__doc__ or "").split()).partition(". ")
-        return Check(function.__name__, kinds, contract, function, but, on_request, which)
+        return Check(function.__name__, kinds, contract, function, but, on_request, slow, which)
 
     return wrap
 

@@ -19,7 +19,13 @@ TOLERANCE = 1e-9
 
 
 class BrokenError(AssertionError):
-    """A part breaks its contract; the message shows the values."""
+    """A part breaks its contract; the message shows the values.
+
+    Attributes:
+        cause: what failures of one cause have in common: where a part raised, or what was found but for its numbers.
+    """
+
+    cause = ""
 
 
 class NotRunError(Exception):

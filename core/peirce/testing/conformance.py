@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from importlib.metadata import entry_points
 from pathlib import Path
+from time import perf_counter
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from peirce.errors import PeirceError, unknown
 from peirce.registry import EXPERIMENTS, KINDS, EntryPoint, Registered, Registry, canonical
@@ -35,12 +36,16 @@ class Outcome:
         part: the part, `KIND.NAME`.
         outcome: `passed`, `failed`, `expected failure`, `not run` or `does not apply`.
         message: why, unless it passed.
+        seconds: how long it took.
+        cause: what failures of one cause have in common.
     """
 
     check: str
     part: str
     outcome: str
     message: str = ""
+    seconds: float = field(default=0.0, eq=False)
+    cause: str = field(default="", eq=False)
 
     @property
     def name(self) -> str:
@@ -61,6 +66,7 @@ class Conformance:
             beside those that a part states itself.
         thorough: whether more examples are tried, and exports made in the registry's own architectures.
         tensorrt: whether TensorRT builds every part, too.
+        quick: whether fewer examples are tried, and no check that takes seconds, such as an export.
     """
 
     plugins: tuple[str | object, ...] = field(default=(), converter=_tuple)
@@ -68,6 +74,7 @@ class Conformance:
     expected_failures: Mapping[str, str] = field(factory=dict, kw_only=True)
     thorough: bool = field(default=False, kw_only=True)
     tensorrt: bool = field(default=False, kw_only=True)
+    quick: bool = field(default=False, kw_only=True)
 
     def run(
         self,
@@ -101,6 +108,11 @@ class Conformance:
 
     def outcome(self, check: Check, case: Case) -> Outcome:
         """Run one check. A stated failure is expected, and is a failure if it does not happen."""
+        begun = perf_counter()
+        ended = self._outcome(check, case)
+        return evolve(ended, seconds=perf_counter() - begun)
+
+    def _outcome(self, check: Check, case: Case) -> Outcome:
         part = f"{case.entry.kind}.{case.entry.name}"
         stated: Mapping[str, str] = getattr(case.entry.part, "expected_failures", {})
         reason = stated.get(check.name) or self.expected_failures.get(case.name_of(check))
@@ -112,7 +124,7 @@ class Conformance:
             return Outcome(check.name, part, "not run", str(error))
         except BrokenError as error:
             if reason is None:
-                return Outcome(check.name, part, "failed", str(error))
+                return Outcome(check.name, part, "failed", str(error), cause=error.cause)
             return Outcome(check.name, part, "expected failure", f"{reason}\n{error}")
         if reason is None:
             return Outcome(check.name, part, "passed")
@@ -121,22 +133,37 @@ class Conformance:
 
     @cached_property
     def _found(self) -> tuple[Registry, tuple[Registered, ...]]:
+        """Where parts are looked up, what is checked, and the plug-ins of which nothing can be."""
         registry = self.registry or Registry.discover(extra_plugins=self.plugins)
         if not self.plugins:
             return registry, tuple(_all_of(registry))
         # A plug-in says by itself what it is called, however the caller named it.
         own = Registry.of(*self.plugins)
-        if own.quarantined:
-            causes = "; ".join(f"{broken.plugin}: {broken.cause}" for broken in own.quarantined)
-            raise PeirceError(f"a plug-in under check cannot be loaded. {causes}")
         parts = tuple(_all_of(own))
+        unusable = {broken.plugin: f"it cannot be loaded: {broken.cause}" for broken in own.quarantined}
         for plugin in own.plugins:
             if not any(entry.plugin == plugin.name for entry in parts):
-                raise PeirceError(f"plug-in {plugin.name} registers no part, so there is nothing to check")
-        return registry, parts
+                unusable[plugin.name] = "it registers no part, so there is nothing to check"
+        if unusable and not parts:
+            said = "; ".join(f"plug-in {name}: {cause}" for name, cause in unusable.items())
+            raise PeirceError(f"there is nothing to check. {said}")
+        # One that cannot be used does not take the others with it.
+        broken = (Registered(cause, "plugins", name, name, None, None) for name, cause in unusable.items())
+        return registry, (*broken, *parts)
+
+    def left_out(self, check: Check) -> str | None:
+        """Why a run leaves a check out, whatever the part; None where it is run."""
+        if check.on_request and not self.tensorrt:
+            return "run on request: --tensorrt"
+        return "left out by --quick" if self.quick and check.slow else None
 
     def cases(self) -> tuple[tuple[Check, Case], ...]:
-        """Every check beside every part that it covers.
+        """Every check that is run beside every part that it covers; raises as `every`."""
+        return tuple(each for each in self.every if self.left_out(each[0]) is None)
+
+    @cached_property
+    def every(self) -> tuple[tuple[Check, Case], ...]:
+        """Every check beside every part that it covers, those that are left out included.
 
         Raises:
             PeirceError: a plug-in cannot be loaded or has no parts, there is nothing to check, or what is expected to
@@ -145,12 +172,14 @@ class Conformance:
         registry, parts = self._found
         # A registry that a caller gives is taken as it is.
         around = registry if self.registry else companied(registry)
-        cases = [Case(entry, around, self.thorough) for entry in parts]
-        known = [
-            (check, case) for case in cases for check in CHECKS if check.applies(case.entry.kind, case.part)
-        ]
-        found = tuple(each for each in known if self.tensorrt or not each[0].on_request)
-        if not found:
+        cases = [Case(entry, around, self.thorough, self.quick) for entry in parts]
+        known = tuple(
+            (check, case)
+            for case in cases
+            for check in (LOAD, *CHECKS)
+            if check.applies(case.entry.kind, case.part)
+        )
+        if not known:
             causes = "".join(f"; {each.plugin} was not loaded: {each.cause}" for each in registry.quarantined)
             raise PeirceError(f"there is no part to check: no plug-in registers one{causes}")
         names = {case.name_of(check) for check, case in known}
@@ -159,7 +188,32 @@ class Conformance:
                 raise PeirceError(f"expected_failures: {unknown('check', name, names)}")
             if not reason.strip():
                 raise PeirceError(f"expected_failures gives no reason for {name!r}")
-        return found
+        return known
+
+
+def _load(case: Case) -> None:
+    raise BrokenError(str(case.entry.part))
+
+
+LOAD = Check("load", ("plugins",), "A plug-in under check can be loaded, and registers something", _load)
+"""What a plug-in fails of which nothing can be checked; the others of the run are checked all the same."""
+
+
+def unchecked(outcomes: Iterable[tuple[str, str, str]]) -> dict[str, str]:
+    """The parts of which no check ran but `declaration`, since something that checks need is not there, and a reason.
+
+    Args:
+        outcomes: of every check of a part, its name, the part, and how it ended.
+    """
+    ran: dict[str, bool] = {}
+    lacking: dict[str, str] = {}
+    for check, part, outcome in outcomes:
+        ran[part] = ran.get(part, False) or (
+            check != "declaration" and outcome not in ("not run", "does not apply")
+        )
+        if outcome == "not run":
+            lacking.setdefault(part, check)
+    return {part: check for part, check in lacking.items() if not ran[part]}
 
 
 def _all_of(registry: Registry) -> Iterator[Registered]:

@@ -25,6 +25,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     for name, said in (
         ("--peirce-thorough", "try more examples, and larger exports"),
         ("--peirce-tensorrt", "let TensorRT build every part, too"),
+        ("--peirce-quick", "try fewer examples, and leave out exports and what else takes seconds"),
         ("--peirce-strict", "a check that could not run is a failure"),
         ("--peirce-list", "print the checks and the kinds of parts they cover, and exit"),
     ):
@@ -72,6 +73,7 @@ def pytest_pycollect_makeitem(collector: Any, name: str, obj: object) -> list[py
             expected_failures={**expected, **suite.expected_failures},
             thorough=suite.thorough or option("peirce_thorough"),
             tensorrt=suite.tensorrt or option("peirce_tensorrt"),
+            quick=suite.quick or option("peirce_quick"),
         )
         return [
             CheckItem.from_parent(collector, name=case.name_of(check), suite=suite, check=check, case=case)
@@ -83,6 +85,10 @@ def pytest_pycollect_makeitem(collector: Any, name: str, obj: object) -> list[py
 
 _ENDED = "peirce_outcome"
 """The property of a report that says how a check ended."""
+
+
+_CAUSES = pytest.StashKey[dict[str, str]]()
+"""The first check that failed of each cause."""
 
 
 class _FailedError(Exception):
@@ -110,7 +116,12 @@ class CheckItem(pytest.Item):
         if ended.outcome == "not run":
             raise _FailedError(f"{ended.message} (--peirce-strict makes this a failure)")
         if ended.outcome == "failed":
-            raise _FailedError(ended.message)
+            first = self.config.stash.setdefault(_CAUSES, {}).setdefault(
+                ended.cause or ended.name, ended.name
+            )
+            raise _FailedError(
+                ended.message if first == ended.name else f"{ended.name}: same cause as {first}, above"
+            )
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """A broken contract in words, which say where the part raised if it did."""
@@ -130,11 +141,24 @@ class _Tally:
             "peirce.testing.suite" in str(argument) for argument in config.invocation_params.args
         )
         self.ended: list[tuple[str, str, str, str]] = []
+        self.chosen = False
 
     @property
     def ran(self) -> list[str]:
         """The part of each check that ran."""
         return [part for outcome, _, part, _ in self.ended if outcome not in ("not run", "does not apply")]
+
+    def pytest_deselected(self, items: list[pytest.Item]) -> None:
+        self.chosen = True
+
+    @property
+    def idle(self) -> dict[str, str]:
+        """The parts that nothing was run on, where no test was deselected, each with a check that was not run."""
+        if self.chosen or not self.ended:
+            return {}
+        from peirce.testing import unchecked
+
+        return unchecked((name.partition("[")[0], part, outcome) for outcome, name, part, _ in self.ended)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when == "call":
@@ -143,7 +167,8 @@ class _Tally:
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         failed = session.exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
-        if self.asked and not self.ran and not failed and not session.config.option.collectonly:
+        empty = (self.asked and not self.ran) or self.idle
+        if empty and not failed and not session.config.option.collectonly:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
@@ -157,5 +182,9 @@ class _Tally:
         for outcome, name, _, reason in self.ended:
             if outcome == "expected failure":
                 terminalreporter.line(f"expected failure: {name}: {reason}")
+        for part, check in self.idle.items():
+            terminalreporter.line(
+                f"FAILED: nothing of {part} was checked, since {check} was not run", red=True
+            )
         if self.asked and not self.ran:
             terminalreporter.line("FAILED: a run of no checks shows nothing", red=True)

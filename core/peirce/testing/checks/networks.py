@@ -190,7 +190,7 @@ def fused(harness: ArchitectureHarness) -> None:
         alike(first, second, f"in a {kind} scope, fused", tolerance=1e-12)
 
 
-@check("operators", "positions", "augmenters", "architectures")
+@check("operators", "positions", "augmenters", "architectures", slow=True)
 def memory(case: Case) -> None:
     """Tokens that are inferred one by one from a cached state have the atoms that one pass gives them. A tiny causal
     model that holds the part, to 1e-10 of the largest atom: two tokens, then one at a time. An architecture is given
@@ -243,7 +243,7 @@ def memory(case: Case) -> None:
         same(own / size, wanted / size, f"{what}, relations", tolerance=1e-10)
 
 
-@check(*NETWORK)
+@check(*NETWORK, slow=True)
 def onnx(case: Case) -> None:
     """An exported model gives in ONNX Runtime what torch gives, at other sizes than it was traced at. The smallest
     model that holds the part, by the registry's exporter, which verifies what it wrote.

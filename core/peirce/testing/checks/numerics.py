@@ -118,6 +118,11 @@ class _Narrowing(TorchDispatchMode):
         self.dtype = dtype
         self.found: dict[str, torch.dtype] = {}
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Whether to wrap it for torch.compile, which takes a second to import."""
+        return False
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         given, floats = _floats((args, kwargs or {})), _floats(result)
@@ -154,7 +159,7 @@ def _line() -> str:
     return "an unknown line"
 
 
-@check(*NETWORK)
+@check(*NETWORK, slow=True)
 def devices(harness: Harness) -> None:
     """A part computes where it is moved to: no table stays behind, and none is made elsewhere. On torch's device
     without storage, which refuses tensors of another one as a GPU does.

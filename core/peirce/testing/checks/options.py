@@ -141,6 +141,11 @@ class _Counting(TorchDispatchMode):
         super().__init__()  # type: ignore[no-untyped-call]
         self.count = 0
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Whether to wrap it for torch.compile, which takes a second to import."""
+        return False
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.count += 1
         return func(*args, **(kwargs or {}))

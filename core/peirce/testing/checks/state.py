@@ -64,7 +64,7 @@ def state_dict(harness: Harness) -> None:
     harness.forget()  # the models of seed 2 now hold other parameters
 
 
-@check(*NETWORK, but=PureOperator)
+@check(*NETWORK, but=PureOperator, slow=True)
 def save_load(case: Case) -> None:
     """A model that is saved and loaded is the same model, with what `begin` brought. Spec, parameters and values: of an
     architecture in every kind of scope, of another part in a tiny model.
