@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from peirce.algebra import at_least_float32
 from peirce.errors import InputError
 
 IGNORED = -100
@@ -26,7 +27,7 @@ def mean_cross_entropy(logits: Tensor, labels: Tensor, smoothing: float = 0.0) -
         InputError: the labels are not of that shape, or no class has one of their numbers.
     """
     check_labels(labels, logits.shape[:-1], logits.shape[-1])
-    flat, wanted = logits.flatten(0, -2).float(), labels.flatten().long()
+    flat, wanted = at_least_float32(logits.flatten(0, -2)), labels.flatten().long()
     total = F.cross_entropy(flat, wanted, ignore_index=IGNORED, reduction="sum", label_smoothing=smoothing)
     return total / (labels != IGNORED).sum().clamp_min(1)
 

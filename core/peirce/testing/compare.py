@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from random import getstate
 from typing import TYPE_CHECKING
@@ -68,6 +68,23 @@ def same(actual: Tensor, expected: Tensor, what: str, tolerance: float = TOLERAN
     allowed = tolerance * max(1.0, float(expected.detach().double().abs().max()))
     if not bool((error <= allowed).all()):  # also when the expected value is NaN
         raise BrokenError(f"{what}: {_place(error, actual, expected)}; allowed {allowed:.1e}")
+
+
+def same_state(given: Mapping[str, Tensor], expected: Mapping[str, Tensor], when: str) -> None:
+    """Hold the tensors of a state dict to what they were, to the bit.
+
+    Raises:
+        BrokenError: some are not there, are new, or have changed.
+    """
+    if given.keys() != expected.keys():
+        new, gone = (
+            ", ".join(sorted(a.keys() - b.keys())) for a, b in ((given, expected), (expected, given))
+        )
+        raise BrokenError(
+            f"the state dict {when} has {new or 'nothing'} that it lacked, and lacks {gone or 'nothing'}"
+        )
+    for name, value in given.items():
+        same(value, expected[name], f"the state {name} {when}", tolerance=0.0)
 
 
 def finite(values: Tensor, what: str) -> None:

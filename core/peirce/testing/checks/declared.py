@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from inspect import getattr_static, isfunction, signature
 from typing import Any
 
 import attrs
@@ -23,6 +25,9 @@ from peirce.testing.tiny_models import sizes_of
 FLOATS = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 """The dtypes that a model may have."""
 _MUTABLE = (list, dict, set, bytearray, torch.Tensor, np.ndarray)
+
+_CONTRACTS = ("peirce.parts", "peirce.model")
+"""Where the methods of parts are declared."""
 
 Findings = dict[str, object]
 """What is said of a part, and whether that is a finding: true if it is wrong."""
@@ -63,6 +68,7 @@ def _general(part: type[Any]) -> Findings:
             found[said] = getattr(one, name) is getattr(two, name) and isinstance(
                 getattr(one, name), _MUTABLE
             )
+    found |= dict.fromkeys(_called_otherwise(part), True)
     for name, reason in part.expected_failures.items():
         said = f"expected_failures names {name!r}, which is no check; checks are {', '.join(names)}"
         found |= {
@@ -70,6 +76,23 @@ def _general(part: type[Any]) -> Findings:
             f"expected_failures gives no reason for {name!r}": not reason.strip(),
         }
     return found
+
+
+def _called_otherwise(part: type[Any]) -> Iterator[str]:
+    """The methods of a part that cannot be called as their contract calls them."""
+    contract = [base for base in part.__mro__ if base.__module__.startswith(_CONTRACTS)]
+    for name in sorted({name for base in contract for name in vars(base)}):
+        declared = next(vars(base)[name] for base in contract if name in vars(base))
+        mine, theirs = (getattr(each, "__func__", each) for each in (getattr_static(part, name), declared))
+        if mine is theirs or not (isfunction(mine) and isfunction(theirs)):
+            continue
+        wanted = signature(theirs).parameters
+        if all(each.kind is each.POSITIONAL_OR_KEYWORD for each in wanted.values()):
+            try:
+                signature(mine).bind(*wanted)
+            except TypeError:
+                has, needs = (", ".join([*names][1:]) for names in (signature(mine).parameters, wanted))
+                yield f"{name} takes ({has}), and its contract calls it with ({needs})"
 
 
 def _operator(part: type[Any]) -> Findings:

@@ -49,6 +49,8 @@ def losses(head: Any, outputs: Outputs, generator: torch.Generator) -> list[tupl
         try:
             found.append((form, labels, head.loss(outputs, labels)))
         except _REFUSED as error:
+            if "in-place" in str(error) or "inplace" in str(error):
+                raise BrokenError(f"the loss changes a prediction or a label in place: {error}") from error
             refused = refused or (error if isinstance(error, InputError) else None)
             errors.append(f"{form}: {str(error).splitlines()[0]}")
     if not found:

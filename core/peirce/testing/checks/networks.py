@@ -20,6 +20,7 @@ from peirce.parts import PLACES, GenerativeArchitecture
 from peirce.registry import Registry
 from peirce.spec import OperatorSpec, OperatorsSpec, PartSpec, Spec
 from peirce.testing.check import NETWORK, Case, check
+from peirce.testing.checks.inputs import differ
 from peirce.testing.companions import companied
 from peirce.testing.compare import BrokenError, NotApplicableError, NotRunError, alike, same
 from peirce.testing.examples import BASE, Tensors, View, plain_view
@@ -156,17 +157,25 @@ def dims(case: Case) -> None:
     part = case.entry.part
     spec = fitting(tiny_spec(part, case.harness.options), case.registry)
 
-    def shapes(spec: Spec) -> list[tuple[str, tuple[int, ...]]]:
-        state = build_random(spec, case.registry).state_dict()
-        return [(name, tuple(value.shape)) for name, value in state.items()]
+    kind = "bidirectional"
+    harness = attrs.evolve(case.harness, specs={kind: spec})  # type: ignore[call-arg]
+    view = plain_view(kind, 2, LENGTH)
+    tensors = harness.draw(view)
 
-    before, tried = shapes(spec), False
+    def seen(spec: Spec) -> tuple[str, Tensors]:
+        """The shapes of its tensors; and what it gives, where one projection may serve all heads."""
+        model = build_random(spec, case.registry)
+        shapes = str([(name, value.shape) for name, value in model.state_dict().items()])
+        with torch.no_grad():
+            return shapes, harness.run({kind: model}, tensors, view)
+
+    before, tried = seen(spec), False
     for name, now in sizes_of(part, every=True).items():
         for value in (now + 1, now * 2, now * 3, now - 1):
             with suppress(PeirceError):
-                after = shapes(spec.replace({f"model.dims.{name}": value}))
+                after = seen(spec.replace({f"model.dims.{name}": value}))
                 tried = True
-                if after == before:
+                if after[0] == before[0] and not differ(after[1], before[1]):
                     raise BrokenError(f"the size {name!r} of model.dims changes nothing in the network")
                 break
     if not tried:

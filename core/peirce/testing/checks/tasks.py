@@ -20,7 +20,7 @@ from peirce.errors import PeirceError
 from peirce.model import AnyTask, Model
 from peirce.testing.check import check
 from peirce.testing.checks.announced import refused
-from peirce.testing.compare import BrokenError, NotApplicableError, finite, same, torch_left_alone
+from peirce.testing.compare import BrokenError, NotApplicableError, finite, same, same_state, torch_left_alone
 from peirce.testing.harness.tasks import Batch, TaskHarness, copied, moved
 from peirce.testing.options import choices, given_fields
 
@@ -223,8 +223,7 @@ def task_metrics(task: TaskHarness) -> None:
             raise BrokenError(
                 "metrics leaves gradients on the model's parameters, to which the next step adds"
             )
-    for name, value in model.state_dict().items():
-        same(value, before[name], f"the model's {name} after metrics", tolerance=0.0)
+    same_state(model.state_dict(), before, "of the model after metrics")
     for split in task.splits:
         _of_split(task, split)
         for sign in (-1, 0, 1):

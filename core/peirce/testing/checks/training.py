@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from peirce.parts import PureOperator
 from peirce.testing.check import NETWORK, check, on_examples
-from peirce.testing.compare import BrokenError, NotApplicableError, alike, same
+from peirce.testing.compare import BrokenError, NotApplicableError, alike, same_state
 from peirce.testing.examples import Example, View, normal, plain_view
 from peirce.testing.harness.architectures import ArchitectureHarness
 from peirce.testing.harness.base import Harness, modules, state_of
@@ -217,5 +217,4 @@ def _in_training(made: Any, call: Callable[[], Any], expected: Any, when: str) -
     finally:
         for module in modules(made):
             module.eval()
-    for name, value in state_of(made).items():
-        same(value, state[name], f"the state {name} after a call in training", tolerance=0.0)
+    same_state(state_of(made), state, "after a call in training")

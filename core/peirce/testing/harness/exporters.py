@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -102,12 +103,18 @@ class ExporterHarness(UsedHarness):
         raise BrokenError(f"it exports no tiny model of the registered architectures\n{reasons}")
 
     def _models(self) -> Iterator[Model]:
-        """Tiny models of the plainest architectures, with a head where one fits."""
+        """Tiny models of the plainest architectures: with a head that reads no input of its own, and without any."""
         heads = [head for part, head in example_heads(self.registry) if not part.needs]
+
+        def inputs(model: Model) -> int:
+            return len(model.signature.inputs)
+
         for spec in islice(plain_specs(self.registry), 6):
-            for trial in (*(spec_with_heads(spec, head) for head in heads[:1]), spec):
-                try:
-                    yield build_random(trial, self.registry, dtype=torch.float32)
-                    break
-                except PeirceError:
-                    continue
+            bare = build_random(spec, self.registry, dtype=torch.float32)
+            for head in heads:
+                with suppress(PeirceError):
+                    headed = build_random(spec_with_heads(spec, head), self.registry, dtype=torch.float32)
+                    if inputs(headed) == inputs(bare):
+                        yield headed
+                        break
+            yield bare

@@ -342,6 +342,16 @@ def _pair_vectors(bias: PairBias, name: str, dims: Dims) -> Tensors:
     outputs = Tensors()
     for role in ("key", "query", "value", "score"):
         if (table := getattr(bias, role)) is not None:
+            for what, ids, count in (("ids", bias.ids, table.shape[1]), ("rows", rows, table.shape[0])):
+                if (
+                    ids.numel()
+                    and ids.device.type != "meta"
+                    and not 0 <= int(ids.min()) <= int(ids.max()) < count
+                ):
+                    found = f"{what} from {int(ids.min())} to {int(ids.max())}"
+                    raise BrokenError(
+                        f"{name}: {found}, and its table {role!r} has {count}: they lie in [0, {count})"
+                    )
             size = (dims.heads,) if role == "score" else (dims.heads, dims.head_size)
             vectors = table[rows.unsqueeze(2), bias.ids].expand(-1, -1, -1, *size)
             outputs.append((Slot(f"{name} {role}", ("batch", "length", "length", *size)), vectors))
