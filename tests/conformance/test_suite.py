@@ -10,7 +10,7 @@ from contextlib import suppress
 import pytest
 from peirce.parts import Operator
 from peirce.registry import KINDS, Registry
-from peirce.testing import Conformance, Outcome
+from peirce.testing import Conformance, Outcome, unchecked
 from peirce.testing.checks import CHECKS
 from peirce.testing.compare import NotApplicableError
 from peirce.testing.conformance import CHECKED
@@ -79,9 +79,9 @@ def run(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
 
 def test_one_id_for_each_check_and_part_and_a_count(lab: pytest.Pytester) -> None:
     result = run(lab, "--peirce-plugin", "lab", "-v", "-k", "not onnx")
-    # It has no options that could be varied.
-    wanted = [check.name for check in STATELESS if check.name not in ("onnx", "options")]
-    result.assert_outcomes(passed=len(wanted), skipped=1, deselected=1)
+    # It has no options that could be varied, and no record.
+    wanted = [check.name for check in STATELESS if check.name not in ("onnx", "options", "record")]
+    result.assert_outcomes(passed=len(wanted), skipped=2, deselected=1)
     ids = re.findall(r"::(\w+)\[operators\.twice\] PASSED", result.stdout.str())
     assert ids == wanted
     result.stdout.fnmatch_lines([f"{len(wanted)} checks ran on 1 parts"])
@@ -159,9 +159,6 @@ def test_how_checks_end_and_what_is_said_of_them(
             ["--peirce-expect=reference[operators.twice]"],
             "*expected_failures gives no reason for 'reference*",
         ),
-        (["--peirce-plugin=nothing"], "*plug-in module:nothing registers no part*"),
-        (["--peirce-plugin=nowhere_at_all"], "*there is no module 'nowhere_at_all'*"),
-        (["--peirce-plugin=listed"], "*operator 'twice'*expected_failures*"),
     ],
 )
 def test_what_cannot_be_checked_is_refused(lab: pytest.Pytester, options: list[str], said: str) -> None:
@@ -169,6 +166,51 @@ def test_what_cannot_be_checked_is_refused(lab: pytest.Pytester, options: list[s
     result = run(lab, "--peirce-plugin=lab", *options)
     assert result.ret != 0
     result.stdout.fnmatch_lines([said])
+
+
+@pytest.mark.parametrize(
+    ("plugin", "said"),
+    [
+        ("nothing", "*found: *it registers no part*"),
+        ("nowhere_at_all", "*found: *there is no module 'nowhere_at_all'*"),
+        ("listed", "*found: *operator 'twice'*expected_failures*"),
+    ],
+)
+def test_a_plugin_that_cannot_be_used_takes_no_other_with_it(
+    lab: pytest.Pytester, plugin: str, said: str
+) -> None:
+    lab.makepyfile(nothing="", listed=LAB.replace("BODY", "expected_failures = ['reference']"))
+    result = run(lab, "--peirce-plugin=lab", f"--peirce-plugin={plugin}", "-k", "shapes or load")
+    result.assert_outcomes(passed=1, failed=1, deselected=TOTAL - 1)
+    result.stdout.fnmatch_lines([said])
+
+
+def test_failures_of_one_cause_are_told_once_with_the_command_that_repeats_them(
+    lab: pytest.Pytester,
+) -> None:
+    lab.makepyfile(lab=LAB.replace("BODY", "").replace("return 2 * kernel", "return kernel @ kernel.sum(0)"))
+    result = run(lab, "--peirce-plugin", "lab", "-k", "shapes or dtypes or purity")
+    result.assert_outcomes(failed=3, deselected=TOTAL - 3)
+    result.stdout.fnmatch_lines(
+        [
+            "*again: *peirce plugins check module:lab -k 'shapes[[]operators.twice[]]'",
+            "dtypes[[]operators.twice[]]: same cause as shapes[[]operators.twice[]], above",
+            "purity[[]operators.twice[]]: same cause as shapes[[]operators.twice[]], above",
+        ]
+    )
+
+
+def test_a_quick_run_leaves_out_what_takes_seconds(lab: pytest.Pytester) -> None:
+    quick = [check for check in STATELESS if not check.slow]
+    result = run(lab, "--peirce-plugin", "lab", "--peirce-quick", "--collect-only", "-q")
+    assert len(re.findall(r"::\w+\[operators\.twice\]", result.stdout.str())) == len(quick) < TOTAL
+
+
+def test_a_part_of_which_nothing_was_checked_is_no_success() -> None:
+    ended = [("declaration", "tasks.a", "passed"), ("task_data", "tasks.a", "not run")]
+    assert unchecked(ended) == {"tasks.a": "task_data"}
+    assert unchecked([*ended, ("task_terms", "tasks.a", "passed")]) == {}
+    assert unchecked([("parser", "parsers.b", "does not apply")]) == {}
 
 
 def test_without_pytest_a_callback_is_told_how_each_check_ended(registry: Registry) -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command_line import Run
+from peirce.registry import EntryPoint
+from peirce.testing import standing
 
 
 def rows(text: str) -> dict[str, dict[str, Any]]:
@@ -194,6 +197,57 @@ def test_check_tells_counts_and_failures_in_its_own_words(
     assert re.search(r"\n\d+ of \d+ checks failed on 1 part\n$", done.stdout), done.stdout
     for internal in ("pytest", "hypothesis", "site-packages", "peirce/testing", "===", "Traceback"):
         assert internal not in (done.stdout + done.stderr).replace(str(lab), "")
+
+
+def test_a_certificate_says_what_was_run_and_lists_show_whether_it_still_holds(
+    peirce: Run, tmp_path: Path, site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = tmp_path / "lab"
+    lab.mkdir()
+    shutil.copytree((site / "good_parts.py").parent / "good_specs", lab / "good_specs")
+    source = (site / "good_parts.py").read_text()
+    (lab / "vouched.py").write_text(source)
+    monkeypatch.syspath_prepend(lab)
+    files = [lab / "vouched.certificate.json", tmp_path / "again.json"]
+    for file in files:
+        few = ("plugins", "check", "vouched", "--quick", "-k", "minimum and (shapes or dtypes)")
+        done = peirce(*few, "--certificate", str(file), PYTHONPATH=str(lab))
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert files[0].read_bytes() == files[1].read_bytes()
+    said = json.loads(files[0].read_text())
+    assert said["schema"] == "peirce.plugins.certificate/1"
+    counts = said["checks"]
+    assert (counts["executed"], counts["failed"], said["passed"]) == (2, 0, True)
+    assert counts["expected"] == counts["executed"] + counts["skipped"]
+    checks = said["parts"]["operators.minimum"]
+    assert checks["shapes"] == {"outcome": "passed"}
+    assert checks["onnx"] == {"outcome": "skipped", "reason": "left out by --quick"}
+    assert checks["padding"]["reason"].startswith("left out by -k")
+    plugin = EntryPoint(name="module:vouched", target="vouched")
+    assert standing(plugin) == f"passed, 2 of {counts['expected']} checks ran"
+    (lab / "vouched.py").write_text(f"{source}\n# changed\n")
+    assert standing(plugin).endswith("of other sources than these")
+
+
+def test_what_failed_the_last_time_is_run_alone(
+    peirce: Run, tmp_path: Path, site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = tmp_path / "lab"
+    lab.mkdir()
+    shutil.copytree((site / "good_parts.py").parent / "good_specs", lab / "good_specs")
+    source = (site / "good_parts.py").read_text()
+    (lab / "halted.py").write_text(source.replace("return kernel.minimum", "return kernal.minimum"))
+    monkeypatch.syspath_prepend(lab)
+    some = ("plugins", "check", "halted", "-k", "minimum and (shapes or dtypes or declaration)")
+    first = peirce(*some, PYTHONPATH=str(lab))
+    assert "same cause in 1 other check: dtypes[operators.minimum]" in first.stdout
+    assert "again:    peirce plugins check module:halted -k 'shapes[operators.minimum]'" in first.stdout
+    (lab / "halted.py").write_text(f"{source}\n# mended\n")
+    sys.modules.pop("halted", None)
+    again = peirce("plugins", "check", "halted", "--last-failed", PYTHONPATH=str(lab))
+    assert again.returncode == 0, again.stdout
+    assert "2 checks passed on 1 part" in again.stdout
+    assert not (tmp_path / "work" / ".peirce_cache").exists()
 
 
 def test_a_distribution_with_one_plugin_may_be_named_alone(peirce: Run) -> None:
