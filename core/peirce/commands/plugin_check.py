@@ -164,7 +164,7 @@ def run_suite(plugin: EntryPoint, asked: Asked) -> CheckedPlugin:
 def _run_suite(plugin: EntryPoint, asked: Asked) -> CheckedPlugin:
     from rich.console import Console
 
-    from peirce.testing import Conformance, certificate, unchecked
+    from peirce.testing import Conformance, certificate_of, unchecked
 
     result, raw = CheckedPlugin(again=f"peirce plugins check {quote(plugin.name)} --last-failed"), list[Any]()
     suite = Conformance(
@@ -206,7 +206,7 @@ def _run_suite(plugin: EntryPoint, asked: Asked) -> CheckedPlugin:
             result.error = "\n".join(said)
         _keep_failed(plugin.name, result)
         if asked.certificate is not None:
-            document = certificate(plugin, suite, raw, passed=result.passed, chosen=chosen)
+            document = certificate_of(plugin, suite, raw, passed=result.passed, chosen=chosen)
             write_json(asked.certificate, document)
     except PeirceError as error:
         result.error = f"conformance suite: {error}"

@@ -1,4 +1,4 @@
-from .certificate import certificate as certificate
+from .certificate import certificate_of as certificate_of
 from .certificate import standing as standing
 from .conformance import Conformance as Conformance
 from .conformance import Outcome as Outcome

@@ -23,7 +23,7 @@ EXECUTED = ("passed", "failed", "expected failure")
 _VERSIONS = ("peirce", "torch", "numpy", "onnx", "onnxruntime", "tensorrt-rtx")
 
 
-def certificate(
+def certificate_of(
     plugin: EntryPoint, suite: Conformance, outcomes: Iterable[Outcome], *, passed: bool, chosen: str = ""
 ) -> dict[str, Any]:
     """The document on one run over a plug-in.
