@@ -209,6 +209,10 @@ class PeircePreTrainedModel(PreTrainedModel):
         with self._recomputing():
             return self.peirce(**given)
 
+    def loss_of(self, prefix: str, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
+        """The loss of a head, and in training what the operators add to that of the last pass."""
+        return sum(self.peirce.terms().values(), self.peirce.loss(prefix, outputs, labels))
+
     def inputs_of(
         self,
         input_ids: Tensor | None,

@@ -142,7 +142,7 @@ class PeirceForCausalLM(PeirceGenerator):
         if labels is not None:
             following = torch.full_like(labels, IGNORED)
             following[:, :-1] = labels[:, 1:]
-            loss = self.peirce.loss(self.prefix, outputs, following)
+            loss = self.loss_of(self.prefix, outputs, following)
         return CausalLMOutputWithPast(loss=loss, logits=logits, past_key_values=cache)  # type: ignore[arg-type]
 
     def prepare_inputs_for_generation(self, input_ids: Tensor, *args: Any, **kwargs: Any) -> dict[str, Any]:
@@ -234,7 +234,7 @@ class PeirceForConditionalGeneration(PeirceGenerator):
         target = {"decoder_input_ids": decoder_input_ids, "decoder_attention_mask": decoder_attention_mask}
         given = self.inputs_of(input_ids, attention_mask, token_type_ids, **inputs, **target)
         logits, outputs, cache = self.predict(given, past_key_values, use_cache)
-        loss = None if labels is None else self.peirce.loss(self.prefix, outputs, labels)
+        loss = None if labels is None else self.loss_of(self.prefix, outputs, labels)
         return Seq2SeqLMOutput(loss=loss, logits=logits, past_key_values=cache)  # type: ignore[arg-type]
 
     def prepare_decoder_input_ids_from_labels(self, labels: Tensor) -> Tensor:

@@ -100,7 +100,7 @@ class PeirceForPreTraining(PeircePreTrainedModel):
             wanted[self._prefix_of("mlm", "labels")] = labels
         if next_sentence_label is not None:
             wanted[self._prefix_of("pair", "next_sentence_label")] = next_sentence_label.flatten()
-        losses = [self.peirce.loss(prefix, outputs, value) for prefix, value in wanted.items()]
+        losses = [self.loss_of(prefix, outputs, value) for prefix, value in wanted.items()]
         atoms = {name: outputs.pop(name) for name in ("unary", "pooled", "binary") if name in outputs}
         return PeirceForPreTrainingOutput(
             loss=torch.stack(losses).sum() if losses else None,
@@ -151,7 +151,7 @@ class PeirceWithLabels(PeircePreTrainedModel):
         if labels is not None:
             labels = labels.flatten() if self.one_label else labels
         return self.output(
-            loss=None if labels is None else self.peirce.loss(self.prefix, outputs, labels),
+            loss=None if labels is None else self.loss_of(self.prefix, outputs, labels),
             logits=outputs[f"{self.prefix}_logits"],
         )
 
@@ -272,6 +272,6 @@ class PeirceForQuestionAnswering(PeircePreTrainedModel):
             labels = (index[None, :, None] == places[:, None, :]).long()
             if attention_mask is not None:
                 labels = labels.masked_fill((attention_mask == 0).unsqueeze(-1), IGNORED)
-            loss = self.peirce.loss(self.prefix, outputs, labels)
+            loss = self.loss_of(self.prefix, outputs, labels)
         start, end = logits.unbind(-1)
         return QuestionAnsweringModelOutput(loss=loss, start_logits=start, end_logits=end)
