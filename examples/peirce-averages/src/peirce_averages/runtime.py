@@ -1,0 +1,107 @@
+"""The runtime of `arrays`: a deep averaging network in NumPy."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from peirce.errors import InputError, ModelFileError
+from peirce.model import LoadedModel, Progress, Report, Runtime, Source
+from peirce.parts import Signature
+
+if TYPE_CHECKING:
+    from peirce import Model
+
+ALLOWED = {False: 1e-5, True: 5e-3}
+"""How far scores may be from torch's, without and with half word vectors."""
+
+
+class OpenArrays(LoadedModel):
+    """An opened file."""
+
+    providers = ("numpy",)
+
+    def __init__(self, path: Path) -> None:
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                arrays = {name: file[name] for name in file.files}
+            self.about: Mapping[str, Any] = json.loads(arrays.pop("about").tobytes())
+            self.signature = Signature.from_dict(self.about["signature"])
+            self.words = arrays["words"].astype(np.float32)
+            self.layers = [(arrays[f"weight_{n}"], arrays[f"bias_{n}"]) for n in range(len(arrays) // 2)]
+        except (OSError, ValueError, KeyError) as error:
+            raise ModelFileError(
+                f"{path} is not a file that `peirce export --to arrays` wrote: {error}"
+            ) from error
+
+    def dtype(self, name: str) -> np.dtype[Any]:
+        """Ids are int64, masks bool, and all else float32."""
+        specs = {spec.name: spec for spec in (*self.signature.inputs, *self.signature.outputs)}
+        return np.dtype({"int64": np.int64, "bool": np.bool_, "float": np.float32}[specs[name].dtype])
+
+    def run(self, feeds: Mapping[str, NDArray[Any]], outputs: Sequence[str]) -> list[NDArray[Any]]:
+        """Look up [b, x, d], average [b, d], layer by layer, score [b, classes]."""
+        types = feeds.get("token_type_ids")
+        if types is not None and types.any():
+            raise InputError("this file knows texts of one sequence; leave `token_type_ids` out")
+        mask = feeds["attention_mask"].astype(np.float32)
+        words = self.words[feeds["input_ids"]] * mask[..., None]
+        state = words.sum(1) / np.maximum(mask.sum(1, keepdims=True), 1)
+        *layers, (weight, bias) = self.layers
+        for inner, shift in layers:
+            state = np.tanh(state @ inner.T + shift)
+        found = {"unary": words, "pooled": state, "classification_logits": state @ weight.T + bias}
+        return [found[name] for name in outputs]
+
+    def close(self) -> None:
+        """Let go of the arrays."""
+        del self.words, self.layers
+
+
+class ArraysRuntime(Runtime):
+    """Opens files that `arrays` wrote."""
+
+    def open(self, path: Path, providers: Sequence[str] | None, threads: int | None) -> OpenArrays:
+        """Read a file; NumPy alone computes."""
+        if unknown := [name for name in providers or () if name != "numpy"]:
+            raise InputError(f"{path} is computed by numpy, and not by {unknown[0]!r}; leave providers out")
+        return OpenArrays(path)
+
+    def source(self, path: Path) -> Source:
+        """The spec that the file was made from."""
+        return Source(spec=OpenArrays(path).about["spec"], weights=None)
+
+    def verify(
+        self,
+        path: Path,
+        model: Model,
+        *,
+        seed: int = 0,
+        providers: Sequence[str] | None = None,
+        progress: Progress | None = None,
+    ) -> Report:
+        """Hold all outputs against torch's, on random texts with padding."""
+        opened = self.open(path, providers, None)
+        apart = opened_apart(opened, model, seed)
+        passed = apart <= ALLOWED[bool(opened.about["half"])]
+        return Report(file=path, passed=passed, notes=(f"outputs are {apart:.1e} from torch's",))
+
+
+def opened_apart(opened: OpenArrays, model: Model, seed: int) -> float:
+    """The largest difference of an output from torch's, relative to the largest value where that is above 1."""
+    import torch
+
+    inputs = model.example_inputs(seed=seed)
+    inputs.pop("token_type_ids", None)
+    training = model.training
+    with torch.no_grad():
+        wanted = model.eval()(**inputs)
+    model.train(training)
+    feeds = {name: value.cpu().numpy() for name, value in inputs.items()}
+    found = dict(zip(wanted, opened.run(feeds, list(wanted)), strict=True))
+    pairs = [(found[name], value.float().cpu().numpy()) for name, value in wanted.items()]
+    return max(float(np.abs(one - other).max() / max(1.0, np.abs(other).max())) for one, other in pairs)

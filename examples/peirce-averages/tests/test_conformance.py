@@ -1,0 +1,3 @@
+from peirce.testing import Conformance
+
+test_conformance = Conformance("peirce_averages.plugin")
