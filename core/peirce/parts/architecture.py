@@ -92,6 +92,7 @@ class Architecture(Part, nn.Module, ABC):
     @abstractmethod
     def __init__(self, options: Any, plan: Plan) -> None:
         nn.Module.__init__(self)
+        self.options = options
 
     def begin(self) -> None:
         """Take what a new model starts with from outside its spec, such as pretrained weights.

@@ -21,6 +21,7 @@ class ModulePart(SizedPart, nn.Module, ABC):
 
     def __init__(self, options: Any, dims: Dims) -> None:
         nn.Module.__init__(self)
+        self.options = options
 
     def inputs(self) -> tuple[TensorSpec, ...]:
         """The inputs that the part needs beside the standard ones."""

@@ -217,6 +217,7 @@ class StateOperator(SizedPart, nn.Module, ABC):
 
     def __init__(self, options: Any, dims: Dims) -> None:
         nn.Module.__init__(self)
+        self.options = options
 
     @abstractmethod
     def forward(self, state: Predicates, scope: Scope) -> Predicates:

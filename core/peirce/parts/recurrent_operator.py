@@ -33,6 +33,7 @@ class RecurrentOperator(SizedPart, nn.Module, ABC):
 
     def __init__(self, options: Any, dims: Dims) -> None:
         nn.Module.__init__(self)
+        self.options = options
 
     @abstractmethod
     def read(self, atoms: Tensor) -> Tensor:
