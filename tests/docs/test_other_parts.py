@@ -32,6 +32,8 @@ PAGES = {
     "given": "augmenters",
     "ordinal": "heads",
     "returns": "tasks",
+    "highway": "operators",
+    **dict.fromkeys(("selective", "linear_attention", "triangles", "window", "focal"), "recipes"),
 }
 """The plug-ins that the guide writes as one module each, and the page that each stands on."""
 PASSING = ("choice", "pooling", "leaky", "sides", "helix", "given")
@@ -48,6 +50,19 @@ def guide() -> SimpleNamespace:
         module = sys.modules[name] = modules[name] = ModuleType(name)  # attrs looks up the annotations there
         exec(compile(block.code, f"{path.name}:{block.line}", "exec"), module.__dict__)
     return SimpleNamespace(**modules)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", [name for name, page in PAGES.items() if page in ("operators", "recipes")])
+def test_each_recipe_passes_the_conformance_suite(guide: SimpleNamespace, name: str) -> None:
+    ran = 0
+    for check, case in Conformance(registry=Registry.of(getattr(guide, name))).cases():
+        try:
+            check.run(case)
+        except (NotApplicableError, NotRunError):
+            continue
+        ran += 1
+    assert ran > 15
 
 
 def test_they_pass_the_conformance_suite(guide: SimpleNamespace) -> None:
