@@ -42,18 +42,24 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def trained(lines: Path, tmp_path_factory: pytest.TempPathFactory) -> peirce.Model:
+def folder(lines: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trained model's folder."""
     task = LabelledLines(LabelledLinesOptions(folder=str(lines)))
-    settings = TrainingOptions(steps=120, lr=0.02)
-    result = train(peirce.Spec.from_toml(SPEC), task, settings, tmp_path_factory.mktemp("opinions"))
+    folder = tmp_path_factory.mktemp("opinions")
+    result = train(peirce.Spec.from_toml(SPEC), task, TrainingOptions(steps=120, lr=0.02), folder)
     assert result.metrics["accuracy"] == 1.0
-    return result.model
+    return folder
 
 
-def test_a_file_answers_without_torch(trained: peirce.Model, tmp_path: Path) -> None:
+@pytest.fixture
+def trained(folder: Path) -> peirce.Model:
+    return peirce.load(folder).eval()
+
+
+def test_a_file_answers_without_torch(folder: Path, trained: peirce.Model, tmp_path: Path) -> None:
     path = tmp_path / "opinions.npz"
     assert peirce.export(trained, path=path, to="arrays").passed
-    words = json.loads(trained.assets["vocabulary.json"])["words"]
+    words = json.loads((folder / "assets" / "vocabulary.json").read_text())["words"]
     ids = [
         [words.index(word) for word in text.split()] for text in ("the film was great", "the film was dull")
     ]

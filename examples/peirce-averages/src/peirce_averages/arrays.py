@@ -44,9 +44,10 @@ class Arrays(Exporter):
         network = model.network
         heads = list(model.heads)
         if not isinstance(network, Averages) or heads != [HEAD] or model.spec.augmenters:
+            has = ", ".join(heads) or "no head"
             raise ExportError(
                 f"{self.name!r} writes models of architecture 'averages' with the head {HEAD!r} and no augmenter, and "
-                f"{model.spec.name!r} is {model.spec.architecture!r} with {', '.join(heads) or 'no head'}; use --to onnx"
+                f"{model.spec.name!r} is {model.spec.architecture!r} with {has}; use --to onnx"
             )
         state = model.state_dict()
         words = state["network.input.embedding.weight"]

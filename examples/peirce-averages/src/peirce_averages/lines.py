@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from attrs import field, frozen, validators
 from peirce import Model, TaskError
-from peirce.files import read_lines
+from peirce.files import read_text
 from peirce.model import Task
 from torch import Tensor
 
@@ -97,7 +97,7 @@ class LabelledLines(Task[LabelledLinesOptions, Lines]):
     def _read(self, path: Path) -> list[tuple[str, list[str]]]:
         """The label and the words of each line."""
         try:
-            lines = list(read_lines(path))
+            lines = read_text(path).splitlines()
         except OSError as error:
             raise TaskError(
                 f"{path} cannot be read: {error.strerror}; name a folder with {', '.join(SPLITS)}.tsv"
