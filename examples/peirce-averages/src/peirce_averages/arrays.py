@@ -29,7 +29,7 @@ class ArraysOptions:
 
 
 class Arrays(Exporter):
-    """Word vectors, layers and the classification head, as arrays of NumPy."""
+    """Word vectors, layers and the classification head, if there is one, as arrays of NumPy."""
 
     name = "arrays"
     source = "https://numpy.org/doc/stable/reference/generated/numpy.savez_compressed.html"
@@ -43,11 +43,11 @@ class Arrays(Exporter):
         """
         network = model.network
         heads = list(model.heads)
-        if not isinstance(network, Averages) or heads != [HEAD] or model.spec.augmenters:
+        if not isinstance(network, Averages) or heads not in ([], [HEAD]) or model.spec.augmenters:
             has = ", ".join(heads) or "no head"
             raise ExportError(
-                f"{self.name!r} writes models of architecture 'averages' with the head {HEAD!r} and no augmenter, and "
-                f"{model.spec.name!r} is {model.spec.architecture!r} with {has}; use --to onnx"
+                f"{self.name!r} writes models of architecture 'averages' with the head {HEAD!r} or none, and no "
+                f"augmenter; {model.spec.name!r} is {model.spec.architecture!r} with {has}; use --to onnx"
             )
         state = model.state_dict()
         words = state["network.input.embedding.weight"]
@@ -55,8 +55,9 @@ class Arrays(Exporter):
             words = words + types[0]
         vectors = words.float().cpu().numpy()
         arrays = {"words": vectors.astype(np.float16) if self.options.half else vectors}
-        dense = [*(f"network.layers.{layer}" for layer in range(len(network.layers))), f"heads.{HEAD}.dense"]
-        for number, name in enumerate(dense):
+        dense = {str(number): f"network.layers.{number}" for number in range(len(network.layers))}
+        dense |= {head: f"heads.{head}.dense" for head in heads}
+        for number, name in dense.items():
             for leaf in ("weight", "bias"):
                 arrays[f"{leaf}_{number}"] = state[f"{name}.{leaf}"].float().cpu().numpy()
         about = {

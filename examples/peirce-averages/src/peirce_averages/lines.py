@@ -98,9 +98,10 @@ class LabelledLines(Task[LabelledLinesOptions, Lines]):
         """The label and the words of each line."""
         try:
             lines = read_text(path).splitlines()
-        except OSError as error:
+        except (OSError, UnicodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
             raise TaskError(
-                f"{path} cannot be read: {error.strerror}; name a folder with {', '.join(SPLITS)}.tsv"
+                f"{path} cannot be read: {reason}; name a folder with {', '.join(SPLITS)}.tsv"
             ) from error
         found = []
         for number, line in enumerate(lines, 1):

@@ -32,7 +32,11 @@ class OpenArrays(LoadedModel):
             self.about: Mapping[str, Any] = json.loads(arrays.pop("about").tobytes())
             self.signature = Signature.from_dict(self.about["signature"])
             self.words = arrays["words"].astype(np.float32)
-            self.layers = [(arrays[f"weight_{n}"], arrays[f"bias_{n}"]) for n in range(len(arrays) // 2)]
+            self.dense = {
+                name.removeprefix("weight_"): (value, arrays[name.replace("weight", "bias")])
+                for name, value in arrays.items()
+                if name.startswith("weight_")
+            }
         except (OSError, ValueError, KeyError) as error:
             raise ModelFileError(
                 f"{path} is not a file that `peirce export --to arrays` wrote: {error}"
@@ -51,15 +55,17 @@ class OpenArrays(LoadedModel):
         mask = feeds["attention_mask"].astype(np.float32)
         words = self.words[feeds["input_ids"]] * mask[..., None]
         state = words.sum(1) / np.maximum(mask.sum(1, keepdims=True), 1)
-        *layers, (weight, bias) = self.layers
-        for inner, shift in layers:
-            state = np.tanh(state @ inner.T + shift)
-        found = {"unary": words, "pooled": state, "classification_logits": state @ weight.T + bias}
+        found = {"unary": words}
+        for name, (weight, bias) in self.dense.items():
+            if name.isdigit():
+                found["pooled"] = state = np.tanh(state @ weight.T + bias)
+            else:
+                found[f"{name}_logits"] = state @ weight.T + bias
         return [found[name] for name in outputs]
 
     def close(self) -> None:
         """Let go of the arrays."""
-        del self.words, self.layers
+        del self.words, self.dense
 
 
 class ArraysRuntime(Runtime):
