@@ -88,6 +88,14 @@ class OperatorSpec:
     )
 
 
+def _layer(given: str | Iterable[OperatorSpec] | None) -> str | tuple[OperatorSpec, ...] | None:
+    return given if given is None or isinstance(given, str) else tuple(given)
+
+
+def _state(given: str | Iterable[str | OperatorSpec] | None) -> str | tuple[str | OperatorSpec, ...] | None:
+    return given if given is None or isinstance(given, str) else tuple(given)
+
+
 @frozen(kw_only=True)
 class LayerSpec:
     """The operators of a layer.
@@ -100,9 +108,13 @@ class LayerSpec:
         repeat: how many layers in a row are so.
     """
 
-    layer: str | tuple[OperatorSpec, ...] | None = None
-    state: str | tuple[str | OperatorSpec, ...] | None = None
+    layer: str | tuple[OperatorSpec, ...] | None = field(default=None, converter=_layer)
+    state: str | tuple[str | OperatorSpec, ...] | None = field(default=None, converter=_state)
     repeat: int = field(default=1, validator=validators.ge(1))
+
+
+def _layers(given: Iterable[LayerSpec]) -> tuple[LayerSpec, ...]:
+    return tuple(given)
 
 
 @frozen(kw_only=True)
@@ -115,9 +127,9 @@ class OperatorsSpec:
         options: by operator's name, for every layer's table to fall back on.
     """
 
-    layer: str | tuple[OperatorSpec, ...] | None = None
-    state: str | tuple[str | OperatorSpec, ...] | None = None
-    layers: tuple[LayerSpec, ...] = field(default=(), converter=tuple)
+    layer: str | tuple[OperatorSpec, ...] | None = field(default=None, converter=_layer)
+    state: str | tuple[str | OperatorSpec, ...] | None = field(default=None, converter=_state)
+    layers: tuple[LayerSpec, ...] = field(default=(), converter=_layers)
     options: Mapping[str, Mapping[str, Any]] = field(factory=FrozenDict, converter=FrozenDict)
 
 

@@ -12,7 +12,7 @@ import pytest
 from peirce import Spec
 from peirce.compose import resolve
 from peirce.registry import KINDS, Registry
-from peirce.spec import HeadSpec, InputSpec, OperatorSpec, OperatorsSpec, PartSpec
+from peirce.spec import HeadSpec, InputSpec, LayerSpec, OperatorSpec, OperatorsSpec, PartSpec
 from peirce.testing.options import example_options
 from peirce_basics.heads.linear import Classification
 from peirce_folnet.architectures.folnet import FolNet
@@ -92,15 +92,24 @@ def test_the_operators_of_a_layer_take_both() -> None:
     assert Spec.from_toml(made.to_toml()) == made
 
 
+def test_layers_that_differ_may_be_lists() -> None:
+    twice = LayerSpec(layer=[OperatorSpec(use=Join), OperatorSpec(use=Assoc)], state=["bool"], repeat=2)
+    made = spec(operators=OperatorsSpec(layers=[twice, LayerSpec(layer="jmc.atp")]))
+    assert Spec.from_toml(made.to_toml()) == made
+    assert hash(Spec.from_toml(made.to_toml())) == hash(made)
+
+
 RIGHT = """
 from peirce import Spec
-from peirce.spec import HeadSpec, PartSpec
+from peirce.spec import HeadSpec, LayerSpec, OperatorSpec, OperatorsSpec, PartSpec
+from peirce_folnet.operators.join import Join
 from peirce_basics.heads.linear import Classification
 from peirce_folnet.architectures.folnet import FolNet
 from peirce_folnet.positions.distance import Distance
 from theirs import Scale
 
 dims = FolNet.Dims(layers=2, unary=32, binary=8, heads=2, head_size=16)
+OperatorsSpec(layers=[LayerSpec(layer=[OperatorSpec(use=Join)], state=["bool"])])
 Spec(name="a", architecture=FolNet, dims=dims, positions=[PartSpec(use=Scale, options=Scale.Options(factor=2.0))])
 """
 WRONG = {
