@@ -136,3 +136,27 @@ def test_its_gradients_are_those_of_differences(registry: Registry) -> None:
 def test_groups_that_are_not_even_are_refused(options: dict[str, int], said: str, registry: Registry) -> None:
     with pytest.raises(SpecError, match=said):
         network([], registry, **options)
+
+
+def test_a_transformer_of_it_is_the_transformer_of_two_operators(registry: Registry) -> None:
+    changes: dict[str, Any] = {
+        "model.positions": [{"use": "rope"}], "model.scope.kind": "causal", "model.regularisation.init_std": 0.4,
+        "model.heads": [{"use": "causal_lm", "as": "lm"}],
+    }  # fmt: skip
+    two = TRANSFORMER.replace(changes)
+    one = two.replace({"model.operators": {"layer": [{"use": "attention"}]}})
+    theirs, ours = (build(spec, registry=registry, dtype=torch.float64).eval() for spec in (two, one))
+    renamed = {f"operators.0.attention.{own}.": f"operators.{name}." for own, name in NAMES.items()}
+    renamed["operators.1.bool."] = "operators.2.bool."
+    state, kept = ours.state_dict(), theirs.state_dict()
+    for name in state:
+        old = next((name.replace(mine, other) for mine, other in renamed.items() if mine in name), name)
+        state[name] = kept[old]
+    ours.load_state_dict(state)
+    ids = torch.randint(0, 40, (2, 8), generator=torch.Generator().manual_seed(0))
+    inputs = {"input_ids": ids, "attention_mask": torch.tensor([[True] * 8, [False] * 3 + [True] * 5])}
+    with torch.no_grad():
+        for name, value in theirs(**inputs).items():
+            torch.testing.assert_close(ours(**inputs)[name], value, rtol=0, atol=1e-12)
+    wanted = [text.tokens for text in theirs.generate(inputs, max_new=4)]
+    assert [text.tokens for text in ours.generate(inputs, max_new=4)] == wanted
