@@ -18,6 +18,7 @@ GROUP = "peirce.commands"
 CORE = {
     "list": ("parts:list_parts", "List the registered parts."),
     "describe": ("parts:describe", "Describe a part: typing, options, shapes, source, plug-in."),
+    "new": ("new:new", "Write a part, a distribution of parts, or a spec to start from."),
     "plugins": ("plugins:app", "List, switch, prefer, add and check plug-ins."),
     "spec": ("spec:spec", "Check specs, list the ready ones, print the JSON Schema."),
     "summary": ("spec:summary", "Print a model's typed plan, parameters, FLOPs and bytes."),

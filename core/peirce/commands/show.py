@@ -23,7 +23,7 @@ METAVARS = {
     "SIZES": "whole numbers with commas between them",
     "NAMES": "names with commas between them",
     "NAME": "the name of something registered or installed: a part, a task, an exporter, a provider",
-    "KIND": "a kind of parts, such as `operators`",
+    "KIND": "a kind of parts, such as `operators`; for `peirce new` one part, such as `operator`",
     "KIND.NAME": "a part's kind and name, such as `operators.prod`",
     "PLUGIN": "a plug-in: `distribution:entry-point`, or `module:NAME`",
     "MODULE": "the full name of a Python module",

@@ -58,7 +58,14 @@ def _not_reserved(
 
 @frozen(kw_only=True)
 class InputSpec:
-    """What the tokens are; `vocabulary` may wait until a task's data give it."""
+    """What the tokens are.
+
+    Args:
+        vocabulary: token ids; absent until a task's data give it.
+        token_types: token types, which tell the texts of an input apart; 0 where tokens have none.
+        max_length: the most tokens of an input.
+        pad_id: the token that fills up a batch.
+    """
 
     vocabulary: int | None = field(default=None, validator=validators.optional(validators.ge(1)))
     token_types: int = field(default=2, validator=validators.ge(0))
@@ -68,7 +75,12 @@ class InputSpec:
 
 @frozen(kw_only=True)
 class ScopeSpec:
-    """Who may attend to whom, before the scopes that positions add."""
+    """Who may attend to whom, before the scopes that positions add.
+
+    Args:
+        kind: `bidirectional`, `causal`, `prefix` (both ways within the first tokens), or `relation`, an input.
+        mask_padding: whether padding is outside the scope.
+    """
 
     kind: ScopeKind = "bidirectional"
     mask_padding: bool = True
@@ -164,7 +176,12 @@ def _heads(given: Iterable[HeadSpec]) -> tuple[HeadSpec, ...]:
 
 @frozen(kw_only=True)
 class Regularisation:
-    """Dropout everywhere that the architecture has it, and the standard deviation that weights start with."""
+    """What keeps weights small.
+
+    Args:
+        dropout: the rate of dropout everywhere that the architecture has it.
+        init_std: the standard deviation that weights start with.
+    """
 
     dropout: float = field(default=0.1, validator=[validators.ge(0), validators.lt(1)])
     init_std: float = field(default=0.02, validator=validators.gt(0))

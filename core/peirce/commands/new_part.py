@@ -1,0 +1,142 @@
+"""Templates of parts: modules in `templates` that are each whole, with `new_part` for the name that a user gives.
+
+The conformance suite runs over what they give, and tests hold their methods to the contracts. Whatever is known of a
+kind is read from its template: the hook that registers it, what that returns, and lines of a spec that use it.
+"""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from textwrap import dedent
+
+from attrs import define
+
+from peirce.errors import InputError
+
+TEMPLATES = Path(__file__).parent / "templates"
+KINDS = tuple(sorted(path.stem.replace("_", "-") for path in TEMPLATES.glob("*.py")))
+"""The kinds of which there is a template, as `peirce new` takes them."""
+
+
+def filled(path: str, words: Mapping[str, str]) -> str:
+    """A template with its words replaced."""
+    text = (TEMPLATES / path).read_text(encoding="utf-8")
+    for word, own in words.items():
+        text = text.replace(word, own)
+    return text
+
+
+@define(slots=False)
+class NewPart:
+    """A part to be written.
+
+    Args:
+        kind: one of `KINDS`.
+        name: a module's name, from which those of the class and the part follow.
+        package: the package that its module lies in; empty for a module of its own.
+    """
+
+    kind: str
+    name: str
+    package: str = ""
+
+    @property
+    def hyphenated(self) -> bool:
+        """Whether its name has hyphens where its module's has underscores."""
+        return self.kind in ("command", "parser")
+
+    @property
+    def called(self) -> str:
+        """The name that it is registered by."""
+        return self.name.replace("_", "-") if self.hyphenated else self.name
+
+    @property
+    def module(self) -> str:
+        """The full name of its module."""
+        return f"{self.package}.{self.name}" if self.package else self.name
+
+    @property
+    def words(self) -> dict[str, str]:
+        """What stands in templates for its names."""
+        return {
+            '"new_part:': f'"{self.module}:',
+            "NewPart": "".join(word[:1].upper() + word[1:] for word in self.name.split("_")),
+            "NEW_PART": self.name.upper(),
+            "new-part": self.called,
+            "new_part": self.name,
+            "new-kind": self.kind.replace("-", " "),
+        }
+
+    @cached_property
+    def text(self) -> str:
+        """A module of the part and its hook.
+
+        Raises:
+            InputError: a name that the template's code uses would be hidden by the part's.
+        """
+        path = f"{self.kind.replace('-', '_')}.py"
+        text = filled(path, self.words)
+        try:
+            clear = len(_identifiers(text)) == len(_identifiers(filled(path, {})))
+        except SyntaxError:  # such as `class None`
+            clear = False
+        if not clear:
+            raise InputError(
+                f"{self.name!r} is a name that the code of a {self.words['new-kind']} uses itself; choose another, "
+                f"such as my_{self.name}"
+            )
+        return text
+
+    @cached_property
+    def hook(self) -> ast.FunctionDef:
+        """The hook, at the module's end."""
+        found = ast.parse(self.text).body[-1]
+        assert isinstance(found, ast.FunctionDef), f"the template of a {self.kind} does not end with its hook"
+        return found
+
+    @property
+    def hook_text(self) -> str:
+        """The hook with its mark."""
+        return "\n".join(self.text.splitlines()[self.hook.lineno - 2 :]) + "\n"
+
+    @property
+    def code(self) -> str:
+        """The module without its hook, which a package has in one place."""
+        code = "\n".join(self.text.splitlines()[: self.hook.lineno - 2]).rstrip() + "\n"
+        uses = any(isinstance(node, ast.Name) and node.id == "peirce" for node in ast.walk(ast.parse(code)))
+        return code if uses else code.replace("import peirce\n", "", 1)
+
+    @property
+    def use(self) -> str:
+        """The lines of a spec that use it, from the module's docstring; empty where specs do not name such parts."""
+        lines = (ast.get_docstring(ast.parse(self.text)) or "").splitlines()
+        shown = dedent("\n".join(line for line in lines if line.startswith("    ") or not line)).strip()
+        return shown + "\n" if shown.startswith("[") else ""
+
+    @property
+    def spec(self) -> str:
+        """A small spec that uses it; of a kind that no spec names, a spec to try it on."""
+        if "architecture" in tomllib.loads(self.use).get("model", {}):
+            return (
+                f"# A small model with the {self.words['new-kind']} {self.called}.\nformat = 1\n\n{self.use}"
+            )
+        return f"{filled('distribution/spec.toml', self.words)}\n{self.use}".rstrip() + "\n"
+
+
+def _identifiers(text: str) -> set[str]:
+    """The names that a module binds or reads."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Name):
+            found.add(node.id)
+        elif isinstance(node, ast.ClassDef | ast.FunctionDef):
+            found.add(node.name)
+        elif isinstance(node, ast.arg):
+            found.add(node.arg)
+        elif isinstance(node, ast.alias):
+            found.add(node.asname or node.name)
+    return found

@@ -1,0 +1,39 @@
+"""new_part: a position that gives the first relations between tokens.
+
+A spec with it:
+
+    [[model.positions]]
+    use = "new_part"
+"""
+
+import peirce
+from peirce.parts import BinaryPosition, Dims, NoOptions, Tokens, new_table
+from torch import Tensor
+
+
+class NewPart(BinaryPosition):
+    """u(x,y) = table[1 if x and y are the same word else 0]: a model need not learn which words come again."""
+
+    name = "new_part"
+    source = "the predicate x = y of first-order logic"
+
+    @classmethod
+    def check(cls, options: NoOptions, dims: Dims, scope: str) -> str | None:
+        """There must be binary atoms to begin with."""
+        return None if dims.binary else "it gives the initial binary atoms, and the model has none"
+
+    def __init__(self, options: NoOptions, dims: Dims) -> None:
+        super().__init__(options, dims)
+        self.table = new_table(2, dims.binary)
+
+    def binary(self, tokens: Tokens) -> Tensor:
+        """[b, x, y, d2]."""
+        words = tokens.inputs["input_ids"]
+        same = tokens.rows(words).unsqueeze(2) == words.unsqueeze(1)
+        return self.table(same.long())
+
+
+@peirce.hookimpl
+def register_positions() -> list[type[peirce.parts.Position]]:
+    """The positions that this plug-in adds."""
+    return [NewPart]

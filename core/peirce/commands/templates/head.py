@@ -1,0 +1,71 @@
+"""new_part: a head that predicts grades in an order.
+
+A spec with it:
+
+    [[model.heads]]
+    use = "new_part"
+    grades = 5
+"""
+
+from collections.abc import Mapping
+
+import peirce
+import torch.nn.functional as F
+from attrs import field, frozen, validators
+from peirce.parts import Dims, Encoded, Head, TensorSpec, Tokens, check_labels
+from torch import Tensor, nn
+
+
+@frozen(kw_only=True)
+class NewPartOptions:
+    """What is predicted.
+
+    Args:
+        grades: the number of grades, from 0 to `grades - 1`.
+    """
+
+    grades: int = field(default=5, validator=validators.ge(2))
+
+
+class NewPart(Head):
+    """Grades in order, such as stars: logit k says whether the grade is above k."""
+
+    name = "new_part"
+    source = "ordinal regression as in Frank & Hall (2001)"
+    needs = frozenset({"pooled"})
+    labels = "int64 [b]: the grade, from 0"
+    Options = NewPartOptions
+
+    def __init__(self, options: NewPartOptions, dims: Dims) -> None:
+        super().__init__(options, dims)
+        self.grades = options.grades
+        self.dense = nn.Linear(dims.pooled, options.grades - 1)
+
+    def outputs(self) -> tuple[TensorSpec, ...]:
+        """One logit for each step from a grade to the next."""
+        return (
+            TensorSpec(
+                name="logits",
+                dtype="float",
+                dims=("batch", self.grades - 1),
+                meaning="Whether the grade is above 0, above 1, ...",
+            ),
+        )
+
+    def forward(self, encoded: Encoded, tokens: Tokens) -> dict[str, Tensor]:
+        """[b, p] -> logits [b, grades - 1]."""
+        assert encoded.pooled is not None
+        return {"logits": self.dense(encoded.pooled)}
+
+    def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
+        """Binary cross-entropy at each step, against labels [b]."""
+        logits = outputs["logits"].float()
+        check_labels(labels, logits.shape[:1], self.grades)
+        steps = labels.new_tensor(range(self.grades - 1))
+        return F.binary_cross_entropy_with_logits(logits, (labels.unsqueeze(1) > steps).to(logits.dtype))
+
+
+@peirce.hookimpl
+def register_heads() -> list[type[peirce.parts.Head]]:
+    """The heads that this plug-in adds."""
+    return [NewPart]

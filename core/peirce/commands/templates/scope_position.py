@@ -1,0 +1,46 @@
+"""new_part: a position that says which tokens attend to which.
+
+A spec with it:
+
+    [[model.positions]]
+    use = "new_part"
+    width = 8
+"""
+
+import peirce
+from attrs import field, frozen, validators
+from peirce.parts import Dims, ScopePosition, Tokens, offsets
+from torch import Tensor
+
+
+@frozen(kw_only=True)
+class NewPartOptions:
+    """How far tokens see.
+
+    Args:
+        width: the most tokens between a token and one that it attends to, on either side, that one included.
+    """
+
+    width: int = field(default=8, validator=validators.ge(0))
+
+
+class NewPart(ScopePosition):
+    """x may attend to y if |y - x| <= width, counted over real tokens: a window that slides along the text."""
+
+    name = "new_part"
+    source = "Longformer (Beltagy et al., 2020), Section 3.1, the sliding window"
+    Options = NewPartOptions
+
+    def __init__(self, options: NewPartOptions, dims: Dims) -> None:
+        super().__init__(options, dims)
+        self.width = options.width
+
+    def scope(self, tokens: Tokens) -> Tensor:
+        """bool [b or 1, x, a]."""
+        return offsets(tokens).abs() <= self.width
+
+
+@peirce.hookimpl
+def register_positions() -> list[type[peirce.parts.Position]]:
+    """The positions that this plug-in adds."""
+    return [NewPart]
