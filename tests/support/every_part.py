@@ -10,7 +10,7 @@ from peirce.spec import InputSpec, Spec
 
 SMALLEST = {
     "layers": 1, "unary": 8, "embedding": 6, "binary": 4, "heads": 2, "head_size": 4, "feedforward": 12,
-    "feedforward_unary": 12, "feedforward_binary": 6,
+    "feedforward_unary": 12, "feedforward_binary": 6, "kv_heads": 1,
 }  # fmt: skip
 HEADS = {"first": 4, "count": 9}
 CONFIG = {
@@ -96,6 +96,8 @@ VARIANTS: Mapping[str, tuple[Spec, Mapping[str, Any]]] = {
 def smallest(spec: Spec) -> Spec:
     """A spec at the smallest widths that it can have; its parts and their options stay."""
     changes: dict[str, Any] = {f"model.dims.{name}": SMALLEST[name] for name in spec.dims}
+    if spec.operators.layers:  # each of them once and again, as it repeats them
+        changes["model.dims.layers"] = sum(layer.repeat for layer in spec.operators.layers)
     changes |= {"model.input.vocabulary": 20, "model.input.max_length": 40, "model.name": "part"}
     changes["model.regularisation.init_std"] = INIT_STD.get(spec.name, spec.regularisation.init_std)
     if "config" in spec.options:
