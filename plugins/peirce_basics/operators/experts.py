@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import torch
 from attrs import field, frozen, validators
@@ -57,7 +57,7 @@ class Experts(StateOperator):
     scope_rule = "none"
     source = "Switch Transformers (Fedus et al., 2021), eq. 1-6; Mixtral (Jiang et al., 2024), Section 2.1"
     Options = ExpertsOptions
-    example = {"experts": 3}  # noqa: RUF012
+    example: ClassVar = {"experts": 3}
 
     @classmethod
     def check(cls, options: ExpertsOptions, dims: Dims, scope: str) -> str | None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 from attrs import frozen
 
 from peirce_hf.checkpoints.layout import EMBEDDING, Layout, Ours, at_least, leaves, network, one_of
 
-ACTIVATIONS = {
+ACTIVATIONS: Mapping[str, Any] = {
     "gelu_new": {"name": "gelu", "tanh": True},
     "gelu_pytorch_tanh": {"name": "gelu", "tanh": True},
     "gelu": {"name": "gelu"},

@@ -11,7 +11,7 @@ from peirce.errors import ModelFileError, unknown
 
 from peirce_hf.checkpoints.layout import EMBEDDING, Layout, Ours, at_least, leaves, network, one_of
 
-ACTIVATIONS = {
+ACTIVATIONS: Mapping[str, Any] = {
     "silu": {"name": "swiglu"},
     "gelu": {"name": "geglu"},
     "gelu_pytorch_tanh": {"name": "geglu", "tanh": True},
