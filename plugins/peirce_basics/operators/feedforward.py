@@ -68,14 +68,14 @@ class FeedForward(StateOperator):
     """u(x) += W2 f(W1 u(x)), or W2 (f(G u(x)) * W1 u(x)) where it is gated. Relations of tokens stay as they are.
 
     Attributes:
-        activation: f.
+        activation: f, a static method.
         gated: whether there is a gate G.
     """
 
     typing = "U <- U"
     scope_rule = "none"
     Options: ClassVar[type] = BiasOptions
-    activation: ClassVar[Activation]
+    activation: ClassVar[Any]
     gated: ClassVar[bool] = False
 
     def __init__(self, options: Any, dims: Dims) -> None:
@@ -89,7 +89,7 @@ class FeedForward(StateOperator):
 
 def hidden_layer(kind: type[FeedForward], options: BiasOptions, dims: Dims) -> Hidden:
     """The hidden layer of a kind of network, `dims.feedforward_unary` wide."""
-    activation = kind.activation
+    activation: Activation = kind.activation
     if isinstance(options, GeluOptions) and options.tanh:
         activation = partial(F.gelu, approximate="tanh")
     return Hidden(dims.unary, dims.feedforward_unary, activation, gated=kind.gated, bias=options.bias)

@@ -70,8 +70,7 @@ class Llama(Layout):
 
     def spec(self) -> dict[str, Any]:
         """A causal transformer with RMS norms before."""
-        activation = one_of("hidden_act", self.hidden_act, ACTIVATIONS)
-        bias = {"bias": self.mlp_bias}
+        gated: dict[str, Any] = {**one_of("hidden_act", self.hidden_act, ACTIVATIONS), "bias": self.mlp_bias}
         head = {"use": "causal_lm", "tied": self.tie_word_embeddings, "bias": False}
         options = {
             "norm": "pre",
@@ -92,7 +91,7 @@ class Llama(Layout):
             "options": {**options, "pooler": False},
             "input": self.input(token_types=0, max_length=self.max_position_embeddings),
             "scope": {"kind": "causal"},
-            "operators": network(**activation, **bias),
+            "operators": network(**gated),
             "positions": [self._rope()],
             "heads": [head] if self._scored else [],
             "regularisation": {"dropout": self.attention_dropout, "init_std": self.initializer_range},
