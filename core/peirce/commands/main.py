@@ -50,6 +50,7 @@ from peirce.registry import (
 )
 
 TRACEBACK = "PEIRCE_TRACEBACK"
+COMPLETE = "_PEIRCE_COMPLETE"
 INTERRUPTED = 128 + signal.SIGINT
 _MORE = f"{TRACEBACK}=1 shows the traceback"
 
@@ -135,6 +136,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):  # what a terminal's encoding lacks is shown as an escape
         sys.stdout.reconfigure(errors="backslashreplace")
+    if (
+        COMPLETE in os.environ
+    ):  # a shell asks what may follow: `eval "$(_PEIRCE_COMPLETE=source_bash peirce)"`
+        from typer._completion_classes import completion_init
+
+        completion_init()
     try:
         # No process that a command starts imports from the working directory.
         with safe_path(), _signals() as came, _warnings_in_lines():

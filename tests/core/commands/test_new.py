@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any, get_type_hints
 
 import pytest
-from command_line import Run
+from command_line import Run, exit_code
 from peirce import model, parts
 from peirce.commands import new_package
 from peirce.commands.new_part import KINDS, NewPart
@@ -243,6 +243,18 @@ def test_a_spec_may_join_a_distribution(peirce: Run) -> None:
     assert done.returncode == 0, done.stderr
     assert Path("peirce-stars/src/peirce_stars/specs/deeper.toml").is_file()
     assert peirce("spec", "check", "peirce-stars/src/peirce_stars/specs/deeper.toml").returncode == 0
+
+
+@pytest.mark.parametrize(("typed", "offered"), [("peirce ne", "new"), ("peirce new oper", "operator")])
+def test_a_shell_completes_commands_and_kinds(
+    typed: str, offered: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count = str(len(typed.split()) - 1)
+    asked = {"_PEIRCE_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": count}
+    for key, value in asked.items():
+        monkeypatch.setenv(key, value)
+    assert exit_code() == 0
+    assert capsys.readouterr().out.split() == [offered]
 
 
 @pytest.mark.thorough
