@@ -23,7 +23,7 @@ import sys
 import time
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from copy import copy
 from importlib import import_module
@@ -33,7 +33,7 @@ from io import StringIO
 from pathlib import Path
 from random import Random
 from types import CodeType, FrameType, ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from attrs import evolve
@@ -52,9 +52,9 @@ from peirce.testing.options import example_options
 KINDS = ("operators", "positions", "augmenters", "heads")
 HERE = Path(__file__).resolve().parent
 LIMIT = 30.0
-"""Seconds of CPU time that one check may take, and no less than ten times what it takes on the part."""
-LAST = ("memory", "save_load", "onnx", "record")
-"""Checks of whole models, and what is recorded of the part: they are run on what all others let pass."""
+"""Seconds of CPU time that one check may take."""
+LAST = ("memory", "save_load", "onnx")
+"""Checks of whole models, which are run last, and only on what no record tells."""
 
 
 class OverTimeError(BaseException):
@@ -154,51 +154,67 @@ def runs(case: Case) -> None:
 
 
 class Checks:
-    """The checks of one part, those first that killed most in least time."""
+    """The checks of one part, those first that killed most in least time.
+
+    Attributes:
+        times: seconds of CPU time that a check took last, on whatever part.
+        kills: how many mutants of this part it killed.
+        sound: whether it passes on the part itself, of those that ever failed.
+    """
+
+    times: ClassVar[dict[str, float]] = {}
 
     def __init__(self, entry: Registered, registry: Registry, chosen: Sequence[str]) -> None:
-        self.times: dict[str, float] = {}
-        self.checks: dict[str, Check] = {}
+        self.entry, self.registry = entry, registry
+        self.checks = {
+            check.name: check
+            for check in CHECKS
+            if check.applies(entry.kind, entry.part)
+            and not check.on_request
+            and (not chosen or check.name in chosen)
+        }
         self.kills: Counter[str] = Counter()
-        with loaded(entry.part, None) as part:
-            case = case_of(entry, part, registry)
-            for check in CHECKS:
-                if (
-                    check.applies(entry.kind, part)
-                    and not check.on_request
-                    and (not chosen or check.name in chosen)
-                ):
-                    start = time.process_time()
-                    how = ended(check, case, 600.0)
-                    if how == "failed":
-                        print(
-                            f"{entry.kind}.{entry.name}: {check.name} fails without any mutant",
-                            file=sys.stderr,
-                        )
-                        continue
-                    self.checks[check.name] = check
-                    self.times[check.name] = time.process_time() - start
+        self.sound: dict[str, bool] = {}
 
     def order(self) -> list[str]:
         """The names of the checks."""
 
         def gain(name: str) -> tuple[int, float]:
             place = LAST.index(name) if name in LAST else -1
-            return place, -(self.kills[name] + 0.3) / (self.times[name] + 0.01)
+            return place, -(self.kills[name] + 0.3) / (self.times.get(name, 1.0) + 0.01)
 
         return sorted(self.checks, key=gain)
 
-    def killer(self, case: Case) -> str | None:
-        """The first check that fails; None if all pass."""
+    def fails(self, name: str, case: Case) -> bool:
+        """Whether a check fails, and would not on the part itself."""
+        if name not in self.checks:
+            return False
+        start = time.process_time()
+        failed = ended(self.checks[name], case, LIMIT) == "failed"
+        self.times[name] = time.process_time() - start
+        if failed and name not in self.sound:
+            with loaded(self.entry.part, None) as part:
+                itself = case_of(self.entry, part, self.registry)
+                self.sound[name] = ended(self.checks[name], itself, 10 * LIMIT) != "failed"
+        return failed and self.sound[name]
+
+    def killer(self, case: Case, but: Collection[str]) -> str | None:
+        """The first check that fails, but for some; None if all pass."""
         for name in self.order():
-            if ended(self.checks[name], case, max(LIMIT, 10 * self.times[name])) == "failed":
+            if name not in but and self.fails(name, case):
                 self.kills[name] += 1
                 return name
         return None
 
 
-def outcome(entry: Registered, mutant: Mutant, registry: Registry, checks: Checks) -> dict[str, Any]:
-    """What becomes of a mutant: `killed`, `survived`, `raises` where no call works, or `nothing` changed."""
+def outcome(
+    entry: Registered, mutant: Mutant, registry: Registry, checks: Checks, both: bool
+) -> dict[str, Any]:
+    """What becomes of a mutant: `killed`, `survived`, `raises` where no call works, or `nothing` changed.
+
+    `record` says whether the part's record kills it, `by` which other check does; with `both` the other checks are run
+    where the record kills it, too.
+    """
     SEEN.clear()
     found = {"part": f"{entry.kind}.{entry.name}", "mutant": mutant.key}
     try:
@@ -211,10 +227,12 @@ def outcome(entry: Registered, mutant: Mutant, registry: Registry, checks: Check
                 return found | {"outcome": "raises"}
             if mutant.helper and mutant.helper not in SEEN:
                 return found | {"outcome": "nothing"}
-            by = checks.killer(case)
+            record = checks.fails("record", case)
+            by = checks.killer(case, {"record", *(LAST if record else ())}) if both or not record else None
     except (Exception, SystemExit):
         return found | {"outcome": "raises"}
-    return found | ({"outcome": "killed", "by": by} if by else {"outcome": "survived"})
+    how = "killed" if by or record else "survived"
+    return found | {"outcome": how, "by": by, "record": record, "both": both}
 
 
 def measure(task: tuple[str, str, argparse.Namespace]) -> None:
@@ -234,7 +252,7 @@ def measure(task: tuple[str, str, argparse.Namespace]) -> None:
         row = done.get(mutant.key)
         if row is None:
             checks = checks or Checks(entry, registry, given.checks)
-            row = outcome(entry, mutant, registry, checks)
+            row = outcome(entry, mutant, registry, checks, live < given.both)
             with path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
         live += row["outcome"] in ("killed", "survived")
@@ -265,24 +283,37 @@ def report(rows: Sequence[Mapping[str, Any]], known: Mapping[str, str]) -> list[
         count = Counter(row["outcome"] for row in own)
         left = [row["mutant"] for row in own if row["outcome"] == "survived"]
         same = {mutant: reason for mutant in left for key, reason in known.items() if key in mutant}
-        recorded = sum(row.get("by") == "record" for row in own)
-        table.append(_row(part, "", "", count["killed"], recorded, len(left), len(same), count["raises"]))
-        survivors += [_row(part, mutant, same.get(mutant, ""), 0, 0, 1, mutant in same, 0) for mutant in left]
-    names = ("killed", "by the record alone", "survived", "equivalent", "raise at once")
-    table.append(_row("all", "", "", *(sum(row[name] for row in table) for name in names)))
+        tried = [row for row in own if row.get("both") and row["mutant"] not in same]
+        promised = sum(row["by"] is not None for row in tried)
+        counts = count["killed"], len(left), len(same), count["raises"], len(tried), promised
+        table.append(_row(part, *counts))
+        survivors += [
+            _row(part, 0, 1, mutant in same, survivor=mutant, why=same.get(mutant, "")) for mutant in left
+        ]
+    names = "killed", "survived", "equivalent", "raise at once", "tried on promises", "killed by promises"
+    table.append(_row("all", *(sum(row[name] for row in table) for name in names)))
     return [*table, *survivors]
 
 
 def _row(
-    part: str, mutant: str, why: str, killed: int, recorded: int, survived: int, same: int, raised: int
+    part: str,
+    killed: int,
+    survived: int,
+    same: int,
+    raised: int = 0,
+    tried: int = 0,
+    promised: int = 0,
+    survivor: str = "",
+    why: str = "",
 ) -> dict[str, Any]:
     """Counts of mutants; the shares are of those that can be called and are not equivalent."""
     others = killed + survived - same
     return {
-        "part": part, "mutants": others, "killed": killed, "by the record alone": recorded, "survived": survived,
-        "equivalent": int(same), "raise at once": raised, "share": 100 * killed / others if others else 100.0,
-        "share without the record": 100 * (killed - recorded) / others if others else 100.0,
-        "survivor": mutant, "why": why,
+        "what": ("equivalent" if why else "survivor") if survivor else "part",
+        "part": part, "mutants": others, "killed": killed, "survived": survived, "equivalent": int(same),
+        "raise at once": raised, "share": 100 * killed / others if others else 100.0, "tried on promises": tried,
+        "killed by promises": promised, "share by promises": 100 * promised / tried if tried else 0.0,
+        "survivor": f"`{survivor}`".replace("|", "\\|"), "why": why or "not yet",
     }  # fmt: skip
 
 
@@ -296,6 +327,12 @@ def main() -> None:
     parser.add_argument(
         "--each", type=int, default=60, help="mutants of a part that run, drawn where there are more"
     )
+    parser.add_argument(
+        "--both",
+        type=int,
+        default=15,
+        help="mutants of a part that meet every check where the record kills them, too",
+    )
     parser.add_argument("--seed", type=int, default=0, help="of the draw")
     parser.add_argument("--jobs", type=int, default=1, help="parts that are measured at the same time")
     parser.add_argument(
@@ -303,6 +340,7 @@ def main() -> None:
     )
     parser.add_argument("--checks", nargs="*", default=[], help="the checks that are run; all if absent")
     parser.add_argument("--only-report", action="store_true", help="measure nothing")
+    parser.add_argument("--quiet", action="store_true", help="report nothing: others measure further parts")
     given = parser.parse_args()
     registry = Registry.discover(extra_plugins=given.plugin)
     own = set(Registry.of(*given.plugin).plugins) if given.plugin else set(registry.plugins)
@@ -321,6 +359,8 @@ def main() -> None:
         else:
             with multiprocessing.get_context("fork").Pool(given.jobs) as pool:
                 pool.map(measure, tasks, chunksize=1)
+    if given.quiet:
+        return
     names = {".".join(each) for each in wanted}
     rows = report([row for row in rows_of(given.kept) if row["part"] in names], reasons())
     record("mutants", rows)

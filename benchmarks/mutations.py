@@ -21,8 +21,10 @@ KEPT_NAMES = {
     "name", "letter", "source", "labels", "meaning", "example", "expected_failures", "renamed", "Options", "api",
     "__slots__",
 }  # fmt: skip
-KEPT_KEYWORDS = {"meaning", "name", "tokens_last"}
-"""Texts; and a wish for a layout in memory, which changes no value."""
+KEPT_KEYWORDS = {"meaning", "name", "tokens_last", "strict", "persistent"}
+"""Texts, a wish for a layout in memory, which changes no value, and what only guards."""
+EITHER_WAY = {"transpose", "minimum", "maximum", "min", "max", "logaddexp", "swapaxes"}
+"""Calls whose arguments may stand in either order."""
 OPERATORS: Mapping[type[ast.AST], type[ast.AST]] = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult,
     ast.Mod: ast.FloorDiv, ast.Pow: ast.Mult, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd,
@@ -215,7 +217,7 @@ def _kept(node: ast.AST) -> bool:
         case ast.Assign(targets=[ast.Name(id=name)]):
             return name in KEPT_NAMES
         case ast.If(body=body, orelse=[]):
-            return all(isinstance(each, ast.Raise) for each in body)
+            return isinstance(body[-1], ast.Raise) or (isinstance(body[-1], ast.If) and _kept(body[-1]))
         case ast.keyword(arg=name):
             return name in KEPT_KEYWORDS
         case ast.Expr(ast.Call(ast.Attribute(ast.Call(ast.Name("super"))))):
@@ -321,7 +323,7 @@ def _changed(node: ast.AST) -> Iterator[ast.AST]:
 def _calls(node: ast.Call) -> Iterator[ast.AST]:
     function, arguments, keywords = node.func, node.args, node.keywords
     name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-    if name in ("super", "isinstance", "TensorSpec", "cast"):
+    if name in ("super", "isinstance", "TensorSpec", "cast", "is_compiling"):
         return
     if name in CALLS:
         other = deepcopy(function)
@@ -337,7 +339,7 @@ def _calls(node: ast.Call) -> Iterator[ast.AST]:
         yield function.value  # the call is left out
     if arguments and not isinstance(arguments[0], ast.Constant | ast.Starred | ast.GeneratorExp):
         yield arguments[0]
-    for i in range(len(arguments) - 1):
+    for i in range(0 if name in EITHER_WAY else len(arguments) - 1):
         if not any(isinstance(each, ast.Starred) for each in arguments[i : i + 2]):
             swapped = [*arguments[:i], arguments[i + 1], arguments[i], *arguments[i + 2 :]]
             yield ast.Call(function, swapped, keywords)

@@ -7,7 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from peirce.commands.plugins import app
+from peirce.registry import Registry, RegistryFile, installed_plugins
 from peirce.testing import Conformance
+from peirce.testing.checks.record import RECORDED, path_of
+from typer.testing import CliRunner
 
 LAB = '''
 import peirce
@@ -87,3 +91,20 @@ def test_a_part_that_is_changed_after_it_was_recorded_is_rejected(
     assert outcome == "failed"
     assert f"with {where}" in said
     assert "--record" in said
+
+
+def test_the_command_writes_the_record(lab: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "recorded_lab", raising=False)
+    done = CliRunner().invoke(app, ["check", "recorded_lab", "--record"])
+    assert done.exit_code == 0, done.output
+    assert done.stdout.strip() == f"wrote {lab.with_name('recorded_lab.record.json')}"
+    assert ended(monkeypatch)[0] == "passed"
+
+
+def test_every_built_in_part_is_recorded() -> None:
+    shipped = {plugin.name: "on" for plugin in installed_plugins() if plugin.distribution == "peirce"}
+    registry = Registry.discover(RegistryFile(default="off", plugins=shipped))
+    for case in {id(case): case for _, case in Conformance(registry=registry).cases()}.values():
+        if case.entry.kind in RECORDED:
+            known = json.loads(path_of(case.part).read_text(encoding="utf-8"))
+            assert f"{case.entry.kind}.{case.entry.name}" in known, "peirce plugins check PLUGIN --record"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -332,3 +332,34 @@ def turns_in_single_precision(self: Turning, tokens: Tokens) -> list[Rotation]:
     """Computes its cosines in float32, whatever the model is in."""
     turns = Turning.rotations(self, tokens)
     return [Rotation(t.cos.float().to(t.cos), t.sin.float().to(t.sin), t.pairing) for t in turns]
+
+
+@frozen(kw_only=True)
+class PaceOptions:
+    """How fast positions count."""
+
+    pace: Literal["every", "second"] = "every"
+
+
+class Pace(UnaryPosition):
+    """u(x) += table[t], or table[t // 2] where `pace` is `second`."""
+
+    name = "pace"
+    Options = PaceOptions
+
+    def __init__(self, options: PaceOptions, dims: Dims) -> None:
+        super().__init__(options, dims)
+        self.step = 1 if options.pace == "every" else 2
+        self.table = new_table(dims.max_length, dims.unary)
+
+    def unary(self, tokens: Tokens) -> Tensor:
+        found: Tensor = self.table(tokens.rows(tokens.index) // self.step)
+        return found
+
+
+@flawed(Pace, "unary", "memory")
+def forgets_rows(self: Any, tokens: Tokens) -> Tensor:
+    """Gives all tokens where the rows are asked for, with one choice of its option."""
+    index = tokens.rows(tokens.index) if self.step == 1 else tokens.index // 2
+    found: Tensor = self.table(index)
+    return found

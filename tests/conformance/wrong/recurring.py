@@ -9,7 +9,7 @@ import torch
 from peirce.parts import Dims, RecurrentOperator
 from torch import Tensor, nn
 
-from wrong import exact, flaw
+from wrong import exact, flaw, wrong
 
 
 class Echo(RecurrentOperator):
@@ -68,6 +68,21 @@ flaw(
     Echo, "reference", "rushes", "Has a fast way that leaves the state out.",
     fused=lambda self, atoms: self.input(atoms).tanh(),
 )  # fmt: skip
+
+
+@wrong("reference")
+class Truncates(Echo):
+    """Has a fast way whose gradient stops at each step."""
+
+    name = "truncates"
+
+    def fused(self, atoms: Tensor) -> Tensor:
+        h, weights, outputs = self.initial()["h"].expand(len(atoms), -1), self.weights(), []
+        for read in self.read(atoms).unbind(1):
+            output, _ = self.step({"h": h.detach()}, read, weights)
+            h = output
+            outputs.append(h)
+        return torch.stack(outputs, 1)
 
 
 class Widens(Echo):

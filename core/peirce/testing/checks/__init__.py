@@ -25,8 +25,8 @@ from peirce.testing.checks import (
 )
 
 _MODULES = (
-    declared, options, inputs, values, limits, symmetry, numerics, training, losses, state, networks, tasks, exporters,
-    announced, record,
+    declared, options, inputs, values, record, limits, symmetry, numerics, training, losses, state, networks, tasks,
+    exporters, announced,
 )  # fmt: skip
 CHECKS: tuple[Check, ...] = tuple(
     each for module in _MODULES for each in vars(module).values() if isinstance(each, Check)

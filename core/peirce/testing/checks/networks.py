@@ -25,7 +25,7 @@ from peirce.testing.companions import companied
 from peirce.testing.compare import BrokenError, NotApplicableError, NotRunError, alike, same
 from peirce.testing.examples import BASE, Tensors, View, plain_view
 from peirce.testing.harness.architectures import ArchitectureHarness
-from peirce.testing.harness.base import slots, values
+from peirce.testing.harness.base import Harness, slots, values
 from peirce.testing.tiny_models import around, build_random, fitting, sizes_of, tiny_spec
 
 LENGTH = 5
@@ -203,10 +203,23 @@ def fused(harness: ArchitectureHarness) -> None:
 def memory(case: Case) -> None:
     """Tokens that are inferred one by one from a cached state have the atoms that one pass gives them. A tiny causal
     model that holds the part, to 1e-10 of the largest atom: two tokens, then one at a time. An architecture is given
-    positions inside its attention.
+    positions inside its attention. Every choice of an option that takes a causal scope.
     """
-    # Where the example's options refuse a causal scope, another choice of one of them may take it.
-    options = next((s.options for s in case.harnesses if "causal" in s.kinds), case.harness.options)
+
+    def body(harness: Harness) -> None:
+        if isinstance(harness, ArchitectureHarness):
+            takes = "causal" in harness.kinds or harness.part.scope
+            refused = None if takes else "it takes no causal scope"
+        else:
+            refused = harness.part.check(harness.options, harness.dims, "causal")
+        if refused:
+            raise NotApplicableError(refused)
+        _one_by_one(case, harness.options)
+
+    case.each(body)
+
+
+def _one_by_one(case: Case, options: Any) -> None:
     try:
         spec = around(case.entry, options, case.registry, scope="causal")
     except NotRunError as error:

@@ -41,13 +41,13 @@ def options(case: Case) -> None:
     larger = (each.resized(LARGER) for each in harnesses if isinstance(each, SizedHarness))
     for harness in (*harnesses, *larger):
         before: list[Any] = []
-        for name, value in _variations(harness.options):
+        for name, value in variations(harness.options):
             if silent.get(name) == []:
                 continue  # it has done something already
             field = attrs.fields_dict(type(harness.options))[name]
             other = None
             with suppress(TypeError, ValueError, PeirceError):
-                other = _with(harness, attrs.evolve(harness.options, **{field.alias or name: value}))
+                other = with_options(harness, attrs.evolve(harness.options, **{field.alias or name: value}))
             if other is not None:
                 before = before or _noticed(harness)
                 tried = silent.setdefault(name, [])
@@ -62,7 +62,7 @@ def options(case: Case) -> None:
         raise NotApplicableError("it has no options that can be varied")
 
 
-def _variations(options: Any) -> Iterator[tuple[str, Any]]:
+def variations(options: Any) -> Iterator[tuple[str, Any]]:
     """Other values of each option: the other choices, and for numbers some that are smaller and larger."""
     hints = get_type_hints(type(options))
     for field in given_fields(options):
@@ -80,7 +80,7 @@ def _variations(options: Any) -> Iterator[tuple[str, Any]]:
         yield from ((field.name, value) for value in dict.fromkeys(values) if value != now)
 
 
-def _with(harness: Harness, options: Any) -> Harness | None:
+def with_options(harness: Harness, options: Any) -> Harness | None:
     """The part with other options; None where it refuses them.
 
     Raises:
@@ -171,7 +171,7 @@ def defaults(case: Case) -> None:
         raise NotApplicableError("an option has no default") from None
     harness = case.harness.few(1) if isinstance(case.harness, ArchitectureHarness) else case.harness
     for label, chosen in (("its defaults", plain), *(choices(plain) if plain != harness.options else ())):
-        other = _with(harness, chosen)
+        other = with_options(harness, chosen)
         if other is not None and other.kinds:
             view = plain_view(other.kinds[0], 2, 4)
             try:

@@ -5,22 +5,27 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 import attrs
 import torch
 from torch import Tensor
 
+from peirce.errors import PeirceError
+from peirce.parts import PureOperator
 from peirce.testing.check import Case, check
-from peirce.testing.checks.options import seen
+from peirce.testing.checks.options import seen, variations, with_options
 from peirce.testing.compare import BrokenError, NotApplicableError
-from peirce.testing.examples import PADDED, plain_view
+from peirce.testing.examples import PADDED, plain_view, sized
 from peirce.testing.harness.base import Harness, modules
 
 RECORDED = ("operators", "positions", "augmenters", "heads")
 """The kinds of parts that are recorded."""
+_DECLARED = ("typing", "letter", "scope_rule", "pair", "needs", "tied")
 NEAR = 1e-6
 """How far a number may lie from the recorded one, relative to it where it is larger than 1."""
 
@@ -34,31 +39,53 @@ def path_of(part: type[Any]) -> Path:
 
 def recorded(case: Case) -> dict[str, list[str | float]]:
     """What a part declares and computes, by choice of its options: a digest of each text, a number for each tensor."""
-    return {
-        harness.label: [_short(each) for each in _shown(harness)]
-        for harness in case.harnesses
-        if harness.kinds
-    }
+    found = {each.label: [_short(value) for value in _shown(each)] for each in case.harnesses if each.kinds}
+    first = case.harness
+    for name, value in variations(first.options):
+        label = f"{name} = {value!r}"
+        if isinstance(value, bool | str) or any(each.startswith(f"{name} = ") for each in found):
+            continue
+        with suppress(TypeError, ValueError, PeirceError):
+            other = with_options(first, attrs.evolve(first.options, **{name.lstrip("_"): value}))
+            if other is not None and other.kinds:
+                found[label] = [_short(value) for value in _shown(other)]
+    return found
 
 
 def _shown(harness: Harness) -> Iterator[str | Tensor]:
     """What can be seen of a part; on padding, on a text beyond most limits, and in training too."""
     yield from seen(harness)
+    part = harness.part
+    yield str(
+        {
+            name: sorted(v) if isinstance(v := getattr(part, name, None), frozenset) else v
+            for name in _DECLARED
+        }
+    )
+    bare = harness.resized(attrs.evolve(harness.dims, binary=0, feedforward_binary=0, token_types=1))
+    with catch_warnings():
+        simplefilter("ignore")  # torch warns of tensors without elements
+        yield str((harness.kinds, bare.kinds, [list(each.state_dict()) for each in modules(bare.make())]))
     padded = plain_view(harness.kinds[0], 2, 4, PADDED)
-    long = harness.resized(attrs.evolve(harness.dims, max_length=512))
-    dropping = harness.resized(attrs.evolve(harness.dims, dropout=0.5))
-    pairs = "B <- B x B" in getattr(harness.part, "typing", "")
-    for what, view in (
-        (harness, padded),
-        (long, plain_view(harness.kinds[-1], 1, 20 if pairs else 150)),
-        (dropping, padded),
+    large = attrs.evolve(sized(7, 2, 5, 6), max_length=512)
+    long = plain_view(
+        harness.kinds[-1], 1, 20 if getattr(harness.part, "typing", "") == "B <- B x B" else 150
+    )
+    dropping = attrs.evolve(harness.dims, dropout=0.5)
+    for dims, view, training in (
+        (harness.dims, padded, False),
+        (large, long, False),
+        (dropping, padded, True),
     ):
-        made, tensors = what.make(), what.draw(view, 5)
-        for module in modules(made) if what is dropping else ():
-            module.train()
+        other = harness.resized(dims)
+        made, tensors = other.make(), other.draw(view, 5)
+        for module in modules(made):
+            module.train(training)
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
             torch.manual_seed(6)
-            results = what.run(made, tensors, view)
+            results = other.run(made, tensors, view)
+        if isinstance(made, PureOperator):
+            yield repr((made.readings(), made.output()))
         yield from (tensor for _, tensor in results)
 
 

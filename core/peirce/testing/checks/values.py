@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 import attrs
 import torch
@@ -44,6 +45,7 @@ def hold_reference(harness: Harness, view: View, tensors: Tensors) -> None:
             for what, result in (("step by step", recur(made, given)[0]), ("fused", made.fused(given))):
                 if result is not None:
                     same(result, expected, f"the outputs {what}")
+        _fused_gradients(made, given)
         return
     scope, allowed = view.scope(), view.allowed()
     channels = prepare(made, tensors, scope)
@@ -64,6 +66,21 @@ def hold_reference(harness: Harness, view: View, tensors: Tensors) -> None:
         size = size if 0 < size < 1e-3 else 1.0
         what = f"infer in example {i}, over what is in scope" + ("" if size == 1 else f", in {size:.1e}")
         same(result[i][seen] / size, wanted / size, what)
+
+
+def _fused_gradients(made: Any, given: Tensor) -> None:
+    """Hold the gradients of the fused way, which may have a derivative of its own, to those of the steps."""
+    leaves = {"the atoms": given.detach().clone().requires_grad_(), **dict(made.named_parameters())}
+    fused, steps = made.fused(leaves["the atoms"]), recur(made, leaves["the atoms"])[0]
+    if fused is None or not steps.requires_grad:
+        return
+    wave = torch.arange(1.0, steps.numel() + 1, dtype=steps.dtype).cos().view_as(steps)
+    one, two = (
+        torch.autograd.grad(each, [*leaves.values()], wave, allow_unused=True, materialize_grads=True)
+        for each in (fused, steps)
+    )
+    for name, result, wanted in zip(leaves, one, two, strict=True):
+        same(result, wanted, f"the gradient of {name}, fused, against step by step", tolerance=1e-7)
 
 
 @check(*NETWORK, count=6)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 from peirce.errors import PeirceError
 from peirce.registry import Registered, Registry
@@ -24,7 +25,12 @@ def harnesses_of(entry: Registered, registry: Registry, effort: float = 1.0) -> 
         effort: how many examples the first is tried on, as a factor; the others get half of them.
     """
     part, options = entry.part, example_options(entry.part)
-    for i, (label, chosen) in enumerate([("its example options", options), *choices(options)]):
+    several = [("its example options", options), *choices(options)]
+    with suppress(TypeError, ValueError):  # not every option has a default
+        plain = part.Options()
+        if entry.kind != "architectures" and plain not in [each for _, each in several]:
+            several.append(("its defaults", plain))
+    for i, (label, chosen) in enumerate(several):
         share = effort if i == 0 else effort / 2
         if entry.kind == "architectures":
             # Every kind of scope once; the other choices in the two scopes that differ most.
