@@ -153,7 +153,8 @@ def _refuse_beyond_memory(plan: Plan, registry: Registry) -> None:
 
 
 def _count_parameters(spec: Spec, registry: Registry) -> int:
-    """How many parameters a model has. Many layers are counted from one and two: each further layer adds the same.
+    """How many parameters a model has. Many layers are counted from one cycle of those that differ, and from two: each
+    further cycle adds the same.
 
     0 where that fails: the spec does not compose with so few layers, or numbers overflow.
     """
@@ -164,9 +165,10 @@ def _count_parameters(spec: Spec, registry: Registry) -> int:
         return sum(parameter.numel() for parameter in model.parameters())
 
     try:
-        if (layers := spec.dims.get("layers", 1)) <= 2:
+        cycle = sum(group.repeat for group in spec.operators.layers) or 1
+        if (layers := spec.dims.get("layers", 1)) <= 2 * cycle:
             return count({})
-        one, two = (count({"model.dims.layers": depth}) for depth in (1, 2))
-        return one + (layers - 1) * (two - one)
+        one, two = (count({"model.dims.layers": depth}) for depth in (cycle, 2 * cycle))
+        return one + (layers // cycle - 1) * (two - one)
     except (PeirceError, MemoryError, RuntimeError):
         return 0

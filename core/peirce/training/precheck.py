@@ -49,9 +49,13 @@ def precheck(spec: Spec, registry: Registry) -> None:
 def _named(spec: Spec) -> Iterator[tuple[str, str, Mapping[str, Any], str]]:
     """Each part that a spec names: its kind, name and options, and its place."""
     yield "architectures", spec.architecture, spec.options, "model"
-    layer = spec.operators.layer
-    for i, operator in enumerate(layer if isinstance(layer, tuple) else ()):
-        yield "operators", operator.use, operator.options, f"model.operators.layer.{i}"
+    groups = [(f"model.operators.layers.{i}", group) for i, group in enumerate(spec.operators.layers)]
+    for path, group in (("model.operators", spec.operators), *groups):
+        for key in ("layer", "state"):
+            said = getattr(group, key)  # a text names operators in more ways than one
+            for i, each in enumerate(said if isinstance(said, tuple) else ()):
+                name, options = (each, {}) if isinstance(each, str) else (each.use, each.options)
+                yield "operators", name, options, f"{path}.{key}.{i}"
     for name, options in spec.operators.options.items():
         yield "operators", name, options, f"model.operators.options.{name}"
     for kind in ("positions", "augmenters", "heads"):

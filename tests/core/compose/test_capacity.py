@@ -40,3 +40,11 @@ def test_the_parameters_of_many_layers_are_those_of_few_extended(name: str, regi
     with torch.device("meta"):
         model = build(spec, registry=registry)
     assert _count_parameters(spec, registry) == sum(p.numel() for p in model.parameters())
+
+
+def test_layers_that_differ_are_counted_cycle_by_cycle(registry: Registry) -> None:
+    layers = [{"layer": "lstm", "repeat": 2}, {"layer": "jmc.atp"}]
+    spec = load_spec("folnet-base", {"model.dims.layers": 9, "model.operators": {"layers": layers}})
+    with torch.device("meta"):
+        model = build(spec, registry=registry)
+    assert _count_parameters(spec, registry) == sum(p.numel() for p in model.parameters())
