@@ -10,6 +10,7 @@ from peirce.spec import (
     Activation,
     HeadSpec,
     InputSpec,
+    LayerSpec,
     OperatorSpec,
     OperatorsSpec,
     PartSpec,
@@ -58,12 +59,14 @@ def part_specs() -> SearchStrategy[PartSpec]:
 
 
 def operator_specs() -> SearchStrategy[OperatorsSpec]:
-    """The operators of a layer: absent, a shorthand, or tables."""
+    """The operators of layers: absent, a shorthand, or tables; of all layers, or of one after the other."""
     activations = st.sampled_from(get_args(Activation))
     one = st.builds(OperatorSpec, use=texts(1), activation=activations, options=option_tables())
     layer = st.none() | texts() | st.lists(one, max_size=3).map(tuple)
-    options = st.dictionaries(texts(1), option_tables(), max_size=2)
-    return st.builds(OperatorsSpec, layer=layer, options=options)
+    state = st.none() | texts(1) | st.lists(texts(1) | one, max_size=2).map(tuple)
+    own = {"layer": layer, "state": state, "options": st.dictionaries(texts(1), option_tables(), max_size=2)}
+    layers = st.lists(st.builds(LayerSpec, repeat=st.integers(1, 10**6), **own), max_size=2)
+    return st.builds(OperatorsSpec, layers=layers, **own)
 
 
 def head_specs() -> SearchStrategy[tuple[HeadSpec, ...]]:

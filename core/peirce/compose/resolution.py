@@ -174,26 +174,32 @@ class _Resolution:
                 raise self.wrong(
                     path, f"the layers of {self.owner} are alike; those of {', '.join(known)} may differ"
                 )
-            entries = enumerate(said.layers)
-            planned = [each for i, one in entries for each in [self.layer(one, f"{path}.{i}")] * one.repeat]
-            if self.dims.layers % len(planned):
+            if self.dims.layers % (cycle := sum(one.repeat for one in said.layers)):
                 raise self.wrong(
                     path,
-                    f"its entries are {len(planned)} layers, repeats counted, and model.dims.layers is "
+                    f"its entries are {cycle} layers, repeats counted, and model.dims.layers is "
                     f"{self.dims.layers}, which is no multiple of that; change `repeat` or model.dims.layers",
                 )
-        names = {each.name for layer in planned for each in (*layer.mixing, *layer.state)}
-        for name in said.options:
+            entries = enumerate(said.layers)
+            planned = [each for i, one in entries for each in [self.layer(one, f"{path}.{i}")] * one.repeat]
+        self.used(said.options, "model.operators", *{id(each): each for each in planned}.values())
+        return tuple(planned)
+
+    def used(self, options: Mapping[str, Any], path: str, *layers: PlannedLayer) -> None:
+        """Refuse options of an operator that no layer has of those which they are for."""
+        names = {each.name for layer in layers for each in (*layer.mixing, *layer.state)}
+        for name in options:
             if name not in names:
                 has = ", ".join(sorted(names))
                 what = f"options for operator {name!r}, which the layer does not have; it has {has}"
-                raise self.wrong(f"model.operators.options.{name}", what)
-        return tuple(planned)
+                raise self.wrong(f"{path}.options.{name}", what)
 
     def layer(self, said: LayerSpec, path: str) -> PlannedLayer:
         """The operators of a layer, and those that follow them by default."""
-        cls, at = self.cls, f"{path}.layer"
-        operators = [self.operator(entry, place) for entry, place in self.mixed(said, at)]
+        cls, at, own = self.cls, f"{path}.layer", (said.options, path)
+        if cls.fixed_layer and said.state not in (None, cls.state):
+            raise self.wrong(f"{path}.state", f"the layers of {self.owner} are fixed; leave `state` out")
+        operators = [self.operator(entry, place, *own) for entry, place in self.mixed(said, at)]
         if said.state is not None:
             if any(issubclass(each.part, StateOperator) for each in operators):
                 raise self.wrong(
@@ -205,12 +211,12 @@ class _Resolution:
                 f"{path}.state" if isinstance(said.state, str) else f"{path}.state.{i}"
                 for i in range(len(given))
             ]
-            operators += (state := list(map(self.operator, given, places)))
+            operators += (state := [self.operator(*each, *own) for each in zip(given, places, strict=True)])
             for each in state:
                 mixes = "it mixes tokens, so it belongs to `layer`"
                 self.refuse(None if issubclass(each.part, StateOperator) else mixes, each, each.path)
         elif not any(issubclass(each.part, StateOperator) for each in operators):
-            operators += [self.operator(OperatorSpec(use=name), at) for name in cls.state]
+            operators += [self.operator(OperatorSpec(use=name), at, *own) for name in cls.state]
         mixing = tuple(each for each in operators if not issubclass(each.part, StateOperator))
         if cls.layer and not mixing:
             raise self.wrong(at, "the layer has no operator that mixes tokens")
@@ -223,7 +229,9 @@ class _Resolution:
             raise self.wrong(at, f"{many}; leave one of them")
         if (bad := cls.check_layer(mixing)) is not None:
             self.refuse(bad[1], bad[0], bad[0].path)
-        return PlannedLayer(mixing=mixing, state=tuple(each for each in operators if each not in mixing))
+        layer = PlannedLayer(mixing=mixing, state=tuple(each for each in operators if each not in mixing))
+        self.used(said.options, path, layer)
+        return layer
 
     def mixed(self, said: LayerSpec, path: str) -> list[tuple[OperatorSpec, str]]:
         """What `layer` says, as tables, each with its path in the spec."""
@@ -267,12 +275,15 @@ class _Resolution:
             raise self.wrong(path, f"the shorthand {text!r} names no operator. Known: {', '.join(known)}")
         return names
 
-    def operator(self, entry: OperatorSpec, path: str) -> PlannedOperator:
+    def operator(
+        self, entry: OperatorSpec, path: str, given: Mapping[str, Mapping[str, Any]], layer: str
+    ) -> PlannedOperator:
         part, activation = self.part("operators", entry.use, path), entry.activation
-        shared = {**self.spec.operators.options.get(entry.use, {}), **entry.options}
+        layered = given.get(entry.use, {})
+        shared = {**self.spec.operators.options.get(entry.use, {}), **layered, **entry.options}
         if not issubclass(part, PureOperator) and activation != "none":
             shared["activation"] = activation
-        own = path if entry.options else f"model.operators.options.{entry.use}"
+        own = path if entry.options else f"{layer if layered else 'model.operators'}.options.{entry.use}"
         found = self.fit(PlannedOperator, "operators", entry.use, path, shared, own)
         if issubclass(part, RecurrentOperator):
             self.refuse(self.misread(found), found, path)

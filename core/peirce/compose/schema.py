@@ -47,7 +47,10 @@ def spec_schema(registry: Registry) -> Schema:
     alike = properties["operators"]["properties"]
     states = [name for name, cls in operators.items() if issubclass(cls, StateOperator)]
     tables = _one_of(OperatorSpec, operators)
+    # Nothing is required of options by name: the operator's own table may give the rest.
+    options = _closed({name: {**_object(cls.Options), "required": []} for name, cls in operators.items()})
     for layer in (alike, alike["layers"]["items"]["properties"]):
+        layer["options"] = options
         layer["layer"]["anyOf"] = [
             {"type": "string", "pattern": _shorthand(registry)},
             {"enum": [name for name in operators if name not in states]},
@@ -57,10 +60,6 @@ def spec_schema(registry: Registry) -> Schema:
             {"enum": states},
             {"type": "array", "items": {"anyOf": [{"enum": states}, tables]}},
         ]
-    # Nothing is required here: the layer's own table may give the rest.
-    alike["options"] = _closed(
-        {name: {**_object(cls.Options), "required": []} for name, cls in operators.items()}
-    )
     complete: Schema = {"required": model.pop("required")}
     if architectures:
         complete["allOf"] = [

@@ -48,6 +48,11 @@ def _output_name(instance: Any, attribute: attrs.Attribute[str], value: str) -> 
         raise ValueError(f"'{attribute.name}' must be letters, digits, '_' and '-', not {value!r}")
 
 
+def _all_named(instance: Any, attribute: attrs.Attribute[Any], value: str | tuple[Any, ...] | None) -> None:
+    if value == "" or (isinstance(value, tuple) and "" in value):
+        raise ValueError(f"'{attribute.name}' must name its operators, and one is ''; an empty list has none")
+
+
 def _not_reserved(
     instance: Any, attribute: attrs.Attribute[Mapping[str, Any]], value: Mapping[str, Any]
 ) -> None:
@@ -117,12 +122,16 @@ class LayerSpec:
             tables, state operators among them; None for the architecture's own.
         state: the state operators that follow: a name, or a list of names and tables; None for those among the tables
             of `layer`, or else the architecture's own.
+        options: by operator's name, before those of every layer.
         repeat: how many layers in a row are so.
     """
 
     layer: str | tuple[OperatorSpec, ...] | None = field(default=None, converter=_layer)
-    state: str | tuple[str | OperatorSpec, ...] | None = field(default=None, converter=_state)
-    repeat: int = field(default=1, validator=validators.ge(1))
+    state: str | tuple[str | OperatorSpec, ...] | None = field(
+        default=None, converter=_state, validator=_all_named
+    )
+    options: Mapping[str, Mapping[str, Any]] = field(factory=FrozenDict, converter=FrozenDict)
+    repeat: int = field(default=1, validator=[validators.ge(1), validators.le(1_000_000)])
 
 
 def _layers(given: Iterable[LayerSpec]) -> tuple[LayerSpec, ...]:
@@ -140,7 +149,9 @@ class OperatorsSpec:
     """
 
     layer: str | tuple[OperatorSpec, ...] | None = field(default=None, converter=_layer)
-    state: str | tuple[str | OperatorSpec, ...] | None = field(default=None, converter=_state)
+    state: str | tuple[str | OperatorSpec, ...] | None = field(
+        default=None, converter=_state, validator=_all_named
+    )
     layers: tuple[LayerSpec, ...] = field(default=(), converter=_layers)
     options: Mapping[str, Mapping[str, Any]] = field(factory=FrozenDict, converter=FrozenDict)
 

@@ -56,8 +56,8 @@ def _named(spec: Spec) -> Iterator[tuple[str, str, Mapping[str, Any], str]]:
             for i, each in enumerate(said if isinstance(said, tuple) else ()):
                 name, options = (each, {}) if isinstance(each, str) else (each.use, each.options)
                 yield "operators", name, options, f"{path}.{key}.{i}"
-    for name, options in spec.operators.options.items():
-        yield "operators", name, options, f"model.operators.options.{name}"
+        for name, options in group.options.items():
+            yield "operators", name, options, f"{path}.options.{name}"
     for kind in ("positions", "augmenters", "heads"):
         for i, entry in enumerate(getattr(spec, kind)):
             yield kind, entry.use, entry.options, f"model.{kind}.{i}"

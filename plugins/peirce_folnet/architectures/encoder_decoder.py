@@ -90,6 +90,11 @@ class FolNetEncoderDecoder(GenerativeArchitecture):
         count = options.decoder_layers or dims.layers
         self.layers = nn.ModuleList(Layer(plan.layer(i), wiring, source=True) for i in range(count))
         self.final_norm = Norms(plan.dims, affine=options.affine_norm)
+        if all(cast(Layer, layer).source is None for layer in self.layers):
+            raise PlanError(
+                f"{plan.spec.at('model.operators')}: every layer of the decoder is recurrent, and reads the target's "
+                "tokens alone: nothing of the source would arrive; give it a layer such as j.a too"
+            )
         unknown = [spec.name for spec in self.encoder.inputs() if spec.name not in (IDS, MASK, TYPES)]
         if unknown:
             raise PlanError(
