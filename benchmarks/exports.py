@@ -115,6 +115,8 @@ def exported(name: str, width: str, way: str) -> Row:
         changes["model.options"] = {"config": {**config, **narrow}}
     if width == "small":
         changes |= {f"model.dims.{dim}": SMALL[dim] for dim in spec.dims if dim in SMALL}
+        if differing := sum(each.repeat for each in spec.operators.layers):
+            changes["model.dims.layers"] = differing
     own = {
         "spec": name,
         "width": width,

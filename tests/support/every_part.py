@@ -136,12 +136,14 @@ SEARCHES = ("cqd-beam", "cqd-continuous")
 def content(spec: Spec) -> set[tuple[str, ...]]:
     """What a composition exports: each size, part and scope in its architecture, and each value of each option."""
     within = spec.architecture
-    layer = spec.operators.layer
-    listed = () if layer is None or isinstance(layer, str) else layer
+    said = [each for one in (spec.operators, *spec.operators.layers) for each in (one.layer, one.state)]
+    listed = [one for each in said if isinstance(each, tuple) for one in each if not isinstance(one, str)]
     found = {("scope", within, spec.scope.kind), ("padding", within, str(spec.scope.mask_padding))}
     found |= {("dims", within, size) for size in spec.dims}
-    if isinstance(layer, str):  # letters around a dot, or one recurrent operator's name
-        found |= {("operators", within, one) for one in (layer if "." in layer else (layer,))}
+    for text in (
+        each for each in said if isinstance(each, str)
+    ):  # letters around a dot, or an operator's name
+        found |= {("operators", within, one) for one in (text if "." in text else (text,))}
     found |= {("activation", one.use, one.activation) for one in listed}
     groups = {"operators": listed, "positions": spec.positions, "augmenters": spec.augmenters}
     found |= {(kind, within, one.use) for kind, parts in groups.items() for one in parts}

@@ -43,7 +43,8 @@ def test_the_plan_is_typed() -> None:
     found = summarise(FOLNET, length=8)
     assert (found.layers, found.architecture) == (2, "folnet")
     assert list(found.operators[0].values()) == [
-        0, "join", "U <- B x U", {"kernel": "B: h=3", "premise": "U: h=3 s=4"}, "U: h=3 s=4", "reduce", "softmax",
+        "0-1", 0, "join", "U <- B x U", {"kernel": "B: h=3", "premise": "U: h=3 s=4"}, "U: h=3 s=4", "reduce",
+        "softmax",
     ]  # fmt: skip
     assert [row["name"] for row in found.operators] == [
         "join",
@@ -88,8 +89,8 @@ def test_written_bytes_leave_views_out() -> None:
 @pytest.mark.parametrize("name", sorted(ready_specs()))
 def test_every_ready_spec_is_summed_up(name: str) -> None:
     spec = load_spec(name)
-    one_layer = {"model.dims.layers": 1} if "layers" in spec.dims else {}
-    found = summarise(spec.replace(one_layer), length=4)
+    few = {"model.dims.layers": max(1, sum(each.repeat for each in spec.operators.layers))}
+    found = summarise(spec.replace(few if "layers" in spec.dims else {}), length=4)
     assert found.parameters == sum(found.groups.values()) > 10**4
     assert found.flops > 0
     assert found.activation_bytes > 0

@@ -17,7 +17,7 @@ def test_each_operator_that_layers_name_is_looked_up(registry: Registry) -> None
     with pytest.raises(PlanError) as refused:
         precheck(spec, registry)
     problems = str(refused.value).splitlines()
-    for problem, nearest in zip(problems, ("join", "premise", "bool", "activation", "assoc"), strict=True):
+    for problem, nearest in zip(problems, ("assoc", "join", "premise", "bool", "activation"), strict=True):
         assert f"Did you mean '{nearest}'" in problem
 
 
