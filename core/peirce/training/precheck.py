@@ -9,7 +9,7 @@ import attrs
 
 from peirce.errors import PlanError, RegistryError, unknown
 from peirce.registry import Registry
-from peirce.spec import HIDDEN, Spec, rest_field, toml_key
+from peirce.spec import HIDDEN, LayerSpec, OperatorsSpec, Spec, rest_field, toml_key
 
 
 def precheck(spec: Spec, registry: Registry) -> None:
@@ -49,8 +49,9 @@ def precheck(spec: Spec, registry: Registry) -> None:
 def _named(spec: Spec) -> Iterator[tuple[str, str, Mapping[str, Any], str]]:
     """Each part that a spec names: its kind, name and options, and its place."""
     yield "architectures", spec.architecture, spec.options, "model"
-    groups = [(f"model.operators.layers.{i}", group) for i, group in enumerate(spec.operators.layers)]
-    for path, group in (("model.operators", spec.operators), *groups):
+    groups: dict[str, OperatorsSpec | LayerSpec] = {"model.operators": spec.operators}
+    groups |= {f"model.operators.layers.{i}": group for i, group in enumerate(spec.operators.layers)}
+    for path, group in groups.items():
         for key in ("layer", "state"):
             said = getattr(group, key)  # a text names operators in more ways than one
             for i, each in enumerate(said if isinstance(said, tuple) else ()):
