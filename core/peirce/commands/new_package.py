@@ -103,7 +103,8 @@ class Package:
             "new-entry": self.distribution.lower().removeprefix("peirce-"),
             **part.words,
         }
-        fresh, edited = {own: part.code}, {}
+        fresh: dict[Path, str] = {own: part.code}
+        edited: dict[Path, str] = {}
         source = filled("distribution/plugin.py", words) if self.new else read_text(self.folder / plugin)
         if self.new:
             fresh |= {Path(name): filled(f"distribution/{path}", words) for name, path in _FILES.items()}
