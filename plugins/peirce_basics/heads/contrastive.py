@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
+from peirce.algebra import at_least_float32
 from peirce.parts import Dims, Encoded, Head, TensorSpec, Tokens, check_labels
 from torch import Tensor, nn
 
@@ -62,7 +63,7 @@ class Contrastive(Head):
             The mean over rows of -ln of the softmax's weight on the other views; zero where no row has one.
         """
         check_labels(labels, outputs[""].shape[:1])
-        views = F.normalize(outputs[""].float(), dim=-1)
+        views = F.normalize(at_least_float32(outputs[""]), dim=-1)
         own = torch.eye(len(views), dtype=torch.bool, device=views.device)
         low = torch.finfo(views.dtype).min
         similarity = (views @ views.T / self.temperature).masked_fill(own, low)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
+from peirce.algebra import at_least_float32
 from peirce.errors import InputError
 from peirce.parts import IGNORED, Dims, Encoded, Head, TensorSpec, Tokens, check_labels, mean_cross_entropy
 from torch import Tensor, nn
@@ -113,14 +114,14 @@ class Classification(Linear):
 
     def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
         """Cross-entropy against labels [b], or the mean squared error against numbers [b]."""
-        logits = outputs["logits"].float()
+        logits = at_least_float32(outputs["logits"])
         if self.options.problem != "regression":
             return mean_cross_entropy(logits, labels)
         if len(logits) != labels.numel():
             raise InputError(
                 f"labels are {list(labels.shape)} and must be one number for each of {len(logits)} rows"
             )
-        return F.mse_loss(logits.squeeze(-1), labels.flatten().float())
+        return F.mse_loss(logits.squeeze(-1), labels.flatten().to(logits.dtype))
 
 
 class SentencePair(Linear):
@@ -175,7 +176,7 @@ class Swap(Linear):
     def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
         """Binary cross-entropy where labels [b, x, y] (1 for a swapped pair) are not -100; zero if none is."""
         check_labels(labels, outputs["logits"].shape, 2)
-        logits, counts = outputs["logits"].float(), labels != IGNORED
+        logits, counts = at_least_float32(outputs["logits"]), labels != IGNORED
         wanted = labels.to(logits.dtype).masked_fill(~counts, 0.0)
         losses = F.binary_cross_entropy_with_logits(logits, wanted, reduction="none")
         return losses.masked_fill(~counts, 0.0).sum() / counts.sum().clamp_min(1)
@@ -200,7 +201,7 @@ class Span(Linear):
         right place; zero if none has.
         """
         check_labels(labels, outputs["logits"].shape, 2)
-        logits, allowed, right = outputs["logits"].float(), labels != IGNORED, labels == 1
+        logits, allowed, right = at_least_float32(outputs["logits"]), labels != IGNORED, labels == 1
         low = torch.finfo(logits.dtype).min
         counts = right.any(1)  # [b, 2]
         wanted = logits.masked_fill(~right, low).logsumexp(1)
@@ -236,7 +237,7 @@ class MultipleChoice(Linear):
         Raises:
             InputError: the rows are no whole number of questions, or the labels are not theirs.
         """
-        logits, choices = outputs["logits"].float(), self.options.choices
+        logits, choices = at_least_float32(outputs["logits"]), self.options.choices
         if len(logits) % choices:
             raise InputError(
                 f"a batch of {len(logits)} rows is no whole number of questions with {choices} choices each; give "
@@ -244,7 +245,7 @@ class MultipleChoice(Linear):
             )
         grouped = logits.view(-1, choices)
         if labels.is_floating_point() and labels.shape == logits.shape:
-            return F.cross_entropy(grouped, labels.float().view_as(grouped))
+            return F.cross_entropy(grouped, labels.to(grouped.dtype).view_as(grouped))
         if labels.shape != grouped.shape[:1]:
             raise InputError(
                 f"labels of the shape {list(labels.shape)} are not those of {len(grouped)} questions with "

@@ -7,6 +7,7 @@ from typing import Literal
 
 import torch
 from attrs import field, frozen, validators
+from peirce.algebra import at_least_float32
 from peirce.parts import Dims, Encoded, Head, TensorSpec, Tokens, mean_cross_entropy
 from torch import Tensor, nn
 
@@ -74,7 +75,7 @@ class Matching(Head):
 
     def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
         """Cross-entropy against labels [b]."""
-        return mean_cross_entropy(outputs["logits"].float(), labels)
+        return mean_cross_entropy(at_least_float32(outputs["logits"]), labels)
 
     def _pooled(self, atoms: Tensor, own: Tensor) -> Tensor:
         """One vector for the tokens `own`, bool [b, x], zero where there are none: [b, x, d1] -> [b, d1]."""

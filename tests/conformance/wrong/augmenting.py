@@ -144,3 +144,9 @@ flaw(
         Window.forward(self, embeddings - embeddings.mean(0, keepdim=True), tokens)
     ),
 )  # fmt: skip
+
+
+@flawed(Gate, "forward", "no_look_ahead_of_tokens")
+def sees_the_next(self: Gate, embeddings: Tensor, tokens: Tokens) -> Tensor:
+    """Adds each next embedding, in causal scopes too."""
+    return Gate.forward(self, embeddings, tokens) + F.pad(embeddings[:, 1:], (0, 0, 0, 1))

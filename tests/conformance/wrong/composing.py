@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import torch
 from attrs import field, frozen, validators
+from peirce.algebra import Scope
 from peirce.kernels import Rotation
 from peirce.networks import TokenInput
 from peirce.parts import Encoded, Plan, Tokens
@@ -183,3 +184,12 @@ def turns_from_the_start(self: Tower, options: Any, plan: Plan) -> None:
     """Turns new tokens as if none stood before them."""
     Tower.__init__(self, options, plan)
     self.input = _TurnsFromTheStart(plan, sorted(self.places))
+
+
+@flawed(Tower, "_encoded", "scopes")
+def tells_heads_another_scope(
+    self: Tower, tokens: Tokens, cache: Any = None
+) -> tuple[Encoded, dict[str, Tensor]]:
+    """Tells heads that every token sees every one."""
+    encoded, kept = Tower._encoded(self, tokens, cache)
+    return encoded._replace(scope=Scope.padding(tokens.real)), kept

@@ -363,3 +363,21 @@ def forgets_rows(self: Any, tokens: Tokens) -> Tensor:
     index = tokens.rows(tokens.index) if self.step == 1 else tokens.index // 2
     found: Tensor = self.table(index)
     return found
+
+
+@flawed(Clock, "unary", "purity")
+def starts_at_one(self: Clock, tokens: Tokens) -> Tensor:
+    """Counts from one, where all parts of the layer count."""
+    given = Clock.unary(self, tokens)
+    tokens.index.add_(1).clamp_max_(self.table.shape[0] - 1)
+    return given
+
+
+flaw(
+    Near, "shapes", "near_beyond_its_table", "Has ids below zero, which wrap around.",
+    ids=lambda self, tokens: Near.ids(self, tokens) - 1,
+)  # fmt: skip
+flaw(
+    Clock, "declaration", "checked_as_networks_are", "Is asked about its sizes as an architecture is.",
+    check=classmethod(lambda cls, options, scope: None),
+)  # fmt: skip

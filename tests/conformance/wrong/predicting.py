@@ -250,3 +250,17 @@ flaw(
     Verdict, "shapes", "declares_one_class", "Declares one score for each example, and gives two.",
     outputs=lambda self: (TensorSpec(name="logits", dtype="float", dims=("batch", 1), meaning="The score."),),
 )  # fmt: skip
+
+
+flaw(
+    Tagger, "loss", "says_what_it_lost", "Gives its loss as a number, which nothing is trained by.",
+    loss=lambda self, outputs, labels: Tagger.loss(self, outputs, labels).detach(),
+)  # fmt: skip
+flaw(
+    Tagger, "loss_numerics", "single_loss", "Rounds its predictions to float32, whatever the model is in.",
+    loss=lambda self, outputs, labels: Tagger.loss(self, {"logits": outputs["logits"].float()}, labels),
+)  # fmt: skip
+flaw(
+    Tagger, "gradients", "trains_without_atoms", "Lets nothing through to the network while it is trained.",
+    dropped=lambda self, unary: Tagger.dropped(self, unary.detach() if self.training else unary),
+)  # fmt: skip

@@ -76,7 +76,8 @@ def loss(harness: HeadHarness, example: Example) -> None:
         raise BrokenError("`labels` is empty: say in a sentence what `loss` takes, as 'int64 [b]: the class'")
     tensors = harness.draw(view, example.generator()).leaves()
     try:
-        found = losses(made, harness.predict(made, tensors, view), example.generator(2))
+        predicted = harness.predict(made, tensors, view)
+        found = losses(made, predicted, example.generator(2))
     except BrokenError as error:
         if isinstance(error.__cause__, InputError) and view.batch < WHOLE_GROUPS:
             return
@@ -89,6 +90,8 @@ def loss(harness: HeadHarness, example: Example) -> None:
     if said and not said & taken:
         kind = f"{str(labels.dtype).removeprefix('torch.')} {list(labels.shape)}"
         raise BrokenError(f"labels says {labelled!r}, and the loss takes {form}: {kind}")
+    if not value.requires_grad and any(each.requires_grad for each in predicted.values()):
+        raise BrokenError("the loss requires no gradient, so that nothing is ever trained by it")
     survives(made, tensors, Tensors([(Slot("loss", ()), value)]), "")
 
 
@@ -115,9 +118,13 @@ def loss_numerics(harness: HeadHarness) -> None:
     made, outputs = _predicted(harness, WHOLE_GROUPS, 4)
     generator = torch.Generator()
     predicted = {name: t.detach().clone() for name, t in outputs.items()}
-    for form, labels, _ in losses(made, outputs, generator.manual_seed(1)):
+    for form, labels, value in losses(made, outputs, generator.manual_seed(1)):
         if outputs.keys() != predicted.keys():
             raise BrokenError(f"the loss adds to the predictions that it is given: {list(outputs)}")
+        if value.is_floating_point() and value.dtype != torch.float64:
+            raise BrokenError(
+                f"{value.dtype} inside the loss, where predictions are float64: `at_least_float32` is meant"
+            )
         before = predicted | {"the labels": labels.clone()}
         floats = {
             f"the loss with {form} by {n or 'the prediction'}": t

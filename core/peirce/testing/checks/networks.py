@@ -47,6 +47,7 @@ def scopes(harness: ArchitectureHarness) -> None:
     for kind, model in models.items():
         view = _related(kind)
         seen, sees = _dependence(harness, model, view), view.allowed()[0]
+        _hold_given_scope(harness, model, view)
         closure = sees | ITSELF
         for _ in range(LENGTH):
             closure = closure | ((closure.double() @ closure.double()) > 0)
@@ -57,6 +58,15 @@ def scopes(harness: ArchitectureHarness) -> None:
                 raise BrokenError(
                     f"in a {kind} scope nothing of token {a} arrives at token {x}, which may see it"
                 )
+
+
+def _hold_given_scope(harness: ArchitectureHarness, model: Model, view: View) -> None:
+    """What heads are told of who attends to whom is what the spec says."""
+    with torch.no_grad():
+        scope = model.network(harness.inputs(model, harness.draw(view), view))[0].scope
+    given = torch.ones_like(view.allowed()) if scope.pairs is None else scope.pairs
+    if model.network.rows == "length" and not torch.equal(given.expand_as(view.allowed()), view.allowed()):
+        raise BrokenError(f"in a {view.kind} scope, heads get another scope than the spec says")
 
 
 def _related(kind: str) -> View:

@@ -10,6 +10,7 @@ from peirce.testing.check import NETWORK, check, on_examples
 from peirce.testing.compare import NotApplicableError, alike, zero
 from peirce.testing.examples import Example, Tensors, View, plain_view
 from peirce.testing.harness.base import Harness
+from peirce.testing.harness.sized import TokenHarness
 
 LENGTHS = (1, 2, 3, 4, 5, 17, 19)
 """Short ones, and some beyond one block of the causal fast path."""
@@ -123,6 +124,22 @@ def no_look_ahead(harness: Harness) -> None:
 
     lengths = LENGTHS[:5] if harness.module else LENGTHS
     on_examples(harness, body, kinds=("causal", "prefix"), lengths=lengths, factor=2)
+
+
+@check("augmenters", "positions")
+def no_look_ahead_of_tokens(harness: TokenHarness) -> None:
+    """Where a part takes causal scopes, nothing that it gives of a token depends on later ones. The past stays as it is
+    when the future changes, and when there is none.
+    """
+    if harness.part.check(harness.options, harness.dims, "causal") is not None:
+        raise NotApplicableError("it refuses causal scopes")
+    for seed, length in enumerate((2, 4, 5, 6)):
+        view, past = plain_view("causal", 2, length), torch.arange(length // 2)
+        tensors, other = harness.draw(view, seed), harness.draw(view, seed + 100)
+        future = (torch.arange(length) >= len(past)).expand(2, -1)
+        results = harness.once(tensors, view)
+        hold_past(harness.once(tensors.mixed(other, future), view), results, past, "another future")
+        hold_past(harness.once(tensors.pick(past), view.until(len(past))), results, past, "no future")
 
 
 def hold_past(others: Tensors, results: Tensors, past: Tensor, what: str) -> None:

@@ -10,7 +10,7 @@ import attrs
 import torch
 from torch import Tensor, nn
 
-from peirce.parts import PureOperator
+from peirce.parts import PureOperator, RecurrentOperator
 from peirce.testing.check import NETWORK, check, on_examples
 from peirce.testing.compare import BrokenError, NotApplicableError, alike, same_state
 from peirce.testing.examples import Example, View, normal, plain_view
@@ -31,6 +31,8 @@ def gradients(harness: Harness) -> None:
     def body(sized: Harness, example: Example) -> None:
         nonlocal tried
         made, view = sized.make(), example.view
+        for module in modules(made):  # without dropout, training is as evaluation
+            module.train(example.seed % 2 == 1)
         tensors = sized.draw(view, example.generator(), scale=(1.0, 4.0)[example.seed % 2]).leaves()
         read = tensors.floats()
         wanted = {f"the parameter {name}": p for name, p in _parameters(made, view).items()}
@@ -59,7 +61,11 @@ def gradients(harness: Harness) -> None:
     # Rows of padding see nothing, which is what `empty_rows` is about.
     padded = False if isinstance(harness, LayerHarness) else None
     kinds, count = (harness.kinds[:2], 4) if network else (None, 10)
-    on_examples(harness, body, kinds=kinds, count=count, padded=padded)
+    lengths = (1, 2, 3, 4, 5, 24) if issubclass(harness.part, RecurrentOperator) else (1, 2, 3, 4, 5)
+    try:
+        on_examples(harness, body, kinds=kinds, count=count, padded=padded, lengths=lengths)
+    finally:
+        harness.forget()  # a model that is kept may be in training
     if steps := [name for name, only in flat.items() if only]:
         raise BrokenError(
             f"the output depends on {', '.join(steps)}, and the gradient is zero everywhere: it goes in steps, as "
@@ -164,6 +170,8 @@ def learning(harness: Harness) -> None:
     wanted = harness.run(harness.make(seed=5), tensors, view).cloned().floats()
     harness.forget()
     made = harness.make(seed=1, random=False)
+    for module in modules(made):
+        module.train()
     parameters = list(_parameters(made, view).values())
     if not parameters or not wanted:
         raise NotApplicableError("it has no parameters that are trained")

@@ -28,7 +28,7 @@ def reference(harness: Harness) -> None:
     recurrent = issubclass(harness.part, RecurrentOperator)
 
     def body(harness: Harness, example: Example) -> None:
-        scale = 1.0 if recurrent else (1.0, 1.0, 1e-6)[example.seed % 3]
+        scale = 1.0 if recurrent else (1.0, 1.0, 1e-6, 40.0)[example.seed % 4]
         hold_reference(harness, example.view, harness.draw(example.view, example.generator(), scale=scale))
 
     on_examples(harness, body, count=25, padded=False if recurrent else None)
@@ -88,13 +88,23 @@ def purity(harness: Harness, example: Example) -> None:
     """A part gives the same values for the same inputs; it keeps nothing of a call, and changes neither its inputs nor
     itself nor what everybody shares. Twice the same call.
     """
-    view, made = example.view, harness.make()
+    view, made = attrs.evolve(example.view, places=example.view.index.clone()), harness.make()
     tensors = harness.draw(view, example.generator())
+    scope = view.scope()
+    shared = {
+        "token positions": view.places,
+        "mask": view.real,
+        "prefix_length": view.prefix,
+        "scope": scope.pairs,
+    }
+    kept = {name: tensor.clone() for name, tensor in shared.items() if tensor is not None}
     before, state, held = tensors.cloned(), state_of(made), _held(made)
     marks = [(tensor.requires_grad, tensor._version) for _, tensor in tensors]
     with torch_left_alone("a call"):
         first = harness.run(made, tensors, view).cloned()
-        second = harness.run(made, tensors, view)
+        second = harness.run(made, tensors, view, scope)
+    for name, tensor in kept.items():
+        same(shared[name], tensor, f"the {name}, which all parts of a layer share, after the call")  # type: ignore[arg-type]
     alike(tensors, before, "after the call", tolerance=0.0)
     for (slot, tensor), mark in zip(tensors, marks, strict=True):
         if (tensor.requires_grad, tensor._version) != mark:

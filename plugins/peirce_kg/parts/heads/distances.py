@@ -108,7 +108,7 @@ class DistanceRanking(SetRanking):
 
     def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
         """See the class; a distribution over answers has -1 at those that count neither as right nor as wrong."""
-        scores = outputs["logits"].float()
+        scores = at_least_float32(outputs["logits"])
         if labels.is_floating_point():
             check_distribution(labels, scores.shape)
         else:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
+from peirce.algebra import at_least_float32
 from peirce.errors import InputError
 from peirce.parts import Dims, Encoded, Head, TensorSpec, Tokens, mean_cross_entropy
 from torch import Tensor
@@ -92,7 +93,8 @@ def ranking_loss(logits: Tensor, labels: Tensor, smoothing: float = 0.0) -> Tens
     if not labels.is_floating_point():
         return mean_cross_entropy(logits, labels, smoothing)
     check_distribution(labels, logits.shape)
-    return F.cross_entropy(logits.float(), labels.float(), label_smoothing=smoothing)
+    exact = at_least_float32(logits)
+    return F.cross_entropy(exact, labels.to(exact.dtype), label_smoothing=smoothing)
 
 
 def check_distribution(labels: Tensor, shape: Sequence[int]) -> None:
