@@ -74,7 +74,7 @@ flaw(
 class Truncates(Echo):
     """Has a fast way whose gradient stops at each step."""
 
-    name = "truncates"
+    name = "truncates_where_fused"
 
     def fused(self, atoms: Tensor) -> Tensor:
         h, weights, outputs = self.initial()["h"].expand(len(atoms), -1), self.weights(), []
