@@ -29,8 +29,7 @@ INDEX = WEIGHTS + ".index.json"
 """Which file of a model in several has which tensor."""
 ASSET = "published-config.json"
 """The configuration as it was imported, among the model's assets."""
-_OLDER, _RENAMED = re.compile(r"(?<=LayerNorm\.)(gamma|beta)$"), lambda found: _NAMES[found[0]]
-_NAMES = {"gamma": "weight", "beta": "bias"}
+_OLDER, _NAMES = re.compile(r"(?<=LayerNorm\.)(gamma|beta)$"), {"gamma": "weight", "beta": "bias"}
 """What the first BERTs call the parameters of a norm."""
 LAYOUTS: Mapping[str, type[Layout]] = {layout.model_type: layout for layout in (Bert, GPT2, Llama)}
 
@@ -59,7 +58,7 @@ def import_transformers(
         raise ModelFileError(
             f"{path}: {said}. The architecture 'pretrained' runs others by transformers itself"
         )
-    tensors = {_OLDER.sub(_RENAMED, key): value for key, value in _tensors(folder).items()}
+    tensors = {_OLDER.sub(lambda found: _NAMES[found[0]], key): value for key, value in _tensors(folder).items()}
     layout = LAYOUTS[str(kind)].read(settings, tensors, path)
     plain = {"name": name or directory.resolve().name, **layout.spec()}
     spec = Spec.from_toml(tomlkit.dumps({"format": FORMAT, "model": plain}), source=str(path))
