@@ -38,6 +38,8 @@ class Architecture(Part, nn.Module, ABC):
             which reads from the left.
     """
 
+    if not TYPE_CHECKING:  # type checkers see each architecture's own
+        Dims: ClassVar[type]
     places: ClassVar[frozenset[Place]]
     branches: ClassVar[Literal["U", "UB"]]
     layer: ClassVar[str]

@@ -172,7 +172,7 @@ class Sizes(Architecture):
         ({"state": "bool"}, "declares state = 'bool'; Architecture.state is tuple[str, ...]"),
         ({"rows": 3}, "declares rows = 3; Architecture.rows is str"),
         ({"fixed_layer": "no"}, "declares fixed_layer = 'no'; Architecture.fixed_layer is bool"),
-        ({"Dims": {"unary": 3}}, "declares Dims = {'unary': 3}; Architecture.Dims is type[Any]"),
+        ({"Dims": {"unary": 3}}, "declares Dims = {'unary': 3}; Architecture.Dims is type"),
         ({"sizes": lambda cls, dims: {}}, "'sizes' without @classmethod, as Architecture.sizes is one"),
         ({"gives": frozenset()}, "declares gives = frozenset(), which hides the method Architecture.gives"),
     ],
