@@ -58,7 +58,9 @@ def import_transformers(
         raise ModelFileError(
             f"{path}: {said}. The architecture 'pretrained' runs others by transformers itself"
         )
-    tensors = {_OLDER.sub(lambda found: _NAMES[found[0]], key): value for key, value in _tensors(folder).items()}
+    tensors = {
+        _OLDER.sub(lambda found: _NAMES[found[0]], key): value for key, value in _tensors(folder).items()
+    }
     layout = LAYOUTS[str(kind)].read(settings, tensors, path)
     plain = {"name": name or directory.resolve().name, **layout.spec()}
     spec = Spec.from_toml(tomlkit.dumps({"format": FORMAT, "model": plain}), source=str(path))
