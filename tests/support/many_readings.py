@@ -49,7 +49,8 @@ class Edges(PureOperator):
         q, k, v, w = map(np.asarray, (query, key, left, right))
         rows = []
         for x, seen in enumerate(map(np.asarray, scope)):
-            scores = np.exp(np.einsum("ahs,ayhs->ayh", q[x][seen], k[seen]))
+            scores = np.einsum("ahs,ayhs->ayh", q[x][seen], k[seen])
+            scores = np.exp(scores - scores.max(0, initial=-1e300))
             rows.append(np.einsum("ayh,ahs,ayhs->yhs", scores / scores.sum(0), v[x][seen], w[seen]).tolist())
         return rows
 
