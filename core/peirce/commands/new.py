@@ -57,8 +57,7 @@ def new(
     else:
         root, fresh, edited, steps = _part(kind, name, package)
     write(root, fresh, edited)
-    written = [str(root / path) for path in fresh]
-    changed = [str(root / path) for path in edited]
+    written, changed = ([str(root / path) for path in files] for files in (fresh, edited))
     if json:
         as_json("peirce.new/1", kind=kind, name=name, written=written, changed=changed, next=steps)
         return
@@ -78,10 +77,10 @@ def _part(kind: str, given: str, package: Path | None) -> _Files:
     name = given.replace("-", "_") if NewPart(kind, "").hyphenated else given
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
         proper = re.sub(r"[^a-z0-9]+", "_", given.lower()).strip("_0123456789")
-        hint = f", such as {proper if proper and not keyword.iskeyword(proper) else 'my_part'}"
+        proper = "my_part" if not proper or keyword.iskeyword(proper) else proper
         raise InputError(
-            f"{given!r} is no name for a {kind}: small letters, digits and '_', a letter first, and no word of Python's"
-            + hint
+            f"{given!r} is no name for a {kind}: small letters, digits and '_', a letter first, and no word of "
+            f"Python's, such as {proper}"
         )
     if package is None:
         if kind == "command":
@@ -96,23 +95,17 @@ def _part(kind: str, given: str, package: Path | None) -> _Files:
                 f"write it into a distribution: --package peirce-{name}"
             )
         _free(part)
-        check = f"PYTHONPATH=. peirce plugins check {name}"
-        return Path(), {path: part.text}, {}, [check]
+        return Path(), {path: part.text}, {}, [f"PYTHONPATH=. peirce plugins check {name}"]
     home = Package.at(package)
     part = NewPart(kind, name, home.module)
     _free(part)
-    install = f"cd {package} && pip install -e '.[test]'"
-    tests = ["pytest", f"peirce plugins check {home.distribution}"]
-    again = [install] if home.new or kind == "command" else []
-    return package, *home.files(part), [*again, *tests]
+    install = [f"cd {package} && pip install -e '.[test]'"] if home.new or kind == "command" else []
+    steps = [*install, "pytest", f"peirce plugins check {home.distribution}"]
+    return package, *home.files(part), steps
 
 
 def _free(part: NewPart) -> None:
-    """Refuse a name that something registered has.
-
-    Raises:
-        RegistryError: says what has it.
-    """
+    """Refuse a name that something registered has."""
     kind = part.hook.name.removeprefix("register_")
     if kind == "commands":
         owners = {each.name: str(each.entries[0].distribution) for each in commands()}

@@ -111,30 +111,21 @@ class Package:
             fresh[self.inside / "py.typed"] = ""
         if self.new or (part.use and "def register_specs" in source):
             fresh[self.inside / "specs" / f"{part.name}.toml"] = part.spec
-        (fresh if self.new else edited)[plugin] = registered(source, part, self.folder / plugin)
+        changed = fresh if self.new else edited
+        changed[plugin] = registered(source, part, self.folder / plugin)
         if part.kind == "command":
+            import tomlkit
+
             project = Path("pyproject.toml")
-            text = fresh[project] if self.new else read_text(self.folder / project)
-            (fresh if self.new else edited)[project] = announced(text, part)
+            document: Any = tomlkit.parse(fresh[project] if self.new else read_text(self.folder / project))
+            points = document["project"]["entry-points"]
+            points.setdefault("peirce.commands", tomlkit.table())[part.called] = f"{part.module}:{part.name}"
+            changed[project] = tomlkit.dumps(document)
         return fresh, edited
 
 
-def announced(project: str, part: NewPart) -> str:
-    """A pyproject.toml with the entry point of a command."""
-    import tomlkit
-
-    document: Any = tomlkit.parse(project)
-    points = document["project"]["entry-points"]
-    points.setdefault("peirce.commands", tomlkit.table())[part.called] = f"{part.module}:{part.name}"
-    return tomlkit.dumps(document)
-
-
 def registered(source: str, part: NewPart, path: Path) -> str:
-    """The source of a plug-in whose hook returns the part as well; all else stays as it is.
-
-    Raises:
-        InputError: the hook is there, and does not return a list or a dictionary as it stands there.
-    """
+    """The source of a plug-in whose hook returns the part as well; all else stays as it is."""
     there = _hook(source, part)
     if there is None:
         source = f"{source.rstrip()}\n\n\n{part.hook_text}"
@@ -172,12 +163,7 @@ def _hook(source: str, part: NewPart) -> ast.FunctionDef | None:
 
 
 def write(root: Path, fresh: Mapping[Path, str], edited: Mapping[Path, str]) -> None:
-    """Write files below a folder, all or none of them; those that are edited come last.
-
-    Args:
-        root: the folder; one that is not there is made.
-        fresh: new files, from the folder.
-        edited: files that are there.
+    """Write new files, and those that are edited behind them, below a folder that may be new itself: all or none.
 
     Raises:
         InputError: a new file is there already.
@@ -189,8 +175,7 @@ def write(root: Path, fresh: Mapping[Path, str], edited: Mapping[Path, str]) -> 
         )
     if not root.absolute().parent.is_dir():
         raise InputError(f"folder {root.absolute().parent} does not exist; create it, or write elsewhere")
-    done: list[Path] = []
-    new_root = not root.exists()
+    done, new_root = list[Path](), not root.exists()
     with writing(str(root)), scratch(root.absolute() if new_root else root.absolute() / "new") as folder:
         staged = folder / "whole"
         for path, text in {**fresh, **edited}.items():

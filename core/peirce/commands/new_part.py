@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from textwrap import dedent
@@ -80,16 +81,13 @@ class NewPart:
         """
         path = f"{self.kind.replace('-', '_')}.py"
         text = filled(path, self.words)
-        try:
-            clear = len(_identifiers(text)) == len(_identifiers(filled(path, {})))
-        except SyntaxError:  # such as `class None`
-            clear = False
-        if not clear:
-            raise InputError(
-                f"{self.name!r} is a name that the code of a {self.words['new-kind']} uses itself; choose another, "
-                f"such as my_{self.name}"
-            )
-        return text
+        with suppress(SyntaxError):  # such as `class None`
+            if len(_identifiers(text)) == len(_identifiers(filled(path, {}))):
+                return text
+        raise InputError(
+            f"{self.name!r} is a name that the code of a {self.words['new-kind']} uses itself; choose another, "
+            f"such as my_{self.name}"
+        )
 
     @cached_property
     def hook(self) -> ast.FunctionDef:
@@ -121,9 +119,8 @@ class NewPart:
     def spec(self) -> str:
         """A small spec that uses it; of a kind that no spec names, a spec to try it on."""
         if "architecture" in tomllib.loads(self.use).get("model", {}):
-            return (
-                f"# A small model with the {self.words['new-kind']} {self.called}.\nformat = 1\n\n{self.use}"
-            )
+            about = f"# A small model with the {self.words['new-kind']} {self.called}."
+            return f"{about}\nformat = 1\n\n{self.use}"
         return f"{filled('distribution/spec.toml', self.words)}\n{self.use}".rstrip() + "\n"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from textwrap import wrap
 from typing import Any
 
@@ -23,11 +23,6 @@ _WIDTH = 110
 
 def spec_of(name: str, architecture: str, registry: Registry) -> str:
     """A spec of an architecture as TOML: every size and option with its meaning, and small sizes where there are none.
-
-    Args:
-        name: the model's name.
-        architecture: a registered one.
-        registry: the parts that it may be made of.
 
     Raises:
         RegistryError: there is no such architecture.
@@ -98,26 +93,19 @@ def _operator_options(part: Any) -> Iterator[str]:
     own = (spec.operators for spec in specs if spec.architecture == part.name)
     ready = next((operators for operators in own if operators.layer in (None, part.layer)), None)
     for name, options in (ready.options if ready else {}).items():
-        yield from (
-            "",
-            f"[model.operators.options.{name}]",
-            *(f"{k} = {_toml(v)}" for k, v in options.items()),
-        )
+        yield from ("", f"[model.operators.options.{name}]")
+        yield from (f"{key} = {_toml(value)}" for key, value in options.items())
 
 
 def _lists(part: Any, registry: Registry) -> Iterator[str]:
     """Which positions, augmenters and heads there are to add."""
     for kind in ("positions", "augmenters", "heads"):
-        entries: Iterable[Any] = (entry.part for entry in registry.entries(kind))
-        names = [
-            each.name for each in entries if kind != "positions" or not part.places.isdisjoint(each.places())
-        ]
-        if names and (kind != "positions" or part.places):
-            yield ""
-            yield from _comment(
-                f"{kind.capitalize()} to add, with their options below `use`: {', '.join(names)}."
-            )
-            yield from (f"# [[model.{kind}]]", f'# use = "{names[0]}"')
+        parts: list[Any] = [entry.part for entry in registry.entries(kind)]
+        if kind == "positions":
+            parts = [each for each in parts if not part.places.isdisjoint(each.places())]
+        if names := [each.name for each in parts]:
+            about = f"{kind.capitalize()} to add, with their options below `use`: {', '.join(names)}."
+            yield from ("", *_comment(about), f"# [[model.{kind}]]", f'# use = "{names[0]}"')
 
 
 def _comment(text: str) -> list[str]:

@@ -8,7 +8,7 @@ import re
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from io import StringIO
 from pathlib import Path
@@ -18,7 +18,7 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
 import typer
-from attrs import define, evolve, field, frozen
+from attrs import define, evolve, field
 
 from peirce.commands.show import as_table
 from peirce.errors import PeirceError
@@ -27,7 +27,7 @@ from peirce.progress import progress_bars
 from peirce.registry import EntryPoint
 
 if TYPE_CHECKING:
-    from peirce.testing import Outcome
+    from peirce.testing import Conformance, Outcome
 
 _LONG, _SHOWN = 0.5, 5
 """How many seconds a check takes that is listed as slow, and how many are."""
@@ -63,22 +63,18 @@ class CheckedPlugin:
     def to_dict(self) -> dict[str, Any]:
         """For JSON: counts, and the failures in full."""
         failed = self.of("failed")
-        checks = {
-            "tests": len(self.checks),
-            "failures": len(failed),
-            "errors": int(bool(self.error)),
-            "skipped": len(self.of("not run", "does not apply")),
-            "failed": [ended.name for ended in failed],
-        }
-        output = "\n\n".join(filter(None, [*(ended.message for ended in failed), self.error]))
-        slowest = [{"name": each.name, "seconds": round(each.seconds, 3)} for each in self.slowest()]
-        causes = [[ended.name for ended in each] for each in self.causes()]
         return {
             "passed": self.passed,
-            "checks": checks,
-            "output": output,
-            "causes": causes,
-            "slowest": slowest,
+            "checks": {
+                "tests": len(self.checks),
+                "failures": len(failed),
+                "errors": int(bool(self.error)),
+                "skipped": len(self.of("not run", "does not apply")),
+                "failed": [ended.name for ended in failed],
+            },
+            "output": "\n\n".join(filter(None, [*(ended.message for ended in failed), self.error])),
+            "causes": [[ended.name for ended in each] for each in self.causes()],
+            "slowest": [{"name": each.name, "seconds": round(each.seconds, 3)} for each in self.slowest()],
         }
 
     def causes(self) -> list[list[Outcome]]:
@@ -90,9 +86,8 @@ class CheckedPlugin:
 
     def slowest(self) -> list[Outcome]:
         """The checks that took longest, of those that took a while."""
-        return sorted((each for each in self.checks if each.seconds > _LONG), key=lambda each: -each.seconds)[
-            :_SHOWN
-        ]
+        long = (each for each in self.checks if each.seconds > _LONG)
+        return sorted(long, key=lambda each: -each.seconds)[:_SHOWN]
 
     def show(self) -> None:
         """Print the counts by part, a failure of each cause in full, the slowest checks, and how it went."""
@@ -126,29 +121,15 @@ class CheckedPlugin:
         typer.secho(f"{said} {on}", fg="red" if failed else "green")
 
 
-@frozen(kw_only=True)
-class Asked:
-    """The options of `peirce plugins check`."""
-
-    strict: bool
-    thorough: bool
-    tensorrt: bool
-    quick: bool
-    last_failed: bool
-    keyword: str
-    expected: Sequence[str]
-    certificate: Path | None
-
-
-def run_suite(plugin: EntryPoint, asked: Asked) -> CheckedPlugin:
-    """Run the checks over the parts of a plug-in, and write the certificate that is asked for.
+def run_suite(plugin: EntryPoint, suite: Conformance, **asked: Any) -> CheckedPlugin:
+    """Run the checks over the parts of a plug-in, asked as `_run_suite` is, and write the certificate if one is wanted.
 
     Of what they and their libraries leave in the folder for temporary files, only what a failure names stays.
     """
     before, own = os.environ.get("TMPDIR"), Path(mkdtemp(prefix="peirce-check-"))
     os.environ["TMPDIR"] = tempfile.tempdir = str(own)
     try:
-        result = _run_suite(plugin, asked)
+        result = _run_suite(plugin, suite, **asked)
     finally:
         tempfile.tempdir = None
         os.environ.pop("TMPDIR") if before is None else os.environ.update(TMPDIR=before)
@@ -161,36 +142,33 @@ def run_suite(plugin: EntryPoint, asked: Asked) -> CheckedPlugin:
     return result
 
 
-def _run_suite(plugin: EntryPoint, asked: Asked) -> CheckedPlugin:
+def _run_suite(
+    plugin: EntryPoint,
+    suite: Conformance,
+    *,
+    strict: bool,
+    keyword: str,
+    last_failed: bool,
+    certificate: Path | None,
+) -> CheckedPlugin:
     from rich.console import Console
 
-    from peirce.testing import Conformance, certificate_of, unchecked
+    from peirce.testing import certificate_of, unchecked
 
     result, raw = CheckedPlugin(again=f"peirce plugins check {quote(plugin.name)} --last-failed"), list[Any]()
-    suite = Conformance(
-        plugin.name,
-        expected_failures=dict(each.partition("=")[::2] for each in asked.expected),
-        thorough=asked.thorough,
-        tensorrt=asked.tensorrt,
-        quick=asked.quick,
-    )
     console = Console(file=sys.stderr)
     try:
-        suits, failed = _suiting(asked.keyword), _failed_before(plugin.name) if asked.last_failed else set()
+        suits, failed = _suiting(keyword), _kept().get(plugin.name, []) if last_failed else []
         names = [name for name in suite.names() if suits(name) and (name in failed or not failed)]
-        chosen = (
-            f"left out by -k {asked.keyword!r}"
-            if asked.keyword
-            else "left out by --last-failed" * bool(failed)
-        )
+        chosen = f"left out by -k {keyword!r}" if keyword else "left out by --last-failed" * bool(failed)
         if not names:
-            raise PeirceError(f"-k {asked.keyword!r} leaves no check, and a run of none shows nothing")
+            raise PeirceError(f"-k {keyword!r} leaves no check, and a run of none shows nothing")
         with progress_bars(console if console.is_terminal else None) as progress:
             task = progress.add_task(f"checking {plugin.name}", total=len(names), shown="")
 
             def take(ended: Outcome) -> None:
                 raw.append(ended)
-                if asked.strict and ended.outcome == "not run":
+                if strict and ended.outcome == "not run":
                     said = f"{ended.message} (--strict makes this a failure)"
                     ended = evolve(ended, outcome="failed", message=said)
                 result.checks.append(ended)
@@ -200,14 +178,14 @@ def _run_suite(plugin: EntryPoint, asked: Asked) -> CheckedPlugin:
                 suite.run(only=set(names).__contains__, callback=take)
         if not chosen:
             idle = unchecked((each.check, each.part, each.outcome) for each in raw)
-            said = (
+            said = [
                 f"nothing of {part} was checked, since {check} was not run" for part, check in idle.items()
-            )
+            ]
             result.error = "\n".join(said)
         _keep_failed(plugin.name, result)
-        if asked.certificate is not None:
+        if certificate is not None:
             document = certificate_of(plugin, suite, raw, passed=result.passed, chosen=chosen)
-            write_json(asked.certificate, document)
+            write_json(certificate, document)
     except PeirceError as error:
         result.error = f"conformance suite: {error}"
     except SystemExit as error:
@@ -216,15 +194,11 @@ def _run_suite(plugin: EntryPoint, asked: Asked) -> CheckedPlugin:
 
 
 def _kept() -> dict[str, list[str]]:
+    """The checks that failed when they last ran, by plug-in."""
     with suppress(OSError, ValueError):
         found = json.loads(_FAILED.read_text(encoding="utf-8"))
         return found if isinstance(found, dict) else {}
     return {}
-
-
-def _failed_before(plugin: str) -> set[str]:
-    """The checks of a plug-in that failed when they last ran; none where none did, which is to run all."""
-    return set(_kept().get(plugin, ()))
 
 
 def _keep_failed(plugin: str, result: CheckedPlugin) -> None:

@@ -211,7 +211,7 @@ def check(
     ] = False,
 ) -> None:
     """Import a plug-in and run the conformance suite over its parts."""
-    from peirce.commands.plugin_check import Asked, run_suite
+    from peirce.commands.plugin_check import run_suite
 
     installed = installed_plugins()
     wanted, _ = named_plugin(plugin, installed)
@@ -228,10 +228,14 @@ def check(
         typer.echo(broken[0].detail, nl=False)
     if broken:
         raise typer.Exit(1)
-    if record:
-        from peirce.testing import Conformance
+    from peirce.testing import Conformance
 
-        files = Conformance(wanted.name).record()
+    expected = dict(each.partition("=")[::2] for each in expect or ())
+    suite = Conformance(
+        wanted.name, expected_failures=expected, thorough=thorough, tensorrt=tensorrt, quick=quick
+    )
+    if record:
+        files = suite.record()
         if json:
             as_json("peirce.plugins.record/1", plugin=wanted.name, files=list(map(str, files)))
         else:
@@ -239,17 +243,9 @@ def check(
         return
     if quick and thorough:
         raise typer.BadParameter("--quick and --thorough exclude each other")
-    asked = Asked(
-        strict=strict,
-        thorough=thorough,
-        tensorrt=tensorrt,
-        quick=quick,
-        last_failed=last_failed,
-        keyword=keyword,
-        expected=expect or (),
-        certificate=certificate,
+    result = run_suite(
+        wanted, suite, strict=strict, keyword=keyword, last_failed=last_failed, certificate=certificate
     )
-    result = run_suite(wanted, asked)
     if json:
         as_json("peirce.plugins.check/1", plugin=wanted.name, **result.to_dict())
     else:

@@ -99,10 +99,8 @@ class _Resolution:
             **cls.sizes(architecture.options, model_dims),
         )
         layers = self.layers()
-        mixing, state = (
-            tuple({id(each): each for layer in layers for each in getattr(layer, role)}.values())
-            for role in ("mixing", "state")
-        )
+        mixing = tuple({id(each): each for layer in layers for each in layer.mixing}.values())
+        state = tuple({id(each): each for layer in layers for each in layer.state}.values())
         inside = {planned.part.pair for planned in mixing if planned.operator} - {None}
         self.attends = frozenset({"attention"} if cls.own_attention else inside)
         past = frozenset({"past"} if self.scope in ("causal", "prefix") else ())
@@ -166,14 +164,11 @@ class _Resolution:
         else:
             path = "model.operators.layers"
             if said.layer is not None or said.state is not None:
-                raise self.wrong(
-                    path, "there are `layer` or `state` beside `layers`; each entry of `layers` has its own"
-                )
+                both = "there are `layer` or `state` beside `layers`; each entry of `layers` has its own"
+                raise self.wrong(path, both)
             if not cls.mixed:
-                known = [entry.name for entry in self.registry.entries("architectures") if entry.part.mixed]
-                raise self.wrong(
-                    path, f"the layers of {self.owner} are alike; those of {', '.join(known)} may differ"
-                )
+                known = ", ".join(e.name for e in self.registry.entries("architectures") if e.part.mixed)
+                raise self.wrong(path, f"the layers of {self.owner} are alike; those of {known} may differ")
             if self.dims.layers % (cycle := sum(one.repeat for one in said.layers)):
                 raise self.wrong(
                     path,
@@ -202,19 +197,16 @@ class _Resolution:
         operators = [self.operator(entry, place, *own) for entry, place in self.mixed(said, at)]
         if said.state is not None:
             if any(issubclass(each.part, StateOperator) for each in operators):
-                raise self.wrong(
-                    f"{path}.state", "`layer` has state operators as well; name them in one of the two"
-                )
-            names = (said.state,) if isinstance(said.state, str) else said.state
-            given = [OperatorSpec(use=each) if isinstance(each, str) else each for each in names]
-            places = [
-                f"{path}.state" if isinstance(said.state, str) else f"{path}.state.{i}"
-                for i in range(len(given))
-            ]
-            operators += (state := [self.operator(*each, *own) for each in zip(given, places, strict=True)])
-            for each in state:
+                twice = "`layer` has state operators as well; name them in one of the two"
+                raise self.wrong(f"{path}.state", twice)
+            given: dict[str, Any] = {f"{path}.state": said.state}
+            if not isinstance(said.state, str):
+                given = {f"{path}.state.{i}": each for i, each in enumerate(said.state)}
+            for place, each in given.items():
+                entry = OperatorSpec(use=each) if isinstance(each, str) else each
+                operators.append(state := self.operator(entry, place, *own))
                 mixes = "it mixes tokens, so it belongs to `layer`"
-                self.refuse(None if issubclass(each.part, StateOperator) else mixes, each, each.path)
+                self.refuse(None if issubclass(state.part, StateOperator) else mixes, state, place)
         elif not any(issubclass(each.part, StateOperator) for each in operators):
             operators += [self.operator(OperatorSpec(use=name), at, *own) for name in cls.state]
         mixing = tuple(each for each in operators if not issubclass(each.part, StateOperator))
@@ -223,10 +215,8 @@ class _Resolution:
         alone = operators if cls.recurrent else mixing
         if len(alone) > 1 and any(issubclass(each.part, RecurrentOperator) for each in mixing):
             named = ", ".join(each.name for each in alone)
-            many = (
-                f"one recurrent operator mixes the tokens of a layer, and this one has {len(alone)}: {named}"
-            )
-            raise self.wrong(at, f"{many}; leave one of them")
+            one = "one recurrent operator mixes the tokens of a layer"
+            raise self.wrong(at, f"{one}, and this one has {len(alone)}: {named}; leave one of them")
         if (bad := cls.check_layer(mixing)) is not None:
             self.refuse(bad[1], bad[0], bad[0].path)
         layer = PlannedLayer(mixing=mixing, state=tuple(each for each in operators if each not in mixing))
@@ -303,16 +293,13 @@ class _Resolution:
     def misfit(self, kind: str, part: type[Any]) -> str | None:
         """Why the architecture has no use for a part; None when it has."""
         cls, entries = self.cls, self.registry.entries
-        if kind == "operators" and not issubclass(part, RecurrentOperator) and cls.recurrent:
+        recurrent = kind == "operators" and issubclass(part, RecurrentOperator)
+        if kind == "operators" and cls.recurrent and not recurrent:
             known = [e.name for e in entries("operators") if issubclass(e.part, RecurrentOperator)]
             return f"a layer of {self.owner} is a recurrent operator: {', '.join(known) or 'none'}"
-        if kind == "operators" and issubclass(part, RecurrentOperator) and not cls.recurrent:
+        if recurrent and not cls.recurrent:
             if not cls.mixed:
-                known = [
-                    entry.name
-                    for entry in entries("architectures")
-                    if entry.part.recurrent or entry.part.mixed
-                ]
+                known = [e.name for e in entries("architectures") if e.part.recurrent or e.part.mixed]
                 return f"it is recurrent, and {self.owner} is not; {', '.join(known) or 'none'} would be"
             if self.scope == "relation":
                 return "it reads every token before a token, and the scope 'relation' may forbid some of them"
@@ -381,10 +368,8 @@ class _Resolution:
 
 def _misinferred(operator: PureOperator, readings: Mapping[Any, Any], output: Any) -> str | None:
     """Where an operator's typing, channels and equation disagree with each other; None when they agree."""
-    for name, end, kind in (
-        *((n, reader, Reader) for n, reader in readings.items()),
-        ("output", output, Writer),
-    ):
+    ends = [(name, reader, Reader) for name, reader in readings.items()]
+    for name, end, kind in [*ends, ("output", output, Writer)]:
         if not isinstance(end, kind):
             return f"its {name} is {end!r}, where a {kind.__name__} belongs"
     for name in map(str, readings):
@@ -395,7 +380,7 @@ def _misinferred(operator: PureOperator, readings: Mapping[Any, Any], output: An
             return f"its reading {name!r} needs another name: {words}"
     typing = typing_of(readings, output)
     if operator.typing != typing:
-        reads = ", ".join(f"{name} of {reader.branch}" for name, reader in readings.items()) or "none"
+        reads = ", ".join(f"{name} of {reader.branch}" for name, reader in readings.items())
         wrote = f"its readings ({reads or 'none'}) and its output of {output.branch} make"
         return f"it declares the typing {operator.typing!r}, but {wrote} {typing!r}"
     shapes: dict[str, list[int]] = {}

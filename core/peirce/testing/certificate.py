@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -26,13 +27,11 @@ _VERSIONS = ("peirce", "torch", "numpy", "onnx", "onnxruntime", "tensorrt-rtx")
 def certificate_of(
     plugin: EntryPoint, suite: Conformance, outcomes: Iterable[Outcome], *, passed: bool, chosen: str = ""
 ) -> dict[str, Any]:
-    """The document on one run over a plug-in.
+    """The document on one run of a suite over a plug-in, and on how its checks ended.
 
     Args:
-        plugin: the plug-in.
-        suite: what was run.
-        outcomes: how the checks ended.
-        passed: whether the run is a success.
+        plugin, suite, outcomes: the run.
+        passed: whether it is a success.
         chosen: why checks that `suite` would run were not: the expression that chose others; empty for none.
     """
     ended = {each.name: each for each in outcomes}
@@ -61,10 +60,7 @@ def certificate_of(
         "effort": "thorough" if suite.thorough else "quick" if suite.quick else "plain",
         # Every run draws the same examples: their number seeds each, and its number the values.
         "seeds": {"parameters": 0, "examples": "0, 1, 2, ... for the drawn examples of each check"},
-        "versions": {
-            "python": platform.python_version(),
-            **{n: v for n in _VERSIONS if (v := _installed(n))},
-        },
+        "versions": {"python": platform.python_version(), **_versions()},
         "platform": f"{platform.system()} {platform.machine()}",
         "parts": parts,
     }
@@ -77,17 +73,22 @@ def _briefly(message: str) -> str:
     return found[0] if found else lines[0]
 
 
-def _installed(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return ""
+def _versions() -> dict[str, str]:
+    """Of the distributions that are installed."""
+    found = {}
+    for name in _VERSIONS:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
 
 
 def digest_of(top: str) -> str:
     """SHA-256 over the Python sources of a package, or of the module that stands for one; empty without any."""
-    total = sha256()
-    files = sorted(_sources(top))
+    if (where := _folder(top)) is None:
+        return ""
+    folder, begins = where
+    paths = folder.glob(f"{top}.py") if begins else folder.rglob("*.py")
+    files, total = sorted((path.relative_to(folder).as_posix(), path) for path in paths), sha256()
     for name, path in files:
         total.update(f"{name}\n{sha256(path.read_bytes()).hexdigest()}\n".encode())
     return total.hexdigest() if files else ""
@@ -101,13 +102,6 @@ def _folder(top: str) -> tuple[Path, str] | None:
     if found.submodule_search_locations:
         return Path(next(iter(found.submodule_search_locations))), ""
     return (Path(found.origin).parent, f"{top}.") if found.origin else None
-
-
-def _sources(top: str) -> Iterator[tuple[str, Path]]:
-    if (where := _folder(top)) is not None:
-        folder, begins = where
-        for path in folder.glob(f"{top}.py") if begins else folder.rglob("*.py"):
-            yield path.relative_to(folder).as_posix(), path
 
 
 def shipped(plugin: EntryPoint) -> Mapping[str, Any] | None:
@@ -133,6 +127,5 @@ def standing(plugin: EntryPoint) -> str:
         said = f"{'passed' if passed else 'failed'}, {checks['executed']} of {checks['expected']} checks ran"
     except (KeyError, TypeError):
         return "its certificate cannot be read"
-    return (
-        said if document.get("sources") == digest_of(plugin.top) else f"{said}; of other sources than these"
-    )
+    other = document.get("sources") != digest_of(plugin.top)
+    return f"{said}; of other sources than these" if other else said

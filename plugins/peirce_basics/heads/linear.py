@@ -38,7 +38,6 @@ class Linear(Head):
 
     def __init__(self, options: Any, dims: Dims) -> None:
         super().__init__(options, dims)
-        self.options = options
         self.dropout = nn.Dropout(dims.dropout if self.drops else 0.0)
         self.dense = nn.Linear(getattr(dims, self.reads), getattr(options, "classes", self.scores))
 

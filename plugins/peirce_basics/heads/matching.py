@@ -54,7 +54,6 @@ class Matching(Head):
 
     def __init__(self, options: MatchingOptions, dims: Dims) -> None:
         super().__init__(options, dims)
-        self.options = options
         joined = dims.unary * (2 if options.join == "plain" else 4)
         hidden = options.hidden or dims.unary
         self.hidden, self.dropout = nn.Linear(joined, hidden), nn.Dropout(dims.dropout)

@@ -77,7 +77,6 @@ class Experts(StateOperator):
 
     def __init__(self, options: ExpertsOptions, dims: Dims) -> None:
         super().__init__(options, dims)
-        self.options = options
         kind = KINDS[options.network]
         own = (
             GeluOptions(bias=options.bias, tanh=options.tanh)

@@ -51,7 +51,6 @@ class Disentangled(PairPosition):
 
     def __init__(self, options: DisentangledOptions, dims: Dims) -> None:
         super().__init__(options, dims)
-        self.options = options
         self.layers = dims.layers
         self.shape = (dims.heads, dims.head_size)
         self.rate = dims.dropout

@@ -85,7 +85,6 @@ class Rope(RotaryPosition):
 
     def __init__(self, options: RopeOptions, dims: Dims) -> None:
         super().__init__(options, dims)
-        self.options = options
         self.layers = dims.layers
         self.pairs = int(options.fraction * dims.head_size) // 2
         self.amount = 1.0

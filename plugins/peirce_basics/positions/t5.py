@@ -56,7 +56,6 @@ class T5(PairPosition):
     def __init__(self, options: T5Options, dims: Dims) -> None:
         super().__init__(options, dims)
         self.layers = dims.layers
-        self.options = options
         self.table = new_table(options.num_buckets, dims.heads)
         # Looked up, never computed from logarithms: rounding would put a distance elsewhere in another runtime.
         self.register_buffer("buckets", torch.tensor(_buckets(options)), persistent=False)

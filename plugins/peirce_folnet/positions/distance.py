@@ -41,7 +41,6 @@ class Distance(BinaryPosition):
 
     def __init__(self, options: DistanceOptions, dims: Dims) -> None:
         super().__init__(options, dims)
-        self.options = options
         self.table = new_table(2 * options.clip + 2, dims.binary)
 
     def binary(self, tokens: Tokens) -> Tensor:

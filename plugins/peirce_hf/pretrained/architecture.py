@@ -106,7 +106,6 @@ class PretrainedArchitecture(Architecture):
     def __init__(self, options: SourceOptions, plan: Plan) -> None:
         super().__init__(options, plan)
         self.plan = plan
-        self.options = options
         config = configuration(options.config)
         config.vocab_size = plan.dims.vocabulary
         self.body = network(with_dropout(config, plan.dims.dropout))

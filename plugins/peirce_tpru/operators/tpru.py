@@ -66,7 +66,6 @@ class TPRU(RecurrentOperator):
 
     def __init__(self, options: TPRUOptions, dims: Dims) -> None:
         super().__init__(options, dims)
-        self.options = options
         self.size, size = dims.recurrent, dims.recurrent
         outputs = {"state": size * (1 + options.state_map), "token": 2 * size, "vectors": 2 * size}
         inputs = {"state": size, "token": dims.unary, "vectors": size}

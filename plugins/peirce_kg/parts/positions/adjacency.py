@@ -6,7 +6,7 @@ from typing import Literal
 
 import torch
 from attrs import field, frozen, validators
-from peirce.parts import Dims, ScopePosition, TensorSpec, Tokens
+from peirce.parts import ScopePosition, TensorSpec, Tokens
 from torch import Tensor
 
 from peirce_kg.parts.positions import query_graph as graph
@@ -36,10 +36,6 @@ class Adjacency(ScopePosition):
     name = "adjacency"
     source = "kgTransformer (Liu et al., 2022), attention masked by the query graph; TEGA, Section 5.3"
     Options = AdjacencyOptions
-
-    def __init__(self, options: AdjacencyOptions, dims: Dims) -> None:
-        super().__init__(options, dims)
-        self.options = options
 
     def inputs(self) -> tuple[TensorSpec, ...]:
         """Each token's node, and its distance to every node."""

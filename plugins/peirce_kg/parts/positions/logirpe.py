@@ -59,7 +59,6 @@ class LogiRPE(PairPosition):
     def __init__(self, options: LogiRPEOptions, dims: Dims) -> None:
         super().__init__(options, dims)
         self.layers = dims.layers
-        self.options = options
         self.shape = (1 if options.share_heads else dims.heads, dims.head_size)
         banks = 1 if options.share_layers else dims.layers
         entries = options.kinds**2 * (options.max_distance + 1)

@@ -53,7 +53,6 @@ class Lmpnn(QuerySystem):
 
     def __init__(self, options: LmpnnOptions, plan: Plan) -> None:
         super().__init__(options, plan)
-        self.options = options
         width, hidden = plan.dims.unary, plan.dims.feedforward_unary
         self.mix = nn.Sequential(Linear(width, hidden), nn.ReLU(), Linear(hidden, width))
 
