@@ -87,6 +87,7 @@ class Metadata:
 
     def to_properties(self) -> dict[str, str]:
         """The properties by name, each a text."""
+        opsets = {"requested": self.opset_requested, "actual": self.opset_actual}
         return {
             f"{PREFIX}format": str(FORMAT),
             f"{PREFIX}spec": self.spec,
@@ -96,12 +97,7 @@ class Metadata:
             f"{PREFIX}role": self.role,
             **({f"{PREFIX}quantisation": self.quantisation} if self.quantisation else {}),
             **({f"{PREFIX}weights": self.weights} if self.weights else {}),
-            **(
-                {}
-                if self.opset_requested is None
-                else {f"{PREFIX}opset.requested": str(self.opset_requested)}
-            ),
-            **({} if self.opset_actual is None else {f"{PREFIX}opset.actual": str(self.opset_actual)}),
+            **{f"{PREFIX}opset.{name}": str(opset) for name, opset in opsets.items() if opset is not None},
             **{f"{PREFIX}version.{name}": version for name, version in sorted(self.versions.items())},
         }
 

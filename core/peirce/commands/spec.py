@@ -50,10 +50,8 @@ def schema(
         raise InputError(f"folder {output.parent} does not exist; create it, or write elsewhere")
     with writing(str(output)):
         write_json(output, found)
-    typer.echo(
-        f"written to {output}; a spec in its folder that begins with this line is held to it by editors:"
-    )
-    typer.echo(f"#:schema ./{output.name}")
+    held = "a spec in its folder that begins with this line is held to it by editors"
+    typer.echo(f"written to {output}; {held}:\n#:schema ./{output.name}")
 
 
 @spec.command("list")

@@ -368,8 +368,8 @@ class _Resolution:
 
 def _misinferred(operator: PureOperator, readings: Mapping[Any, Any], output: Any) -> str | None:
     """Where an operator's typing, channels and equation disagree with each other; None when they agree."""
-    ends = [(name, reader, Reader) for name, reader in readings.items()]
-    for name, end, kind in [*ends, ("output", output, Writer)]:
+    read = [(name, reader, Reader) for name, reader in readings.items()]
+    for name, end, kind in (*read, ("output", output, Writer)):
         if not isinstance(end, kind):
             return f"its {name} is {end!r}, where a {kind.__name__} belongs"
     for name in map(str, readings):

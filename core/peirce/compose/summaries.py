@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -160,19 +159,19 @@ def _group(name: str, plan: Plan, recurrences: tuple[str, ...]) -> str:
 
 def _operators(plan: Plan) -> Iterator[dict[str, Any]]:
     """A row for each operator of each kind of layer, with the layers that are so."""
-    numbers = range(plan.dims.layers)
+    layers = [plan.layers[i % len(plan.layers)] for i in range(plan.dims.layers)]
     for first, layer in enumerate(plan.layers):
         if first != plan.layers.index(layer):
             continue
-        own = [i for i in numbers if plan.layers[i % len(plan.layers)] == layer]
+        own = [i for i, other in enumerate(layers) if other == layer]
         named = ""
         for number in own:  # such as 0-2, 4
             if number - 1 not in own:
                 named += f", {number}" if named else str(number)
             elif number + 1 not in own:
                 named += f"-{number}"
-        rows = map(_operator, count(), (*layer.mixing, *layer.state))
-        yield from ({"layers": named, **row} for row in rows)
+        for index, planned in enumerate((*layer.mixing, *layer.state)):
+            yield {"layers": named, **_operator(index, planned)}
 
 
 def _operator(index: int, planned: PlannedOperator) -> dict[str, Any]:

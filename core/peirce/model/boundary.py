@@ -29,11 +29,9 @@ class Exportable(nn.Module, ABC):
     """A model with its inputs as positional tensors and its outputs as a flat tuple, in the order of its signature.
 
     Attributes:
-        model: the model that computes.
+        model: the model that computes; `spec` and `provenance` are its own.
         role: what the graph is for, as an exported file says it.
         signature: the inputs, each of which is given, and the outputs: names, dtypes, symbolic dims.
-        spec: the model's.
-        provenance: the model's.
     """
 
     role: str
@@ -76,12 +74,11 @@ class Exportable(nn.Module, ABC):
         """
         largest = self.signature.largest
         dims = {name: torch.export.Dim(name, min=1, max=largest.get(name)) for name in self.signature.symbols}
-        return (
-            tuple(
-                {axis: dims[dim] for axis, dim in enumerate(spec.dims) if isinstance(dim, str)}
-                for spec in self.signature.inputs
-            ),
+        symbolic = (
+            {axis: dims[dim] for axis, dim in enumerate(spec.dims) if isinstance(dim, str)}
+            for spec in self.signature.inputs
         )
+        return (tuple(symbolic),)
 
 
 class _Whole(Exportable):
@@ -125,7 +122,7 @@ class _Step(Exportable):
         self.generated = network.generated
         asked = model.signature.input(network.generated)
         token = evolve(asked, dims=("batch", 1), largest={}, meaning="The new tokens.")
-        prefixes = tuple(f"{prefix}_" for prefix in heads)
+        prefixes = tuple(f"{head}_" for head in heads)
         logits = [
             evolve(spec, dims=tuple(1 if dim == network.rows else dim for dim in spec.dims))
             for spec in model.signature.outputs
@@ -153,18 +150,18 @@ def exportable(model: AnyModel, role: str = MODEL, outputs: Sequence[str] | None
     found = _ROLES[role](sharing_copy(model)).eval()
     if outputs is not None:
         known = {spec.name: spec for spec in found.signature.outputs}
-        if wrong := [name for name in outputs if name not in known]:
-            raise InputError(unknown("output", wrong[0], known))
+        for name in outputs:
+            if name not in known:
+                raise InputError(unknown("output", name, known))
         found.signature = Signature(found.signature.inputs, [known[name] for name in outputs])
     return found
 
 
 def sharing_copy(module: ModuleT) -> ModuleT:
     """A copy that has modes and dtypes of its own, needs no gradients, and shares the memory of weights and buffers."""
-    shared: dict[int, Any] = {
-        id(p): nn.Parameter(p.detach(), requires_grad=False) for p in module.parameters()
-    }
-    return deepcopy(module, {**shared, **{id(buffer): buffer.detach() for buffer in module.buffers()}})
+    shared: dict[int, Any] = {id(each): each.detach() for each in module.buffers()}
+    shared |= {id(each): nn.Parameter(each.detach(), requires_grad=False) for each in module.parameters()}
+    return deepcopy(module, shared)
 
 
 def example_tensors(

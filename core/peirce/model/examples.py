@@ -31,14 +31,12 @@ def example_sizes(signature: Signature, given: Mapping[str, int] | None = None) 
     for symbol, size in sizes.items():
         if symbol not in signature.symbols:
             raise InputError(unknown("symbolic dim", symbol, signature.symbols))
-        if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= largest.get(symbol, size):
-            raise InputError(
-                f"the size of {symbol} is {size!r}; give 1 to {largest.get(symbol, 'any number')}"
-            )
-    fixed = {
-        dim for spec in (*signature.inputs, *signature.outputs) for dim in spec.dims if isinstance(dim, int)
-    }
-    for symbol in (symbol for symbol in signature.symbols if symbol not in sizes):
+        most = largest.get(symbol, "any number")
+        if type(size) is not int or size < 1 or (isinstance(most, int) and size > most):
+            raise InputError(f"the size of {symbol} is {size!r}; give 1 to {most}")
+    specs = (*signature.inputs, *signature.outputs)
+    fixed = {dim for spec in specs for dim in spec.dims if isinstance(dim, int)}
+    for symbol in [symbol for symbol in signature.symbols if symbol not in sizes]:
         free = [size for size in TRACED if size not in sizes.values() and size <= largest.get(symbol, size)]
         sizes[symbol] = next((size for size in free if size not in fixed), free[0] if free else 2)
     return {symbol: sizes[symbol] for symbol in signature.symbols}
@@ -52,11 +50,10 @@ def example_arrays(
     padding: Padding = "all",
     real: DTypeLike = np.float32,
 ) -> dict[str, NDArray[Any]]:
-    """Random inputs by name; ids keep to the upper bounds of the signature.
+    """Random inputs by name, at a size for every symbolic dim; ids keep to the upper bounds of the signature.
 
     Args:
-        signature: which inputs there are.
-        sizes: of every symbolic dim.
+        signature, sizes: which inputs there are, and how large.
         seed: what the values depend on, beside the sizes.
         padding: which tokens the masks call real.
         real: the dtype of `float` inputs.

@@ -382,9 +382,8 @@ def _widest(products: Sequence[Product]) -> int:
 
 def _at_once(readers: Collection[Reader]) -> bool:
     """Whether an operator infers all rows in one go: `weigh` looks at the whole scope, or nothing is of some rows."""
-    return all(r.cached for r in readers) or any(
-        r.branch == "U" and r.activation == "softmax" for r in readers
-    )
+    weighs = any(reader.branch == "U" and reader.activation == "softmax" for reader in readers)
+    return weighs or all(reader.cached for reader in readers)
 
 
 def _dropped_inside(reader: Reader) -> bool:

@@ -173,12 +173,8 @@ class Conformance:
         # A registry that a caller gives is taken as it is.
         around = registry if self.registry else companied(registry)
         cases = [Case(entry, around, self.thorough, self.quick) for entry in parts]
-        known = tuple(
-            (check, case)
-            for case in cases
-            for check in (LOAD, *CHECKS)
-            if check.applies(case.entry.kind, case.part)
-        )
+        pairs = ((check, case) for case in cases for check in (LOAD, *CHECKS))
+        known = tuple(each for each in pairs if each[0].applies(each[1].entry.kind, each[1].part))
         if not known:
             causes = "".join(f"; {each.plugin} was not loaded: {each.cause}" for each in registry.quarantined)
             raise PeirceError(f"there is no part to check: no plug-in registers one{causes}")
@@ -208,9 +204,8 @@ def unchecked(outcomes: Iterable[tuple[str, str, str]]) -> dict[str, str]:
     ran: dict[str, bool] = {}
     lacking: dict[str, str] = {}
     for check, part, outcome in outcomes:
-        ran[part] = ran.get(part, False) or (
-            check != "declaration" and outcome not in ("not run", "does not apply")
-        )
+        shows = check != "declaration" and outcome not in ("not run", "does not apply")
+        ran[part] = ran.get(part, False) or shows
         if outcome == "not run":
             lacking.setdefault(part, check)
     return {part: check for part, check in lacking.items() if not ran[part]}

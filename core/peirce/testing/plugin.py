@@ -85,8 +85,6 @@ def pytest_pycollect_makeitem(collector: Any, name: str, obj: object) -> list[py
 
 _ENDED = "peirce_outcome"
 """The property of a report that says how a check ended."""
-
-
 _CAUSES = pytest.StashKey[dict[str, str]]()
 """The first check that failed of each cause."""
 
@@ -116,12 +114,10 @@ class CheckItem(pytest.Item):
         if ended.outcome == "not run":
             raise _FailedError(f"{ended.message} (--peirce-strict makes this a failure)")
         if ended.outcome == "failed":
-            first = self.config.stash.setdefault(_CAUSES, {}).setdefault(
-                ended.cause or ended.name, ended.name
-            )
-            raise _FailedError(
-                ended.message if first == ended.name else f"{ended.name}: same cause as {first}, above"
-            )
+            causes = self.config.stash.setdefault(_CAUSES, {})
+            first = causes.setdefault(ended.cause or ended.name, ended.name)
+            again = f"{ended.name}: same cause as {first}, above"
+            raise _FailedError(ended.message if first == ended.name else again)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """A broken contract in words, which say where the part raised if it did."""

@@ -37,6 +37,8 @@ from peirce.parts import (
 )
 from torch import Tensor, nn
 
+from peirce_basics.operators.attention import uneven
+
 QUERY, KEY, VALUE = "query", "key", "value"
 """The names of attention's channels."""
 
@@ -136,12 +138,7 @@ class Transformer(GenerativeArchitecture):
                 f"heads * head_size must equal unary, and {dims.heads} heads do not divide {dims.unary}; choose heads "
                 "that do, or give head_size"
             )
-        if dims.kv_heads and dims.heads % dims.kv_heads:
-            return (
-                f"kv_heads = {dims.kv_heads} does not divide the {dims.heads} heads; choose a divisor, or 0 for as "
-                "many as there are heads"
-            )
-        return None
+        return uneven(dims.kv_heads, dims.heads)
 
     @classmethod
     def check_layer(cls, operators: Sequence[PlannedOperator]) -> tuple[PlannedOperator, str] | None:

@@ -26,6 +26,14 @@ class AttentionOptions:
     bias: bool = True
 
 
+def uneven(kv_heads: int, heads: int) -> str | None:
+    """Why heads cannot share so many heads of keys and values; None when they can."""
+    if not kv_heads or heads % kv_heads == 0:
+        return None
+    undivided = f"kv_heads = {kv_heads} does not divide the {heads} heads"
+    return f"{undivided}; choose a divisor, or 0 for as many as there are heads"
+
+
 class Attention(AttentionOperator):
     """u[h,s](x) = sum_a K[h](x,a) v[g,s](a), K a softmax over a of sum_w q[h,w](x) k[g,w](a) / sqrt(head_size).
 
@@ -41,12 +49,7 @@ class Attention(AttentionOperator):
     @classmethod
     def check(cls, options: AttentionOptions, dims: Dims, scope: str) -> str | None:
         """Groups of queries have one size."""
-        if options.kv_heads and dims.heads % options.kv_heads:
-            return (
-                f"kv_heads = {options.kv_heads} does not divide the {dims.heads} heads; choose a divisor, or 0 for as "
-                "many as there are heads"
-            )
-        return None
+        return uneven(options.kv_heads, dims.heads)
 
     def readings(self) -> Mapping[str, Reader]:
         """q: [b, x, h, s]; k and v: [b, a, g, s]; all from the properties."""

@@ -11,7 +11,7 @@ from peirce.algebra import Predicates, Scope, at_least_float32
 from peirce.parts import Dims, StateOperator, dense, without_autocast
 from torch import Tensor, nn
 
-from peirce_basics.operators.feedforward import KINDS, BiasOptions, GeluOptions, hidden_layer
+from peirce_basics.operators.feedforward import KINDS, GeluOptions, hidden_layer
 
 Kind = Literal["gelu", "relu", "silu", "reglu", "geglu", "swiglu"]
 BALANCE = "experts_balance"
@@ -78,11 +78,7 @@ class Experts(StateOperator):
     def __init__(self, options: ExpertsOptions, dims: Dims) -> None:
         super().__init__(options, dims)
         kind = KINDS[options.network]
-        own = (
-            GeluOptions(bias=options.bias, tanh=options.tanh)
-            if options.tanh
-            else BiasOptions(bias=options.bias)
-        )
+        own = GeluOptions(bias=options.bias, tanh=options.tanh)
         self.router = nn.Linear(dims.unary, options.experts, bias=False)
         self.experts = nn.ModuleList(hidden_layer(kind, own, dims) for _ in range(options.experts))
         self._balance: Tensor | None = None

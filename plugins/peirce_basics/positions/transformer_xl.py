@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
@@ -88,13 +87,8 @@ class TransformerXL(PairPosition):
         waves = torch.cat([turned.sin(), turned.cos()], 1)[:, : self.width].to(self.content.dtype)
         waves = F.dropout(waves, self.rate, self.training)
         keys = (each(waves).view(1, -1, *self.shape) for each in self.maps)
+        banks = range(self.layers) if len(self.content) > 1 else [0] * self.layers
         return [
-            TransformerXLTerm(PairBias(ids, key=key), *own)
-            for key, own in zip(keys, self._biases(), strict=True)
+            TransformerXLTerm(PairBias(ids, key=key), self.content[bank], self.position[bank] * self.scale)
+            for key, bank in zip(keys, banks, strict=True)
         ]
-
-    def _biases(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """u and v of each layer."""
-        for layer in range(self.layers):
-            bank = layer if len(self.content) > 1 else 0
-            yield self.content[bank], self.position[bank] * self.scale

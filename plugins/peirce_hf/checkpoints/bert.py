@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 from attrs import frozen
 
-from peirce_hf.checkpoints.layout import EMBEDDING, Layout, Ours, at_least, leaves, network, one_of
+from peirce_hf.checkpoints.layout import EMBEDDING, Layout, Ours, at_least, leaves, one_of
 
 ACTIVATIONS: Mapping[str, Any] = {
     "gelu": "gelu",
@@ -51,9 +51,8 @@ class Bert(Layout):
         tanh = {"tanh": True} if activation == "gelu_tanh" else {}
         epsilon = {"epsilon": self.layer_norm_eps}
         own = {"norm": "affine", "activation": activation, "tied": self.tie_word_embeddings, **epsilon}
-        mlm = "cls.predictions.bias" in self.held
-        pair = "cls.seq_relationship.weight" in self.held
-        heads = [{"use": "mlm", **own}] if mlm else []
+        heads = [{"use": "mlm", **own}] if "cls.predictions.bias" in self.held else []
+        pairs = [{"use": "pair", "as": "nsp"}] if "cls.seq_relationship.weight" in self.held else []
         return {
             "architecture": "transformer",
             "dims": {
@@ -64,9 +63,9 @@ class Bert(Layout):
             },
             "options": {"norm": "post", "pooler": self._pooled, **epsilon},
             "input": self.input(token_types=self.type_vocab_size, max_length=self.max_position_embeddings),
-            "operators": network(activation.removesuffix("_tanh"), **tanh),
+            "operators": {"state": [{"use": activation.removesuffix("_tanh"), **tanh}]},
             "positions": [{"use": "absolute"}],
-            "heads": [*heads, *([{"use": "pair", "as": "nsp"}] if pair else [])],
+            "heads": [*heads, *pairs],
             "regularisation": {"dropout": self.hidden_dropout_prob, "init_std": self.initializer_range},
         }
 

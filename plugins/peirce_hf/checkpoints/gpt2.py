@@ -8,14 +8,14 @@ from typing import Any, ClassVar, Literal
 
 from attrs import frozen
 
-from peirce_hf.checkpoints.layout import EMBEDDING, Layout, Ours, at_least, leaves, network, one_of
+from peirce_hf.checkpoints.layout import EMBEDDING, Layout, Ours, at_least, leaves, one_of
 
 ACTIVATIONS: Mapping[str, Any] = {
-    "gelu_new": {"name": "gelu", "tanh": True},
-    "gelu_pytorch_tanh": {"name": "gelu", "tanh": True},
-    "gelu": {"name": "gelu"},
-    "relu": {"name": "relu"},
-    "silu": {"name": "silu"},
+    "gelu_new": {"use": "gelu", "tanh": True},
+    "gelu_pytorch_tanh": {"use": "gelu", "tanh": True},
+    "gelu": {"use": "gelu"},
+    "relu": {"use": "relu"},
+    "silu": {"use": "silu"},
 }
 
 
@@ -61,7 +61,7 @@ class GPT2(Layout):
             "options": {"norm": "pre", "pooler": False, "epsilon": self.layer_norm_epsilon},
             "input": self.input(token_types=0, max_length=self.n_positions),
             "scope": {"kind": "causal"},
-            "operators": network(**activation),
+            "operators": {"state": [activation]},
             "positions": [{"use": "absolute"}],
             "heads": [head] if self._scored else [],
             "regularisation": {"dropout": self.resid_pdrop, "init_std": self.initializer_range},
@@ -69,7 +69,7 @@ class GPT2(Layout):
 
     def names(self) -> dict[str, Ours]:
         """The body's tensors and the head's; one map reads queries, keys and values."""
-        body, act = self.body, ACTIVATIONS[self.activation_function]["name"]
+        body, act = self.body, ACTIVATIONS[self.activation_function]["use"]
         table = {
             f"{body}wte.weight": Ours((EMBEDDING,)),
             f"{body}wpe.weight": Ours(("network.input.positions.0.table.weight",)),

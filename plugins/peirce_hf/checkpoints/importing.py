@@ -85,11 +85,7 @@ def _tensors(folder: Path) -> dict[str, Tensor]:
         return published_tensors(folder / WEIGHTS)
     path = folder / INDEX
     placed = published_config(path).get("weight_map")
-    if (
-        not isinstance(placed, dict)
-        or not placed
-        or not all(isinstance(file, str) for file in placed.values())
-    ):
+    if not (isinstance(placed, dict) and placed and all(isinstance(file, str) for file in placed.values())):
         raise ModelFileError(
             f"{path} has no table `weight_map` from tensors to files; save or copy the model again"
         )
@@ -116,7 +112,7 @@ def _state(model: Model, layout: Layout, tensors: Mapping[str, Tensor], source: 
         shape = [sum(len(state[part]) for part in ours), *state[ours[0]].shape[1:]]
         shapes[theirs] = shape[::-1] if turned else shape
     shapes |= {copy: shapes[of] for copy, of in copies.items() if copy in tensors}
-    given = {key: value for key, value in tensors.items() if not layout.is_computed(key)}
+    given = {key: value for key, value in tensors.items() if not layout.computed.fullmatch(key)}
     check_published(given, shapes, source)
     for copy, of in copies.items():
         if copy in given and not torch.equal(given[copy], given[of]):
@@ -125,10 +121,6 @@ def _state(model: Model, layout: Layout, tensors: Mapping[str, Tensor], source: 
     for theirs, (ours, turned) in table.items():
         whole = given[theirs].t() if turned else given[theirs]
         pieces = whole.split_with_sizes([len(state[part]) for part in ours])
-        result.update(
-            {
-                part: piece.clone(memory_format=torch.contiguous_format)
-                for part, piece in zip(ours, pieces, strict=True)
-            }
-        )
+        for part, piece in zip(ours, pieces, strict=True):
+            result[part] = piece.clone(memory_format=torch.contiguous_format)
     return result

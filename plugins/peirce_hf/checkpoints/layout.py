@@ -84,10 +84,6 @@ class Layout(ABC):
             raise ModelFileError(f"{path} cannot be imported: {error}") from None
         return layout
 
-    def is_computed(self, name: str) -> bool:
-        """Whether a tensor follows from the settings."""
-        return self.computed.fullmatch(name) is not None
-
     @property
     def body(self) -> str:
         """What stands before the names of the body: a model that was saved without a head has no prefix."""
@@ -111,17 +107,8 @@ class Layout(ABC):
         """Published names that repeat other ones."""
 
 
-def network(name: str, **options: Any) -> dict[str, Any]:
-    """The operators of a spec whose feed-forward network is `name`, with its options."""
-    return {"state": [{"use": name, **options}]}
-
-
 def one_of(what: str, given: str, known: Mapping[str, Any]) -> Any:
-    """What a setting stands for.
-
-    Raises:
-        ModelFileError: nothing here.
-    """
+    """What a setting stands for; a `ModelFileError` where that is nothing here."""
     if given not in known:
         raise ModelFileError(unknown(what, given, known))
     return known[given]

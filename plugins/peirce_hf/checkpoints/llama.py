@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 from attrs import field, frozen
 from peirce.errors import ModelFileError, unknown
 
-from peirce_hf.checkpoints.layout import EMBEDDING, Layout, Ours, at_least, leaves, network, one_of
+from peirce_hf.checkpoints.layout import EMBEDDING, Layout, Ours, at_least, leaves, one_of
 
 ACTIVATIONS: Mapping[str, Any] = {
-    "silu": {"name": "swiglu"},
-    "gelu": {"name": "geglu"},
-    "gelu_pytorch_tanh": {"name": "geglu", "tanh": True},
-    "relu": {"name": "reglu"},
+    "silu": {"use": "swiglu"},
+    "gelu": {"use": "geglu"},
+    "gelu_pytorch_tanh": {"use": "geglu", "tanh": True},
+    "relu": {"use": "reglu"},
 }
 SCALINGS: Mapping[str, Mapping[str, str]] = {
     "default": {},
@@ -72,12 +72,7 @@ class Llama(Layout):
         """A causal transformer with RMS norms before."""
         gated: dict[str, Any] = {**one_of("hidden_act", self.hidden_act, ACTIVATIONS), "bias": self.mlp_bias}
         head = {"use": "causal_lm", "tied": self.tie_word_embeddings, "bias": False}
-        options = {
-            "norm": "pre",
-            "norm_kind": "rms",
-            "epsilon": self.rms_norm_eps,
-            "bias": self.attention_bias,
-        }
+        norms = {"norm": "pre", "norm_kind": "rms", "epsilon": self.rms_norm_eps}
         return {
             "architecture": "transformer",
             "dims": {
@@ -88,10 +83,10 @@ class Llama(Layout):
                 "head_size": self.head_dim or self.hidden_size // self.num_attention_heads,
                 "feedforward": self.intermediate_size,
             },
-            "options": {**options, "pooler": False},
+            "options": {**norms, "bias": self.attention_bias, "pooler": False},
             "input": self.input(token_types=0, max_length=self.max_position_embeddings),
             "scope": {"kind": "causal"},
-            "operators": network(**gated),
+            "operators": {"state": [gated]},
             "positions": [self._rope()],
             "heads": [head] if self._scored else [],
             "regularisation": {"dropout": self.attention_dropout, "init_std": self.initializer_range},
@@ -103,11 +98,8 @@ class Llama(Layout):
         Raises:
             ModelFileError: the scaling, or a parameter of it, is one that `rope` does not have.
         """
-        given = {
-            key: value
-            for key, value in {**self.rope_scaling, **self.rope_parameters}.items()
-            if value is not None
-        }
+        settings = {**self.rope_scaling, **self.rope_parameters}
+        given = {key: value for key, value in settings.items() if value is not None}
         kinds = [given.pop(key) for key in ("rope_type", "type") if key in given]
         kind = str(kinds[0]) if kinds else "default"
         known = one_of("rope_type", kind, SCALINGS)
@@ -129,7 +121,7 @@ class Llama(Layout):
 
     def names(self) -> dict[str, Ours]:
         """The body's tensors and the head's."""
-        body, act = self.body, ACTIVATIONS[self.hidden_act]["name"]
+        body, act = self.body, ACTIVATIONS[self.hidden_act]["use"]
         table = {
             f"{body}embed_tokens.weight": Ours((EMBEDDING,)),
             **leaves(f"{body}norm", "network.final_norm", bias=False),

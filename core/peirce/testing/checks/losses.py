@@ -122,9 +122,8 @@ def loss_numerics(harness: HeadHarness) -> None:
         if outputs.keys() != predicted.keys():
             raise BrokenError(f"the loss adds to the predictions that it is given: {list(outputs)}")
         if value.is_floating_point() and value.dtype != torch.float64:
-            raise BrokenError(
-                f"{value.dtype} inside the loss, where predictions are float64: `at_least_float32` is meant"
-            )
+            meant = "where predictions are float64: `at_least_float32` is meant"
+            raise BrokenError(f"{value.dtype} inside the loss, {meant}")
         before = predicted | {"the labels": labels.clone()}
         floats = {
             f"the loss with {form} by {n or 'the prediction'}": t

@@ -26,6 +26,9 @@ from peirce.testing.harness.base import Harness, modules
 RECORDED = ("operators", "positions", "augmenters", "heads")
 """The kinds of parts that are recorded."""
 _DECLARED = ("typing", "letter", "scope_rule", "pair", "needs", "tied")
+_ADVICE = (
+    "If that is meant, tell your users, and write the record anew: `peirce plugins check PLUGIN --record`"
+)
 NEAR = 1e-6
 """How far a number may lie from the recorded one, relative to it where it is larger than 1."""
 
@@ -39,7 +42,7 @@ def path_of(part: type[Any]) -> Path:
 
 def recorded(case: Case) -> dict[str, list[str | float]]:
     """What a part declares and computes, by choice of its options: a digest of each text, a number for each tensor."""
-    found = {each.label: [_short(value) for value in _shown(each)] for each in case.harnesses if each.kinds}
+    found = {each.label: [*map(_short, _shown(each))] for each in case.harnesses if each.kinds}
     first = case.harness
     for name, value in variations(first.options):
         label = f"{name} = {value!r}"
@@ -48,7 +51,7 @@ def recorded(case: Case) -> dict[str, list[str | float]]:
         with suppress(TypeError, ValueError, PeirceError):
             other = with_options(first, attrs.evolve(first.options, **{name.lstrip("_"): value}))
             if other is not None and other.kinds:
-                found[label] = [_short(value) for value in _shown(other)]
+                found[label] = [*map(_short, _shown(other))]
     return found
 
 
@@ -56,27 +59,18 @@ def _shown(harness: Harness) -> Iterator[str | Tensor]:
     """What can be seen of a part; on padding, on a text beyond most limits, and in training too."""
     yield from seen(harness)
     part = harness.part
-    yield str(
-        {
-            name: sorted(v) if isinstance(v := getattr(part, name, None), frozenset) else v
-            for name in _DECLARED
-        }
-    )
+    declared = {name: getattr(part, name, None) for name in _DECLARED}
+    yield str({name: sorted(v) if isinstance(v, frozenset) else v for name, v in declared.items()})
     bare = harness.resized(attrs.evolve(harness.dims, binary=0, feedforward_binary=0, token_types=1))
     with catch_warnings():
         simplefilter("ignore")  # torch warns of tensors without elements
         yield str((harness.kinds, bare.kinds, [list(each.state_dict()) for each in modules(bare.make())]))
     padded = plain_view(harness.kinds[0], 2, 4, PADDED)
     large = attrs.evolve(sized(7, 2, 5, 6), max_length=512)
-    long = plain_view(
-        harness.kinds[-1], 1, 20 if getattr(harness.part, "typing", "") == "B <- B x B" else 150
-    )
+    long = plain_view(harness.kinds[-1], 1, 20 if getattr(part, "typing", "") == "B <- B x B" else 150)
     dropping = attrs.evolve(harness.dims, dropout=0.5)
-    for dims, view, training in (
-        (harness.dims, padded, False),
-        (large, long, False),
-        (dropping, padded, True),
-    ):
+    ways = (harness.dims, padded, False), (large, long, False), (dropping, padded, True)
+    for dims, view, training in ways:
         other = harness.resized(dims)
         made, tensors = other.make(), other.draw(view, 5)
         for module in modules(made):
@@ -95,9 +89,8 @@ def _short(value: str | Tensor) -> str | float:
         return sha256(value.encode()).hexdigest()[:12]
     flat = value.detach().flatten().double()
     shape = sum(size * (axis + 1) for axis, size in enumerate(value.shape))
-    return float(
-        f"{float(flat @ torch.arange(1.0, len(flat) + 1, dtype=torch.float64).cos()) + 1e-3 * shape:.9g}"
-    )
+    wave = torch.arange(1.0, len(flat) + 1, dtype=torch.float64).cos()
+    return float(f"{float(flat @ wave) + 1e-3 * shape:.9g}")
 
 
 @check(*RECORDED)
@@ -108,9 +101,8 @@ def record(case: Case) -> None:
     path, name = path_of(case.part), f"{case.entry.kind}.{case.entry.name}"
     known = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     if name not in known:
-        raise NotApplicableError(
-            f"{path.name} does not have it; `peirce plugins check PLUGIN --record` writes that"
-        )
+        said = f"{path.name} does not have it; `peirce plugins check PLUGIN --record` writes that"
+        raise NotApplicableError(said)
     now = recorded(case)
     for label, expected in known[name].items():
         given = now.get(label)
@@ -119,14 +111,8 @@ def record(case: Case) -> None:
         for place, (one, other) in enumerate(zip(given, expected, strict=True)):
             if not _near(one, other):
                 what = "what it declares" if isinstance(one, str) else "what it computes"
-                raise BrokenError(
-                    f"with {label}: {what} is not what {path.name} has (entry {place}: {one}, {other}). {_ADVICE}"
-                )
-
-
-_ADVICE = (
-    "If that is meant, tell your users, and write the record anew: `peirce plugins check PLUGIN --record`"
-)
+                unlike = f"{what} is not what {path.name} has (entry {place}: {one}, {other})"
+                raise BrokenError(f"with {label}: {unlike}. {_ADVICE}")
 
 
 def _near(one: str | float, other: str | float) -> bool:

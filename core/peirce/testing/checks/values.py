@@ -91,12 +91,8 @@ def purity(harness: Harness, example: Example) -> None:
     view, made = attrs.evolve(example.view, places=example.view.index.clone()), harness.make()
     tensors = harness.draw(view, example.generator())
     scope = view.scope()
-    shared = {
-        "token positions": view.places,
-        "mask": view.real,
-        "prefix_length": view.prefix,
-        "scope": scope.pairs,
-    }
+    shared = {"token positions": view.places, "mask": view.real}
+    shared |= {"prefix_length": view.prefix, "scope": scope.pairs}
     kept = {name: tensor.clone() for name, tensor in shared.items() if tensor is not None}
     before, state, held = tensors.cloned(), state_of(made), _held(made)
     marks = [(tensor.requires_grad, tensor._version) for _, tensor in tensors]

@@ -314,6 +314,7 @@ class PositionHarness(TokenHarness):
         return outputs
 
     def _each(self, found: Sequence[T], method: str) -> Sequence[T]:
+        """What a method gives, one for each layer."""
         if len(found) != self.dims.layers:
             raise BrokenError(f"{method} gives {len(found)} for {self.dims.layers} layers; give one for each")
         return found
@@ -343,15 +344,11 @@ def _pair_vectors(bias: PairBias, name: str, dims: Dims) -> Tensors:
     for role in ("key", "query", "value", "score"):
         if (table := getattr(bias, role)) is not None:
             for what, ids, count in (("ids", bias.ids, table.shape[1]), ("rows", rows, table.shape[0])):
-                if (
-                    ids.numel()
-                    and ids.device.type != "meta"
-                    and not 0 <= int(ids.min()) <= int(ids.max()) < count
-                ):
-                    found = f"{what} from {int(ids.min())} to {int(ids.max())}"
-                    raise BrokenError(
-                        f"{name}: {found}, and its table {role!r} has {count}: they lie in [0, {count})"
-                    )
+                known = ids.numel() and ids.device.type != "meta"
+                if known and not 0 <= (least := int(ids.min())) <= (most := int(ids.max())) < count:
+                    found = f"{what} from {least} to {most}"
+                    where = f"its table {role!r} has {count}: they lie in [0, {count})"
+                    raise BrokenError(f"{name}: {found}, and {where}")
             size = (dims.heads,) if role == "score" else (dims.heads, dims.head_size)
             vectors = table[rows.unsqueeze(2), bias.ids].expand(-1, -1, -1, *size)
             outputs.append((Slot(f"{name} {role}", ("batch", "length", "length", *size)), vectors))
