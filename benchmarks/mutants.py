@@ -193,9 +193,8 @@ class Checks:
         failed = ended(self.checks[name], case, LIMIT) == "failed"
         self.times[name] = time.process_time() - start
         if failed and name not in self.sound:
-            with loaded(self.entry.part, None) as part:
-                itself = case_of(self.entry, part, self.registry)
-                self.sound[name] = ended(self.checks[name], itself, 10 * LIMIT) != "failed"
+            itself = case_of(self.entry, self.entry.part, self.registry)
+            self.sound[name] = ended(self.checks[name], itself, 10 * LIMIT) != "failed"
         return failed and self.sound[name]
 
     def killer(self, case: Case, but: Collection[str]) -> str | None:
