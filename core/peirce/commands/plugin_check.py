@@ -158,8 +158,9 @@ def _run_suite(
     result, raw = CheckedPlugin(again=f"peirce plugins check {quote(plugin.name)} --last-failed"), list[Any]()
     console = Console(file=sys.stderr)
     try:
-        suits, failed = _suiting(keyword), _kept().get(plugin.name, []) if last_failed else []
-        names = [name for name in suite.names() if suits(name) and (name in failed or not failed)]
+        suits, known = _suiting(keyword), list(suite.names())
+        failed = {*_kept().get(plugin.name, ())} & {*known} if last_failed else set()
+        names = [name for name in known if suits(name) and (name in failed or not failed)]
         chosen = f"left out by -k {keyword!r}" if keyword else "left out by --last-failed" * bool(failed)
         if not names:
             raise PeirceError(f"-k {keyword!r} leaves no check, and a run of none shows nothing")
@@ -182,7 +183,7 @@ def _run_suite(
                 f"nothing of {part} was checked, since {check} was not run" for part, check in idle.items()
             ]
             result.error = "\n".join(said)
-        _keep_failed(plugin.name, result)
+        _keep_failed(plugin.name, result, known)
         if certificate is not None:
             document = certificate_of(plugin, suite, raw, passed=result.passed, chosen=chosen)
             write_json(certificate, document)
@@ -197,15 +198,19 @@ def _kept() -> dict[str, list[str]]:
     """The checks that failed when they last ran, by plug-in."""
     with suppress(OSError, ValueError):
         found = json.loads(_FAILED.read_text(encoding="utf-8"))
-        return found if isinstance(found, dict) else {}
+        if isinstance(found, dict) and all(isinstance(names, list) for names in found.values()):
+            return {name: [each for each in names if isinstance(each, str)] for name, names in found.items()}
     return {}
 
 
-def _keep_failed(plugin: str, result: CheckedPlugin) -> None:
+def _keep_failed(plugin: str, result: CheckedPlugin, known: Sequence[str]) -> None:
     """Keep the names of the checks that fail, for `--last-failed`; where none does, nothing is kept."""
     kept = _kept()
     ran, failed = {each.name for each in result.checks}, [each.name for each in result.of("failed")]
-    now = {**kept, plugin: [*(name for name in kept.get(plugin, ()) if name not in ran), *failed]}
+    now = {
+        **kept,
+        plugin: [*(name for name in kept.get(plugin, ()) if name in known and name not in ran), *failed],
+    }
     now = {name: names for name, names in now.items() if names}
     with suppress(OSError):  # a folder where nothing can be written keeps nothing
         if now:

@@ -213,6 +213,12 @@ def check(
     """Import a plug-in and run the conformance suite over its parts."""
     from peirce.commands.plugin_check import run_suite
 
+    idle = {
+        "--certificate": certificate, "--keyword": keyword, "--last-failed": last_failed, "--expect": expect,
+        "--quick": quick, "--thorough": thorough, "--tensorrt": tensorrt, "--strict": strict,
+    }  # fmt: skip
+    if record and (given := [name for name, value in idle.items() if value]):
+        raise typer.BadParameter(f"--record runs no check; leave out {', '.join(given)}")
     installed = installed_plugins()
     wanted, _ = named_plugin(plugin, installed)
     if wanted.distribution is None and not plugin.startswith("module:") and find_spec(wanted.top) is None:

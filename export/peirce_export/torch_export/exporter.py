@@ -80,10 +80,8 @@ class TorchExportExporter(Exporter):
                 f"there is no C++ compiler {compiler!r} here, which AOTInductor needs; install it (on Debian `apt "
                 "install g++`), name another with --aot-inductor, or leave the option out for a program"
             )
-        if compiler is not None and path.suffix != ".pt2":
-            raise ExportError(
-                f"{path.name}: torch opens a package of AOTInductor by its suffix; name it model.pt2"
-            )
+        if path.suffix != ".pt2":
+            raise ExportError(f"{path.name}: what this writes is opened by its suffix; name it model.pt2")
         precision = options.precision or precision_of(model)
         with steps(f"exporting {path.name}") as say:
             # The file of a step first: the other one holds its digest.

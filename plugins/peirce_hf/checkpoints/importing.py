@@ -52,16 +52,16 @@ def import_transformers(
     """
     path = folder / CONFIG
     settings = {key: value for key, value in published_config(path).items() if value is not None}
-    kind = settings.get("model_type")
+    kind = str(settings.get("model_type"))
     if kind not in LAYOUTS:
-        said = unknown("model_type", str(kind), LAYOUTS)
+        said = unknown("model_type", kind, LAYOUTS)
         raise ModelFileError(
             f"{path}: {said}. The architecture 'pretrained' runs others by transformers itself"
         )
     tensors = {
         _OLDER.sub(lambda found: _NAMES[found[0]], key): value for key, value in _tensors(folder).items()
     }
-    layout = LAYOUTS[str(kind)].read(settings, tensors, path)
+    layout = LAYOUTS[kind].read(settings, tensors, path)
     plain = {"name": name or directory.resolve().name, **layout.spec()}
     spec = Spec.from_toml(tomlkit.dumps({"format": FORMAT, "model": plain}), source=str(path))
     model = build(spec, registry=registry)

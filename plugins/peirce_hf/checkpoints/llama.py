@@ -117,6 +117,12 @@ class Llama(Layout):
         for key in given:
             if key not in known:
                 raise ModelFileError(unknown(f"parameter of the {kind} scaling of rope", key, known))
+        # yarn has published defaults of the others; `rope` has defaults that no configuration means.
+        needed = ("factor",) if kind == "yarn" else known
+        if absent := [key for key in needed if key not in given]:
+            raise ModelFileError(
+                f"the {kind} scaling of rope lacks {', '.join(absent)}; copy the configuration again"
+            )
         return {**table, "scaling": kind, **{known[key]: value for key, value in given.items()}}
 
     def names(self) -> dict[str, Ours]:

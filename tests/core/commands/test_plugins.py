@@ -250,6 +250,27 @@ def test_what_failed_the_last_time_is_run_alone(
     assert not (tmp_path / "work" / ".peirce_cache").exists()
 
 
+@pytest.mark.parametrize(
+    "kept", ['{"peirce-good:extra": 3}', '{"peirce-good:extra": ["gone[operators.minimum]"]}']
+)
+def test_what_was_kept_of_failures_may_be_damaged_or_of_checks_that_are_gone(
+    peirce: Run, tmp_path: Path, kept: str
+) -> None:
+    cache = tmp_path / "work/.peirce_cache"
+    cache.mkdir(parents=True)
+    (cache / "failed.json").write_text(kept)
+    some = ("-k", "minimum and shapes", "--last-failed")
+    found = peirce("plugins", "check", "peirce-good:extra", *some)
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert "1 checks passed" in found.stdout
+
+
+def test_a_record_takes_no_option_of_a_run(peirce: Run, tmp_path: Path) -> None:
+    found = peirce("plugins", "check", "peirce-good:extra", "--record", "--certificate", "c.json", "--quick")
+    assert found.returncode == 2
+    assert "leave out --certificate, --quick" in found.stderr
+
+
 def test_a_distribution_with_one_plugin_may_be_named_alone(peirce: Run) -> None:
     assert peirce("plugins", "disable", "peirce-good", beside=None).returncode == 0
     several = peirce("plugins", "check", "peirce")

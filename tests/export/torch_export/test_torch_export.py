@@ -270,12 +270,16 @@ def test_a_compiler_that_is_not_there_is_named(saved: tuple[Model, Path], tmp_pa
     assert not list(tmp_path.iterdir())
 
 
+def test_a_name_that_no_session_would_open_is_refused(saved: tuple[Model, Path], tmp_path: Path) -> None:
+    with pytest.raises(ExportError, match=r"by its suffix; name it model\.pt2"):
+        peirce.export(saved[0], path=tmp_path / "m.onnx", to="torch_export")
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.thorough
 @pytest.mark.skipif(shutil.which("g++") is None, reason="it needs a C++ compiler")
 def test_a_package_of_aot_inductor(saved: tuple[Model, Path], tmp_path: Path) -> None:
     model, path = saved[0], tmp_path / "m.pt2"
-    with pytest.raises(ExportError, match=r"by its suffix; name it model\.pt2"):
-        peirce.export(model, path=tmp_path / "m.so", to="torch_export", aot_inductor="g++")
     report = peirce.export(model, path=path, to="torch_export", aot_inductor="g++")
     assert report.passed
     with Session(path, providers=[TORCH]) as session:
