@@ -24,3 +24,9 @@ def register_architectures() -> list[type[Architecture]]:
 def register_specs() -> list[Path]:
     """RoBERTa, BART and MiniLM, each also with logical embeddings."""
     return [Path(__file__).with_name("specs")]
+
+
+@hookimpl
+def register_commands() -> dict[str, str]:
+    """Models of published checkpoints."""
+    return {"import.transformers": "Import a BERT, a GPT-2 or a Llama that transformers saved."}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -9,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from shared_folder import ROOT
-from test_hadamard import python
 
 EXAMPLE = ROOT / "examples" / "peirce-averages"
 
@@ -20,6 +20,12 @@ def test_its_own_tests_pass(tmp_path: Path) -> None:
     options = ["-q", "--no-deps", "--no-build-isolation", "--no-index", "--target", str(installed)]
     subprocess.run([sys.executable, "-m", "pip", "install", *options, str(EXAMPLE)], check=True, timeout=600)
     settings = ["-p", "no:cacheprovider", "-c", str(EXAMPLE / "pyproject.toml"), "--peirce-strict", "-q"]
-    done = python("-m", "pytest", *settings, str(EXAMPLE / "tests"), path=installed, folder=tmp_path)
+    variables = {
+        name: value for name, value in os.environ.items() if not name.startswith(("PEIRCE_", "PYTEST_"))
+    }
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "pytest", *settings, str(EXAMPLE / "tests")],
+        cwd=tmp_path, env=variables | {"PYTHONPATH": str(installed)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"^\d+ checks ran on 3 parts$", done.stdout, re.M), done.stdout

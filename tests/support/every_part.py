@@ -79,6 +79,13 @@ VARIANTS: Mapping[str, tuple[Spec, Mapping[str, Any]]] = {
         "scope.kind": "causal", "positions": [*_DISTANCE, *_T5], "heads": [{"use": "causal_lm"}],
         "operators.layer": [{"use": "attention", "kv_heads": 1, "bias": False}, {"use": "assoc"}, {"use": "trans"}],
     }),
+    "fed": (_TRANSFORMER, {
+        "positions": [{"use": "alibi"}, {"use": "fire"}, {"use": "transformer_xl"}, {"use": "none"}],
+        "operators.state": ["gelu", "relu", "silu", "reglu", "geglu", "experts"], "heads": [{"use": "entities"}],
+    }),
+    "contextual": (_TRANSFORMER, {
+        "scope.kind": "causal", "positions": [{"use": "cope"}], "heads": [{"use": "causal_lm"}],
+    }),
     "forward": (_RECURRENT, {"dims.layers": 2, "options": {"directions": "forward"}}),
     "tpru": (_RECURRENT, {"operators.layer": "tpru"}),
     "unmasked": (_FOLNET, {

@@ -12,7 +12,7 @@ import torch
 from peirce.compose import build, resolve
 from peirce.errors import PeirceError
 from peirce.model import Model
-from peirce.parts import Position, StateOperator
+from peirce.parts import GenerativeArchitecture, Position, StateOperator
 from peirce.registry import Registered, Registry
 from peirce.spec import (
     HeadSpec,
@@ -144,6 +144,7 @@ def around(
         return (
             is_companion(each) is not small,
             len(places - part.places),
+            scope == "causal" and not issubclass(part, GenerativeArchitecture),
             not part.layer,
             not part.fixed_layer,
         )

@@ -19,7 +19,8 @@ SPECS = {"folnet": FOLNET, "transformer": TRANSFORMER}
 @pytest.fixture(autouse=True)
 def _fresh() -> Iterator[None]:
     torch._dynamo.reset()
-    yield
+    with torch.compiler.config.patch(force_disable_caches=False):  # whatever ran before in this process
+        yield
     torch._dynamo.reset()
 
 
