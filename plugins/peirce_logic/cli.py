@@ -154,8 +154,7 @@ def _counts(found: Sequence[Found]) -> dict[str, int]:
 def _found(detector: Detector, texts: Sequence[str], files: Sequence[str]) -> list[Found]:
     from rich.console import Console
 
-    console = Console(stderr=True)
-    return detector.find(texts, console if console.is_terminal else None, files)
+    return detector.find(texts, Console(stderr=True), files)
 
 
 def _check_png(png: Path, html: Path | None) -> None:

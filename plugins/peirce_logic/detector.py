@@ -42,6 +42,8 @@ FORMAT = 3
 """The format of what is kept; with another one, texts are parsed anew."""
 SEVERAL = 500
 """How many texts are kept at once."""
+LINES = 10
+"""How many lines tell how far parsing is where there is no terminal; none of fewer than `SEVERAL` texts."""
 _HALF = re.compile("[\ud800-\udfff]")
 
 
@@ -122,7 +124,7 @@ class Detector:
 
         Args:
             texts: documents; halves of a character, such as JSON's `\\ud800`, are replaced one by one.
-            console: where a progress bar is shown; nowhere if None.
+            console: where a progress bar is shown, or lines where it is no terminal; nowhere if None.
             files: where each text stands, for errors; an empty name, or none, where that is nowhere.
 
         Raises:
@@ -135,12 +137,17 @@ class Detector:
         each = zip(keys, texts, files or [""] * len(texts), strict=True)
         missing = {key: (text, file) for key, text, file in each if key not in found}
         new: dict[bytes, str] = {}
+        total = len(missing)
+        lines = console if console is not None and not console.is_terminal and total >= SEVERAL else None
         try:
-            with progress_bars(console) as bars:
-                bar = bars.add_task("parsing", total=len(missing), shown="")
-                for key, said in zip(missing, self._parse(list(missing.values())), strict=True):
+            with progress_bars(console if console is not None and console.is_terminal else None) as bars:
+                bar = bars.add_task("parsing", total=total, shown="")
+                parsed = zip(missing, self._parse(list(missing.values())), strict=True)
+                for number, (key, said) in enumerate(parsed, 1):
                     found[key] = new[key] = said
                     bars.advance(bar)
+                    if lines is not None and number * LINES // total > (number - 1) * LINES // total:
+                        lines.print(f"parsing: {number:,} of {total:,} texts", highlight=False)
                     if len(new) >= SEVERAL:
                         self._keep(new)
                         new = {}
