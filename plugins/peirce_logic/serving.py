@@ -32,7 +32,9 @@ class Chooses(Pipeline):
     answer = (
         Field(name="options", kind="text", many=True, meaning="The options, the best first."),
         Field(name="scores", kind="float", many=True, meaning="Their scores, before a softmax."),
-        Field(name="probabilities", kind="float", many=True, meaning="Their softmax; none of a single score."),
+        Field(
+            name="probabilities", kind="float", many=True, meaning="Their softmax; none of a single score."
+        ),
     )
 
     @classmethod

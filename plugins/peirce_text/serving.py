@@ -37,7 +37,9 @@ class Classifies(Pipeline):
     answer = (
         Field(name="classes", kind="text", many=True, meaning="The classes, the best first."),
         Field(name="scores", kind="float", many=True, meaning="Their scores, before a softmax."),
-        Field(name="probabilities", kind="float", many=True, meaning="Their softmax; none of a single score."),
+        Field(
+            name="probabilities", kind="float", many=True, meaning="Their softmax; none of a single score."
+        ),
     )
 
     @classmethod
