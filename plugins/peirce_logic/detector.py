@@ -27,7 +27,8 @@ from peirce.files import writing
 from peirce.progress import progress_bars
 from peirce.workers import worker_processes
 
-from peirce_logic.detection.algorithm import Choose, Relation, Span, default_sense, detect
+from peirce_logic.detection.algorithm import Choose, Relation, Span, detect
+from peirce_logic.detection.choosing import sense_by_tree
 from peirce_logic.detection.lexicon import Lexicon, read_lexicon
 from peirce_logic.ids import Encoding, row_ids, row_relations, together
 from peirce_logic.parsers import parser_of
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
     from peirce_logic.parsers.parser import Parser
 
-FORMAT = 3
+FORMAT = 4
 """The format of what is kept; with another one, texts are parsed anew."""
 SEVERAL = 500
 """How many texts are kept at once."""
@@ -77,8 +78,8 @@ class Detector:
         lexicon: a file of keywords; the English ones if None.
         cache: the file that keeps what is found; nothing is kept if None.
         processes: how many parse at once; 1 parses in this one.
-        senses: a file of `peirce logic senses train`, which chooses among the senses of a keyword; the most frequent
-            one is taken if None.
+        senses: a file of `peirce logic senses train`, which chooses among the senses of a keyword; the tree around it
+            does if None.
 
     Raises:
         RegistryError: there is no such parser. TaskError: it needs what is not installed.
@@ -247,7 +248,7 @@ class Detector:
 
 
 class _Made(NamedTuple):
-    """What finds relations; `senses` is the digest of what chooses among senses, empty where nothing does."""
+    """What finds relations; `senses` is the digest of what chooses among senses, empty where the tree does."""
 
     parser: Parser
     lexicon: Lexicon
@@ -257,7 +258,7 @@ class _Made(NamedTuple):
 
 def _made(parser: str, lexicon: str | None, senses: str | None) -> _Made:
     if senses is None:
-        return _Made(parser_of(parser), read_lexicon(lexicon), default_sense, "")
+        return _Made(parser_of(parser), read_lexicon(lexicon), sense_by_tree, "")
     chosen, digest = read_senses(senses)
     return _Made(parser_of(parser), read_lexicon(lexicon), chosen.choose, digest)
 
