@@ -41,8 +41,8 @@ class Spacy(Parser):
         known, wanted = entry_points(group="spacy_models").names, MODELS if model is None else (model,)
         found = [name for name in wanted if name in known]
         if not found and model is not None and known:
-            there = unknown("model of spaCy", model, known)
-            raise TaskError(f"the parser 'spacy:{model}': {there}. Install it, or name one of those")
+            there = unknown("spaCy model", model, known)
+            raise TaskError(f"the parser 'spacy:{model}': {there}. Name one of those, or install it first")
         if not found:
             raise TaskError(
                 f"the parser 'spacy' needs a model, and {' nor '.join(wanted)} is not installed; run `python -m spacy "
