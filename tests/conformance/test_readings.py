@@ -1,4 +1,4 @@
-"""Operators of one, three and four readings meet the whole suite, generation included; `test_exports.py` exports them."""
+"""Operators of one, three and four readings meet the whole suite, but for the export, which `test_exports.py` makes."""
 
 from __future__ import annotations
 

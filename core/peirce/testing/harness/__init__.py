@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import Any
 
 from peirce.errors import PeirceError
 from peirce.registry import Registered, Registry
