@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from shared_folder import ROOT
 
 LAB = '''
@@ -36,6 +37,7 @@ def register_positions():
 '''
 
 
+@pytest.mark.thorough
 def test_a_slip_that_a_check_is_about_is_killed_and_one_that_none_can_know_survives(tmp_path: Path) -> None:
     (tmp_path / "mutated_lab.py").write_text(LAB)
     own = tmp_path / "benchmarks"
