@@ -165,6 +165,7 @@ def test_a_model_that_does_not_generate_is_refused(tmp_path: Path, registry: Reg
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.thorough
 def test_a_graph_does_not_grow_with_the_width_of_a_kernel(
     decoder: tuple[Model, Path], registry: Registry
 ) -> None:
