@@ -1,0 +1,1 @@
+"""Heads on pairs of nodes."""
