@@ -109,7 +109,7 @@ class EdgeAttention(PureOperator):
 
         def pair(x: int, y: int, h: int) -> list[float]:
             if options.flat:
-                near = [(x, z) for z in tokens if scope[x][z]] + [(z, y) for z in tokens if scope[z][y]]
+                near = [(x, z) for z in tokens if scope[x][z]] + [(z, y) for z in tokens if scope[x][z] and scope[z][y]]
                 terms = [(_dot(query[x][y][h], key[i][j][h]), value[i][j][h]) for i, j in near]
                 return _weighed(terms, sizes)
             keys = [key[x][y] if options.lesion_scores else key[a][y] for a in tokens]
@@ -131,8 +131,8 @@ def _flat(query: Tensor, key: Tensor, value: Tensor, scope: Scope) -> Tensor:
     columns = (turned.transpose(2, 3) @ key.permute(0, 2, 3, 4, 1)).transpose(1, 3)  # [b, x, h, y, z] for k(z, y)
     scores = at_least_float32(torch.cat([rows, columns], 4))
     if scope.pairs is not None:
-        seen = scope.pairs[:, :, None, None].expand(-1, -1, -1, scores.shape[3], -1)
-        heard = scope.pairs.transpose(1, 2)[:, None, None].expand(-1, scores.shape[1], -1, -1, -1)
+        seen = scope.pairs[:, :, None, None].expand(-1, -1, -1, scores.shape[3], -1)  # x attends to z
+        heard = seen & scope.pairs.transpose(1, 2)[:, None, None]  # and z to y
         outside = ~torch.cat([seen, heard], 4)
         weights = scores.masked_fill(outside, torch.finfo(scores.dtype).min).softmax(4).masked_fill(outside, 0.0)
     else:

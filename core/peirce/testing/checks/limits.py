@@ -18,7 +18,7 @@ LONG = 300
 """Tokens of a long text."""
 WHERE = (0, 7, 131, 258, 299)
 """Where it has real tokens, in the half of the cases that has padding."""
-CUBE = 100
+CUBE = 48
 """Tokens of a long text where an operator may weigh every triple of them."""
 WIDE = attrs.evolve(sized(17, 3, 13, 11), max_length=512, vocabulary=37)
 NARROW = attrs.evolve(sized(1, 1, 1, 1), max_length=512)
