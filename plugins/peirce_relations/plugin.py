@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from peirce.registry import hookimpl
 
 if TYPE_CHECKING:
-    from peirce.parts import Architecture, Head, Position, PureOperator, StateOperator
+    from peirce.model import AnyTask
+    from peirce.parts import Architecture, Position, PureOperator, StateOperator
 
 
 @hookimpl
@@ -39,11 +40,17 @@ def register_architectures() -> list[type[Architecture]]:
 
 
 @hookimpl
-def register_heads() -> list[type[Head]]:
-    """Classes of named pairs."""
-    from peirce_relations.heads.pairs import Pairs
+def register_tasks() -> list[type[AnyTask]]:
+    """The relation of two nodes of a graph."""
+    from peirce_relations.task import RelationsTask
 
-    return [Pairs]
+    return [RelationsTask]
+
+
+@hookimpl
+def register_pipelines() -> dict[str, str]:
+    """Graphs in words."""
+    return {"relate": "peirce_relations.serving:Relates"}
 
 
 @hookimpl
@@ -54,5 +61,9 @@ def register_specs() -> list[Path]:
 
 @hookimpl
 def register_commands() -> dict[str, str]:
-    """Models of published checkpoints."""
-    return {"import.edge-transformer": "Import a published Edge Transformer."}
+    """Models of published checkpoints, problems of relations, and answers to them."""
+    return {
+        "import.edge-transformer": "Import a published Edge Transformer.",
+        "relations": "Make problems of a calculus of relations, and solve them exactly.",
+        "relate": "Name the relation of two nodes of a graph.",
+    }

@@ -83,7 +83,7 @@ def _spec(sizes: Mapping[str, int], flags: Mapping[str, bool], settings: Mapping
             "state": "pair_feedforward",
         },
         "positions": [{"use": "edges", "relations": sizes["edge_types"]}],
-        "heads": [{"use": "pairs", "classes": sizes["target_size"]}],
+        "heads": [{"use": "relation", "classes": sizes["target_size"], "hidden": True}],
         "regularisation": {"dropout": float(settings.get("dropout", 0.0))},
     }
 
@@ -104,8 +104,8 @@ def _names(layers: int, flags: Mapping[str, bool]) -> dict[str, str]:
                 table[f"{theirs}.linear{place}.{kind}"] = f"{ours}.operators.1.pair_feedforward.{name}.{kind}"
                 table[f"{theirs}.norm{place}.{kind}"] = f"{ours}.norms.{place - 1}.binary.{kind}"
     for kind in ("weight", "bias"):
-        table[f"decoder2vocab.0.{kind}"] = f"heads.pairs.hidden.{kind}"
-        table[f"decoder2vocab.3.{kind}"] = f"heads.pairs.dense.{kind}"
+        table[f"decoder2vocab.0.{kind}"] = f"heads.relation.hidden.{kind}"
+        table[f"decoder2vocab.3.{kind}"] = f"heads.relation.dense.{kind}"
     return table
 
 

@@ -1,1 +1,0 @@
-"""Heads on pairs of nodes."""
