@@ -1,4 +1,4 @@
-"""`peirce relations generate` and `solve`, and `peirce relate`: problems of a calculus, their answers, and a model's."""
+"""`peirce relations` makes problems of a calculus and solves them; `peirce relate` asks a model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from peirce.commands import Json, as_json, as_table, group, made, vacant
+from peirce.commands import Json, as_json, as_table, group
 from peirce.errors import InputError, ModelFileError, TaskError
 from peirce.files import locked, replacing, writing
 from peirce.progress import progress_bars
@@ -26,7 +26,9 @@ app = group("Make problems of a calculus of relations, and solve them exactly.")
 
 @app.command()
 def generate(
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="A .jsonl or .jsonl.gz file.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="A .jsonl or .jsonl.gz file.")
+    ],
     algebra: Algebra,
     problems: Annotated[int, typer.Option(min=1, help="How many problems.")] = 10_000,
     steps: Annotated[str, typer.Option(metavar="NUMBERS", help="The edges of a path, K.")] = "2,3",
@@ -39,7 +41,7 @@ def generate(
     from peirce_relations.calculi.algebra import calculus
     from peirce_relations.calculi.problems import Paths, block
 
-    vacant(output, (), overwrite)
+    _free(output, overwrite)
     sizes = {"steps": _numbers(steps, "--steps", 2), "branches": _numbers(paths, "--paths", 1)}
     ways = Paths(calculus(algebra), max(sizes["steps"]))
 
@@ -50,14 +52,16 @@ def generate(
                 yield problem.line()
 
     _write(output, lines(), problems, "problems")
-    made(json, {"file": str(output), "problems": problems})
+    _told(json, {"file": str(output), "problems": problems})
 
 
 @app.command()
 def solve(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Problems as JSON lines, gzipped or not.")],
     algebra: Algebra,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="A .jsonl or .jsonl.gz file.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="A .jsonl or .jsonl.gz file.")
+    ],
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the output.")] = False,
     json: Json = False,
 ) -> None:
@@ -65,7 +69,7 @@ def solve(
     from peirce_relations.calculi.algebra import calculus
     from peirce_relations.graphs import read_problems
 
-    vacant(output, (), overwrite)
+    _free(output, overwrite)
     known, problems = calculus(algebra), list(read_problems(file))
     counts = {"problems": len(problems), "unique": 0, "agree": 0, "disagree": 0, "inconsistent": 0}
 
@@ -79,7 +83,7 @@ def solve(
             yield json_module.dumps(row, separators=(",", ":")) + "\n"
 
     _write(output, lines(), len(problems), "problems")
-    made(json, {"file": str(output), **counts})
+    _told(json, {"file": str(output), **counts})
 
 
 def _solved(algebra: RelationAlgebra, problem: Problem) -> dict[str, Any]:
@@ -93,7 +97,11 @@ def _solved(algebra: RelationAlgebra, problem: Problem) -> dict[str, Any]:
     except InputError as error:
         raise TaskError(f"{problem.where}: {error}") from error
     possible = [algebra.relations[r] for r in left.nonzero()[0]]
-    return {"query": problem.query, "possible": possible, **({"unique": possible[0]} if len(possible) == 1 else {})}
+    return {
+        "query": problem.query,
+        "possible": possible,
+        **({"unique": possible[0]} if len(possible) == 1 else {}),
+    }
 
 
 def relate(
@@ -106,11 +114,14 @@ def relate(
 ) -> None:
     """Name the relation of two nodes of a graph with an exported model."""
     import peirce
+
     from peirce_relations.serving import Relates
 
     file = directory / "model.onnx"
     if not file.is_file():
-        raise ModelFileError(f"{directory} has no model.onnx; `peirce export {directory} -o {file}` writes it")
+        raise ModelFileError(
+            f"{directory} has no model.onnx; `peirce export {directory} -o {file}` writes it"
+        )
     found: dict[str, Any] = {}
     with peirce.Session(file) as session:
         Relates(directory, session).ask({"facts": facts, "pair": pair}, found.update)
@@ -127,6 +138,19 @@ def _numbers(text: str, option: str, least: int) -> tuple[int, ...]:
     if not all(part.isascii() and part.isdigit() and int(part) >= least for part in parts):
         raise InputError(f"{option} is {text!r}; give whole numbers of {least} or more, with commas between")
     return tuple(map(int, parts))
+
+
+def _free(path: Path, overwrite: bool) -> None:
+    if path.exists() and not overwrite:
+        raise InputError(f"{path} is there already; choose another file, or give --overwrite to replace it")
+
+
+def _told(json: bool, facts: dict[str, Any]) -> None:
+    if json:
+        as_json("peirce.relations/1", **facts)
+        return
+    for name, value in facts.items():
+        typer.echo(f"{name}: {value}")
 
 
 def _write(path: Path, lines: Iterator[str], count: int, noun: str) -> None:

@@ -31,7 +31,9 @@ class Relations:
     names: tuple[str, ...]
     kinds: int = 1
 
-    def arrays(self, problems: Sequence[Problem], drawn: np.random.Generator | None = None) -> dict[str, Array]:
+    def arrays(
+        self, problems: Sequence[Problem], drawn: np.random.Generator | None = None
+    ) -> dict[str, Array]:
         """A batch of problems, padded to the one with the most nodes.
 
         Args:
@@ -91,7 +93,9 @@ class Relations:
             table: Mapping[str, Any] = parse_json(content)
             return cls(tuple(map(str, table["relations"])), int(table["kinds"]))
         except (ValueError, TypeError, KeyError) as error:
-            raise ModelFileError(f"{where} names no relations ({error}); restore it from the training") from error
+            raise ModelFileError(
+                f"{where} names no relations ({error}); restore it from the training"
+            ) from error
 
 
 def read_facts(text: str, pair: Sequence[str]) -> tuple[Problem, tuple[str, ...]]:
@@ -101,7 +105,9 @@ def read_facts(text: str, pair: Sequence[str]) -> tuple[Problem, tuple[str, ...]
         InputError: a fact is not `NODE RELATION NODE`, two facts speak of one pair, or the pair is not in the graph.
     """
     if len(pair) != 2:
-        raise InputError(f"the pair has {len(pair)} names, and two nodes are asked for; give the one and the other")
+        raise InputError(
+            f"the pair has {len(pair)} names, and two nodes are asked for; give the one and the other"
+        )
     places: dict[str, int] = {}
     edges: dict[tuple[int, int], str] = {}
     for fact in filter(None, (part.strip() for part in text.replace(";", ",").replace("\n", ",").split(","))):
@@ -111,7 +117,9 @@ def read_facts(text: str, pair: Sequence[str]) -> tuple[Problem, tuple[str, ...]
         one, label, other = words
         edge = places.setdefault(one, len(places)), places.setdefault(other, len(places))
         if edges.setdefault(edge, label) != label:
-            raise InputError(f"{one!r} is {edges[edge]} and {label} to {other!r}; give one relation for each pair")
+            raise InputError(
+                f"{one!r} is {edges[edge]} and {label} to {other!r}; give one relation for each pair"
+            )
     if not edges:
         raise InputError("there are no facts; write such as 'a NTPP b, b PO c'")
     for name in pair:

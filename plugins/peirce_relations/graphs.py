@@ -113,7 +113,9 @@ def _clutrr(path: Path, file: TextIOWrapper) -> Iterator[Problem]:
     for number, row in enumerate(csv.DictReader(file), 2):
         where = f"{path}:{number}"
         try:
-            edges, labels, query = (ast.literal_eval(row[key]) for key in ("story_edges", "edge_types", "query_edge"))
+            edges, labels, query = (
+                ast.literal_eval(row[key]) for key in ("story_edges", "edge_types", "query_edge")
+            )
             target, task = row["target"], _TASK.fullmatch(row["task_name"])
             if task is None:
                 raise ValueError(f"task_name is {row['task_name']!r}")
@@ -124,7 +126,11 @@ def _clutrr(path: Path, file: TextIOWrapper) -> Iterator[Problem]:
 
 def _problem(where: str, edges: Any, labels: Any, query: Any, answer: Any, steps: Any, paths: Any) -> Problem:
     def pair(value: Any) -> tuple[int, int]:
-        if not isinstance(value, list | tuple) or len(value) != 2 or not all(type(n) is int and n >= 0 for n in value):
+        if (
+            not isinstance(value, list | tuple)
+            or len(value) != 2
+            or not all(type(n) is int and n >= 0 for n in value)
+        ):
             raise TaskError(f"{where}: {value!r} is no pair of nodes, two whole numbers from 0 on")
         return value[0], value[1]
 
@@ -133,7 +139,11 @@ def _problem(where: str, edges: Any, labels: Any, query: Any, answer: Any, steps
             raise TaskError(f"{where}: {value!r} is no relation's name")
         return value
 
-    if not isinstance(edges, list | tuple) or not isinstance(labels, list | tuple) or len(edges) != len(labels):
+    if (
+        not isinstance(edges, list | tuple)
+        or not isinstance(labels, list | tuple)
+        or len(edges) != len(labels)
+    ):
         raise TaskError(f"{where}: edges and labels are lists of one length, a label for each edge")
     if not edges:
         raise TaskError(f"{where}: the graph has no edges")

@@ -37,6 +37,7 @@ class RelationsOptions:
         valid: the share of the training problems that is kept for validation, chosen by their content alone.
         nodes: `alike`, so that edges alone tell them apart; or `drawn`, a name for each, anew in every epoch.
         names: how many names of nodes there are, with `drawn`.
+        converse: whether a pair also sees the edge that points back.
         batch_size: problems in a batch.
     """
 
@@ -46,6 +47,7 @@ class RelationsOptions:
     valid: float = field(default=0.05, validator=[validators.ge(0), validators.lt(1)])
     nodes: Literal["alike", "drawn"] = one_of("alike", "drawn")
     names: int = field(default=64, validator=validators.ge(2))
+    converse: bool = True
     batch_size: int = field(default=64, validator=validators.ge(1))
 
 
@@ -74,10 +76,12 @@ class RelationsData:
 
 
 class RelationsTask(Task[RelationsOptions, RelationsData]):
-    """The relation of two nodes that follows from a graph of labelled edges: trained on short paths, tested on longer."""
+    """The relation of two nodes that follows from labelled edges: trained on short paths, tested on longer ones."""
 
     name = "relations"
-    source = "CLUTRR (Sinha et al., 2019) as a graph; Khalid & Schockaert (2025) for RCC-8 and Allen's intervals"
+    source = (
+        "CLUTRR (Sinha et al., 2019) as a graph; Khalid & Schockaert (2025) for RCC-8 and Allen's intervals"
+    )
     Options = RelationsOptions
 
     @classmethod
@@ -93,14 +97,18 @@ class RelationsTask(Task[RelationsOptions, RelationsData]):
         """Read the files; some of the training problems are for validation."""
         options = self.options
         if not options.data:
-            raise TaskError("relations needs task.data: a folder or a file of problems, such as --set data=problems")
+            raise TaskError(
+                "relations needs task.data: a folder or a file of problems, such as --set data=problems"
+            )
         read = read_graphs(Path(options.data))
         test = [*read_graphs(Path(options.test)).values()] if options.test else [read["test"]]
         train = read["train"]
         if options.steps:
             train = [each for each in train if each.steps in options.steps]
             if not train:
-                raise TaskError(f"task.steps: no training problem has {' or '.join(map(str, options.steps))} steps")
+                raise TaskError(
+                    f"task.steps: no training problem has {' or '.join(map(str, options.steps))} steps"
+                )
         splits = {
             "train": [each for each in train if each.share >= options.valid],
             "valid": [each for each in train if each.share < options.valid],
@@ -113,26 +121,22 @@ class RelationsTask(Task[RelationsOptions, RelationsData]):
         return RelationsData(splits, Relations(known_relations(every), kinds))
 
     def overrides(self, data: RelationsData) -> Mapping[str, Any]:
-        """The kinds of nodes, the relations of edges, and the head with a class for each."""
+        """The kinds of nodes, the position that reads edges, and the head with a class for each relation."""
         count = len(data.relations.names)
         return {
             "model.input.vocabulary": data.relations.kinds,
-            "model.positions.0.relations": count,
+            "model.positions": [{"use": "edges", "relations": count, "converse": self.options.converse}],
             "model.heads": [{"use": HEAD, "classes": count, "hidden": True}],
         }
 
     def check(self, model: Model, data: RelationsData) -> None:
-        """The model reads edges, and every problem has an answer."""
-        names = {spec.name for spec in model.signature.inputs}
-        if "edge_ids" not in names:
-            raise TaskError(
-                f"relations needs a model that reads edges, and {model.spec.name!r} takes {', '.join(sorted(names))}; "
-                'let its first position be { use = "edges" }, as in the spec edge-transformer'
-            )
+        """Every problem has an answer."""
         for problems in data.splits.values():
             data.relations.answers(problems)
 
-    def batches(self, data: RelationsData, split: str, seed: int, epoch: int) -> Iterator[Mapping[str, Tensor]]:
+    def batches(
+        self, data: RelationsData, split: str, seed: int, epoch: int
+    ) -> Iterator[Mapping[str, Tensor]]:
         """The batches of one pass; the training problems in a drawn order, their nodes named anew.
 
         Yields:
@@ -161,7 +165,9 @@ class RelationsTask(Task[RelationsOptions, RelationsData]):
         model.eval()
         try:
             with torch.no_grad():
-                for batch in self.batches(data, split, 0, 0) if split != "train" else self._in_order(data, split):
+                for batch in (
+                    self.batches(data, split, 0, 0) if split != "train" else self._in_order(data, split)
+                ):
                     moved = {name: value.to(device) for name, value in batch.items()}
                     found.append((_asked(model, moved).argmax(1) == moved["labels"]).cpu().numpy())
         finally:
@@ -177,7 +183,10 @@ class RelationsTask(Task[RelationsOptions, RelationsData]):
         groups = np.array([f"k{each.steps}_b{each.paths}" for each in problems])
         sizes = sorted({(each.steps, each.paths) for each in problems})
         by_size = {f"k{k}_b{b}": float(right[groups == f"k{k}_b{b}"].mean()) for k, b in sizes}
-        return {"accuracy": float(right.mean()), **{f"accuracy/{name}": value for name, value in by_size.items()}}
+        return {
+            "accuracy": float(right.mean()),
+            **{f"accuracy/{name}": value for name, value in by_size.items()},
+        }
 
     def assets(self, data: RelationsData) -> Mapping[str, bytes]:
         """The names of the relations."""

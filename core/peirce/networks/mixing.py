@@ -98,9 +98,7 @@ class Mixing(nn.Module):
         normed: whether what is inferred is added to the normalised atoms, and not to those that came in.
     """
 
-    def __init__(
-        self, plan: Plan, operators: Sequence[Projections], *, normed: bool = False
-    ) -> None:
+    def __init__(self, plan: Plan, operators: Sequence[Projections], *, normed: bool = False) -> None:
         super().__init__()
         self.normed = normed
         self.plans, self.dropout, self.fuse = plan.mixing, plan.dims.dropout, plan.fuse

@@ -7,7 +7,7 @@ from typing import Any, Literal, cast
 
 import torch
 import torch.nn.functional as F
-from attrs import evolve, field, frozen, validators
+from attrs import field, frozen, validators
 from peirce.algebra import Norm, Predicates, Scope
 from peirce.networks import Mixing, Norms, Projections, TokenInput, binary_output, run_layers, unary_output
 from peirce.parts import Architecture, Encoded, Plan, StateOperator, TensorSpec, Tokens
@@ -50,7 +50,9 @@ class RelationalOptions:
     """
 
     share: bool = False
-    residual: Literal["state", "normed"] = field(default="state", validator=validators.in_(("state", "normed")))
+    residual: Literal["state", "normed"] = field(
+        default="state", validator=validators.in_(("state", "normed"))
+    )
     affine_norm: bool = False
     epsilon: float = field(default=1e-12, validator=validators.gt(0))
     ends: bool = True
@@ -93,7 +95,7 @@ class Relational(Architecture):
     def __init__(self, options: RelationalOptions, plan: Plan) -> None:
         super().__init__(options, plan)
         dims = plan.dims
-        self.plan, self.rounds = plan, dims.layers
+        self.plan = plan
         self.input = TokenInput(plan, sorted(self.places))
         self.input_norm = Norms(dims) if options.ends else None
         self.layers = nn.ModuleList(Layer(plan, options) for _ in range(1 if options.share else dims.layers))
@@ -117,7 +119,7 @@ class Relational(Architecture):
             state = self.input_norm(state, scope)
         rate = self.plan.dims.dropout
         state = Predicates(*(F.dropout(cast(Tensor, atoms), rate, self.training) for atoms in state))
-        rounds = [self.layers[i % len(self.layers)] for i in range(self.rounds)]
+        rounds = [self.layers[i % len(self.layers)] for i in range(self.plan.dims.layers)]
         state, _ = run_layers(rounds, state, scope, self.input.pairs(tokens))
         if self.final_norm is not None:
             state = self.final_norm(state, scope)
@@ -128,7 +130,9 @@ class Relational(Architecture):
         """The inputs with an id for each node."""
         if "input_ids" in inputs:
             return inputs
-        spec, tensor = next((s, inputs[s.name]) for s in self.inputs() if s.name in inputs and "length" in s.dims)
+        spec, tensor = next(
+            (s, inputs[s.name]) for s in self.inputs() if s.name in inputs and "length" in s.dims
+        )
         shape = tensor.shape[0], tensor.shape[spec.dims.index("length")]
         return {**inputs, "input_ids": torch.zeros(shape, dtype=torch.int64, device=tensor.device)}
 
@@ -148,7 +152,9 @@ class Layer(nn.Module):
         norms = [_norms(plan, options) for _ in range(len(states) + bool(plan.mixing))]
         self.norms = nn.ModuleList(norms)
 
-    def forward(self, state: Predicates, scope: Scope, terms: Any, cache: Any = None) -> tuple[Predicates, dict[str, Tensor]]:
+    def forward(
+        self, state: Predicates, scope: Scope, terms: Any, cache: Any = None
+    ) -> tuple[Predicates, dict[str, Tensor]]:
         """Add what the operators infer, then what each state operator does."""
         norms = iter(self.norms)
         if self.mixing is not None:

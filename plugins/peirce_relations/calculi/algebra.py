@@ -164,7 +164,9 @@ def drawn(relations: int, density: float, seed: int, *, associative: bool = Fals
         InputError: sizes are impossible, or no associative table was found among a thousand.
     """
     if relations < 2 or not 0 < density <= 1:
-        raise InputError(f"{relations} relations with density {density}: give 2 or more, and a density in (0, 1]")
+        raise InputError(
+            f"{relations} relations with density {density}: give 2 or more, and a density in (0, 1]"
+        )
     random = np.random.default_rng(seed)
     converse = np.arange(relations)
     for first in range(2, relations - 1, 3):
@@ -185,7 +187,9 @@ def drawn(relations: int, density: float, seed: int, *, associative: bool = Fals
         found = flaws(algebra)
         if not found or (found == ["composition is associative"] and not associative):
             return algebra
-    raise InputError(f"none of a thousand tables of {relations} relations is associative; give fewer, or another density")
+    raise InputError(
+        f"no table of {relations} relations among a thousand is associative; give fewer, or another density"
+    )
 
 
 def _cycle(r: int, s: int, t: int, converse: Ids) -> list[tuple[int, int, int]]:

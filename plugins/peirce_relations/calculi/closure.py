@@ -1,4 +1,4 @@
-"""What follows from the labelled edges of a graph: path consistency, which decides these calculi for basic relations."""
+"""What follows from the labelled edges of a graph: path consistency, which decides calculi of basic relations."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ def closure(
             first = (left[:, middle].astype(np.float32) @ table).reshape(nodes, size, size) > 0
             allowed = left[middle].astype(np.float32) @ first.astype(np.float32)
             left &= allowed > 0
+            if not (known := left.any(2)).all():
+                x, y = np.argwhere(~known)[0]
+                said = f"over node {middle} no relation is left from node {x} to node {y}"
+                raise InconsistentError(f"the edges contradict each other: {said}")
         if left.sum() == before:
-            break
-    if not (known := left.any(2)).all():
-        x, y = np.argwhere(~known)[0]
-        raise InconsistentError(f"the edges contradict each other: no relation is left from node {x} to node {y}")
-    return left
+            return left

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from random import Random
 
 import numpy as np
@@ -100,7 +101,7 @@ def _graph(paths: Paths, steps: int, chosen: list[int], answer: int, drawn: Rand
         middle = list(range(fresh, fresh + steps - 1))
         fresh += steps - 1
         nodes = [0, *middle, last]
-        edges += list(zip(nodes, nodes[1:], strict=False))
+        edges += pairwise(nodes)
         labels += [names[r] for r in paths.draw(steps, composed, drawn)]
     return Problem(
         nodes=last + 1, edges=tuple(edges), labels=tuple(labels), query=(0, last), answer=names[answer],
@@ -108,7 +109,9 @@ def _graph(paths: Paths, steps: int, chosen: list[int], answer: int, drawn: Rand
     )  # fmt: skip
 
 
-def block(paths: Paths, sizes: Mapping[str, tuple[int, ...]], seed: int, number: int, count: int) -> Iterator[Problem]:
+def block(
+    paths: Paths, sizes: Mapping[str, tuple[int, ...]], seed: int, number: int, count: int
+) -> Iterator[Problem]:
     """The problems of one block, which depend on the seed and its number alone.
 
     Args:

@@ -16,7 +16,10 @@ from torch import Tensor
 
 SIZES = ("dim", "num_heads", "ff_factor", "edge_types", "num_message_rounds", "target_size")
 FLAGS = {"flat_attention": "flat", "lesion_scores": "lesion_scores", "lesion_values": "lesion_values"}
-READINGS = {False: {0: "query", 1: "key", 2: "value", 3: "right_value"}, True: {0: "key", 1: "value", 2: "query"}}
+READINGS = {
+    False: {0: "query", 1: "key", 2: "value", 3: "right_value"},
+    True: {0: "key", 1: "value", 2: "query"},
+}
 """Which of the published linear maps is which reading, in the triangular form and in the flat one."""
 
 
@@ -43,7 +46,9 @@ def import_edge_transformer(
         raise ModelFileError(f"{config}: {sizes['num_heads']} heads do not divide dim = {sizes['dim']}")
     flags = {key: _flag(settings, key, config) for key in ("share_layers", *FLAGS)}
     spec = Spec.from_toml(
-        tomlkit.dumps({"format": FORMAT, "model": _spec(sizes, flags, settings, name or directory.resolve().name)}),
+        tomlkit.dumps(
+            {"format": FORMAT, "model": _spec(sizes, flags, settings, name or directory.resolve().name)}
+        ),
         source=str(config),
     )
     model = build(spec, registry=registry)
@@ -51,7 +56,9 @@ def import_edge_transformer(
     table = _names(len(model.get_submodule("network.layers")), flags)
     state = model.state_dict()
     shapes = {theirs: list(state[ours].shape) for theirs, ours in table.items()}
-    check_published({key: value for key, value in tensors.items() if not _unread(key, flags)}, shapes, weights)
+    check_published(
+        {key: value for key, value in tensors.items() if not _unread(key, flags)}, shapes, weights
+    )
     result: dict[str, Tensor] = {ours: tensors[theirs] for theirs, ours in table.items()}
     model.to(next(iter(result.values())).dtype).load_state_dict({**state, **result})
     model.save(directory)
@@ -92,7 +99,9 @@ def _names(layers: int, flags: Mapping[str, bool]) -> dict[str, str]:
     """The published name of each parameter, and ours."""
     table = {"encoder.embedding.weight": "network.input.positions.0.table.weight"}
     flat = flags["flat_attention"]
-    readings = {place: name for place, name in READINGS[flat].items() if not _unread(f".linears.{place}.", flags)}
+    readings = {
+        place: name for place, name in READINGS[flat].items() if not _unread(f".linears.{place}.", flags)
+    }
     for i in range(layers):
         theirs, ours = f"encoder.layers.{i}", f"network.layers.{i}"
         maps = {**readings, 3 if flat else 5: "output"}
@@ -110,7 +119,7 @@ def _names(layers: int, flags: Mapping[str, bool]) -> dict[str, str]:
 
 
 def _unread(name: str, flags: Mapping[str, bool]) -> bool:
-    """Whether the published network has a map that it never uses: a fifth, and the right values where they are lesioned."""
+    """Whether the published network never uses a map: the fifth, and that of right values where they are lesioned."""
     return not flags["flat_attention"] and (
         ".linears.4." in name or (flags["lesion_values"] and ".linears.3." in name)
     )

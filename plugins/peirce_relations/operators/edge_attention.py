@@ -77,7 +77,11 @@ class EdgeAttention(PureOperator):
         if flat:
             return {"query": query, "key": key, "value": reader(scaled=False, attended=True)}
         both = {"query": query, "key": key, "value": reader(scaled=False, attended=False)}
-        return both if self.options.lesion_values else both | {"right_value": reader(scaled=False, attended=True)}
+        return (
+            both
+            if self.options.lesion_values
+            else both | {"right_value": reader(scaled=False, attended=True)}
+        )
 
     def output(self) -> Writer:
         """u: [b, x, y, h, s], to the relations."""
@@ -109,7 +113,9 @@ class EdgeAttention(PureOperator):
 
         def pair(x: int, y: int, h: int) -> list[float]:
             if options.flat:
-                near = [(x, z) for z in tokens if scope[x][z]] + [(z, y) for z in tokens if scope[x][z] and scope[z][y]]
+                near = [(x, z) for z in tokens if scope[x][z]] + [
+                    (z, y) for z in tokens if scope[x][z] and scope[z][y]
+                ]
                 terms = [(_dot(query[x][y][h], key[i][j][h]), value[i][j][h]) for i, j in near]
                 return _weighed(terms, sizes)
             keys = [key[x][y] if options.lesion_scores else key[a][y] for a in tokens]
@@ -128,13 +134,17 @@ def _flat(query: Tensor, key: Tensor, value: Tensor, scope: Scope) -> Tensor:
     """Attention of each pair to its row and its column, [b, x, y, h, s] each -> [b, x, y, h, s]."""
     turned = query.transpose(1, 2)
     rows = query.transpose(2, 3) @ key.permute(0, 1, 3, 4, 2)  # [b, x, h, y, z]
-    columns = (turned.transpose(2, 3) @ key.permute(0, 2, 3, 4, 1)).transpose(1, 3)  # [b, x, h, y, z] for k(z, y)
+    columns = (turned.transpose(2, 3) @ key.permute(0, 2, 3, 4, 1)).transpose(
+        1, 3
+    )  # [b, x, h, y, z] for k(z, y)
     scores = at_least_float32(torch.cat([rows, columns], 4))
     if scope.pairs is not None:
         seen = scope.pairs[:, :, None, None].expand(-1, -1, -1, scores.shape[3], -1)  # x attends to z
         heard = seen & scope.pairs.transpose(1, 2)[:, None, None]  # and z to y
         outside = ~torch.cat([seen, heard], 4)
-        weights = scores.masked_fill(outside, torch.finfo(scores.dtype).min).softmax(4).masked_fill(outside, 0.0)
+        weights = (
+            scores.masked_fill(outside, torch.finfo(scores.dtype).min).softmax(4).masked_fill(outside, 0.0)
+        )
     else:
         weights = scores.softmax(4)
     left, right = _dropped(weights.to(value.dtype), scope).tensor_split(2, 4)

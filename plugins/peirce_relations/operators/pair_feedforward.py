@@ -28,7 +28,9 @@ class PairFeedForward(StateOperator):
     name = "pair_feedforward"
     typing = "B <- B"
     scope_rule = "pairwise"
-    source = "Edge Transformer (Bergen et al., 2021), Section 3; AlphaFold 2 (Jumper et al., 2021), Algorithm 15"
+    source = (
+        "Edge Transformer (Bergen et al., 2021), Section 3; AlphaFold 2 (Jumper et al., 2021), Algorithm 15"
+    )
     Options = PairFeedForwardOptions
     example: ClassVar = {"activation": "gelu"}
 

@@ -63,7 +63,8 @@ class RelationAttention(PureOperator):
                 weights = [math.exp(score - max(scores)) for score in scores]
                 total = sum(weights)
                 held = [
-                    (w / total, value[a][h], relation_value[x][a]) for w, a in zip(weights, nodes, strict=True)
+                    (w / total, value[a][h], relation_value[x][a])
+                    for w, a in zip(weights, nodes, strict=True)
                 ]
                 heads.append([sum(w * (v[s] + r[s]) for w, v, r in held) for s in range(len(q))])
             result.append(heads)

@@ -84,17 +84,17 @@ class TriangleMultiplication(_Triangle):
             scope.zero_binary(gate(atoms).sigmoid() * side(atoms)).permute(0, 3, 1, 2)
             for gate, side in ((self.left_gate, self.left), (self.right_gate, self.right))
         )
-        if self.options.direction == "outgoing":
-            sums = left @ right.transpose(2, 3)
-        else:
-            sums = left.transpose(2, 3) @ right
-        return _increment(state, self.gate(atoms).sigmoid() * self.output(self.norm(sums.permute(0, 2, 3, 1))))
+        outgoing = self.options.direction == "outgoing"
+        sums = left @ right.transpose(2, 3) if outgoing else left.transpose(2, 3) @ right
+        return _increment(
+            state, self.gate(atoms).sigmoid() * self.output(self.norm(sums.permute(0, 2, 3, 1)))
+        )
 
 
 class TriangleAttention(_Triangle):
-    """u(x,y) += W (g(x,y) * sum_a K[h](x,y,a) v(x,a)), K a softmax over a of q(x,y) k(x,a) / sqrt(head_size) + b[h](y,a).
+    """u(x,y) += W (g(x,y) * sum_a K[h](x,y,a) v(x,a)), K a softmax over a of q(x,y) k(x,a) / sqrt(s) + b[h](y,a).
 
-    `ending` does the same with every pair turned round: k(a,y), v(a,y) and b(a,x). g = sigmoid(G u), a number a channel.
+    `ending` does the same with every pair turned round: k(a,y), v(a,y) and b(a,x). g = sigmoid(G u), one a channel.
     """
 
     name = "triangle_attention"

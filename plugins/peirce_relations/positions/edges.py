@@ -35,8 +35,14 @@ class Edges(BinaryPosition):
 
     @classmethod
     def check(cls, options: EdgesOptions, dims: Dims, scope: str) -> str | None:
-        """Why there is nothing to put the relations in."""
-        return None if dims.binary else "it gives the initial binary atoms, and the model has none"
+        """There is something to put the relations in, and the graph is there as a whole."""
+        if not dims.binary:
+            return "it gives the initial binary atoms, and the model has none"
+        if scope in ("causal", "prefix"):
+            return (
+                f"edges are known of a whole graph, and the scope {scope!r} is for nodes that come one by one"
+            )
+        return None
 
     def __init__(self, options: EdgesOptions, dims: Dims) -> None:
         super().__init__(options, dims)

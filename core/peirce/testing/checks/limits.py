@@ -32,7 +32,8 @@ def limits(harness: Harness) -> None:
     """
     kinds, wide, part = harness.kinds[:2], harness.resized(WIDE), harness.part
     typing = getattr(part, "typing", "")
-    most = CUBE if typing.startswith("B <- B x B x B") else LONG
+    triples = (typing == "B <- B" and part.scope_rule == "reduce") or typing.startswith("B <- B x B x B")
+    most = CUBE if triples else LONG
     for kind in kinds:
         _finite(harness.resized(ONE), plain_view(kind, 1, 1), "with one of everything")
         _few_of_many(wide, kind, most, tuple(place * most // LONG for place in WHERE))
