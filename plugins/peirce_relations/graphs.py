@@ -88,8 +88,8 @@ def read_problems(path: Path) -> Iterator[Problem]:
     """
     read = _clutrr if ".csv" in path.suffixes else _lines
     try:
-        with open_file(path) as file:
-            yield from read(path, TextIOWrapper(file, "utf-8-sig", newline=""))
+        with open_file(path) as raw, TextIOWrapper(raw, "utf-8-sig", newline="") as file:
+            yield from read(path, file)
     except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
         raise TaskError(f"{path} cannot be read: {error}") from error
 

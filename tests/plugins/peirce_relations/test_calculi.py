@@ -74,7 +74,7 @@ def test_contradictions_are_named() -> None:
         match="contradict each other: over node 0 no relation is left from node 1 to node 2",
     ):
         closure(rcc8(), 3, [(0, 1), (1, 2), (0, 2)], ["NTPP", "NTPP", "DC"])
-    with pytest.raises(InputError, match="unknown relation of rcc8 'NTP'"):
+    with pytest.raises(InputError, match="unknown relation 'NTP' of rcc8"):
         closure(rcc8(), 2, [(0, 1)], ["NTP"])
     with pytest.raises(InputError, match="no problem of rcc8"):
         make(Paths(evolve(rcc8(), composition=np.ones((8, 8, 8), bool)), 2), 2, 1, Random(0))
