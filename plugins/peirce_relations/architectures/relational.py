@@ -165,8 +165,10 @@ class Layer(nn.Module):
         return state, {}
 
     def _add(self, state: Predicates, increment: Predicates) -> Predicates:
-        pairs = zip(state, increment, strict=True)
-        return Predicates(*(a if i is None else a + F.dropout(i, self.rate, self.training) for a, i in pairs))
+        unary = state.unary + F.dropout(increment.unary, self.rate, self.training)
+        if increment.binary is None or state.binary is None:
+            return Predicates(unary, state.binary)
+        return Predicates(unary, state.binary + F.dropout(increment.binary, self.rate, self.training))
 
 
 def _norms(plan: Plan, options: RelationalOptions) -> Norms:

@@ -96,7 +96,9 @@ def make(paths: Paths, steps: int, branches: int, drawn: Random) -> Problem:
 def _graph(paths: Paths, steps: int, chosen: list[int], answer: int, drawn: Random) -> Problem:
     """The graph of paths that compose to these sets; the ends are the first and the last node."""
     names, last = paths.algebra.relations, len(chosen) * (steps - 1) + 1
-    edges, labels, fresh = [], [], 1
+    edges: list[tuple[int, int]] = []
+    labels: list[str] = []
+    fresh = 1
     for composed in chosen:
         middle = list(range(fresh, fresh + steps - 1))
         fresh += steps - 1

@@ -53,7 +53,7 @@ def import_edge_transformer(
     )
     model = build(spec, registry=registry)
     tensors = {key.removeprefix("model."): value for key, value in published_tensors(weights).items()}
-    table = _names(len(model.get_submodule("network.layers")), flags)
+    table = _names(1 if flags["share_layers"] else sizes["num_message_rounds"], flags)
     state = model.state_dict()
     shapes = {theirs: list(state[ours].shape) for theirs, ours in table.items()}
     check_published(

@@ -48,7 +48,7 @@ class EdgeAttention(PureOperator):
     def __init__(self, options: EdgeAttentionOptions, dims: Dims) -> None:
         super().__init__(options, dims)
         if options.flat or options.lesion_values:
-            self.typing = "B <- B x B x B"
+            self.typing = "B <- B x B x B"  # type: ignore[misc]  # these forms read a pair three times
 
     @classmethod
     def check(cls, options: EdgeAttentionOptions, dims: Dims, scope: str) -> str | None:
