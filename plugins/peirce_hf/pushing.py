@@ -31,7 +31,7 @@ def push(
     """
     require("`peirce push`", "huggingface_hub", extra="transformers")
     from huggingface_hub import CommitOperationAdd, HfApi
-    from huggingface_hub.utils import validate_repo_id
+    from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
     try:
         validate_repo_id(name)
