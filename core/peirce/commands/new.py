@@ -106,7 +106,7 @@ def _part(kind: str, given: str, package: Path | None) -> _Files:
 
 def _free(part: NewPart) -> None:
     """Refuse a name that something registered has."""
-    kind = part.hook.name.removeprefix("register_")
+    kind = part.registered
     if kind == "commands":
         owners = {each.name: str(each.entries[0].distribution) for each in commands()}
         owners |= dict.fromkeys((*CORE, *GROUPS), "peirce")
