@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from peirce.errors import InputError, unknown
-from peirce.model import Progress, Report, Runtime, Source
+from peirce.model import Report, Runtime, Source
 
 from peirce_export.tensorrt.engine import PROVIDER, EngineFile
 from peirce_export.tensorrt.header import Header
@@ -57,17 +57,9 @@ class TensorRTRuntime(Runtime):
                 raise InputError(f"option {option} of {PROVIDER} is {value!r}; it is True or False")
         return EngineFile(path, **given)
 
-    def verify(
-        self,
-        path: Path,
-        model: Model,
-        *,
-        seed: int = 0,
-        providers: Sequence[str] | None = None,
-        progress: Progress | None = None,
-    ) -> Report:
+    def verify(self, path: Path, model: Model, **how: Any) -> Report:
         """Run an engine against its model, on a GPU."""
         from peirce_export.tensorrt.verifying import EngineGraph
         from peirce_export.verify import verify
 
-        return verify(EngineGraph(path), model, seed=seed, providers=providers, progress=progress)
+        return verify(EngineGraph(path), model, **how)
