@@ -12,7 +12,7 @@ import attrs
 
 from peirce.compose.folder import verify_folder
 from peirce.compose.session import opened_by
-from peirce.errors import ExportError, InputError, ModelFileError, one_line, unknown
+from peirce.errors import ExportError, InputError, ModelFileError, check_known, one_line
 from peirce.extras import shadowed
 from peirce.files import locked, writing
 from peirce.model import Progress, Report
@@ -55,8 +55,7 @@ def export(
     part = registry.get("exporters", to)
     known = [field.alias or field.name for field in attrs.fields(part.Options) if field.init]
     for name in options:
-        if name not in known:
-            raise ExportError(unknown(f"option of exporter {to!r}", name, known))
+        check_known(f"option of exporter {to!r}", name, known, ExportError)
     try:
         chosen = part.Options(**options)
     except (TypeError, ValueError) as error:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import onnxruntime as ort
-from peirce.errors import InputError, ModelFileError, unknown
+from peirce.errors import InputError, ModelFileError, check_known, unknown
 from peirce.extras import TENSORRT_RTX, plugin_devices, plugin_providers
 
 from peirce_export.onnx.content import DIGEST, Content, Weights
@@ -67,8 +67,7 @@ def chosen(providers: Sequence[str] | None, options: ProviderOptions | None) -> 
             problem = both_runtimes()
             raise InputError(unknown("provider", name, known) + (f". {problem}" if problem else ""))
     for name in options or ():
-        if name not in names:
-            raise InputError(unknown("provider to give options", name, names))
+        check_known("provider to give options", name, names)
     return names
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from peirce.errors import InputError, unknown
+from peirce.errors import InputError, check_known
 from peirce.model import Report, Runtime, Source
 
 from peirce_export.tensorrt.engine import PROVIDER, EngineFile
@@ -47,12 +47,10 @@ class TensorRTRuntime(Runtime):
                     f"an engine is computed by {PROVIDER}, not by {name!r}; leave `providers` out"
                 )
         for name in options:
-            if name != PROVIDER:
-                raise InputError(unknown("provider to give options", name, [PROVIDER]))
+            check_known("provider to give options", name, [PROVIDER])
         given = dict(options.get(PROVIDER, {}))
         for option, value in given.items():
-            if option != CUDA_GRAPHS:
-                raise InputError(unknown(f"option of {PROVIDER}", option, [CUDA_GRAPHS]))
+            check_known(f"option of {PROVIDER}", option, [CUDA_GRAPHS])
             if not isinstance(value, bool):
                 raise InputError(f"option {option} of {PROVIDER} is {value!r}; it is True or False")
         return EngineFile(path, **given)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from peirce.errors import InputError, unknown
+from peirce.errors import InputError, check_known
 from peirce.files import digests_checked
 from peirce.model import LoadedModel, Report, Runtime, Source
 
@@ -52,8 +52,7 @@ class TorchRuntime(Runtime):
 def _trusted(path: Path, providers: Sequence[str] | None) -> None:
     """Refuse to run what the user has not said to run: torch evaluates expressions of a file, and loads libraries."""
     for name in providers or ():
-        if name != TORCH:
-            raise InputError(unknown("provider of a .pt2 file", name, [TORCH]))
+        check_known("provider of a .pt2 file", name, [TORCH])
     if not providers:
         raise InputError(
             f"{path} is a program for torch, and may run any code of whoever made it. If you trust them as you trust "
