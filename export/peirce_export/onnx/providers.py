@@ -37,13 +37,11 @@ def both_runtimes() -> str | None:
     for name in ("onnxruntime", "onnxruntime-gpu"):
         with suppress(PackageNotFoundError):
             found.append(f"{name} {version(name)}")
+    if len(found) < 2:
+        return None
     return (
-        None
-        if len(found) < 2
-        else (
-            f"{' and '.join(found)} are both installed into one package folder, so CUDA may be lost in silence; "
-            f"keep one: {FIX_BOTH}"
-        )
+        f"{' and '.join(found)} are both installed into one package folder, so CUDA may be lost unseen; keep one: "
+        f"{FIX_BOTH}"
     )
 
 
