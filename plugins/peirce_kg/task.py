@@ -13,7 +13,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
-from peirce.errors import TaskError, check_known
+from peirce.errors import TaskError, unknown
 from peirce.model import Model, Task
 from rich.console import Console
 from torch import Tensor
@@ -390,7 +390,8 @@ def _head(model: Model) -> str:
 
 
 def _split(name: str) -> Split:
-    check_known("split", name, SPLITS, TaskError)
+    if name not in SPLITS:
+        raise TaskError(unknown("split", name, SPLITS))
     return name
 
 

@@ -237,7 +237,7 @@ class Model(nn.Module):
             InputError: the model has no such head, an output that it needs is not there, or labels that it does not
                 take.
         """
-        check_known("head", head, self.heads)
+        check_known("head", head, self.heads.keys())
         part = cast(Head, self.heads[head])
         if not isinstance(labels, Tensor):
             raise InputError(f"head {head!r}: labels are {labels!r}, and must be a tensor: {part.labels}")
