@@ -121,7 +121,10 @@ def test_run(saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     [
         (("export", "none.toml", "-o", "m.onnx"), "none.toml"),
         (("export", "{saved}", "-o", "m.onnx", "--to", "onix"), "Did you mean 'onnx'"),
-        (("export", "{saved}", "-o", "m.onnx", "--opset", "3"), "'opset' must be in (17, 18, 19, 20, 21, 22, 23) (got 3)"),
+        (
+            ("export", "{saved}", "-o", "m.onnx", "--opset", "3"),
+            "'opset' must be in (17, 18, 19, 20, 21, 22, 23) (got 3)",
+        ),
         (
             ("export", "{saved}", "-o", "m.onnx", "--precision", "half"),
             "'precision' must be in (None, 'float32'",
