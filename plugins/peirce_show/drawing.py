@@ -79,13 +79,8 @@ def drawn_page(shown: Contents) -> str:
     hint = element(
         "p", "Click a layer's button, or press Enter on it, to unfold or fold it. Point at a part for more."
     )
-    return page(
-        shown.name,
-        hint,
-        _picture(shown, _nodes(shown, folding=True), role="group"),
-        style=_STYLE,
-        script=_SCRIPT,
-    )
+    drawn = _picture(shown, _nodes(shown, folding=True), role="group")
+    return page(f"What {shown.name} is made of", hint, drawn, style=_STYLE, script=_SCRIPT)
 
 
 def _picture(shown: Contents, nodes: Iterable[Node], role: str = "img") -> Markup:
@@ -268,10 +263,9 @@ def _foldable(layer: Layer, shown: Contents, first: int) -> Choice:
     whole = _layer(layer, shown, _times(layer, shown), _button("fold" if layer.count < 2 else "each", 1))
     if layer.count < 2:
         return Choice(((whole,), (_line_of(layer, shown, _times(layer, shown)),)))
-    each: list[Node] = []
-    back = _button("fold", 0, y=0)
-    each.append(_over(shown, 12, text_of(_times(layer, shown), UNARY + 6, 9, size=7.5, bold=True), back))
-    for number in range(first, first + layer.count):
+    title = text_of(_times(layer, shown), UNARY + 6, 9, size=7.5, bold=True)
+    each: list[Node] = [_over(shown, 12, title, _button("fold", 0, y=0))]
+    for number in range(first, first + (shown.decoder or layer.count)):
         name = f"layer {number}"
         single = _layer(layer, shown, name, _button("fold", 0))
         each.append(Choice(((_line_of(layer, shown, name, way=1),), (single,))))
@@ -282,12 +276,9 @@ def _line_of(layer: Layer, shown: Contents, name: str, way: int = 0) -> Block:
     """A layer in a line, with the button that shows it whole."""
     names = " ".join(each.name for each in (*layer.mixing, *layer.state)) or shown.architecture.name
     box = _box(3, 1, WIDTH - 6, 13, "panel", "line")
-    texts = [
-        text_of(name, 8, 10, bold=True, room=UNARY - 10),
-        text_of(names, MIDDLE, 10, anchor="middle", room=2 * (MIDDLE - UNARY) - 16),
-    ]
+    told = text_of(f"{name}: {names}", MIDDLE, 10, anchor="middle", room=2 * (MIDDLE - UNARY) - 16)
     block = _over(shown, 16)
-    return Block(16, joined([box, block.markup, *texts, _button("unfold", way, y=2)]))
+    return Block(16, joined([box, block.markup, told, _button("unfold", way, y=2)]))
 
 
 def _button(text: str, way: int, y: float = 2.0) -> Markup:
