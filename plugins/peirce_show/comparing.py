@@ -65,7 +65,9 @@ def side_by_side(
     found = []
     for source, spec in zip(sources, specs, strict=True):
         record = (read_training(Path(source)) if Path(source).is_dir() else None) or {}
-        training = {key: record[key] for key in ("steps", "seconds", "seed", "losses") if key in record}
+        training: dict[str, Any] = {
+            key: record[key] for key in ("steps", "seconds", "seed", "losses") if key in record
+        }
         tested = record.get("metrics", {}).items()
         found.append(Compared(
             name=spec.name if names.count(spec.name) == 1 else source,

@@ -203,8 +203,8 @@ def _inputs(shown: Contents) -> Block:
     widths = [shown.sizes.get(name, "").replace(",", "") for name in ("unary", "binary")]
     said = [text_of(f"unary atoms [b, x, {widths[0]}]", UNARY + 5, y + 9, fill="unary", room=80)]
     if "B" in shown.branches:
-        look = {"fill": "binary", "anchor": "end", "room": 92}
-        said.append(text_of(f"binary atoms [b, x, y, {widths[1]}]", BINARY - 5, y + 9, **look))
+        pairs = f"binary atoms [b, x, y, {widths[1]}]"
+        said.append(text_of(pairs, BINARY - 5, y + 9, fill="binary", anchor="end", room=92))
         said.append(_line((BINARY, y + 4), (BINARY, y + 14), "binary", 2.2, stroke_linecap="round"))
     return Block(y + 14, joined([box, text.markup, tokens, *said]))
 
@@ -306,8 +306,7 @@ def _layer(layer: Layer, shown: Contents, name: str, button: Markup | None = Non
             y += block.height
         if pieces and text_width(stage, SMALL) < y - start:
             middle = (start + y) / 2
-            turned = {"transform": f"rotate(-90 13 {middle:g})"}
-            stages.append(text_of(stage, 13, middle, fill="muted", anchor="middle", **turned))
+            stages.append(_upright(stage, 13, middle, "muted"))
         if pieces and stage == "mixing" and layer.state:
             stages.append(_line((8, y), (WIDTH - 8, y), "line", 0.5, stroke_dasharray="2 2"))
             y += 2
@@ -317,14 +316,14 @@ def _layer(layer: Layer, shown: Contents, name: str, button: Markup | None = Non
     rails = _over(shown, y + 7)
     if "B" not in shown.branches and middles:
         pair = [_line((BINARY, min(middles)), (BINARY, max(middles)), "binary", 1.4, stroke_dasharray="3 2")]
-        turned = {"transform": f"rotate(-90 {BINARY + 9:g} {sum(middles) / len(middles):g})"}
-        pair.append(
-            text_of(
-                "not kept", BINARY + 9, sum(middles) / len(middles), fill="binary", anchor="middle", **turned
-            )
-        )
+        pair.append(_upright("not kept", BINARY + 9, sum(middles) / len(middles), "binary"))
         stages += pair
     return Block(y + 7, joined([frame, rails.markup, title, *stages, *rows, *([button] if button else [])]))
+
+
+def _upright(text: str, x: float, y: float, fill: str) -> Markup:
+    """A text that runs upwards."""
+    return text_of(text, x, y, fill=fill, anchor="middle", transform=f"rotate(-90 {x:g} {y:g})")
 
 
 def _acts(position: Piece, operator: Piece) -> bool:
@@ -343,7 +342,7 @@ def _part(piece: Piece, role: str, inside: Sequence[Piece] = ()) -> Block:
     height, drawn = _size(piece), list[Markup]()
     wide = HALF
     if role == "head":  # it has few arrows, which may be short
-        wide = min(max(HALF, text_width(piece.name, 7.5, bold=True) / 2 + 6), MIDDLE - UNARY - 30)
+        wide = min(max(HALF, text_width(f"~ {piece.name}", 7.5, bold=True) / 2 + 4), MIDDLE - UNARY - 30)
     for branch, rail, edge in (("U", UNARY, MIDDLE - wide), ("B", BINARY, MIDDLE + wide)):
         ends = [(False, *each) for each in piece.reads] + [(True, *each) for each in piece.writes]
         own = [each for each in ends if each[1] == branch]
