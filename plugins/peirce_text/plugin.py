@@ -12,16 +12,18 @@ if TYPE_CHECKING:
 
 @hookimpl
 def register_tasks() -> list[type[AnyTask]]:
-    """Pretraining, fine-tuning on GLUE and SQuAD, reasoning with CLUTRR and FOLIO, label words, pairs of texts."""
+    """Pretraining, fine-tuning on GLUE and SQuAD, reasoning, label words, pairs of texts, and tables of one's own."""
     from peirce_text.clutrr.task import Clutrr
     from peirce_text.folio.task import Folio
     from peirce_text.glue.task import Glue
+    from peirce_text.own.classify import Classify
+    from peirce_text.own.tag import Tag
     from peirce_text.pretraining.task import Pretraining
     from peirce_text.squad.task import Squad
     from peirce_text.text_to_text.task import TextToText
     from peirce_text.zeroshot.task import ZeroShot
 
-    return [Pretraining, Glue, Squad, Clutrr, Folio, ZeroShot, TextToText]
+    return [Pretraining, Glue, Squad, Clutrr, Folio, ZeroShot, TextToText, Classify, Tag]
 
 
 @hookimpl
