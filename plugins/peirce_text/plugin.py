@@ -37,14 +37,16 @@ def register_experiments() -> list[Experiment]:
 
 @hookimpl
 def register_pipelines() -> dict[str, str]:
-    """Texts that are classified, and prompts that a model goes on with."""
-    return {"classify": "peirce_text.serving:Classifies", "write": "peirce_text.serving:Writes"}
+    """Texts that are classified, words that are tagged, and prompts that a model goes on with."""
+    names = {"classify": "Classifies", "tag": "Tags", "write": "Writes"}
+    return {name: f"peirce_text.serving:{kind}" for name, kind in names.items()}
 
 
 @hookimpl
 def register_commands() -> dict[str, str]:
-    """Tokenizers, pretraining and generation."""
+    """Tokenizers, pretraining, generation and predictions."""
     return {
+        "predict": "Predict the classes of texts, or the tags of words, for a whole file.",
         "pretrain": "Pretrain a language model by a recipe on files of text.",
         "tokenizer": "Train a tokenizer on files of text.",
         "generate": "Write texts with a trained model or an exported file.",

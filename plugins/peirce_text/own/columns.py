@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from attrs import frozen
 from peirce.errors import TaskError, unknown
 
 from peirce_text.reading import Row, read_rows, read_splits
@@ -103,8 +104,14 @@ def usual_pair(columns: Iterable[str]) -> tuple[str, ...]:
     return next((tuple(known[name] for name in pair) for pair in PAIRS if set(pair) <= known.keys()), ())
 
 
-def column(row: Row, role: str, given: str) -> str:
+def column(row: Row, role: str, given: str, how: str = "") -> str:
     """The column for a role: as it is given, or as its name tells.
+
+    Args:
+        row: the first row.
+        role: what the column holds.
+        given: its name; empty for the one that is usual.
+        how: how another is named, for errors; by a setting if empty.
 
     Raises:
         TaskError: there is no such column, or no name tells which one it is.
@@ -120,8 +127,62 @@ def column(row: Row, role: str, given: str) -> str:
         hint = "; it seems to be divided by another sign: save it with commas, or with tabs as .tsv"
     raise TaskError(
         f"{row.file}: none of its columns {', '.join(names)} is called {' or '.join(ROLES[role][:3])}, so name the one "
-        f"that holds the {role}: --set {role}=COLUMN{hint}"
+        f"that holds the {role}: {how or f'--set {role}=COLUMN'}{hint}"
     )
+
+
+@frozen
+class Roles:
+    """The columns of a table of which something is predicted.
+
+    Args:
+        texts: the text and the second text, or the words.
+        label: the right class, or the right tags; empty where there is none.
+    """
+
+    texts: tuple[str, ...]
+    label: str
+
+    @classmethod
+    def of(
+        cls,
+        row: Row,
+        known: Mapping[str, str],
+        *,
+        tags: bool,
+        text: str | None = None,
+        pair: str | None = None,
+        label: str | None = None,
+    ) -> Roles:
+        """The columns that are named, or that a model was trained on, or that are usual.
+
+        Args:
+            row: the first row.
+            known: the columns that the model was trained on, by role.
+            tags: whether words are tagged.
+            text, pair, label: the columns that are named.
+
+        Raises:
+            TaskError: there is no such column.
+        """
+        first = "tokens" if tags else "text"
+        right = label or known.get("tags" if tags else "label", "")
+        there = right if label or right in row.values else ""
+        if there:
+            row.value(there)
+        trained = known.get(first, "") if known.get(first) in row.values else ""
+        if not (text or pair or tags or known) and (both := usual_pair(row.values)):
+            return cls(both, there)
+        one = column(row, first, text or trained, "--text COLUMN")
+        second = pair or known.get("pair", "")
+        if second:
+            row.value(second)
+        return cls((one, second) if second else (one,), there)
+
+
+def items(value: Any) -> list[Any]:
+    """The items of a list, or of a text with spaces between them."""
+    return value.split() if isinstance(value, str) else list(value or ())
 
 
 def class_in(row: Row, name: str) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 from attrs import frozen
 from peirce.files import write_whole
 
+from peirce_text.own.columns import ordered
 from peirce_text.text.encoding import Ints
 
 MOST_LINES, MOST_DRAWN = 20, 60
@@ -37,11 +39,13 @@ class Confusion:
         pairs, counts = np.unique(right * len(classes) + predicted, return_counts=True)
         return cls(classes, pairs, counts)
 
-    def added(self, other: Confusion) -> Confusion:
-        """This and what another counts."""
-        pairs, at = np.unique(np.concatenate([self.pairs, other.pairs]), return_inverse=True)
-        counts = np.bincount(at, np.concatenate([self.counts, other.counts]), len(pairs))
-        return Confusion(self.classes, pairs, counts.astype(np.int64))
+    @classmethod
+    def counted(cls, counts: Mapping[tuple[str, str], int]) -> Confusion:
+        """From how often each right class was taken for another, by their names."""
+        classes = ordered(name for pair in counts for name in pair)
+        number = {name: i for i, name in enumerate(classes)}
+        pairs = [number[one] * len(classes) + number[other] for one, other in counts]
+        return cls(classes, np.array(pairs, np.int64), np.array([*counts.values()], np.int64))
 
     def _of_classes(self) -> tuple[Ints, Ints, Ints]:
         """How many of each class there are, how many are predicted, and how many of these are right."""
@@ -142,14 +146,44 @@ def spans(tags: Sequence[str]) -> set[Span]:
     return found
 
 
-def span_scores(right: Iterable[Sequence[str]], predicted: Iterable[Sequence[str]]) -> Mapping[str, float]:
-    """Precision, recall and F1 of the spans of many texts, each right where its words and its kind are."""
-    hits, there, said = 0, 0, 0
-    for own, other in zip(right, predicted, strict=True):
-        one, two = spans(own), spans(other)
-        hits, there, said = hits + len(one & two), there + len(one), said + len(two)
+def span_counts(right: Sequence[str], predicted: Sequence[str]) -> Ints:
+    """Of the tags of one text, int64 [3]: spans whose words and kind are right, those there are, those predicted."""
+    one, two = spans(right), spans(predicted)
+    return np.array([len(one & two), len(one), len(two)], np.int64)
+
+
+def span_scores(counts: Ints) -> dict[str, float]:
+    """Precision, recall and F1 of the spans of many texts, from the sum of their counts."""
+    hits, there, said = map(int, counts)
     return {
         "span_f1": 2 * hits / max(1, there + said),
         "span_precision": hits / max(1, said),
         "span_recall": hits / max(1, there),
     }
+
+
+class Measured:
+    """Counts predictions beside what is right, as they come."""
+
+    def __init__(self) -> None:
+        self._pairs: Counter[tuple[str, str]] = Counter()
+        self._spans = np.zeros(3, np.int64)
+
+    def add(self, right: Sequence[str], predicted: Sequence[str]) -> None:
+        """One text's class, or the tags of its words; as many are right as are predicted."""
+        self._pairs.update(zip(right, predicted, strict=True))
+        self._spans += span_counts(right, predicted)
+
+    @property
+    def confusion(self) -> Confusion | None:
+        """What is taken for what; None where nothing was added."""
+        return Confusion.counted(self._pairs) if self._pairs else None
+
+    def metrics(self) -> dict[str, float]:
+        """As the tasks measure them."""
+        found = self.confusion
+        if found is None:
+            return {}
+        if not marks_spans(found.classes):
+            return found.scores
+        return {"accuracy": found.scores["accuracy"], **span_scores(self._spans)}

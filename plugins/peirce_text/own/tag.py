@@ -13,8 +13,8 @@ from peirce.model import Model
 from peirce.parts import IGNORED
 from torch import Tensor
 
-from peirce_text.own.columns import class_of, column, number_of, ordered, usual
-from peirce_text.own.measures import Confusion, marks_spans, span_scores
+from peirce_text.own.columns import class_of, column, items, number_of, ordered, usual
+from peirce_text.own.measures import Confusion, marks_spans, span_counts, span_scores
 from peirce_text.own.tables import TableOptions, TableTask
 from peirce_text.own.words import EncodedWords, encode_words
 from peirce_text.progress import say
@@ -45,11 +45,6 @@ class Tagged(NamedTuple):
 
     words: tuple[str, ...]
     tags: tuple[str, ...]
-
-
-def items(value: Any) -> list[Any]:
-    """The items of a list, or of a text with spaces between them."""
-    return value.split() if isinstance(value, str) else list(value or ())
 
 
 class Tag(TableTask[TagOptions, Tagged, EncodedWords]):
@@ -177,5 +172,6 @@ class Tag(TableTask[TagOptions, Tagged, EncodedWords]):
         if not marks_spans(data.classes):
             return found.scores
         part, names = self.part(data, split), np.array(data.classes, np.object_)
-        right, predicted = (part.divided(names[own]) for own in (part.tags[part.first], self._predicted))
-        return {"accuracy": found.scores["accuracy"], **span_scores(right, predicted)}
+        both = (part.divided(names[own]) for own in (part.tags[part.first], self._predicted))
+        counts = sum((span_counts(*pair) for pair in zip(*both, strict=True)), np.zeros(3, np.int64))
+        return {"accuracy": found.scores["accuracy"], **span_scores(counts)}
