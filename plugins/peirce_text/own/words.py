@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from attrs import evolve, field, frozen
 from numpy.typing import NDArray
-from peirce.parts import IGNORED
 
 from peirce_text.progress import shown
 from peirce_text.text.encoding import CHUNK, EncodedTexts, Ints, padded
@@ -37,6 +36,8 @@ class EncodedWords(EncodedTexts):
         """What a batch holds, with `labels`, int64 [b, x]: `tags`, and -100 at padding."""
         made = super().arrays(rows)
         if len(self.tags):
+            from peirce.parts import IGNORED  # which torch comes with
+
             made["labels"] = padded([self.tags[self.place(row)] for row in rows], IGNORED)[0]
         return made
 
@@ -46,6 +47,8 @@ class EncodedWords(EncodedTexts):
 
     def tagged(self, classes: Ints) -> EncodedWords:
         """The rows with the class of each word of all texts, int64, in their order."""
+        from peirce.parts import IGNORED
+
         tags = np.full(len(self.ids), IGNORED, np.int64)
         tags[self.first] = classes
         return evolve(self, tags=tags)
