@@ -15,9 +15,9 @@ from peirce.files import parse_json
 from peirce.model import ASSETS, WEIGHTS, Field, Pipeline, Runner, SavedFiles, Say, saved_files
 from peirce.parts import Signature, TensorSpec
 
-from peirce_text.own.words import encode_words
 from peirce_text.text.encoding import EncodedTexts, encode
 from peirce_text.text.tokenizer import FILE, Tokenizer
+from peirce_text.text.words import encode_words
 from peirce_text.text.writer import DECODER, IDS, PREFIX, writer_of
 
 LABELS = ("labels.json", "labels.txt")
