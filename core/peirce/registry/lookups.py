@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from peirce.errors import RegistryError, SpecError, one_line, unknown
+from peirce.errors import RegistryError, SpecError, check_known, one_line
 from peirce.model import Pipeline, Runtime
 from peirce.parts import Signature
 from peirce.registry.discovery import announcements, installed_plugins, off_error, switched_off
@@ -130,8 +130,7 @@ def runtime_of(path: str | os.PathLike[str], registry: Registry | None = None) -
         return _imported(announced[suffix].target, Runtime, what)
     catalogue = registry or default_catalogue()
     known = {*announced, *catalogue.names("runtimes")}
-    if suffix not in known:
-        raise RegistryError(unknown("suffix of a file to run", suffix, known))
+    check_known("suffix of a file to run", suffix, known, RegistryError)
     return _imported(catalogue.entry("runtimes", suffix).part, Runtime, what)
 
 
