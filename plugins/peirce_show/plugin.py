@@ -8,4 +8,4 @@ from peirce.registry import hookimpl
 @hookimpl
 def register_commands() -> dict[str, str]:
     """Pictures of models."""
-    return {}
+    return {"look": "Show what a trained model computes between the tokens of a text."}

@@ -47,6 +47,12 @@ def register_tasks() -> list[type[AnyTask]]:
 
 
 @hookimpl
+def register_views() -> dict[str, str]:
+    """Which roles tokens bind."""
+    return {"roles": "peirce_tpru.roles:Roles"}
+
+
+@hookimpl
 def register_commands() -> dict[str, str]:
     """Models of published weights, and what a model binds."""
     return {
