@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from peirce.commands import group
+from peirce.commands import group, moved
 
 from peirce_kg.embedding.commands import embed
 from peirce_kg.engine.commands import answer
@@ -13,3 +13,4 @@ from peirce_kg.sampling.commands import sample
 app = group("Look at knowledge graphs and at first-order queries over them.")
 for command in (show, draw, types, info, answer, sample, embed):
     app.command()(command)
+moved(app, "attention", "peirce kg attention", "peirce look MODEL QUERY -o FILE --beside MODEL")

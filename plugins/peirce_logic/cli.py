@@ -65,6 +65,9 @@ def detect(
     cache: CacheFile = None,
     processes: Processes = 1,
     jsonl: Annotated[bool, typer.Option("--jsonl", help="Print one JSON object a relation.")] = False,
+    picture: Annotated[
+        str | None, typer.Option("--html", "--png", hidden=True, help="Older names of `peirce look`.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Find the logical relations of texts, sentence by sentence."""
@@ -73,6 +76,8 @@ def detect(
 
     if json and jsonl:
         raise InputError("--json and --jsonl are both given; choose one form of what is printed")
+    if picture is not None:
+        raise InputError(f"--html and --png went; `peirce look relations TEXT -o {picture}` does the same")
     detector = Detector(parser, lexicon, cache, processes, senses)
     read = [_text(each) for each in texts]
     found = _found(detector, [text for text, _ in read], [file for _, file in read])

@@ -20,8 +20,7 @@ def look(
         str,
         typer.Argument(
             metavar="MODEL",
-            help="The folder of a trained model; or a view that needs no model: `relations` finds the logical ones of a "
-            "text.",
+            help="The folder of a trained model; or a view that needs none: `relations`, the logical ones of a text.",
         ),
     ],
     text: Annotated[
@@ -85,9 +84,10 @@ def look(
 ) -> None:
     """Show what a trained model computes between the tokens of a text: attention, kernels, atoms, roles, relations."""
     from peirce.errors import InputError, escaped
-    from peirce_show.looking import Look
-    from peirce_show.looks import looked_page, looked_picture, selected
+
+    from peirce_show.drawing import as_page, as_picture, selected
     from peirce_show.page import check_target, save
+    from peirce_show.views import Look
 
     if output is None and not json:
         raise InputError("give a file with -o, such as -o look.html, or --json")
@@ -98,8 +98,8 @@ def look(
     page = output is None or output.suffix.lower() == ".html"
     views = selected(views, layer or ("all" if page else "last"), operator, whole=page)
     if output is not None:
-        html = looked_page(views) if page else None
-        save(output, "" if page else looked_picture(views), html)
+        html = as_page(views) if page else None
+        save(output, "" if page else as_picture(views), html)
     if json:
         file = None if output is None else str(output)
         as_json(SCHEMA, file=file, views=[_plain(each) for each in views])

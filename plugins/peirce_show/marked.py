@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from itertools import takewhile
 
 from peirce.errors import TaskError
 from peirce.model import Mark, View
@@ -49,7 +48,7 @@ def marked(view: View) -> Block:
             high = {"y": top, "height": _SIZE + 2.5}
             if level is not None:
                 high = {"y": top + _SIZE + 5 + _LEVEL * level, "height": 1.5}
-            if level is not None and mark.start >= start:
+            if level is not None and mark.sign and mark.start >= start:
                 drawn.append(_word(mark.sign, places[left], float(high["y"]) + 2.6, 5.5))
                 left_edge = places[left] + text_width(mark.sign, 5.5) + 1
             else:
@@ -63,7 +62,7 @@ def marked(view: View) -> Block:
                     fill=colours[mark.label],
                     fill_opacity=0.35 if level is None else None,
                     **high,
-                )  # fmt: skip
+                )
             )
         drawn += [
             _word(word[0], places[word.start()], top + _SIZE, _SIZE)
@@ -109,9 +108,10 @@ def _levels(marks: Sequence[Mark]) -> Mapping[int | None, int]:
     levels: dict[int | None, int] = {}
     for group, members in own.items():
         taken = {
-            levels[other]
-            for other, theirs in takewhile(lambda each: each[0] != group, own.items())
-            if any(one.start < two.end and two.start < one.end for one in members for two in theirs)
+            level
+            for other, level in levels.items()
+            if other is not None
+            and any(one.start < two.end and two.start < one.end for one in members for two in own[other])
         }
         levels[group] = next(level for level in range(len(taken) + 1) if level not in taken)
     return levels

@@ -41,7 +41,8 @@ def shown(tokens: Sequence[str]) -> list[str]:
     """The texts of tokens on an axis: of a path its last part, unless another has the same; long ones are cut."""
     last = {token: re.split(r"[/#]", token.rstrip("/#"))[-1] or token for token in tokens}
     parts, end = list(last.values()), LONGEST // 2
-    texts = [escaped(last[token] if parts.count(last[token]) == 1 else token) for token in tokens]
+    texts = [last[token] if parts.count(last[token]) == 1 else token for token in tokens]
+    texts = [escaped(text).replace("\n", "\\n") for text in texts]
     return [t if len(t) <= LONGEST else f"{t[: LONGEST - end - 1]}…{t[-end:]}" for t in texts]
 
 
@@ -115,7 +116,7 @@ def _panel(panel: Panel) -> Block:
 
 def _degree(value: float, most: float) -> dict[str, object]:
     """The colour of a number: one role for those above zero, another for those below, as deep as it is large."""
-    share = round(min(abs(value) / most, 1.0), 3) if most else 0.0
+    share = min(abs(value) / most, 1.0) if most else 0.0
     return {"fill": "unary" if value > 0 else "binary", "fill_opacity": share}
 
 

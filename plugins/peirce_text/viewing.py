@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from attrs import frozen
@@ -61,11 +61,10 @@ class Texts(Viewer):
         rows = [self._row([text]) for text in texts] if DECODER in names else [self._row(texts)]
         (first, *written) = rows
         inputs = {IDS: [first.ids], TYPES: [first.types], PREFIX: [len(first.ids)]}
-        inputs |= {DECODER: [row.ids] for row in written}
+        if written:
+            inputs[DECODER] = [written[0].ids]
         arrays = {name: np.array(value, np.int64) for name, value in inputs.items() if name in names}
-        if (
-            TYPES in names and self.model.signature.input(TYPES).high == 1
-        ):  # as RoBERTa has it, of pairs as well
+        if TYPES in names and self.model.signature.input(TYPES).high == 1:  # of pairs too, as RoBERTa has it
             arrays[TYPES] = np.zeros_like(arrays[TYPES])
         for name in {IDS, DECODER} & names:
             length, dim = arrays[name].shape[1], self.model.signature.input(name).dims[1]

@@ -64,8 +64,8 @@ class Roles(Texts):
         layer = next((str(int(word) + 1) for word in words if word.isdigit()), "1")
         return Matrix(
             layer=layer, operator="tpru", name=".".join(word for word in words if not word.isdigit()),
-            rows=tuple(map(str, order)), columns=tokens, channels=("share",), values=shares[:, order].T[None], share=True,
-            axes=("role", "token"),
+            rows=tuple(map(str, order)), columns=tokens, channels=("share",),
+            values=shares[:, order].T[None], share=True, axes=("role", "token"),
         )  # fmt: skip
 
 

@@ -58,15 +58,16 @@ def observe(
         nonlocal widest
         layer, name = _layer(each), "" if each.operator == ATOMS else each.name
         rows, columns = each.values.shape[1:3]
-        sides = (written, every) if written and columns == len(every) else (tokens, tokens)
-        assert (rows, columns) == tuple(map(len, sides)), f"{each.place}: {rows} by {columns} pairs"
+        # A decoder's columns are both texts, and its rows its own tokens, or all that these attend to.
+        near = (written, every) if written and columns == len(every) else (tokens,)
         widest = max(widest, each.values.shape[3])
         kept, values = _chosen(each.values[0], channel, channels)
         # The atoms before a layer are those after the one before, which stand there already.
         if kept and not (each.operator == ATOMS and (layer, ATOMS, name) in found):
+            axes = ("attends", "attended to") if each.share else ("first token", "second token")
             found[layer, each.operator, name] = Matrix(
-                layer=layer, operator=each.operator, name=name, rows=tuple(sides[0]), columns=tuple(sides[1]),
-                channels=kept, values=values, share=each.share,
+                layer=layer, operator=each.operator, name=name, rows=_texts(rows, near), columns=_texts(columns, near),
+                channels=kept, values=values, share=each.share, axes=axes,
             )  # fmt: skip
 
     given = {name: torch.as_tensor(value) for name, value in inputs.items()}
@@ -80,10 +81,16 @@ def observe(
 def _layer(each: BetweenTokens) -> str:
     """The name of a layer, from 1, with that of its stack where this is not the network's own; 0 before the first."""
     found = _PLACE.match(each.place)
-    assert found is not None, f"{each.place} is in no numbered layer"
+    if found is None:
+        return "1"
     stack = found[1].removesuffix("layers").strip(".")
     number = int(found[2]) + (each.name != "before")
     return f"{stack} {number}".strip()
+
+
+def _texts(count: int, near: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """The tokens of the text that has so many; numbers where a network has made others of them."""
+    return tuple(next((each for each in near if len(each) == count), map(str, range(1, count + 1))))
 
 
 def _chosen(

@@ -43,7 +43,7 @@ class Matrix:
     channels: tuple[str, ...]
     values: NDArray[np.float32]
     share: bool
-    axes: tuple[str, str] = ("attends", "attended to")
+    axes: tuple[str, str]
 
     @property
     def title(self) -> str:

@@ -12,9 +12,9 @@ from peirce.errors import TaskError, unknown
 from peirce.model import Matrix, View
 
 from peirce_show.marked import marked
-from peirce_show.matrices import Block, Panel, panels, shown
+from peirce_show.matrices import Panel, panels, shown
 from peirce_show.page import page
-from peirce_show.svg import Markup, element, joined, picture
+from peirce_show.svg import Markup, element, picture
 
 MOST_PANELS = 40
 MOST_NUMBERS = 4_000_000
@@ -57,8 +57,8 @@ def selected(views: Sequence[View], layer: str, operator: str | None, *, whole: 
     numbers = sum(matrix.values.size for view in found for matrix in view.matrices)
     if numbers > MOST_NUMBERS:
         raise TaskError(
-            f"that is {numbers:,} numbers, and at most {MOST_NUMBERS:,} are kept; give --layer, --operator, --head, fewer "
-            "--channels or a shorter text"
+            f"that is {numbers:,} numbers, and at most {MOST_NUMBERS:,} are kept; give --layer, --operator, --head, "
+            "fewer --channels or a shorter text"
         )
     return found
 
@@ -66,22 +66,23 @@ def selected(views: Sequence[View], layer: str, operator: str | None, *, whole: 
 def _chosen(matrices: Sequence[Matrix], layer: str, names: Sequence[str]) -> Iterable[Matrix]:
     last = {matrix.title: matrix.layer for matrix in matrices}
     for each in matrices:
-        if {each.operator, each.title} & {*names} and layer in (ALL, each.layer, LAST):
-            if layer != LAST or each.layer == last[each.title]:
-                yield each
+        asked = last[each.title] if layer == LAST else each.layer if layer == ALL else layer
+        if asked == each.layer and {each.operator, each.title} & {*names}:
+            yield each
 
 
-def looked_picture(views: Sequence[View]) -> str:
+def as_picture(views: Sequence[View]) -> str:
     """Views as SVG: their texts with marks, and below them a row of panels for each layer, a column for each view.
 
     Raises:
         TaskError: there are too many panels.
     """
-    blocks = [marked(view) for view in views if view.marks]
+    blocks = [marked(view) for view in views if view.labels]
     every = [(view, matrix) for view in views for matrix in view.matrices]
     if len(every) > MOST_PANELS:
         raise TaskError(
-            f"the picture would have {len(every)} panels, and at most {MOST_PANELS} are drawn; give --layer or --operator"
+            f"the picture would have {len(every)} panels, and at most {MOST_PANELS} are drawn; give --layer or "
+            "--operator"
         )
     if every:
         most = _most(matrix for _, matrix in every)
@@ -125,7 +126,7 @@ def _description(views: Sequence[View]) -> str:
     )
 
 
-def looked_page(views: Sequence[View]) -> str:
+def as_page(views: Sequence[View]) -> str:
     """Views as one page: choose a matrix, a layer, a channel; each cell says its tokens and its number."""
     held = [
         {
@@ -155,7 +156,7 @@ def looked_page(views: Sequence[View]) -> str:
 
 
 def _text(view: View, number: int) -> Markup:
-    if not view.marks:
+    if not view.labels:
         return element("p", view.text, class_="text")
     block = marked(view)
     return picture(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from attrs import evolve, frozen
-from peirce.compose import is_saved, load
+from peirce.compose import load
 from peirce.errors import TaskError, unknown
 from peirce.model import WEIGHTS, View, Viewer, observe, saved_files
 from peirce.registry import class_named, default_catalogue, viewers_for
