@@ -85,7 +85,7 @@ def look(
     """Show what a trained model computes between the tokens of a text: attention, kernels, atoms, roles, relations."""
     from peirce.errors import InputError, escaped
 
-    from peirce_show.drawing import as_page, as_picture, selected
+    from peirce_show.looked import as_page, as_picture, selected
     from peirce_show.page import check_target, save
     from peirce_show.views import Look
 

@@ -17,7 +17,7 @@ from peirce.errors import TaskError
 from peirce.model import Mark, Matrix, View, observe
 from peirce.registry import Registry
 from peirce.spec import Spec
-from peirce_show.drawing import as_page, as_picture, selected
+from peirce_show.looked import as_page, as_picture, selected
 from peirce_show.marked import LONGEST, marked
 from peirce_show.matrices import shown
 from peirce_show.svg import joined
