@@ -8,4 +8,8 @@ from peirce.registry import hookimpl
 @hookimpl
 def register_commands() -> dict[str, str]:
     """Pictures of models."""
-    return {"look": "Show what a trained model computes between the tokens of a text."}
+    return {
+        "draw": "Draw what a model is made of, and what differs from another.",
+        "compare": "Compare models: sizes, work, inputs and outputs, curves and metrics.",
+        "look": "Show what a trained model computes between the tokens of a text.",
+    }

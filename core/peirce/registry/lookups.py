@@ -151,6 +151,23 @@ def runtime_of(path: str | os.PathLike[str], registry: Registry | None = None) -
     return _imported(catalogue.entry("runtimes", suffix).part, Runtime, what)
 
 
+def drawer_of(kind: str) -> Callable[[type[Any], Path], None]:
+    """What draws a part of a kind into a file; a distribution announces it in the entry-point group `peirce.pictures`.
+
+    Args:
+        kind: the kind, which is the entry point's name, such as `operators`.
+
+    Raises:
+        RegistryError: no installed distribution draws parts of that kind.
+    """
+    drawers = {entry.name: entry.target for entry in announcements("peirce.pictures")}
+    if kind not in drawers:
+        raise RegistryError(unknown("kind of parts with a picture", kind, drawers))
+    module, _, attribute = drawers[kind].partition(":")
+    found: Callable[[type[Any], Path], None] = getattr(import_module(module), attribute)
+    return found
+
+
 def _imported(target: str, base: type[Any], what: str) -> type[Any]:
     """The class of a `module:attribute`, held to be a whole subclass of a base."""
     module, _, attribute = target.partition(":")
