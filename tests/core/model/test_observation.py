@@ -14,7 +14,6 @@ from peirce.errors import TaskError
 from peirce.model import Matrix, Model, observe
 from peirce.parts import Operator, Reader, Writer
 from peirce.registry import Registry, hookimpl
-from peirce.spec import Spec
 from small_specs import ENCODER_DECODER, FOLNET, TRANSFORMER
 from torch import Tensor
 
@@ -84,7 +83,9 @@ def test_a_strangers_operator_is_read_like_any_other() -> None:
 
 def test_attention_has_the_softmax_of_its_scores(registry: Registry) -> None:
     for layer in ("j.a", "attention"):
-        seen = _seen(build(TRANSFORMER.replace({**WIDE, "model.operators.layer": layer}), registry=registry).eval())
+        seen = _seen(
+            build(TRANSFORMER.replace({**WIDE, "model.operators.layer": layer}), registry=registry).eval()
+        )
         assert {title for _, title in seen} == {"attention.scores", "attention.weights"}
         scores, weights = (seen["2", f"attention.{name}"].values[1:] for name in ("scores", "weights"))
         expected = torch.tensor(scores).softmax(2).numpy()
@@ -106,5 +107,7 @@ def test_one_channel_is_kept_and_too_much_is_refused(registry: Registry) -> None
     assert seen["1", "cjoin.kernel"].channels == ("7 of 12",)
     with pytest.raises(TaskError, match="there is no channel 99: there are at most 12, counted from 1"):
         _seen(model, channel=99)
-    with pytest.raises(TaskError, match="the text has 129 tokens, and at most 128 are looked at; give a part"):
+    with pytest.raises(
+        TaskError, match="the text has 129 tokens, and at most 128 are looked at; give a part"
+    ):
         observe(model, {"input_ids": np.ones((1, 129), np.int64)}, ("x",) * 129)

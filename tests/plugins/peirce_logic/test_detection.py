@@ -239,7 +239,9 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == found(WORKED)
     assert exit_code("logic", "stats", trees, *how, "--json") == 0
     counted = json.loads(capsys.readouterr().out)["relations"]
-    assert {name: n for name, n in counted.items() if n} == dict.fromkeys(("negation", "comparative", "causal"), 1)
+    assert {name: n for name, n in counted.items() if n} == dict.fromkeys(
+        ("negation", "comparative", "causal"), 1
+    )
 
 
 def test_several_texts_are_told_apart_kept_and_counted_in_parts(
