@@ -53,7 +53,8 @@ class Roles(Texts):
                 hooks.callback(unit.fillers.register_forward_hook(keep(name)).remove)
             view = super().view(texts, observe)
         types = read.inputs.get(TYPES)
-        lengths = [] if types is None else np.bincount(types[0], minlength=self.model.plan.dims.token_types)
+        texts_of = self.model.plan.dims.token_types
+        lengths = [] if types is None else np.bincount(types[0], minlength=texts_of).tolist()
         own = (self._matrix(name, read.tokens, _by_token(name, seen[name], lengths)) for name in units)
         return evolve(view, matrices=(*own, *view.matrices))
 

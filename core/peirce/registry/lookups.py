@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Collection, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from peirce.errors import RegistryError, SpecError, one_line, unknown
 from peirce.model import Pipeline, Runtime, Viewer
@@ -20,7 +20,6 @@ from peirce.spec import Spec, read_spec
 if TYPE_CHECKING:
     from peirce.model import Model
 
-T = TypeVar("T")
 _log = logging.getLogger("peirce")
 
 
@@ -110,10 +109,10 @@ def viewers_for(
 
 
 def _fitting(
-    kind: str, base: type[T], fits: Callable[[Any], bool], registry: Registry | None
-) -> dict[str, type[T]]:
+    kind: str, base: type[Any], fits: Callable[[Any], bool], registry: Registry | None
+) -> dict[str, type[Any]]:
     """The classes of a kind that say that they fit, by name. One that fails is named, and set aside."""
-    found: dict[str, type[T]] = {}
+    found: dict[str, type[Any]] = {}
     for entry in (registry or default_catalogue()).entries(kind):
         try:
             own = class_named(kind, entry.name, base, registry)
