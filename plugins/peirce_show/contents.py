@@ -244,7 +244,7 @@ def _head(planned: PlannedHead, piece: Callable[..., Piece], outputs: Mapping[st
 def compared(new: Contents, old: Contents) -> Contents:
     """The contents of one model with what differs from another marked; what is gone stands where it was."""
     fields = ("tokens", "pairs", "scopes", "inside", "heads")
-    sides = {name: _pieces(getattr(new, name), getattr(old, name)) for name in fields}
+    sides: dict[str, Any] = {name: _pieces(getattr(new, name), getattr(old, name)) for name in fields}
     sizes = {name: new.sizes.get(name, "none") for name in {**new.sizes, **old.sizes}}
     before = {name: old.sizes.get(name, "none") for name in sizes}
     layers = []
@@ -271,8 +271,8 @@ def compared(new: Contents, old: Contents) -> Contents:
 def _pieces(new: tuple[Piece, ...], old: tuple[Piece, ...]) -> tuple[Piece, ...]:
     """Both sides' parts in one order, each with its status."""
     found: list[Piece] = []
-    keys = [[(each.kind, each.name) for each in side] for side in (old, new)]
-    for tag, a, z, b, y in SequenceMatcher(None, *keys, autojunk=False).get_opcodes():
+    before, now = ([(each.kind, each.name) for each in side] for side in (old, new))
+    for tag, a, z, b, y in SequenceMatcher(None, before, now, autojunk=False).get_opcodes():
         if tag == "equal":
             found += [_changed(ours, theirs) for ours, theirs in zip(new[b:y], old[a:z], strict=True)]
         else:
