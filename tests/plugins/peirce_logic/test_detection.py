@@ -275,7 +275,7 @@ def test_a_file_is_counted_in_parts() -> None:
         (["no.txt"], "there is no file no.txt"),
         (["."], ". cannot be read: it is a folder, where a file must be; name a file"),
         (["(S x)", "--json", "--jsonl"], "--json and --jsonl are both given"),
-        (["(S x)", "--png", "a.png"], "--html and --png went; `peirce look relations TEXT -o a.png` does"),
+        (["(S x)", "--png", "a.png"], "--html and --png went; `peirce look logic TEXT -o a.png` does"),
         (["--parser", "brackets", "--", "-x if y"], "the text, line 1: '-x' stands outside of a tree"),
         (["(S x)", "--parser", "bracket"], "unknown parser 'bracket'. Did you mean 'brackets'"),
     ],

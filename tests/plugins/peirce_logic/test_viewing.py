@@ -45,7 +45,7 @@ def test_a_model_is_read_with_the_relations_that_it_is_told(tmp_path: Path) -> N
     small |= {"model.input.max_length": 64} | {f"model.{name}": own for name, own in parts.items()}
     model = build(load_spec("folnet-base", {**small, **task.overrides(data)}))
     model.eval().save(tmp_path / "model", task.assets(data))
-    assert list(viewers_for(model, task.assets(data))) == ["relations"]
+    assert list(viewers_for(model, task.assets(data))) == ["logic"]
     given: list[dict[str, np.ndarray]] = []
 
     def watched(*arguments: object) -> tuple[()]:
