@@ -13,7 +13,7 @@ from peirce.compose import build
 from peirce.errors import TaskError
 from peirce.model import Matrix, Model, observe
 from peirce.parts import Operator, Reader, Writer
-from peirce.registry import Registry, hookimpl
+from peirce.registry import Registry, hookimpl, load_spec
 from small_specs import ENCODER_DECODER, FOLNET, TRANSFORMER
 from torch import Tensor
 
@@ -98,6 +98,15 @@ def test_a_decoder_has_both_texts_as_columns(registry: Registry) -> None:
     found = observe(model, {"input_ids": IDS, "decoder_input_ids": np.array([[1, 2]])}, TOKENS, written)
     sides = {(each.layer, each.rows, each.columns) for each in found if each.operator == "join"}
     assert sides >= {("encoder 1", TOKENS, TOKENS), ("1", written, (*TOKENS, *written))}
+
+
+def test_layers_that_run_again_are_further_layers(registry: Registry) -> None:
+    small = {"model.dims.layers": 3, "model.dims.binary": 8, "model.dims.heads": 2, "model.dims.head_size": 4}
+    model = build(load_spec("relational-trans", small), registry=registry).eval()
+    inputs = model.example_inputs({"batch": 1, "length": 4}, optional=[])
+    found = observe(model, inputs, TOKENS)
+    assert [each.layer for each in found if each.title == "trans.output"] == ["1", "2", "3"]
+    assert [each.layer for each in found if each.title == "atoms"] == ["0", "1", "2", "3"]
 
 
 def test_one_channel_is_kept_and_too_much_is_refused(registry: Registry) -> None:
