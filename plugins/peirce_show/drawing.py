@@ -188,7 +188,7 @@ def _flow(
         lines[-1].append(word)
     drawn = []
     for line in lines:
-        parts = [(" ·  " if i else "", *word) for i, word in enumerate(line)]
+        parts = [(" · " if i else "", *word) for i, word in enumerate(line)]
         spans = [element("tspan", between + text, fill=fill) for between, text, fill in parts]
         drawn.append(element("text", *spans, x=x, y=y, font_size=SMALL, text_anchor=anchor))
         y += 8
