@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from difflib import SequenceMatcher
 
 LONGEST, _TAIL = 2000, 500
@@ -159,3 +159,9 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> str:
     hint = f" Did you mean {names[0]!r}?" if close else ""
     shown = (f'"{other}"' if "," in other else other for other in names)
     return f"{subject}.{hint} Known: {', '.join(shown)}"
+
+
+def check_known(kind: str, name: str, known: Collection[str], error: type[Exception] = InputError) -> None:
+    """Refuse a name that is none of the valid ones: raises an error of a class, with the sentence of `unknown`."""
+    if name not in known:
+        raise error(unknown(kind, name, known))

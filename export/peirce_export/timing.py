@@ -18,7 +18,7 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 from peirce.compose import Session
-from peirce.errors import InputError, unknown
+from peirce.errors import InputError, check_known
 from peirce.model import Progress, check_sizes
 from peirce.parts import Signature
 
@@ -92,8 +92,7 @@ def grid(signature: Signature, asked: Mapping[str, Sequence[int]]) -> tuple[dict
     """
     known, rows = signature.symbols, rows_of(signature)
     for dim in asked:
-        if dim not in known:
-            raise InputError(unknown("symbolic dim of the inputs", dim, known))
+        check_known("symbolic dim of the inputs", dim, known)
     most = {dim: min(DEFAULT_SIZE, signature.largest.get(dim, DEFAULT_SIZE)) for dim in known}
     usual = most | ({rows: 1} if rows else {})
     choices = (asked.get(dim, (usual[dim],)) for dim in known)

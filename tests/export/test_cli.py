@@ -121,8 +121,14 @@ def test_run(saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     [
         (("export", "none.toml", "-o", "m.onnx"), "none.toml"),
         (("export", "{saved}", "-o", "m.onnx", "--to", "onix"), "Did you mean 'onnx'"),
-        (("export", "{saved}", "-o", "m.onnx", "--opset", "3"), "opset 3 is not one of 17 to 23"),
-        (("export", "{saved}", "-o", "m.onnx", "--precision", "half"), "'half' is not one of float32"),
+        (
+            ("export", "{saved}", "-o", "m.onnx", "--opset", "3"),
+            "'opset' must be in (17, 18, 19, 20, 21, 22, 23) (got 3)",
+        ),
+        (
+            ("export", "{saved}", "-o", "m.onnx", "--precision", "half"),
+            "'precision' must be in (None, 'float32'",
+        ),
         (("export", "{saved}", "-o", "m.onnx", "--set", "opsett=18"), "Did you mean 'opset'"),
         (("export", "{saved}", "-o", "no/m.onnx"), "folder no does not exist"),
         (("verify", "none.onnx"), "none.onnx is not a file"),
@@ -134,7 +140,7 @@ def test_run(saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         ),
         (("run", "{saved}/model.onnx", "--inputs", "{folder}/a.npz", "-o", "y.npz"), "unknown input 'ids'"),
         (("export", "{saved}", "-o", "{folder}"), "is a directory or a device"),
-        (("export", "{saved}", "-o", "m.onnx", "--set", "seed=-1"), "seed -1 is not an integer from 0"),
+        (("export", "{saved}", "-o", "m.onnx", "--set", "seed=-1"), "'seed' must be >= 0: -1"),
         (
             ("run", "{saved}/model.onnx", "--inputs", "{folder}/a.npz", "-o", "no/y.npz"),
             "folder no does not exist",

@@ -13,7 +13,7 @@ from attrs import evolve
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from peirce.errors import InputError, PlanError, unknown
+from peirce.errors import InputError, PlanError, check_known
 from peirce.model.boundary import Exportable, example_tensors, exportable
 from peirce.model.examples import Padding
 from peirce.model.generation import Generated, Ids, decoding, generate
@@ -114,8 +114,7 @@ class Model(nn.Module):
         """
         free = [spec.name for spec in self.signature.inputs if not spec.required]
         for name in optional or ():
-            if name not in free:
-                raise InputError(unknown("optional input", name, free))
+            check_known("optional input", name, free)
         left = set() if optional is None else {*free} - {*optional}
         drawn = example_tensors(self, self.signature, sizes, seed, padding)
         return {name: tensor for name, tensor in drawn.items() if name not in left}
@@ -238,8 +237,7 @@ class Model(nn.Module):
             InputError: the model has no such head, an output that it needs is not there, or labels that it does not
                 take.
         """
-        if head not in self.heads:
-            raise InputError(unknown("head", head, self.heads))
+        check_known("head", head, self.heads.keys())
         part = cast(Head, self.heads[head])
         if not isinstance(labels, Tensor):
             raise InputError(f"head {head!r}: labels are {labels!r}, and must be a tensor: {part.labels}")

@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from peirce.errors import RegistryError, SpecError, one_line, unknown
+from peirce.errors import RegistryError, SpecError, check_known, one_line
 from peirce.model import Pipeline, Runtime, Viewer
 from peirce.parts import Signature
 from peirce.registry.discovery import announcements, installed_plugins, off_error, switched_off
@@ -145,8 +145,7 @@ def runtime_of(path: str | os.PathLike[str], registry: Registry | None = None) -
         return _imported(announced[suffix].target, Runtime, what)
     catalogue = registry or default_catalogue()
     known = {*announced, *catalogue.names("runtimes")}
-    if suffix not in known:
-        raise RegistryError(unknown("suffix of a file to run", suffix, known))
+    check_known("suffix of a file to run", suffix, known, RegistryError)
     return _imported(catalogue.entry("runtimes", suffix).part, Runtime, what)
 
 
@@ -160,8 +159,7 @@ def drawer_of(kind: str) -> Callable[[type[Any], Path], None]:
         RegistryError: no installed distribution draws parts of that kind.
     """
     drawers = {entry.name: entry.target for entry in announcements("peirce.pictures")}
-    if kind not in drawers:
-        raise RegistryError(unknown("kind of parts with a picture", kind, drawers))
+    check_known("kind of parts with a picture", kind, drawers, RegistryError)
     module, _, attribute = drawers[kind].partition(":")
     found: Callable[[type[Any], Path], None] = getattr(import_module(module), attribute)
     return found
