@@ -126,7 +126,7 @@ class Check:
     kinds: tuple[str, ...]
     contract: str
     function: Callable[..., None]
-    but: type[Any] | tuple[()] = ()
+    but: type[Any] | tuple[type[Any], ...] = ()
     on_request: bool = False
     slow: bool = False
     which: Mapping[str, Any] = field(factory=dict)
@@ -225,7 +225,11 @@ def _cause(error: Exception) -> str:
 
 
 def check(
-    *kinds: str, but: type[Any] | tuple[()] = (), on_request: bool = False, slow: bool = False, **which: Any
+    *kinds: str,
+    but: type[Any] | tuple[type[Any], ...] = (),
+    on_request: bool = False,
+    slow: bool = False,
+    **which: Any,
 ) -> Callable[[Callable[..., None]], Check]:
     """Make a check of a function, its name and the first sentence of its docstring; arguments as of `Check`."""
 

@@ -9,7 +9,7 @@ from peirce.parts import PureOperator, RecurrentOperator, StateOperator
 from peirce.testing.check import NETWORK, check
 from peirce.testing.checks.symmetry import hold_permuted
 from peirce.testing.checks.values import hold_reference
-from peirce.testing.compare import alike, finite
+from peirce.testing.compare import alike, compare_gradients, finite
 from peirce.testing.examples import View, plain_view, sized
 from peirce.testing.harness.architectures import ArchitectureHarness
 from peirce.testing.harness.base import Harness
@@ -45,7 +45,11 @@ def limits(harness: Harness) -> None:
         if not typing.startswith("B <- B x B"):
             narrow = harness.resized(NARROW)
             hold_reference(narrow, long, narrow.draw(long))
-    elif not isinstance(harness, ArchitectureHarness):
+    if issubclass(part, RecurrentOperator):
+        _hold_far_gradients(narrow)
+    if not isinstance(harness, ArchitectureHarness) and not issubclass(
+        part, PureOperator | RecurrentOperator
+    ):
         _finite(wide, long, f"of {LONG} tokens")
     if issubclass(part, PureOperator | StateOperator) and "relation" in harness.kinds:
         small = harness.resized(attrs.evolve(sized(2, 2, 2, 2), max_length=512))
@@ -56,6 +60,18 @@ def limits(harness: Harness) -> None:
         with torch.no_grad():
             order = torch.randperm(length, generator=generator)
             hold_permuted(small, view, small.draw(view, generator), order)
+
+
+def _hold_far_gradients(harness: Harness) -> None:
+    """Hold gradients through the steps of a long text to finite differences."""
+    made, view = harness.make(), plain_view(harness.kinds[0], 1, LONG)
+    ((_, atoms),) = tensors = harness.draw(view).leaves()
+    generator = torch.Generator().manual_seed(0)
+    compare_gradients(
+        lambda: harness.run(made, tensors, view)[0][1].sum(),
+        {f"the atoms of {LONG} tokens": atoms},
+        generator,
+    )
 
 
 def _finite(harness: Harness, view: View, what: str) -> None:

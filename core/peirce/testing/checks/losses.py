@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -14,48 +13,14 @@ from peirce.errors import InputError
 from peirce.parts import IGNORED
 from peirce.testing.check import check
 from peirce.testing.checks.numerics import survives
-from peirce.testing.checks.training import compare_gradients
-from peirce.testing.compare import BrokenError, NotApplicableError, same
+from peirce.testing.compare import BrokenError, NotApplicableError, compare_gradients, same
 from peirce.testing.examples import Example, Slot, Tensors, plain_view
+from peirce.testing.harness.labels import REFUSED, WHOLE_GROUPS, losses
 from peirce.testing.harness.sized import HeadHarness
 
 SLOPES: Any = {"steps": (1e-3, 1e-4), "relative": 0.02, "absolute": 1e-3}
 """Finite differences of a loss, which may be computed in float32."""
-WHOLE_GROUPS = 12
-"""A batch that is a whole number of groups of 2, 3, 4 or 6, as losses that compare rows may take them."""
-_REFUSED = (RuntimeError, ValueError, TypeError, IndexError)
 Outputs = dict[str, Tensor]
-
-
-def _forms(logits: Tensor, generator: torch.Generator) -> Iterator[tuple[str, Tensor]]:
-    """Labels of the usual forms, with what each is called."""
-    shape = logits.shape
-    yield "class ids", torch.randint(0, shape[-1], shape[:-1], generator=generator)
-    yield "numbers", torch.rand(shape[:-1], generator=generator, dtype=logits.dtype)
-    yield "a number for each logit", torch.rand(shape, generator=generator, dtype=logits.dtype)
-    yield "0 or 1 for each logit", torch.randint(0, 2, shape, generator=generator)
-    if len(shape) > 1:
-        yield "one of the tokens", torch.randint(0, shape[1], shape[:1], generator=generator)
-
-
-def losses(head: Any, outputs: Outputs, generator: torch.Generator) -> list[tuple[str, Tensor, Tensor]]:
-    """The forms that a head's loss takes: what each is called, the labels, and the loss.
-
-    Raises:
-        BrokenError: it takes none; caused by the first InputError, if it raised one.
-    """
-    found, errors, refused = [], ["the loss takes labels of none of the usual forms"], None
-    for form, labels in _forms(next(iter(outputs.values())), generator):
-        try:
-            found.append((form, labels, head.loss(outputs, labels)))
-        except _REFUSED as error:
-            if "in-place" in str(error) or "inplace" in str(error):
-                raise BrokenError(f"the loss changes a prediction or a label in place: {error}") from error
-            refused = refused or (error if isinstance(error, InputError) else None)
-            errors.append(f"{form}: {str(error).splitlines()[0]}")
-    if not found:
-        raise BrokenError("\n".join(errors)) from refused
-    return found
 
 
 def _declared(sentence: str) -> set[tuple[str, int]]:
@@ -183,7 +148,7 @@ def _mean_of_rows(made: Any, outputs: Outputs, labels: Tensor) -> bool:
     """Whether the loss takes these labels, for the whole and for each row; a loss between rows does not."""
     try:
         made.loss(outputs, labels)
-    except _REFUSED:
+    except REFUSED:
         return False
     try:
         _of_rows(made, outputs, labels, torch.arange(3))

@@ -18,10 +18,11 @@ from torch import Tensor
 from peirce.errors import PeirceError
 from peirce.parts import PureOperator
 from peirce.testing.check import Case, check
-from peirce.testing.checks.options import seen, variations, with_options
+from peirce.testing.checks.options import seen, with_options
 from peirce.testing.compare import BrokenError, NotApplicableError
 from peirce.testing.examples import PADDED, plain_view, sized
 from peirce.testing.harness.base import Harness, modules
+from peirce.testing.options import variations
 
 RECORDED = ("operators", "positions", "augmenters", "heads")
 """The kinds of parts that are recorded."""

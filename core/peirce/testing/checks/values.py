@@ -15,7 +15,7 @@ from peirce.networks import recur
 from peirce.parts import PlainScope, RecurrentOperator, StateOperator
 from peirce.testing.check import NETWORK, check, on_examples
 from peirce.testing.compare import BrokenError, alike, finite, same, same_state, torch_left_alone
-from peirce.testing.examples import PADDED, Example, Tensors, View, plain_view
+from peirce.testing.examples import PADDED, Example, Slot, Tensors, View, plain_view
 from peirce.testing.harness.base import Harness, modules, state_of
 from peirce.testing.harness.sized import prepare
 
@@ -28,7 +28,7 @@ def reference(harness: Harness) -> None:
     recurrent = issubclass(harness.part, RecurrentOperator)
 
     def body(harness: Harness, example: Example) -> None:
-        scale = 1.0 if recurrent else (1.0, 1.0, 1e-6, 40.0)[example.seed % 4]
+        scale = (1.0, 1.0, 1e-6, 40.0)[example.seed % 4]
         hold_reference(harness, example.view, harness.draw(example.view, example.generator(), scale=scale))
 
     on_examples(harness, body, count=25, padded=False if recurrent else None)
@@ -213,3 +213,27 @@ def long_sequences(harness: Harness) -> None:
         finite(result, f"{name} at length {length}")
     if harness.part.check(harness.options, harness.dims, "causal") is None:  # others may count from the end
         alike(results.pick(first), beginning, f"of the first tokens at length {length}")
+    narrow = harness.make(dtype=torch.bfloat16)
+    rounded = harness.run(
+        narrow, tensors.map(lambda _, t: t.bfloat16() if t.is_floating_point() else t), view
+    )
+    exact = harness.run(narrow.double(), tensors.map(_rounded), view)
+    for (slot, given), (_, wanted) in zip(rounded, exact, strict=True):
+        if given.is_floating_point():
+            same(given.double(), wanted, f"{slot.name} in bfloat16 at length {length}", 0.1)
+    for slot, result in results:
+        _hold_no_wrap(slot, result.detach())
+
+
+def _rounded(slot: Slot, tensor: Tensor) -> Tensor:
+    return tensor.bfloat16().double() if tensor.is_floating_point() else tensor
+
+
+def _hold_no_wrap(slot: Slot, result: Tensor) -> None:
+    """Places beyond 255 are not those below again, as where they are counted in eight bits."""
+    if not slot.tokens:
+        return
+    row = result if len(slot.tokens) == 1 else result.select(slot.tokens[0], -1)
+    places = row.movedim(slot.tokens[0], 0)
+    if torch.equal(places[256:], places[:256]) and not torch.equal(places[128:256], places[:128]):
+        raise BrokenError(f"{slot.name} begins anew at place 256: are places counted in eight bits?")

@@ -4,16 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import Any
+
+import attrs
 
 from peirce.errors import PeirceError
 from peirce.registry import Registered, Registry
 from peirce.testing.compare import BrokenError
-from peirce.testing.examples import SCOPE_KINDS
+from peirce.testing.examples import BASE, SCOPE_KINDS
 from peirce.testing.harness.architectures import ArchitectureHarness
 from peirce.testing.harness.base import Harness
 from peirce.testing.harness.sized import HARNESSES, refusal
-from peirce.testing.options import choices, example_options
+from peirce.testing.options import choices, example_options, variations
 from peirce.testing.tiny_models import fitting, tiny_spec
+
+
+def _other_numbers(part: type[Any], options: Any) -> Any:
+    """Options whose numbers are other ones, as far as the part takes them."""
+    tried: set[str] = set()
+    for name, value in variations(options):
+        if name not in tried and not isinstance(value, bool | str):
+            with suppress(TypeError, ValueError, PeirceError):
+                other = attrs.evolve(options, **{attrs.fields_dict(type(options))[name].alias or name: value})
+                if refusal(part, other, BASE) is None:
+                    options = other
+                    tried.add(name)
+    return options
 
 
 def harnesses_of(entry: Registered, registry: Registry, effort: float = 1.0) -> Iterator[Harness]:
@@ -30,6 +46,8 @@ def harnesses_of(entry: Registered, registry: Registry, effort: float = 1.0) -> 
         plain = part.Options()
         if entry.kind != "architectures" and plain not in [each for _, each in several]:
             several.append(("its defaults", plain))
+    if entry.kind != "architectures" and effort >= 1 and (others := _other_numbers(part, options)) != options:
+        several.append(("other numbers", others))
     for i, (label, chosen) in enumerate(several):
         share = effort if i == 0 else effort / 2
         if entry.kind == "architectures":
