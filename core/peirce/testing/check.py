@@ -208,9 +208,7 @@ def _raised(error: Exception) -> list[str]:
         *(f"  {call.filename}:{call.lineno} in {call.name}: {call.line}" for call in calls),
     ]
     if isinstance(error, IndexError) and "out of range in self" in str(error):
-        meaning = (
-            "an id has no row in the table that it is looked up in: ids lie from 0 to one below its rows"
-        )
+        meaning = "an id has no row in the table that it is looked up in: ids lie from 0 to below its rows"
         said.insert(1, meaning)
     return said
 

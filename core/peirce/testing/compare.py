@@ -95,9 +95,7 @@ def finite(values: Tensor, what: str) -> None:
     bad = ~values.isfinite()
     if bool(bad.any()):
         at = bad.nonzero()[0].tolist()
-        raise BrokenError(
-            f"{what}: {float(values[tuple(at)])} at {at}, and {int(bad.sum())} such values in all"
-        )
+        raise BrokenError(f"{what}: {float(values[tuple(at)])} at {at}, and {int(bad.sum())} such values")
 
 
 def zero(values: Tensor, what: str) -> None:

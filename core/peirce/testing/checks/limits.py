@@ -45,11 +45,9 @@ def limits(harness: Harness) -> None:
         if not typing.startswith("B <- B x B"):
             narrow = harness.resized(NARROW)
             hold_reference(narrow, long, narrow.draw(long))
-    if issubclass(part, RecurrentOperator):
-        _hold_far_gradients(narrow)
-    if not isinstance(harness, ArchitectureHarness) and not issubclass(
-        part, PureOperator | RecurrentOperator
-    ):
+        if issubclass(part, RecurrentOperator):
+            _hold_far_gradients(narrow)
+    elif not isinstance(harness, ArchitectureHarness):
         _finite(wide, long, f"of {LONG} tokens")
     if issubclass(part, PureOperator | StateOperator) and "relation" in harness.kinds:
         small = harness.resized(attrs.evolve(sized(2, 2, 2, 2), max_length=512))
@@ -67,11 +65,8 @@ def _hold_far_gradients(harness: Harness) -> None:
     made, view = harness.make(), plain_view(harness.kinds[0], 1, LONG)
     ((_, atoms),) = tensors = harness.draw(view).leaves()
     generator = torch.Generator().manual_seed(0)
-    compare_gradients(
-        lambda: harness.run(made, tensors, view)[0][1].sum(),
-        {f"the atoms of {LONG} tokens": atoms},
-        generator,
-    )
+    leaves = {f"the atoms of {LONG} tokens": atoms}
+    compare_gradients(lambda: harness.run(made, tensors, view)[0][1].sum(), leaves, generator)
 
 
 def _finite(harness: Harness, view: View, what: str) -> None:

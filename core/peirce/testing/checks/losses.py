@@ -106,9 +106,7 @@ def loss_numerics(harness: HeadHarness) -> None:
     half = _changed(outputs, Tensor.half)
     form, labels, value = losses(made, half, generator.manual_seed(1))[0]
     if value.is_floating_point() and value.dtype.itemsize < 4:
-        raise BrokenError(
-            f"half inside the loss: predictions of float16 give {value.dtype}; compute it in float32"
-        )
+        raise BrokenError(f"half inside the loss: it is {value.dtype} of float16; compute it in float32")
     exact = made.loss(_changed(half, Tensor.double), labels).detach()
     same(value.detach().double(), exact.double(), f"the loss of float16 predictions with {form}", 1e-3)
 

@@ -56,9 +56,7 @@ def scopes(harness: ArchitectureHarness) -> None:
             raise BrokenError(f"in a {kind} scope token {x} depends on token {a}, which it may not see")
         if harness.part.layer and kind != "bidirectional":
             for x, a in (sees & ~seen).nonzero().tolist():
-                raise BrokenError(
-                    f"in a {kind} scope nothing of token {a} arrives at token {x}, which may see it"
-                )
+                raise BrokenError(f"in a {kind} scope nothing of token {a} arrives at {x}, which may see it")
 
 
 def _hold_given_scope(harness: ArchitectureHarness, model: Model, view: View) -> None:

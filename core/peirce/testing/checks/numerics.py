@@ -17,7 +17,7 @@ from peirce.testing.compare import BrokenError, NotApplicableError, alike, zero
 from peirce.testing.compare import finite as hold_finite
 from peirce.testing.examples import PADDED, Example, Tensors, View, plain_view
 from peirce.testing.harness.base import Harness, modules
-from peirce.testing.harness.labels import losses
+from peirce.testing.harness.labels import WHOLE_GROUPS, losses
 from peirce.testing.harness.sized import HeadHarness, LayerHarness
 
 COMPILED = (
@@ -214,13 +214,13 @@ def devices(harness: Harness) -> None:
             for slot, result in harness.raw(made, tensors, there):
                 if result.device.type != "meta":
                     raise BrokenError(
-                        f"{slot.name} is on {result.device} where the part and its inputs are not"
+                        f"{slot.name} is on {result.device}, and the part and its inputs are not"
                     )
-            if isinstance(harness, HeadHarness):
-                predicted, here = harness.predict(made, tensors, there), harness.make()
-                known = harness.predict(here, harness.draw(view), view)
-                for _, labels, _ in losses(here, known, torch.Generator().manual_seed(0)):
-                    made.loss(predicted, labels.to("meta"))
+        if isinstance(harness, HeadHarness):
+            here, view = harness.make(), plain_view(harness.kinds[0], WHOLE_GROUPS, 4)
+            known = harness.predict(here, harness.draw(view), view)
+            for _, labels, _ in losses(here, known, torch.Generator().manual_seed(0)):
+                made.loss({name: value.to("meta") for name, value in known.items()}, labels.to("meta"))
     except RuntimeError as error:
         said = str(error).splitlines()[0]
         if "cpu" not in said or "device" not in said:

@@ -67,9 +67,8 @@ def with_options(harness: Harness, options: Any) -> Harness | None:
         PeirceError: the architecture refuses them.
     """
     if isinstance(harness, ArchitectureHarness):
-        specs = {
-            k: fitting(tiny_spec(harness.part, options, scope=k), harness.registry) for k in harness.specs
-        }
+        tiny = {kind: tiny_spec(harness.part, options, scope=kind) for kind in harness.specs}
+        specs = {kind: fitting(spec, harness.registry) for kind, spec in tiny.items()}
         return attrs.evolve(harness, options=options, specs=specs)
     refused = refusal(harness.part, options, harness.dims)
     return attrs.evolve(harness, options=options) if refused is None else None

@@ -220,9 +220,7 @@ def task_metrics(task: TaskHarness) -> None:
         if model.training:
             raise BrokenError("metrics leaves the model in training mode")
         if any(parameter.grad is not None for parameter in model.parameters()):
-            raise BrokenError(
-                "metrics leaves gradients on the model's parameters, to which the next step adds"
-            )
+            raise BrokenError("metrics leaves gradients on parameters, to which the next step adds")
     same_state(model.state_dict(), before, "of the model after metrics")
     for split in task.splits:
         _of_split(task, split)
@@ -323,9 +321,8 @@ def task_training(task: TaskHarness) -> None:
         torch.autograd.backward(loss)
         optimizer.step()
     if not min(values[STEPS // 2 :]) < values[0]:
-        raise BrokenError(
-            f"the loss of a batch begins at {values[0]:.4f}, and after {STEPS} steps it is {values[-1]:.4f}"
-        )
+        said = f"begins at {values[0]:.4f}, and after {STEPS} steps it is {values[-1]:.4f}"
+        raise BrokenError(f"the loss of a batch {said}")
 
 
 @check("tasks")
