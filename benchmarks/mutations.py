@@ -163,7 +163,7 @@ def mutants(part: type[Any], options: Any) -> Iterator[Mutant]:
             for where, parent, field, index, old in _sites(region, region.name, never):
                 for helper, new in _edits(old, options):
                     if ast.unparse(new) == ast.unparse(old):
-                        continue
+                        helper = "_same"  # it is drawn, and counts for none
                     change = f"{_shown(old)} -> {_shown(new)}"
                     key, number = f"{where}: {change}", 2
                     while key in known:  # the same slip at another place of the function

@@ -76,12 +76,9 @@ def same_state(given: Mapping[str, Tensor], expected: Mapping[str, Tensor], when
         BrokenError: some are not there, are new, or have changed.
     """
     if given.keys() != expected.keys():
-        new, gone = (
-            ", ".join(sorted(a.keys() - b.keys())) for a, b in ((given, expected), (expected, given))
-        )
-        raise BrokenError(
-            f"the state dict {when} has {new or 'nothing'} that it lacked, and lacks {gone or 'nothing'}"
-        )
+        both = ((given, expected), (expected, given))
+        new, gone = (", ".join(sorted(a.keys() - b.keys())) for a, b in both)
+        raise BrokenError(f"the state dict {when} has {new or 'nothing'} new, and lacks {gone or 'nothing'}")
     for name, value in given.items():
         same(value, expected[name], f"the state {name} {when}", tolerance=0.0)
 

@@ -90,11 +90,8 @@ def loss_numerics(harness: HeadHarness) -> None:
             meant = "where predictions are float64: `at_least_float32` is meant"
             raise BrokenError(f"{value.dtype} inside the loss, {meant}")
         before = predicted | {"the labels": labels.clone()}
-        floats = {
-            f"the loss with {form} by {n or 'the prediction'}": t
-            for n, t in outputs.items()
-            if t.requires_grad
-        }
+        leaves = {n or "the prediction": t for n, t in outputs.items() if t.requires_grad}
+        floats = {f"the loss with {form} by {name}": t for name, t in leaves.items()}
         compare_gradients(partial(made.loss, outputs, labels), floats, generator.manual_seed(3), **SLOPES)
         for name, tensor in (outputs | {"the labels": labels}).items():
             what = f"{name or 'the prediction'} after the loss"

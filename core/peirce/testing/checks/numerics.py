@@ -151,18 +151,25 @@ def precision(harness: Harness) -> None:
                 raise BrokenError(f"{name} inside, where the part is in {given}\n  {line}")
 
 
-class _Narrowing(TorchDispatchMode):
-    """Notes the operations that round floats of a dtype to a narrower one, or widen them again, with their lines."""
+class Watching(TorchDispatchMode):
+    """Watches torch's operations."""
 
-    def __init__(self, dtype: torch.dtype) -> None:
+    def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.dtype = dtype
-        self.found: dict[str, torch.dtype] = {}
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
         """Whether to wrap it for torch.compile, which takes a second to import."""
         return False
+
+
+class _Narrowing(Watching):
+    """Notes the operations that round floats of a dtype to a narrower one, or widen them again, with their lines."""
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.dtype = dtype
+        self.found: dict[str, torch.dtype] = {}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))

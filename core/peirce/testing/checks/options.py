@@ -9,11 +9,11 @@ from typing import Any
 import attrs
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from peirce.errors import PeirceError
 from peirce.parts import PureOperator, StateOperator
 from peirce.testing.check import NETWORK, Case, check
+from peirce.testing.checks.numerics import Watching
 from peirce.testing.compare import BrokenError, NotApplicableError
 from peirce.testing.examples import plain_view, sized
 from peirce.testing.harness.architectures import ArchitectureHarness
@@ -113,17 +113,10 @@ def seen(harness: Harness) -> Iterator[Any]:
             made.eval()
 
 
-class _Counting(TorchDispatchMode):
+class _Counting(Watching):
     """Counts torch's operations."""
 
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.count = 0
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        """Whether to wrap it for torch.compile, which takes a second to import."""
-        return False
+    count = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.count += 1

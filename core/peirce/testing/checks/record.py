@@ -27,9 +27,7 @@ from peirce.testing.options import variations
 RECORDED = ("operators", "positions", "augmenters", "heads")
 """The kinds of parts that are recorded."""
 _DECLARED = ("typing", "letter", "scope_rule", "pair", "needs", "tied")
-_ADVICE = (
-    "If that is meant, tell your users, and write the record anew: `peirce plugins check PLUGIN --record`"
-)
+_ADVICE = "If that is meant, tell your users, and record it anew: `peirce plugins check PLUGIN --record`"
 NEAR = 1e-6
 """How far a number may lie from the recorded one, relative to it where it is larger than 1."""
 

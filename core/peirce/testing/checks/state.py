@@ -91,9 +91,8 @@ def _run(harness: Harness, tensors: Tensors, view: View, model: Model) -> Tensor
 def drawn_outputs(model: Model) -> Tensors:
     """What a model gives for inputs that its signature allows, where no token is padding."""
     generator, sizes = torch.Generator().manual_seed(0), {"batch": 12, "length": 4}
-    inputs = {
-        slot.name: values(slot, sizes, generator, torch.float32) for slot in slots(model.signature.inputs)
-    }
+    reads = slots(model.signature.inputs)
+    inputs = {slot.name: values(slot, sizes, generator, torch.float32) for slot in reads}
     inputs |= {name: torch.ones_like(value) for name, value in inputs.items() if value.dtype == torch.bool}
     return named(model(**inputs), slots(model.signature.outputs))
 

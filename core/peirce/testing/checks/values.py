@@ -69,18 +69,34 @@ def hold_reference(harness: Harness, view: View, tensors: Tensors) -> None:
 
 
 def _fused_gradients(made: Any, given: Tensor) -> None:
-    """Hold the gradients of the fused way, which may have a derivative of its own, to those of the steps."""
-    leaves = {"the atoms": given.detach().clone().requires_grad_(), **dict(made.named_parameters())}
-    fused, steps = made.fused(leaves["the atoms"]), recur(made, leaves["the atoms"])[0]
-    if fused is None or not steps.requires_grad:
-        return
-    wave = torch.arange(1.0, steps.numel() + 1, dtype=steps.dtype).cos().view_as(steps)
-    one, two = (
-        torch.autograd.grad(each, [*leaves.values()], wave, allow_unused=True, materialize_grads=True)
-        for each in (fused, steps)
-    )
-    for name, result, wanted in zip(leaves, one, two, strict=True):
-        same(result, wanted, f"the gradient of {name}, fused, against step by step", tolerance=1e-7)
+    """Hold the gradients of the fused way, which may have a derivative of its own, to those of the steps.
+
+    Of all that is trained, and of each alone, as where the rest is frozen.
+    """
+    atoms = given.detach().clone()
+    leaves = {"the atoms": atoms, **{name: p for name, p in made.named_parameters() if p.requires_grad}}
+    shape = recur(made, given)[0].shape
+    wave = torch.arange(1.0, shape.numel() + 1, dtype=given.dtype).cos().view(shape)
+    try:
+        for trained in (leaves, *({name: leaf} for name, leaf in leaves.items())):
+            for leaf in leaves.values():
+                leaf.requires_grad_(any(leaf is each for each in trained.values()))
+            fused, (steps, _) = made.fused(atoms), recur(made, atoms)
+            if fused is None:
+                return
+            if not steps.requires_grad:
+                continue  # nothing depends on it
+            one, two = (
+                torch.autograd.grad(
+                    each, [*trained.values()], wave, allow_unused=True, materialize_grads=True
+                )
+                for each in (fused, steps)
+            )
+            for name, result, wanted in zip(trained, one, two, strict=True):
+                same(result, wanted, f"the gradient of {name}, fused, against step by step", tolerance=1e-7)
+    finally:
+        for leaf in leaves.values():
+            leaf.requires_grad_()
 
 
 @check(*NETWORK, count=6)
@@ -146,9 +162,7 @@ def calls(harness: Harness) -> None:
     """
     given, made = calls_of(harness), harness.make()
 
-    def call(
-        i: int, when: str, on: object = made, change: Callable[[Tensors], Tensors] = lambda t: t
-    ) -> Tensors:
+    def call(i: int, when: str, on: object = made, change: Callable[[Tensors], Tensors] = Tensors) -> Tensors:
         view, tensors, expected = given[i]
         results = harness.run(on, change(tensors), view)
         alike(results, expected, when)

@@ -258,9 +258,7 @@ class HeadHarness(TokenHarness):
         """The predictions."""
         return named(self.predict(made, tensors, view, scope), self.writes(made))
 
-    def predict(
-        self, made: Any, tensors: Tensors, view: View, scope: Scope | None = None
-    ) -> dict[str, Tensor]:
+    def predict(self, made: Any, tensors: Tensors, view: View, scope: Scope | None = None) -> Any:
         """The head's outputs by name."""
         scope = scope or view.scope()
         (_, unary), (_, binary), (_, pooled), (_, embeddings) = tensors[-4:]
