@@ -18,6 +18,9 @@ from peirce.testing.harness.sized import HARNESSES, refusal
 from peirce.testing.options import choices, example_options, given_fields, variations
 from peirce.testing.tiny_models import fitting, tiny_spec
 
+OTHER_NUMBERS = "other numbers"
+"""The label of a part whose options have other numbers than its example."""
+
 
 def _other_numbers(part: type[Any], options: Any) -> Any:
     """Options whose numbers are other ones, as far as the part takes them."""
@@ -48,7 +51,7 @@ def harnesses_of(entry: Registered, registry: Registry, effort: float = 1.0) -> 
         if entry.kind != "architectures" and plain not in known and _says_more(plain, options):
             several.append(("its defaults", plain))
     if entry.kind != "architectures" and effort >= 1 and (others := _other_numbers(part, options)) != options:
-        several.append(("other numbers", others))
+        several.append((OTHER_NUMBERS, others))
     for i, (label, chosen) in enumerate(several):
         share = effort if i == 0 else effort / 2
         if entry.kind == "architectures":
