@@ -145,7 +145,8 @@ def test_add_names_a_module_and_the_command_that_loads_it(
     assert "needs the module 'no_such_module'" in rows(listed.stdout)["module:my_lab"]["failure"]
     found = peirce("plugins", "add", "my_lab", beside=None)
     made = tmp_path / "work" / "registry.toml"
-    assert f"--registry {made}" in found.stderr
+    for done in (found, peirce("plugins", "enable", "module:my_lab", beside=None)):
+        assert f"next: export PEIRCE_REGISTRY={made}" in done.stderr
     assert peirce("plugins", "add", "my lab").returncode == 2
 
 
