@@ -116,7 +116,11 @@ class CheckedPlugin:
             typer.secho(self.error, fg="red")
             return
         failed, ran = len(self.of("failed")), len(self.checks) - len(self.of("does not apply"))
-        said = f"{failed} of {ran} checks failed" if failed else f"{len(self.of('passed'))} checks passed"
+        said = (
+            f"{failed} of {ran} checks failed"
+            if failed
+            else f"{(n := len(self.of('passed')))} check{'s' * (n != 1)} passed"
+        )
         on = f"on {len(parts)} part{'s' if len(parts) != 1 else ''}"
         typer.secho(f"{said} {on}", fg="red" if failed else "green")
 

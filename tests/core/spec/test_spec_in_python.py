@@ -115,7 +115,7 @@ def test_entries_of_lists_may_be_names_classes_and_other_tables(
 
 @pytest.mark.parametrize("change", [{"positions": "distance"}, {"heads": [3]}, {"augmenters": [int]}])
 def test_what_is_no_list_of_parts_is_refused(change: dict[str, Any]) -> None:
-    with pytest.raises(SpecError, match="stands where a .*belongs"):
+    with pytest.raises(SpecError, match=r"stands where a .*belongs"):
         spec(**change)
 
 
