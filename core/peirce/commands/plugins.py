@@ -11,6 +11,7 @@ import typer
 
 from peirce.commands.show import Json, as_json, as_table, group
 from peirce.errors import RegistryError, unknown
+from peirce.files import parse_toml, read_text
 from peirce.registry import (
     KINDS,
     PREFERABLE,
@@ -221,7 +222,11 @@ def check(
     wanted, _ = named_plugin(plugin, installed)
     if wanted.distribution is None and not plugin.startswith("module:") and find_spec(wanted.top) is None:
         # most likely a slip in a plug-in's name
-        raise unknown_plugin(plugin, installed, ". There is no module of that name either")
+        here, more = Path("pyproject.toml"), ". There is no module of that name either"
+        own = parse_toml(read_text(here)).get("project", {}).get("name", "") if here.is_file() else ""
+        if canonical(own) == canonical(plugin.partition(":")[0]):
+            more = ". It is the distribution of this folder, and is not installed: `pip install -e .`"
+        raise unknown_plugin(plugin, installed, more)
     everything_off = RegistryFile(path=find_registry_file().path, default="off")
     broken = Registry.discover(everything_off, extra_plugins=[wanted.name], strict=False).quarantined
     if broken and json:

@@ -212,6 +212,14 @@ def test_what_cannot_be_written_is_refused_with_the_next_step(
     assert list(Path().iterdir()) == []
 
 
+def test_a_folder_of_other_files_becomes_no_distribution(peirce: Run) -> None:
+    Path("data").mkdir()
+    Path("data/table.csv").write_text("a\n")
+    done = peirce("new", "head", "mine", "--package", "data")
+    assert done.returncode == 2
+    assert "has files and no pyproject.toml" in done.stderr
+
+
 def test_a_failure_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "there").mkdir()
     (tmp_path / "there" / "old.py").write_text("old")

@@ -287,3 +287,8 @@ def test_check_names_the_nearest_plugin(peirce: Run, given: str) -> None:
     assert f"unknown plug-in {given!r}" in done.stderr
     assert "peirce-good:extra" in done.stderr
     assert ("Did you mean 'peirce-good" in done.stderr) == (given != "good_pats")
+
+
+def test_check_says_that_the_distribution_of_the_folder_is_not_installed(peirce: Run) -> None:
+    Path("pyproject.toml").write_text('[project]\nname = "peirce-fresh"\n')
+    assert "is not installed: `pip install -e .`" in peirce("plugins", "check", "peirce_fresh").stderr
