@@ -248,6 +248,14 @@ def test_a_commented_spec_of_every_architecture_is_a_model(registry: Registry) -
             build(spec, registry=registry)
 
 
+def test_heads_that_an_architecture_cannot_feed_are_not_offered(registry: Registry) -> None:
+    offered = {
+        name: spec_of("begun", name, registry).partition("# Heads to add")[2]
+        for name in ("transformer", "folnet")
+    }
+    assert [", relation, " in " ".join(text.split("\n# ")) for text in offered.values()] == [False, True]
+
+
 def test_a_spec_may_join_a_distribution(peirce: Run) -> None:
     assert peirce("new", "head", "stars", "--package", "peirce-stars").returncode == 0
     done = peirce("new", "spec", "deeper", "--architecture", "folnet", "--package", "peirce-stars")
