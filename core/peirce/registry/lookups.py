@@ -131,8 +131,7 @@ def drawer_of(kind: str) -> Callable[[type[Any], Path], None]:
         RegistryError: no installed distribution draws parts of that kind.
     """
     drawers = {entry.name: entry.target for entry in announcements("peirce.pictures")}
-    if kind not in drawers:
-        raise RegistryError(unknown("kind of parts with a picture", kind, drawers))
+    check_known("kind of parts with a picture", kind, drawers, RegistryError)
     module, _, attribute = drawers[kind].partition(":")
     found: Callable[[type[Any], Path], None] = getattr(import_module(module), attribute)
     return found
