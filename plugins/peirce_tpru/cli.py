@@ -48,7 +48,7 @@ def roles(
             "--output",
             "-o",
             metavar="FILE",
-            help="The picture; .svg, .png or .pdf says its format. roles.svg if absent, or none with --json.",
+            help="The picture; .svg, .png or .pdf says its format. A new roles.svg if absent, or none with --json.",
         ),
     ] = None,
     count: Annotated[int, typer.Option(min=1, help="How many of the strongest roles are shown.")] = 8,
@@ -62,6 +62,8 @@ def roles(
     path = output if output is not None or json else Path("roles.svg")
     if path is not None:
         check_picture(path, extra="train")
+        if output is None and path.exists():
+            raise TaskError(f"{path} is there already; name a picture with -o, or that one to replace it")
     found = read_roles(model, text)
     if path is not None:
         draw(found, count, path, " ".join(text))

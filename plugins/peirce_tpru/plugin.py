@@ -47,6 +47,12 @@ def register_tasks() -> list[type[AnyTask]]:
 
 
 @hookimpl
+def register_pipelines() -> dict[str, str]:
+    """Pairs of propositions that are decided."""
+    return {"entails": "peirce_tpru.serving:Entails"}
+
+
+@hookimpl
 def register_commands() -> dict[str, str]:
     """Models of published weights, and what a model binds."""
     return {

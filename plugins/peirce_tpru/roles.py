@@ -19,6 +19,8 @@ from peirce.model import ASSETS, Model
 from peirce_text import Tokenizer
 from torch import Tensor
 
+from peirce_tpru.entailment.formulas import check_proposition
+from peirce_tpru.entailment.task import tokenizer as propositions
 from peirce_tpru.operators.tpru import TPRU
 
 TOKENIZER = "tokenizer.json"
@@ -142,6 +144,9 @@ def _encoded(folder: Path, model: Model, texts: Sequence[str]) -> tuple[tuple[st
         raise TaskError(f"{folder} has no token types to tell two texts apart; give one text")
     if (folder / ASSETS / TOKENIZER).is_file():
         tokenizer = Tokenizer.load(folder)
+        if tokenizer.content == propositions().content:
+            for text in texts:
+                check_proposition(text)
         encoding = tokenizer.encode(*texts, length=model.plan.dims.max_length)
         ids, types = list(encoding.ids), list(encoding.types)
         words = tuple(tokenizer.token(i) or str(i) for i in ids)

@@ -78,7 +78,9 @@ def class_named(kind: str, name: str, base: type[Any], registry: Registry | None
 def pipelines_for(
     signature: Signature, assets: Collection[str], generates: bool, registry: Registry | None = None
 ) -> dict[str, type[Pipeline]]:
-    """The pipelines that say that they answer with a model, by name. One that fails is named, and set aside.
+    """The pipelines that say that they answer with a model, by name; one that another of them refines is none.
+
+    One that fails is named, and set aside.
 
     Args:
         signature, assets, generates: what they are told of it, as `Pipeline.answers` takes them.
@@ -93,7 +95,8 @@ def pipelines_for(
         except Exception as error:
             said = f"the pipeline {entry.name!r} of {entry.plugin} fails: {one_line(error)}"
             _log.warning("%s; it is not used", error if isinstance(error, RegistryError) else said)
-    return found
+    bases = {base for kind in found.values() for base in kind.__mro__[1:]}
+    return {name: kind for name, kind in found.items() if kind not in bases}
 
 
 def runtime_of(path: str | os.PathLike[str], registry: Registry | None = None) -> type[Runtime]:

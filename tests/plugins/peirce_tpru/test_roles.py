@@ -74,6 +74,8 @@ def test_a_picture_and_json(
     roles(saved, ["a b", "c"], count=2)
     assert "<svg" in Path("roles.svg").read_text(encoding="utf-8")
     assert "roles.svg: 6 tokens, 2 recurrences" in capsys.readouterr().out
+    with pytest.raises(TaskError, match=r"roles.svg is there already; name a picture with -o"):
+        roles(saved, ["a b", "c"], count=2)
     roles(saved, ["a b"], count=2, json=True)
     said = json.loads(capsys.readouterr().out)
     assert said["tokens"] == ["[CLS]", "a", "b", "[SEP]"]
