@@ -31,3 +31,4 @@ from .text.encoding import padded as padded
 from .text.encoding import probabilities as probabilities
 from .text.encoding import tensors as tensors
 from .text.tokenizer import Tokenizer as Tokenizer
+from .viewing import Texts as Texts

@@ -1,4 +1,4 @@
-"""What plug-ins announce beside parts, found and imported when it is asked for: specs, runtimes, pipelines."""
+"""What plug-ins announce beside parts, found and imported when it is asked for: specs, runtimes, pipelines, views."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ import os
 from collections.abc import Callable, Collection, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from peirce.errors import RegistryError, SpecError, check_known, one_line
-from peirce.model import Pipeline, Runtime
+from peirce.model import Pipeline, Runtime, Viewer
 from peirce.parts import Signature
 from peirce.registry.discovery import announcements, installed_plugins, off_error, switched_off
 from peirce.registry.file import find_registry_file, singular
 from peirce.registry.registry import Registry, default_catalogue
-from peirce.spec import Spec, read_spec
+from peirce.spec import RECIPE, Spec, read_spec
+
+if TYPE_CHECKING:
+    from peirce.model import Model
 
 _log = logging.getLogger("peirce")
 
@@ -59,6 +62,19 @@ def ready_specs(registry: Registry | None = None) -> dict[str, Path]:
     return {entry.name: entry.part for entry in (registry or default_catalogue()).entries("specs")}
 
 
+def no_recipe(name: str, data: Mapping[str, Any] | None = None) -> str | None:
+    """What to say of a spec that is given as a recipe; None where it is none.
+
+    Args:
+        name: the path or the name that is given.
+        data: what the file says; None where there is no file.
+    """
+    ready = data is None and name in default_catalogue().names("specs")
+    if ready or (data is not None and "model" in data and not RECIPE & data.keys()):
+        return f"{name} is a spec, not a recipe; `peirce train {name}` and other commands with SPEC take it"
+    return None
+
+
 def class_named(kind: str, name: str, base: type[Any], registry: Registry | None = None) -> type[Any]:
     """The class that a name of a kind stands for.
 
@@ -86,14 +102,39 @@ def pipelines_for(
         signature, assets, generates: what they are told of it, as `Pipeline.answers` takes them.
         registry: where to look; what is installed and active if None.
     """
-    found: dict[str, type[Pipeline]] = {}
-    for entry in (registry or default_catalogue()).entries("pipelines"):
+    return _fitting("pipelines", Pipeline, lambda each: each.answers(signature, assets, generates), registry)
+
+
+def viewers_for(
+    model: Model, assets: Collection[str], registry: Registry | None = None
+) -> dict[str, type[Viewer]]:
+    """The viewers that say that they show a model, by name, without those that another of them extends.
+
+    Args:
+        model: the model.
+        assets: the names of the files that it keeps in `assets/`.
+        registry: where to look; what is installed and active if None.
+    """
+    found = _fitting("views", Viewer, lambda each: each.shows(model, assets), registry)
+    return {
+        name: kind
+        for name, kind in found.items()
+        if not any(other is not kind and issubclass(other, kind) for other in found.values())
+    }
+
+
+def _fitting(
+    kind: str, base: type[Any], fits: Callable[[Any], bool], registry: Registry | None
+) -> dict[str, type[Any]]:
+    """The classes of a kind that say that they fit, by name. One that fails is named, and set aside."""
+    found: dict[str, type[Any]] = {}
+    for entry in (registry or default_catalogue()).entries(kind):
         try:
-            kind = class_named("pipelines", entry.name, Pipeline, registry)
-            if kind.answers(signature, assets, generates):
-                found[entry.name] = kind
+            own = class_named(kind, entry.name, base, registry)
+            if fits(own):
+                found[entry.name] = own
         except Exception as error:
-            said = f"the pipeline {entry.name!r} of {entry.plugin} fails: {one_line(error)}"
+            said = f"the {singular(kind)} {entry.name!r} of {entry.plugin} fails: {one_line(error)}"
             _log.warning("%s; it is not used", error if isinstance(error, RegistryError) else said)
     bases = {base for kind in found.values() for base in kind.__mro__[1:]}
     return {name: kind for name, kind in found.items() if kind not in bases}
