@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from collections.abc import Collection, Iterable
 from difflib import SequenceMatcher
 
@@ -94,6 +95,21 @@ class WriteError(PeirceError):
             f"{what} cannot be written: {os.strerror(number)}; {safe}; {advice}, and run it again"
         )
         self.what, self.number = what, number
+
+
+class RenamedWarning(FutureWarning):
+    """An old name was used, which a later version takes away."""
+
+
+def renamed(old: str, new: str, gone: str) -> None:
+    """Warn that something has another name now; Python shows it once in a process for each place that uses it.
+
+    Args:
+        old: the name that was used. new: today's.
+        gone: the version from which on the old one is not known.
+    """
+    said = f"{old} is called {new} now; from version {gone} on it is not known"
+    warnings.warn(said, RenamedWarning, stacklevel=3)
 
 
 def lacks_memory(error: BaseException) -> bool:

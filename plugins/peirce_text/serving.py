@@ -14,7 +14,7 @@ from peirce.files import parse_json
 from peirce.model import ASSETS, WEIGHTS, Field, Pipeline, Runner, SavedFiles, Say, saved_files
 from peirce.parts import Signature, TensorSpec
 
-from peirce_text.text.encoding import padded
+from peirce_text.text.encoding import padded, probabilities
 from peirce_text.text.tokenizer import FILE, Tokenizer
 from peirce_text.text.writer import DECODER, IDS, PREFIX, writer_of
 
@@ -37,6 +37,9 @@ class Classifies(Pipeline):
     answer = (
         Field(name="classes", kind="text", many=True, meaning="The classes, the best first."),
         Field(name="scores", kind="float", many=True, meaning="Their scores, before a softmax."),
+        Field(
+            name="probabilities", kind="float", many=True, meaning="Their softmax; none of a single score."
+        ),
     )
 
     @classmethod
@@ -79,7 +82,8 @@ class Classifies(Pipeline):
         name = self._scores.name
         found = self._model.run({k: v for k, v in feeds.items() if k in self._inputs}, [name])[name][0]
         order = np.argsort(-found, kind="stable")
-        say({"classes": [self._classes[i] for i in order], "scores": found[order].tolist()})
+        classes, scores = [self._classes[i] for i in order], found[order]
+        say({"classes": classes, "scores": scores.tolist(), "probabilities": probabilities(scores)})
 
 
 class Writes(Pipeline):

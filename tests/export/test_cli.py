@@ -11,6 +11,7 @@ import pytest
 from command_line import exit_code as run
 from onnx import numpy_helper
 from peirce import Session, build, load
+from peirce.errors import RenamedWarning
 from peirce.spec import Spec
 from peirce_export.onnx.session import OnnxFile
 from peirce_export.tensorrt.backends import has_gpu, installed
@@ -66,7 +67,8 @@ def test_a_machine_without_tensorrt_or_its_gpu_exits_with_1(
 def test_a_spec_has_random_weights_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "small.toml").write_text(SMALL.to_toml())
     options = ("--opset", 18, "--precision", "float16", "--set", "external_above=0", "--lean", "--json")
-    assert run("export", tmp_path / "small.toml", "-o", tmp_path / "m.onnx", *options) == 0
+    with pytest.warns(RenamedWarning, match="--lean is called --optimize now; from version 2.0 on"):
+        assert run("export", tmp_path / "small.toml", "-o", tmp_path / "m.onnx", *options) == 0
     printed = capsys.readouterr()
     assert "weights are random (seed 0)" in printed.err
     report = json.loads(printed.out)

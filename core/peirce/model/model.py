@@ -268,6 +268,8 @@ class Model(nn.Module):
     def save(self, directory: str | Path, assets: Mapping[str, bytes] | None = None) -> None:
         """Write spec.toml, weights.safetensors, provenance.json and assets/ into a directory, all or nothing.
 
+        A card for people and for Hugging Face's hub, README.md, follows; one that a person wrote stays.
+
         Args:
             directory: made if it is not there; a model that stands there is replaced in one step, its assets included,
                 and other files stay.
@@ -276,16 +278,20 @@ class Model(nn.Module):
         Raises:
             ModelFileError: the directory cannot be written, or an asset's name leads out of it.
         """
+        from peirce.model.card import write_card
         from peirce.model.storage import save
 
+        directory = Path(directory)
         save(
-            Path(directory),
+            directory,
             spec=self.spec.to_toml(),
             tensors=self.state_dict(),
             dtype=self._dtypes(),
             provenance=self.provenance,
             assets=assets or {},
         )
+        count = sum(parameter.numel() for parameter in self.parameters())
+        write_card(directory, self.spec.name, self.signature, self.provenance, count)
 
     @property
     def dtype(self) -> torch.dtype:

@@ -35,6 +35,12 @@ def padded(rows: Sequence[Any], filler: int) -> tuple[Ints, NDArray[np.bool_]]:
     return made, real
 
 
+def probabilities(scores: NDArray[Any]) -> list[float]:
+    """The softmax of scores [n] that compete; of a single one, which competes with none, there is none."""
+    shares = np.exp(np.float64(scores) - scores.max())
+    return (shares / shares.sum()).tolist() if len(scores) > 1 else []
+
+
 def tensors(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Tensor]:
     """Arrays as tensors that share their memory."""
     import torch

@@ -19,11 +19,11 @@ from peirce_text import EncodedTexts, Ints, Tokenizer, at_least, divided, evalua
 from torch import Tensor
 
 from peirce_tpru.entailment.files import HEURISTICS, TRAIN, VALID, Pair, found_in, read_pairs
-from peirce_tpru.entailment.formulas import CONNECTIVES, VARIABLES, renamed
+from peirce_tpru.entailment.formulas import SIGNS, VARIABLES, renamed
 from peirce_tpru.vectors import CLS, PAD, SEP, SPECIALS
 
 HEAD = "matching"
-SYMBOLS = (*SPECIALS, *"()", *CONNECTIVES, *VARIABLES)
+SYMBOLS = (*SPECIALS, *SIGNS)
 """The vocabulary, in the order of the ids."""
 CLASSES = ("does not entail", "entails")
 FIRST = SYMBOLS.index("a")
