@@ -51,7 +51,11 @@ class Roles(Texts):
         return super().read(texts)
 
     def view(self, texts: Sequence[str], observe: Observe) -> View:
-        """The strongest roles of each recurrence, the strongest first."""
+        """The strongest roles of each recurrence, the strongest first; a model of propositions reads those alone."""
+        tokenizer = self.tokenizer
+        if tokenizer is not None and tokenizer.content == propositions().content:
+            for text in texts:
+                check_proposition(text)
         read, units = self.read(texts), _units(self.model)
         seen: dict[str, list[Tensor]] = {name: [] for name in units}
 
