@@ -62,13 +62,8 @@ def test_the_blocks_of_entailment_run(tmp_path: Path) -> None:
         pytest.param("compose", 17, marks=pytest.mark.thorough),
         ("train", 2),
         ("draw", 6),
-<<<<<<< HEAD
-        ("look", 4),
-        ("own-data", 7),
-=======
         ("own-data", 7),
         ("look", 4),
->>>>>>> main
         pytest.param("export-and-run", 10, marks=pytest.mark.thorough),
         pytest.param("generate", 6, marks=pytest.mark.thorough),
     ],
