@@ -41,8 +41,8 @@ SensesFile = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="What `peirce logic senses train` wrote: chooses the sense of a keyword with several. Without it the most "
-        "frequent one is taken.",
+        help="What `peirce logic senses train` wrote: chooses the sense of a keyword with several. Without it the tree "
+        "around the keyword does.",
     ),
 ]
 CacheFile = Annotated[
@@ -65,38 +65,22 @@ def detect(
     cache: CacheFile = None,
     processes: Processes = 1,
     jsonl: Annotated[bool, typer.Option("--jsonl", help="Print one JSON object a relation.")] = False,
-    html: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write the text, with keywords on a colour and their spans underlined with it.",
-        ),
-    ] = None,
-    png: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw the same as a picture, a .png file.")
+    picture: Annotated[
+        str | None, typer.Option("--html", "--png", hidden=True, help="Older names of `peirce look`.")
     ] = None,
     json: Json = False,
 ) -> None:
     """Find the logical relations of texts, sentence by sentence."""
-    from peirce.files import write_whole
-
-    from peirce_logic.detection.showing import as_html, as_object, as_png
+    from peirce_logic.detection.showing import as_object
     from peirce_logic.detector import Detector
 
     if json and jsonl:
         raise InputError("--json and --jsonl are both given; choose one form of what is printed")
-    if png is not None:
-        _check_png(png, html)
-    if len(texts) > 1 and (html or png):
-        raise InputError(f"--html and --png show one text, and {len(texts)} are given; give one")
+    if picture is not None:
+        raise InputError(f"--html and --png went; `peirce look logic TEXT -o {picture}` does the same")
     detector = Detector(parser, lexicon, cache, processes, senses)
     read = [_text(each) for each in texts]
     found = _found(detector, [text for text, _ in read], [file for _, file in read])
-    first = found[0]
-    pictures = ((png, as_png), (html, as_html))
-    drawn = [(file, draw(first.relations, first.text)) for file, draw in pictures if file is not None]
-    for file, content in drawn:
-        write_whole(file, content)
     shown = [[as_object(relation, each.text) for relation in each.relations] for each in found]
     told = [
         ({"text": number} if len(found) > 1 else {}) | relation
@@ -111,7 +95,7 @@ def detect(
     else:
         for each, own in zip(found, shown, strict=True):
             _print(each, own)
-    _note(detector, found, senses)
+    _note(found)
 
 
 @app.command()
@@ -142,7 +126,7 @@ def stats(
     else:
         for name, count in (*relations.items(), ("sentences", _counts(found)["sentences"])):
             typer.echo(f"{name.replace('_', ' '):20} {count:>8,}")
-    _note(detector, found, senses)
+    _note(found)
 
 
 def _counts(found: Sequence[Found]) -> dict[str, int]:
@@ -154,19 +138,7 @@ def _counts(found: Sequence[Found]) -> dict[str, int]:
 def _found(detector: Detector, texts: Sequence[str], files: Sequence[str]) -> list[Found]:
     from rich.console import Console
 
-    console = Console(stderr=True)
-    return detector.find(texts, console if console.is_terminal else None, files)
-
-
-def _check_png(png: Path, html: Path | None) -> None:
-    """Refuse, before anything is parsed, a file that no picture can be written to."""
-    from peirce.extras import check_picture
-
-    if png.suffix.lower() != ".png":
-        raise InputError(f"--png {png}: the picture is a PNG; let its name end in .png")
-    if html is not None and html.resolve() == png.resolve():
-        raise InputError(f"--html and --png both name {png}; give each a file of its own")
-    check_picture(png, "--png", extra="train")
+    return detector.find(texts, Console(stderr=True), files)
 
 
 def _print(found: Found, relations: Sequence[dict[str, Any]]) -> None:
@@ -180,18 +152,10 @@ def _print(found: Found, relations: Sequence[dict[str, Any]]) -> None:
                         typer.echo(f"    {role:5}  {each[role]}")
 
 
-def _note(detector: Detector, found: Sequence[Found], senses: Path | None) -> None:
-    """Say what could not be parsed, and which keywords had their most frequent sense for want of another way."""
+def _note(found: Sequence[Found]) -> None:
+    """Say what could not be parsed."""
     if unparsed := (counts := _counts(found))["unparsed"]:
         typer.echo(f"note: {unparsed:,} of {counts['sentences']:,} sentences could not be parsed", err=True)
-    if senses is None:
-        words = [relation.keyword.lower() for each in found for relation in each.relations]
-        if several := [word for word in dict.fromkeys(words) if len(detector.lexicon.senses(word)) > 1]:
-            typer.echo(
-                f"note: of the senses of {', '.join(several)} the most frequent is taken; --senses FILE, of "
-                "`peirce logic senses train`, goes by the sentence",
-                err=True,
-            )
 
 
 def _text(given: str) -> tuple[str, str]:

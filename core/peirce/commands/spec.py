@@ -12,6 +12,7 @@ from peirce.commands.show import Json, as_json, as_table, group
 from peirce.errors import InputError, PeirceError
 from peirce.files import write_json, writing
 from peirce.registry import default_catalogue, default_registry, load_spec
+from peirce.resources import machine_memory
 from peirce.spec import parse_override, summary_of
 
 spec = group("Check specs, list the ready ones, and describe them for editors.")
@@ -118,9 +119,22 @@ def summary(
     )
     as_table(("input", ""), found.inputs.items())
     as_table(("output", ""), found.outputs.items())
-    rows = [(part, f"{count:,}") for part, count in found.groups.items()]
-    as_table(("parameters of", "count"), [*rows, ("all", f"{found.parameters:,}")])
+    counts = [*((part, count, found.weights[part]) for part, count in found.groups.items())]
+    counts.append(("all", found.parameters, sum(found.weights.values())))
+    rows = [(part, f"{count:,}", f"{weights:,}") for part, count, weights in counts]
+    as_table(("parameters of", "count", "without biases and norms"), rows)
     typer.echo(f"one forward pass at batch {batch}, length {found.length}, in float32:")
     typer.echo(f"  FLOPs                {found.flops:>18,}")
     typer.echo(f"  bytes of parameters  {found.parameter_bytes:>18,}")
     typer.echo(f"  bytes written        {found.activation_bytes:>18,}")
+    memory = machine_memory()
+    beyond = {
+        "the parameters alone do": found.parameter_bytes,
+        "a training, which keeps four numbers for each parameter, does": 4 * found.parameter_bytes,
+    }
+    for what, needed in beyond.items():
+        if needed > memory:
+            typer.echo(
+                f"{what} not fit into the {memory / 1e9:,.1f} GB of this machine: {needed / 1e9:,.1f} GB"
+            )
+            break

@@ -1,21 +1,24 @@
-"""What plug-ins announce beside parts, found and imported when it is asked for: specs, runtimes, pipelines."""
+"""What plug-ins announce beside parts, found and imported when it is asked for: specs, runtimes, pipelines, views."""
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from peirce.errors import RegistryError, SpecError, one_line, unknown
-from peirce.model import Pipeline, Runtime
+from peirce.errors import RegistryError, SpecError, check_known, one_line
+from peirce.model import Pipeline, Runtime, Viewer
 from peirce.parts import Signature
 from peirce.registry.discovery import announcements, installed_plugins, off_error, switched_off
 from peirce.registry.file import find_registry_file, singular
 from peirce.registry.registry import Registry, default_catalogue
-from peirce.spec import Spec, read_spec
+from peirce.spec import RECIPE, Spec, read_spec
+
+if TYPE_CHECKING:
+    from peirce.model import Model
 
 _log = logging.getLogger("peirce")
 
@@ -59,6 +62,19 @@ def ready_specs(registry: Registry | None = None) -> dict[str, Path]:
     return {entry.name: entry.part for entry in (registry or default_catalogue()).entries("specs")}
 
 
+def no_recipe(name: str, data: Mapping[str, Any] | None = None) -> str | None:
+    """What to say of a spec that is given as a recipe; None where it is none.
+
+    Args:
+        name: the path or the name that is given.
+        data: what the file says; None where there is no file.
+    """
+    ready = data is None and name in default_catalogue().names("specs")
+    if ready or (data is not None and "model" in data and not RECIPE & data.keys()):
+        return f"{name} is a spec, not a recipe; `peirce train {name}` and other commands with SPEC take it"
+    return None
+
+
 def class_named(kind: str, name: str, base: type[Any], registry: Registry | None = None) -> type[Any]:
     """The class that a name of a kind stands for.
 
@@ -78,22 +94,47 @@ def class_named(kind: str, name: str, base: type[Any], registry: Registry | None
 def pipelines_for(
     signature: Signature, assets: Collection[str], generates: bool, registry: Registry | None = None
 ) -> dict[str, type[Pipeline]]:
-    """The pipelines that say that they answer with a model, by name. One that fails is named, and set aside.
+    """The pipelines that say that they answer with a model, by name; one that another of them refines is none.
+
+    One that fails is named, and set aside.
 
     Args:
         signature, assets, generates: what they are told of it, as `Pipeline.answers` takes them.
         registry: where to look; what is installed and active if None.
     """
-    found: dict[str, type[Pipeline]] = {}
-    for entry in (registry or default_catalogue()).entries("pipelines"):
+    return _fitting("pipelines", Pipeline, lambda each: each.answers(signature, assets, generates), registry)
+
+
+def viewers_for(
+    model: Model, assets: Collection[str], registry: Registry | None = None
+) -> dict[str, type[Viewer]]:
+    """The viewers that say that they show a model, by name; one that another of them refines is none.
+
+    One that fails is named, and set aside.
+
+    Args:
+        model: the model.
+        assets: the names of the files that it keeps in `assets/`.
+        registry: where to look; what is installed and active if None.
+    """
+    return _fitting("views", Viewer, lambda each: each.shows(model, assets), registry)
+
+
+def _fitting(
+    kind: str, base: type[Any], fits: Callable[[Any], bool], registry: Registry | None
+) -> dict[str, type[Any]]:
+    """The classes of a kind that say that they fit, by name, and that no other of them refines."""
+    found: dict[str, type[Any]] = {}
+    for entry in (registry or default_catalogue()).entries(kind):
         try:
-            kind = class_named("pipelines", entry.name, Pipeline, registry)
-            if kind.answers(signature, assets, generates):
-                found[entry.name] = kind
+            own = class_named(kind, entry.name, base, registry)
+            if fits(own):
+                found[entry.name] = own
         except Exception as error:
-            said = f"the pipeline {entry.name!r} of {entry.plugin} fails: {one_line(error)}"
+            said = f"the {singular(kind)} {entry.name!r} of {entry.plugin} fails: {one_line(error)}"
             _log.warning("%s; it is not used", error if isinstance(error, RegistryError) else said)
-    return found
+    refined = {base for own in found.values() for base in own.__mro__[1:]}
+    return {name: own for name, own in found.items() if own not in refined}
 
 
 def runtime_of(path: str | os.PathLike[str], registry: Registry | None = None) -> type[Runtime]:
@@ -117,9 +158,24 @@ def runtime_of(path: str | os.PathLike[str], registry: Registry | None = None) -
         return _imported(announced[suffix].target, Runtime, what)
     catalogue = registry or default_catalogue()
     known = {*announced, *catalogue.names("runtimes")}
-    if suffix not in known:
-        raise RegistryError(unknown("suffix of a file to run", suffix, known))
+    check_known("suffix of a file to run", suffix, known, RegistryError)
     return _imported(catalogue.entry("runtimes", suffix).part, Runtime, what)
+
+
+def drawer_of(kind: str) -> Callable[[type[Any], Path], None]:
+    """What draws a part of a kind into a file; a distribution announces it in the entry-point group `peirce.pictures`.
+
+    Args:
+        kind: the kind, which is the entry point's name, such as `operators`.
+
+    Raises:
+        RegistryError: no installed distribution draws parts of that kind.
+    """
+    drawers = {entry.name: entry.target for entry in announcements("peirce.pictures")}
+    check_known("kind of parts with a picture", kind, drawers, RegistryError)
+    module, _, attribute = drawers[kind].partition(":")
+    found: Callable[[type[Any], Path], None] = getattr(import_module(module), attribute)
+    return found
 
 
 def _imported(target: str, base: type[Any], what: str) -> type[Any]:

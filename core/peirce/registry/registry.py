@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from peirce.errors import RegistryError, unknown
+from peirce.errors import RegistryError, check_known, unknown
 from peirce.registry.discovery import Wanted, active_plugins, installed_plugins, named_plugin
 from peirce.registry.file import (
     ANNOUNCED,
@@ -31,6 +31,15 @@ if TYPE_CHECKING:
     from peirce.model import Experiment
 
 _log = logging.getLogger("peirce")
+
+
+ELSEWHERE: Mapping[str, str] = {
+    "moe": "i-want", "mixture_of_experts": "i-want", "mamba": "mamba", "mamba2": "mamba", "s4": "mamba", "ssm": "mamba",
+    "linear_attention": "linear-attention", "performer": "linear-attention", "retnet": "linear-attention",
+    "triangular_attention": "triangular-attention", "triangle": "triangular-attention", "window": "a-mask-of-my-own",
+    "sliding_window": "a-mask-of-my-own", "local": "a-mask-of-my-own", "focal": "a-loss-of-my-own",
+}  # fmt: skip
+"""Names that the field uses and no part has, and the section of the recipes that says how it is said here."""
 
 
 class Registry:
@@ -183,8 +192,7 @@ class Registry:
         return {name: found.part for (kind, name), found in self._names.owners.items() if kind == EXPERIMENTS}
 
     def _check_kind(self, kind: str) -> None:
-        if kind not in self.kinds:
-            raise RegistryError(unknown("part kind", kind, self.kinds))
+        check_known("part kind", kind, self.kinds, RegistryError)
 
     def _missing(self, kind: str, name: str, actual: str) -> str:
         what = singular(kind)
@@ -200,6 +208,8 @@ class Registry:
         message = unknown(what, actual, (*self.names(kind), *self.aliases(kind))) + via
         if doubtful:
             message += f". It may belong to a plug-in that is quarantined: {causes}"
+        if place := ELSEWHERE.get(actual.lower().replace("-", "_")):
+            message += f". {actual}: see the recipes, docs/guide/write-a-plugin/recipes.md#{place}"
         if self.off:
             off = ", ".join(self.off)
             message += f". Switched off: {off}; `peirce plugins enable PLUGIN` switches one on"

@@ -7,6 +7,7 @@ import os
 import platform
 import time
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,21 @@ class Curves:
             raise
 
 
+def read_curves(directory: Path) -> dict[str, list[tuple[int, float]]]:
+    """The curves of a training by name, such as `train/loss`, each point with its step; none where none were written.
+
+    What an interrupted run did again stands once.
+    """
+    if not (directory / EVENTS).is_dir() or find_spec("tensorboard") is None:
+        return {}
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    events = EventAccumulator(str(directory / EVENTS), size_guidance={"scalars": 0})
+    events.Reload()
+    tags = events.Tags()["scalars"]
+    return {tag: [(point.step, point.value) for point in events.Scalars(tag)] for tag in tags}
+
+
 def draw(
     path: Path,
     losses: Sequence[float],
@@ -75,6 +91,8 @@ def draw(
     title: str,
 ) -> None:
     """Draw the loss, its running mean and the learning rate over steps, and what evaluations were judged by.
+
+    The loss is the loudest line, or its mean where there are many steps; the learning rate lies faint behind it.
 
     Args:
         path: the PNG file to write.
@@ -90,14 +108,21 @@ def draw(
     FigureCanvasAgg(figure)
     panels = figure.subplots(2 if evaluations else 1, 1, sharex=True, squeeze=False)[:, 0]
     steps, above = np.arange(1, len(losses) + 1), panels[0]
-    above.plot(steps, losses, color="tab:blue", alpha=0.3, linewidth=0.8, label="loss")
-    if (window := len(losses) // 50) > 1:
+    window = len(losses) // 50
+    faint = {"alpha": 0.35, "linewidth": 0.8} if window > 1 else {"linewidth": 2.2}
+    above.plot(steps, losses, color="tab:blue", label="loss", **faint)
+    if window > 1:
         means = np.convolve(losses, np.full(window, 1 / window), mode="valid")
-        above.plot(steps[window - 1 :], means, color="tab:blue", label=f"mean of {window} steps")
+        above.plot(
+            steps[window - 1 :], means, color="tab:blue", linewidth=2.2, label=f"mean of {window} steps"
+        )
     above.set(ylabel="loss", title=title)
     rate = above.twinx()
-    rate.plot(steps, rates, color="tab:orange", linewidth=0.9, label="learning rate")
-    rate.set_ylabel("learning rate")
+    rate.plot(steps, rates, color="0.7", linewidth=0.8, linestyle="--", label="learning rate")
+    rate.set_ylabel("learning rate", color="0.5")
+    rate.tick_params(colors="0.5")
+    above.set_zorder(rate.get_zorder() + 1)  # which is drawn later
+    above.patch.set_visible(False)
     lines = [*above.get_lines(), *rate.get_lines()]
     above.legend(lines, [str(line.get_label()) for line in lines], loc="upper right")
     if evaluations:
