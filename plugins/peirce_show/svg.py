@@ -94,7 +94,15 @@ def text_width(text: str, size: float, *, bold: bool = False) -> float:
     return sum(_WIDTH.get(letter, 0.84) for letter in text) * size * (1.12 if bold else 1)
 
 
-def picture(*content: object, width: float, height: float, title: str, description: str, name: str) -> Markup:
+def picture(
+    *content: object,
+    width: float,
+    height: float,
+    title: str,
+    description: str,
+    name: str,
+    role: str = "img",
+) -> Markup:
     """A whole SVG picture, with what screen readers say of it and its colours for dark mode.
 
     Args:
@@ -103,6 +111,7 @@ def picture(*content: object, width: float, height: float, title: str, descripti
         title: what it is, in a few words.
         description: what there is to see, in sentences.
         name: an id that no other picture of the same page has.
+        role: `group` for one with buttons, which readers could not reach in an image.
     """
     drawn = joined(map(str, content))
     return element(
@@ -115,7 +124,7 @@ def picture(*content: object, width: float, height: float, title: str, descripti
         viewBox=f"0 0 {_plain(float(width))} {_plain(float(height))}",
         width=_plain(2.0 * width),
         height=_plain(2.0 * height),
-        role="img",
+        role=role,
         aria_labelledby=f"{name}-title {name}-desc",
         font_family=FONT,
     )
