@@ -26,7 +26,7 @@ TABLES = {
     "tega/table4": (TEGA, "ranking tega-umls.csv experiment=tega/table4", "MRR, %, on UMLS"),
     "tega/table7": (TEGA, "ranking tega-umls.csv experiment=tega/table7", "MRR, %, on UMLS"),
     "tega/table8": (TEGA, "ranking tega-umls.csv experiment=tega/table8", "MRR, %, on UMLS"),
-    "tega/table15": (TEGA, "columns tega-table15", "Million parameters, here and in the paper"),
+    "tega/table15": ("plugins/kg/systems.md", "columns tega-table15", "Million parameters, here and in the paper"),
     "tega/table17": (TEGA, "ranking tega-umls.csv experiment=tega/table17", "MRR, %, on UMLS"),
     "tega/encoders": (TEGA, "ranking tega-umls.csv experiment=tega/encoders", "MRR, %, on UMLS"),
     "clutrr": CLUTRR,
@@ -89,7 +89,8 @@ def _grid(cards: list[str]) -> list[str]:
 
 
 def _spec_page(name: str, path: Path, spec: Spec, registry: Registry) -> tuple[dict[str, str | bytes], str]:
-    from peirce.compose import summarise
+    import torch
+    from peirce.compose import build
     from peirce.errors import PeirceError
     from peirce.spec import summary_of
     from peirce_show import draw
@@ -101,11 +102,10 @@ def _spec_page(name: str, path: Path, spec: Spec, registry: Registry) -> tuple[d
     try:
         found[f"gallery/specs/{name}.svg"] = draw(name, registry=registry)
         lines += [f"![The layers of {name}: what each operator reads and writes]({name}.svg){{ .drawn }}", ""]
-        summary = summarise(spec, registry=registry)
-        size = _short(summary.parameters)
-        lines += [f"- **Size:** {summary.parameters:,} parameters, of which " + ", ".join(
-            f"{count:,} in {group}" for group, count in list(summary.groups.items())[:3]
-        ) + "."]  # fmt: skip
+        with torch.device("meta"):
+            count = sum(parameter.numel() for parameter in build(spec, registry=registry).parameters())
+        size = f"{count / 1e6:.3g} M" if count >= 1e6 else f"{count / 1e3:.3g} k"
+        lines += [f"- **Size:** {count:,} parameters, {4 * count / 2**20:,.1f} MiB in float32."]
     except PeirceError as error:
         size = "size of its weights"
         lines += [f"- **Size:** that of its weights, which come from elsewhere: {escaped(str(error).splitlines()[0])}"]
@@ -118,10 +118,6 @@ def _spec_page(name: str, path: Path, spec: Spec, registry: Registry) -> tuple[d
     lines += ["```sh", *(f"peirce {one}" for one in commands), "```", "", "## The spec", "", "```toml", text.strip(), "```", ""]
     found[f"gallery/specs/{name}.md"] = "\n".join(lines)
     return found, size
-
-
-def _short(parameters: int) -> str:
-    return f"{parameters / 1e6:.3g} M parameters" if parameters >= 1e6 else f"{parameters / 1e3:.3g} k parameters"
 
 
 def _measured(name: str) -> list[str]:
