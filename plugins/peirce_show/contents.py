@@ -17,7 +17,7 @@ from peirce.errors import ModelFileError, RegistryError
 from peirce.model import SPEC, Model, saved_files
 from peirce.parts import Plan, Planned, PlannedHead, PlannedOperator, RecurrentOperator
 from peirce.registry import Registry, load_spec, runtime_of
-from peirce.spec import Spec, is_path
+from peirce.spec import Spec
 
 ADDED, GONE, CHANGED = "added", "gone", "changed"
 T = TypeVar("T")
@@ -126,7 +126,7 @@ def spec_of(source: str | os.PathLike[str] | Spec, registry: Registry | None = N
         if held is None:
             raise ModelFileError(f"{path} does not say what it was exported from; name its spec instead")
         return Spec.from_toml(held.spec, source=str(path))
-    if is_path(os.fspath(source)) and is_saved(source):
+    if is_saved(source):
         with saved_files(path) as files:
             return Spec.from_toml(files.text(SPEC), source=str(path / SPEC))
     return load_spec(os.fspath(source), registry=registry)

@@ -16,14 +16,14 @@ from peirce.spec import Spec
 
 from peirce_show.contents import ADDED, CHANGED, GONE, Contents, Layer, Piece, compared, contents
 from peirce_show.page import page
-from peirce_show.svg import Markup, element, joined, picture, text_width
+from peirce_show.svg import SMALL, Markup, cut, element, joined, picture, text_of, text_width
 
 WIDTH = 245.0
 """A column of a paper, 3.4 inches, in points."""
 UNARY, BINARY, MIDDLE = 36.0, 209.0, 122.5
 """Where the branches run, and the parts between them."""
-HALF, STEP, SMALL = 32.0, 9.0, 6.0
-"""Half a part's width, from one arrow to the next, and the size of the smallest letters."""
+HALF, STEP = 32.0, 9.0
+"""Half a part's width, and from one arrow to the next."""
 _ROLE = {"U": "unary", "B": "binary"}
 _MARK = {ADDED: "+ ", GONE: "− ", CHANGED: "~ ", "": ""}
 
@@ -139,7 +139,7 @@ def _nodes(shown: Contents, *, folding: bool) -> Iterator[Node]:
     if shown.cycles > 1:
         count = sum(layer.count for layer in shown.layers)
         told = f"{shown.cycles} × these {count} layers"
-        yield _over(shown, 11, _text(told, MIDDLE, 7, size=7, anchor="middle", bold=True))
+        yield _over(shown, 11, text_of(told, MIDDLE, 7, size=7, anchor="middle", bold=True))
     first = 0
     for layer in shown.layers:
         yield _foldable(layer, shown, first) if folding else _layer(layer, shown, _times(layer, shown))
@@ -162,10 +162,10 @@ def _over(shown: Contents, height: float, *content: Markup) -> Block:
 
 
 def _heading(shown: Contents) -> Block:
-    name = _text(shown.name, 4, 12, size=11, bold=True, room=WIDTH - 8)
+    name = text_of(shown.name, 4, 12, size=11, bold=True, room=WIDTH - 8)
     architecture = shown.architecture
     what = f"{_MARK[architecture.status]}architecture {architecture.name} · {architecture.plugin}"
-    block = Block(22, _text(what, 4, 22, size=7, fill=architecture.status or "muted", room=WIDTH - 8))
+    block = Block(22, text_of(what, 4, 22, size=7, fill=architecture.status or "muted", room=WIDTH - 8))
     lines = [block.markup]
     if architecture.settings:
         colour = architecture.status or "muted"
@@ -187,7 +187,7 @@ def _flow(
     lines: list[list[tuple[str, str]]] = [[]]
     room = room or WIDTH - 2 * x
     for text, fill in words:
-        word = _cut(text, SMALL, room), fill
+        word = cut(text, SMALL, room), fill
         if lines[-1] and text_width(" · ".join(text for text, _ in [*lines[-1], word]), SMALL) > room:
             lines.append([])
         lines[-1].append(word)
@@ -206,10 +206,10 @@ def _inputs(shown: Contents) -> Block:
     box = _box(3, 1, WIDTH - 6, y - 1, "panel", "line")
     tokens = _line((UNARY, y), (UNARY, y + 14), "unary", 2.2)
     widths = [shown.sizes.get(name, "").replace(",", "") for name in ("unary", "binary")]
-    said = [_text(f"unary atoms [b, x, {widths[0]}]", UNARY + 5, y + 9, fill="unary", room=80)]
+    said = [text_of(f"unary atoms [b, x, {widths[0]}]", UNARY + 5, y + 9, fill="unary", room=80)]
     if "B" in shown.branches:
         look = {"fill": "binary", "anchor": "end", "room": 92}
-        said.append(_text(f"binary atoms [b, x, y, {widths[1]}]", BINARY - 5, y + 9, **look))
+        said.append(text_of(f"binary atoms [b, x, y, {widths[1]}]", BINARY - 5, y + 9, **look))
         said.append(_line((BINARY, y + 4), (BINARY, y + 14), "binary", 2.2, stroke_linecap="round"))
     return Block(y + 14, joined([box, text.markup, tokens, *said]))
 
@@ -246,11 +246,11 @@ def _encoder(shown: Contents) -> Block:
     box = _box(MIDDLE - 56, 2, 112, 21, "panel", "line")
     count = shown.sizes.get("layers", "")
     texts = [
-        _text(f"encoder × {count}", MIDDLE, 11, size=7.5, anchor="middle", bold=True),
-        _text("layers as below, on source tokens", MIDDLE, 19, fill="muted", anchor="middle", room=108),
+        text_of(f"encoder × {count}", MIDDLE, 11, size=7.5, anchor="middle", bold=True),
+        text_of("layers as below, on source tokens", MIDDLE, 19, fill="muted", anchor="middle", room=108),
     ]
     arrow = _arrow((MIDDLE, 23), (MIDDLE, 36), "line")
-    said = _text("keys, values", MIDDLE + 4, 32, fill="muted")
+    said = text_of("keys, values", MIDDLE + 4, 32, fill="muted")
     return _over(shown, 37, box, *texts, arrow, said)
 
 
@@ -270,7 +270,7 @@ def _foldable(layer: Layer, shown: Contents, first: int) -> Choice:
         return Choice(((whole,), (_line_of(layer, shown, _times(layer, shown)),)))
     each: list[Node] = []
     back = _button("fold", 0, y=0)
-    each.append(_over(shown, 12, _text(_times(layer, shown), UNARY + 6, 9, size=7.5, bold=True), back))
+    each.append(_over(shown, 12, text_of(_times(layer, shown), UNARY + 6, 9, size=7.5, bold=True), back))
     for number in range(first, first + layer.count):
         name = f"layer {number}"
         single = _layer(layer, shown, name, _button("fold", 0))
@@ -283,8 +283,8 @@ def _line_of(layer: Layer, shown: Contents, name: str, way: int = 0) -> Block:
     names = " ".join(each.name for each in (*layer.mixing, *layer.state)) or shown.architecture.name
     box = _box(3, 1, WIDTH - 6, 13, "panel", "line")
     texts = [
-        _text(name, 8, 10, bold=True, room=UNARY - 10),
-        _text(names, MIDDLE, 10, anchor="middle", room=2 * (MIDDLE - UNARY) - 16),
+        text_of(name, 8, 10, bold=True, room=UNARY - 10),
+        text_of(names, MIDDLE, 10, anchor="middle", room=2 * (MIDDLE - UNARY) - 16),
     ]
     block = _over(shown, 16)
     return Block(16, joined([box, block.markup, *texts, _button("unfold", way, y=2)]))
@@ -292,9 +292,9 @@ def _line_of(layer: Layer, shown: Contents, name: str, way: int = 0) -> Block:
 
 def _button(text: str, way: int, y: float = 2.0) -> Markup:
     """What a click on turns to another way of the choice that it lies in."""
-    x = WIDTH - 34
-    box = _box(x, y, 28, 10, "paper", "line")
-    told = _text(text, x + 14, y + 7.3, anchor="middle")
+    x = WIDTH - 32
+    box = _box(x, y, 27, 10, "paper", "line")
+    told = text_of(text, x + 13.5, y + 7.3, anchor="middle")
     return element("g", box, told, class_="button", role="button", tabindex=0, data_way=way, aria_label=text)
 
 
@@ -316,19 +316,19 @@ def _layer(layer: Layer, shown: Contents, name: str, button: Markup | None = Non
         if pieces and text_width(stage, SMALL) < y - start:
             middle = (start + y) / 2
             turned = {"transform": f"rotate(-90 13 {middle:g})"}
-            stages.append(_text(stage, 13, middle, fill="muted", anchor="middle", **turned))
+            stages.append(text_of(stage, 13, middle, fill="muted", anchor="middle", **turned))
         if pieces and stage == "mixing" and layer.state:
             stages.append(_line((8, y), (WIDTH - 8, y), "line", 0.5, stroke_dasharray="2 2"))
             y += 2
     was = f" (was {layer.was})" if layer.was is not None else ""
-    title = _text(name + was, UNARY + 6, 10, size=7.5, bold=True, fill=CHANGED if was else "ink")
+    title = text_of(name + was, UNARY + 6, 10, size=7.5, bold=True, fill=CHANGED if was else "ink")
     frame = _box(3, 0, WIDTH - 6, y + 2, "panel", "line", rx=5)
     rails = _over(shown, y + 7)
     if "B" not in shown.branches and middles:
         pair = [_line((BINARY, min(middles)), (BINARY, max(middles)), "binary", 1.4, stroke_dasharray="3 2")]
         turned = {"transform": f"rotate(-90 {BINARY + 9:g} {sum(middles) / len(middles):g})"}
         pair.append(
-            _text(
+            text_of(
                 "not kept", BINARY + 9, sum(middles) / len(middles), fill="binary", anchor="middle", **turned
             )
         )
@@ -362,7 +362,7 @@ def _part(piece: Piece, role: str, inside: Sequence[Piece] = ()) -> Block:
             drawn.append(_arrow(start, end, _ROLE[branch], 1.1 if written else 0.7))
             said = f"{name} {channels}".strip()
             room = MIDDLE - wide - UNARY - 6
-            drawn.append(_text(said, (rail + edge) / 2, y - 1.6, anchor="middle", fill="muted", room=room))
+            drawn.append(text_of(said, (rail + edge) / 2, y - 1.6, anchor="middle", fill="muted", room=room))
     drawn.append(_body(piece, MIDDLE - wide, 1, height - 2, role, wide))
     y = height
     for each in inside:
@@ -390,8 +390,8 @@ def _body(piece: Piece, x: float, y: float, height: float, role: str, half: floa
     middle, room = x + half, 2 * half - 4
     name = f"{_MARK[piece.status]}{piece.name}"
     texts = [
-        _text(name, middle, y + height / 2, size=7.5, anchor="middle", bold=True, room=room),
-        _text(own if owner == "peirce" else f"{owner}:{own}", middle, y + height / 2 + 7, fill="muted",
+        text_of(name, middle, y + height / 2, size=7.5, anchor="middle", bold=True, room=room),
+        text_of(own if owner == "peirce" else f"{owner}:{own}", middle, y + height / 2 + 7, fill="muted",
               anchor="middle", room=room),
     ]  # fmt: skip
     return element("g", element("title", str(piece)), box, *texts)
@@ -405,7 +405,7 @@ def _pill(piece: Piece, y: float) -> Markup:
     width = min(text_width(text, SMALL), room) + 10
     dashes = "3 2" if piece.status == GONE else None
     box = _box(MIDDLE - width / 2, y, width, 10, "place-soft", piece.status or "place", 0.8, dashes, rx=5)
-    told = _text(text, MIDDLE, y + 7.2, anchor="middle", room=room)
+    told = text_of(text, MIDDLE, y + 7.2, anchor="middle", room=room)
     return element("g", element("title", str(piece)), box, told)
 
 
@@ -413,35 +413,8 @@ def _legend(shown: Contents) -> Block:
     lines = ["b batch; x, y tokens. Arrows from a branch: read; to a branch: added."]
     if shown.other:
         lines.append(f"Against {shown.other}: + added, − gone, ~ changed.")
-    texts = [_text(line, 4, 9 + 8 * i, fill="muted", room=WIDTH - 8) for i, line in enumerate(lines)]
+    texts = [text_of(line, 4, 9 + 8 * i, fill="muted", room=WIDTH - 8) for i, line in enumerate(lines)]
     return Block(6 + 8 * len(lines), joined(texts))
-
-
-def _text(
-    text: str,
-    x: float,
-    y: float,
-    *,
-    size: float = SMALL,
-    fill: str = "ink",
-    bold: bool = False,
-    anchor: str | None = None,
-    room: float | None = None,
-    **more: object,
-) -> Markup:
-    """Text at a place, cut to the room that there is for it."""
-    text = text if room is None else _cut(text, size, room, bold=bold)
-    weight = "bold" if bold else None
-    look = {"font_size": size, "fill": fill, "font_weight": weight, "text_anchor": anchor}
-    return element("text", text, x=x, y=y, **look, **more)
-
-
-def _cut(text: str, size: float, room: float, *, bold: bool = False) -> str:
-    if text_width(text, size, bold=bold) <= room:
-        return text
-    while text and text_width(f"{text}…", size, bold=bold) > room:
-        text = text[:-1]
-    return f"{text.rstrip()}…"
 
 
 def _box(
@@ -474,7 +447,8 @@ def _arrow(start: tuple[float, float], end: tuple[float, float], role: str, widt
 _STYLE = """
 svg { width: min(100%, 46rem); }
 .button { cursor: pointer; }
-.button:focus rect, .button:hover rect { stroke-width: 1.6; }
+.button:focus { outline: none; }
+.button:focus-visible rect, .button:hover rect { stroke: var(--ink); stroke-width: 1.6; }
 """
 _SCRIPT = """
 const svg = document.querySelector("svg"), stack = svg.querySelector(".stack");

@@ -8,4 +8,7 @@ from peirce.registry import hookimpl
 @hookimpl
 def register_commands() -> dict[str, str]:
     """Pictures of models."""
-    return {}
+    return {
+        "draw": "Draw what a model is made of, and what differs from another.",
+        "compare": "Compare models: sizes, work, inputs and outputs, curves and metrics.",
+    }

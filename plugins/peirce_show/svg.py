@@ -32,6 +32,8 @@ THEME = {
 }
 """By role the light colour and the dark one. `unary`, `binary`, `place` and `head` are what parts work on; `-soft` is
 what their boxes are filled with. What has a degree, such as an attention weight, is one role with `fill_opacity`."""
+SMALL = 6.0
+"""The size of the smallest letters, in points of a paper."""
 FONT = "Helvetica, Arial, 'DejaVu Sans', sans-serif"
 
 _WIDTHS = {
@@ -92,6 +94,34 @@ def joined(parts: Iterable[str]) -> Markup:
 def text_width(text: str, size: float, *, bold: bool = False) -> float:
     """How wide a text is at most, in the unit of its size."""
     return sum(_WIDTH.get(letter, 0.84) for letter in text) * size * (1.12 if bold else 1)
+
+
+def text_of(
+    text: str,
+    x: float,
+    y: float,
+    *,
+    size: float = SMALL,
+    fill: str = "ink",
+    bold: bool = False,
+    anchor: str | None = None,
+    room: float | None = None,
+    **more: object,
+) -> Markup:
+    """A text at a place, in a colour of the theme, and cut to the room that there is for it."""
+    text = text if room is None else cut(text, size, room, bold=bold)
+    weight = "bold" if bold else None
+    look = {"font_size": size, "fill": fill, "font_weight": weight, "text_anchor": anchor}
+    return element("text", text, x=x, y=y, **look, **more)
+
+
+def cut(text: str, size: float, room: float, *, bold: bool = False) -> str:
+    """A text, or its beginning where it is wider than the room that there is."""
+    if text_width(text, size, bold=bold) <= room:
+        return text
+    while text and text_width(f"{text}…", size, bold=bold) > room:
+        text = text[:-1]
+    return f"{text.rstrip()}…"
 
 
 def picture(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,7 +10,7 @@ import typer
 from peirce.commands.description import description, facts, identity, tables
 from peirce.commands.show import Json, as_json, as_table, console
 from peirce.errors import RegistryError, unknown
-from peirce.registry import KINDS, Registered, Registry, default_registry, first_line
+from peirce.registry import KINDS, Registered, Registry, default_registry, drawer_of, first_line
 
 
 def list_parts(
@@ -42,11 +43,19 @@ def list_parts(
 
 def describe(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A part's name, or KIND.NAME.")],
+    picture: Annotated[
+        Path | None,
+        typer.Option("--picture", metavar="FILE", help="Draw an operator's cells to a .svg or .png file."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Describe a part: typing, options and defaults, tensor shapes, source, plug-in and version."""
     registry = default_registry()
-    described = [description(entry, registry) for entry in _find(registry, name)]
+    entries = _find(registry, name)
+    if picture is not None:
+        drawn = next((entry for entry in entries if entry.kind == "operators"), entries[0])
+        drawer_of(drawn.kind)(drawn.part, picture)
+    described = [description(entry, registry) for entry in entries]
     if json:
         as_json("peirce.describe/1", parts=described)
         return

@@ -20,6 +20,7 @@ from peirce.parts import (
     StateOperator,
     TensorSpec,
     Writer,
+    axes_of,
 )
 from peirce.spec import InputSpec, OperatorSpec, OperatorsSpec, Spec, structured
 
@@ -112,15 +113,8 @@ def _named(size: int | str) -> int | str:
 
 
 def _end(part: PureOperator, name: str, end: Reader | Writer) -> dict[str, str]:
-    """A reading or the output: x and y are the tokens of the result, and a is summed over."""
-    pair = "xy"
-    if part.scope_rule == "reduce" and isinstance(end, Reader):
-        pair = "xa" if not end.cached else "ax" if part.output().branch == "U" else "ay"
-    elif isinstance(end, Reader) and end.cached:
-        pair = "yx"
-    tokens = pair[:1] if end.branch == "U" else pair
     shape = [f"{axis}={_NAMES[size]}" if size in _NAMES else axis for axis, size in end.shape.items()]
-    return _tensor(name, ["b", *tokens, *shape], _notes(end))
+    return _tensor(name, ["b", *axes_of(part, end), *shape], _notes(end))
 
 
 def _notes(end: Reader | Writer) -> str:

@@ -23,6 +23,7 @@ from .operator import PureOperator as PureOperator
 from .operator import Reader as Reader
 from .operator import StateOperator as StateOperator
 from .operator import Writer as Writer
+from .operator import axes_of as axes_of
 from .operator import typing_of as typing_of
 from .plan import Plan as Plan
 from .plan import Planned as Planned

@@ -145,6 +145,16 @@ class PureOperator(SizedPart, ABC):
         """
 
 
+def axes_of(operator: PureOperator, end: Reader | Writer) -> str:
+    """The tokens of a reading or of the output, such as `xa`: x and y are those of the result, a is summed over."""
+    pair = "xy"
+    if operator.scope_rule == "reduce" and isinstance(end, Reader):
+        pair = "xa" if not end.cached else "ax" if operator.output().branch == "U" else "ay"
+    elif isinstance(end, Reader) and end.cached:
+        pair = "yx"
+    return pair[:1] if end.branch == "U" else pair
+
+
 class Operator(PureOperator):
     """An operator of two readings, `u = infer(kernel, premise, scope)`: its typing is output, kernel, premise."""
 

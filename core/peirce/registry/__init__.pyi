@@ -22,6 +22,7 @@ from .file import find_registry_file as find_registry_file
 from .hookspecs import hookimpl as hookimpl
 from .loading import Quarantined as Quarantined
 from .lookups import class_named as class_named
+from .lookups import drawer_of as drawer_of
 from .lookups import load_spec as load_spec
 from .lookups import pipelines_for as pipelines_for
 from .lookups import ready_spec as ready_spec

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -120,6 +120,23 @@ def runtime_of(path: str | os.PathLike[str], registry: Registry | None = None) -
     if suffix not in known:
         raise RegistryError(unknown("suffix of a file to run", suffix, known))
     return _imported(catalogue.entry("runtimes", suffix).part, Runtime, what)
+
+
+def drawer_of(kind: str) -> Callable[[type[Any], Path], None]:
+    """What draws a part of a kind into a file; a distribution announces it in the entry-point group `peirce.pictures`.
+
+    Args:
+        kind: the kind, which is the entry point's name, such as `operators`.
+
+    Raises:
+        RegistryError: no installed distribution draws parts of that kind.
+    """
+    drawers = {entry.name: entry.target for entry in announcements("peirce.pictures")}
+    if kind not in drawers:
+        raise RegistryError(unknown("kind of parts with a picture", kind, drawers))
+    module, _, attribute = drawers[kind].partition(":")
+    found: Callable[[type[Any], Path], None] = getattr(import_module(module), attribute)
+    return found
 
 
 def _imported(target: str, base: type[Any], what: str) -> type[Any]:

@@ -5,6 +5,7 @@ from .cli import Resume as Resume
 from .cli import Seed as Seed
 from .cli import check_fresh as check_fresh
 from .cli import show_result as show_result
+from .curves import read_curves as read_curves
 from .layers import layers_of as layers_of
 from .loop import train as train
 from .options import HARMLESS as HARMLESS

@@ -7,6 +7,7 @@ import os
 import platform
 import time
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,21 @@ class Curves:
         except OSError:
             os.truncate(self._path, before)
             raise
+
+
+def read_curves(directory: Path) -> dict[str, list[tuple[int, float]]]:
+    """The curves of a training by name, such as `train/loss`, each point with its step; none where none were written.
+
+    What an interrupted run did again stands once.
+    """
+    if not (directory / EVENTS).is_dir() or find_spec("tensorboard") is None:
+        return {}
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    events = EventAccumulator(str(directory / EVENTS), size_guidance={"scalars": 0})
+    events.Reload()
+    tags = events.Tags()["scalars"]
+    return {tag: [(point.step, point.value) for point in events.Scalars(tag)] for tag in tags}
 
 
 def draw(
