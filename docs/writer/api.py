@@ -98,7 +98,7 @@ def stub_names(room: ModuleType) -> dict[str, list[str]]:
 
 def members_page(title: str, names: Sequence[str], face: str) -> str:
     """What some names of a face are: signatures, and what their docstrings say; of classes their own members too."""
-    lines = [f"# {title}", ""]
+    lines = ["---", "search:", "  boost: 0.5", "---", f"# {title}", ""]
     for name in names:
         value = getattr(import_module(face), name)
         lines += [f"## {name}", "", "```python", f"from {face} import {name}", "```", "", *_described(name, value)]

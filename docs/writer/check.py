@@ -1,4 +1,7 @@
-"""Opens every page of the built site in Chromium: `python docs/writer/check.py FOLDER`, where its screenshots go.
+"""Opens every page of the built site in Chromium: `python docs/writer/check.py FOLDER [PAGE ...]`.
+
+FOLDER gets a screenshot of each page; with PAGEs, such as `guide/` or `reference/positions/rope/`, only those that begin so are
+opened.
 
 At 1280 and at 400 pixels each page must open without an error in its console and without a sideways scroll; its links
 must lead somewhere, its formulas be set, its pictures have alternative text, and its contrasts satisfy axe. A search
@@ -10,13 +13,14 @@ from __future__ import annotations
 import shutil
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from itertools import chain
 from pathlib import Path
 from urllib.parse import urldefrag, urljoin
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 BUILD = Path(__file__).resolve().parents[2] / "build"
 SITE, AXE = BUILD / "site", BUILD / "node_modules" / "axe-core" / "axe.min.js"
@@ -27,11 +31,13 @@ FLAGS = (
 WIDTHS = (1280, 400)
 TALLEST = 20_000
 """How tall a page may be, in pixels at 1280."""
+EMPTY = '{"config": {"lang": ["en"], "separator": " ", "pipeline": [], "fields": {}}, "docs": []}'
+"""An index of nothing, which pages read faster than the whole one that searches are tried with."""
 SEARCHES = {
     "rotary": "reference/positions/rope/",
     "alibi": "reference/positions/alibi/",
     "moe": "reference/operators/experts/",
-    "install": "#install",
+    "install": "/",
     "train on my own data": "guide/own-data/",
 }
 """What readers search for, and what must be among the first results."""
@@ -49,11 +55,12 @@ FACTS = """() => ({
   ids: [...document.querySelectorAll('[id], a[name]')].map((e) => e.id || e.name),
 })"""
 CONTRAST = """() => axe.run({runOnly: ['color-contrast', 'image-alt', 'link-name', 'document-title', 'html-has-lang']})
-  .then((found) => found.violations.flatMap((v) => v.nodes.map((n) => `${v.id}: ${n.html.slice(0, 120)} ${n.any[0]?.message ?? ''}`)))"""
+  .then((found) => found.violations.map((v) => `${v.id}, ${v.nodes.length} times: ` + v.nodes.slice(0, 3)
+    .map((n) => `${n.target} ${n.any[0]?.data?.fgColor ?? ''} on ${n.any[0]?.data?.bgColor ?? ''}`).join('; ')))"""
 
 
-def main(folder: Path) -> int:
-    """Check all pages; the exit code."""
+def main(folder: Path, only: tuple[str, ...]) -> int:
+    """Check the pages; the exit code."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     handler = partial(_Quiet, directory=str(SITE))
@@ -65,13 +72,15 @@ def main(folder: Path) -> int:
         sys.exit("no Chromium here: apt-get install chromium")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
-        found = [*_pages(browser, base, folder), *_searches(browser.new_page(), base)]
+        pages = [path for path in _paths() if not only or f"{path}".startswith(only) or (path == "" and "home" in only)]
+        problems = 0
+        for each in chain(_pages(browser, base, folder, pages), _searches(browser.new_page(), base)):
+            problems += 1
+            print(each, flush=True)
         browser.close()
     server.shutdown()
-    for each in found:
-        print(each)
-    print(f"{len(found)} problems on {len(_paths())} pages; screenshots in {folder}")
-    return bool(found)
+    print(f"{problems} problems on {len(pages)} pages; screenshots in {folder}")
+    return bool(problems)
 
 
 def _paths() -> list[str]:
@@ -79,16 +88,17 @@ def _paths() -> list[str]:
     return sorted("" if page == "." else f"{page}/" for page in pages)
 
 
-def _pages(browser: object, base: str, folder: Path) -> Iterator[str]:
+def _pages(browser: Browser, base: str, folder: Path, paths: Sequence[str]) -> Iterator[str]:
     ids: dict[str, set[str]] = {}
     links: dict[str, set[str]] = {}
     for width in WIDTHS:
-        page = browser.new_page(viewport={"width": width, "height": 900})  # type: ignore[attr-defined]
+        page = browser.new_page(viewport={"width": width, "height": 900})
+        page.route("**/search_index.json", lambda route: route.fulfill(body=EMPTY))
         said: list[str] = []
         page.on("console", lambda message, said=said: said.append(message.text) if message.type == "error" else None)
         page.on("pageerror", lambda error, said=said: said.append(str(error)))
         page.on("requestfailed", lambda request, said=said: said.append(f"no answer: {request.url}"))
-        for path in _paths():
+        for path in paths:
             said.clear()
             page.goto(base + path, wait_until="load")
             facts = page.evaluate(FACTS)
@@ -109,14 +119,16 @@ def _pages(browser: object, base: str, folder: Path) -> Iterator[str]:
                 page.add_script_tag(path=AXE)
                 for scheme in ("default", "slate"):
                     page.evaluate("(to) => document.body.setAttribute('data-md-color-scheme', to)", scheme)
+                    page.wait_for_timeout(400)  # colours change by and by
                     yield from (f"{where}, {scheme}: {text}" for text in page.evaluate(CONTRAST))
         page.close()
+    known = set(_paths())
     for path, targets in links.items():
         for target in sorted(targets):
             to, anchor = urldefrag(urljoin(base + path, target))
             if to.startswith(base):
                 inside = to.removeprefix(base)
-                if inside not in ids and not (SITE / inside).is_file():
+                if inside not in known and not (SITE / inside).is_file():
                     yield f"{path}: broken link to {inside}"
                 elif anchor and inside in ids and anchor not in ids[inside]:
                     yield f"{path}: no {anchor} in {inside}"
@@ -129,7 +141,8 @@ def _searches(page: Page, base: str) -> Iterator[str]:
         page.click("input.md-search__input")
         page.type("input.md-search__input", words)
         page.wait_for_timeout(1500)
-        results = page.eval_on_selector_all(".md-search-result__link", "all => all.slice(0, 8).map((e) => e.href)")
+        first = ".md-search-result__item > .md-search-result__link"
+        results = page.eval_on_selector_all(first, "all => all.slice(0, 4).map((e) => e.href.split('?')[0])")
         if not any(answer in result for result in results):
             yield f"search for {words!r} finds {', '.join(results) or 'nothing'}, not {answer}"
 
@@ -137,9 +150,11 @@ def _searches(page: Page, base: str) -> Iterator[str]:
 class _Quiet(SimpleHTTPRequestHandler):
     """Serves the site without a line for each request."""
 
+    protocol_version = "HTTP/1.1"
+
     def log_message(self, format: str, *args: object) -> None:
         """Say nothing."""
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(main(Path(sys.argv[1]), tuple(sys.argv[2:])))

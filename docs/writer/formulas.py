@@ -205,8 +205,7 @@ def _symbol(token: str) -> str:
         return rf"\operatorname{{{stem}}}{prime}"
     if len(stem) == 1:
         return stem + prime
-    escaped = stem.replace("_", r"\_")
-    return rf"\text{{ {escaped} }}" if stem.islower() and "_" not in stem else rf"\text{{{escaped}}}"
+    return rf"\text{{{stem.replace('_', chr(92) + '_')}}}"
 
 
 __all__ = ["display", "inline", "latex"]

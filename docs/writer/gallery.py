@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS, RESULTS = ROOT / "docs", ROOT / "benchmarks" / "results"
-SMALL = DOCS / "assets" / "small.toml"
-"""The spec that the first page shows beside its model."""
 CLUTRR = ("plugins/text/reasoning.md", "accuracy clutrr-facts.csv", "Stories answered right, %, by their number of facts")
 TEGA = "results/experiments.md"
 TABLES = {
@@ -75,7 +73,17 @@ def pages(registry: Registry) -> dict[str, str | bytes]:
     for package, title in FAMILIES.items():
         lines += [f"## {title}", "", *_grid(cards.pop(package, []))]
     assert not cards, f"no family for the specs of {', '.join(cards)}"
-    return {"gallery/specs.md": "\n".join(lines), "assets/clutrr.svg": clutrr(), **experiments_page(), **found}
+    return {"gallery/specs.md": "\n".join(lines), **assets(registry), **experiments_page(), **found}
+
+
+def assets(registry: Registry | None = None) -> dict[str, str]:
+    """The pictures of the first page and of README.md: what its spec makes, and what FOLNet's operators generalise to."""
+    from peirce.spec import Spec
+    from peirce_show import draw
+
+    shown = re.search(r"```toml\n(# small.toml\n.*?)```", (DOCS / "index.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert shown is not None
+    return {"assets/small.svg": draw(Spec.from_toml(shown[1]), registry=registry), "assets/clutrr.svg": clutrr()}
 
 
 def clutrr() -> str:

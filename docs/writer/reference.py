@@ -96,7 +96,7 @@ def part_pages(entry: Registered, registry: Registry) -> dict[str, str]:
     lead, *rest = re.split(r"\n\nArgs:\n", described["documentation"])[0].split("\n\n")
     formula, words = display(" ".join(lead.split())) if kind not in ("tasks", "exporters") else ("", lead)
     formula = FORMULAS.get(name, formula)
-    lines = ["---", "search:", f"  boost: {3 if name in ALSO else 1.5}", "---", f"# {name}", ""]
+    lines = ["---", "search:", f"  boost: {4 if name in ALSO else 2}", "---", f"# {name}", ""]
     lines += [f"{kind.removesuffix('s').capitalize()}. Also called {ALSO[name]}.", ""] if name in ALSO else []
     lines += [r"\[" + formula + r"\]", ""] if formula else []
     lines += [inline(words[:1].upper() + words[1:] if formula and words != lead else words), ""] if words else []
