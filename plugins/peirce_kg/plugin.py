@@ -81,6 +81,12 @@ def register_pipelines() -> dict[str, str]:
 
 
 @hookimpl
+def register_views() -> dict[str, str]:
+    """First-order queries in tokens."""
+    return {"queries": "peirce_kg.viewing:Queries"}
+
+
+@hookimpl
 def register_commands() -> dict[str, str]:
     """Knowledge graphs and queries over them."""
     return {

@@ -65,38 +65,22 @@ def detect(
     cache: CacheFile = None,
     processes: Processes = 1,
     jsonl: Annotated[bool, typer.Option("--jsonl", help="Print one JSON object a relation.")] = False,
-    html: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write the text, with keywords on a colour and their spans underlined with it.",
-        ),
-    ] = None,
-    png: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw the same as a picture, a .png file.")
+    picture: Annotated[
+        str | None, typer.Option("--html", "--png", hidden=True, help="Older names of `peirce look`.")
     ] = None,
     json: Json = False,
 ) -> None:
     """Find the logical relations of texts, sentence by sentence."""
-    from peirce.files import write_whole
-
-    from peirce_logic.detection.showing import as_html, as_object, as_png
+    from peirce_logic.detection.showing import as_object
     from peirce_logic.detector import Detector
 
     if json and jsonl:
         raise InputError("--json and --jsonl are both given; choose one form of what is printed")
-    if png is not None:
-        _check_png(png, html)
-    if len(texts) > 1 and (html or png):
-        raise InputError(f"--html and --png show one text, and {len(texts)} are given; give one")
+    if picture is not None:
+        raise InputError(f"--html and --png went; `peirce look relations TEXT -o {picture}` does the same")
     detector = Detector(parser, lexicon, cache, processes, senses)
     read = [_text(each) for each in texts]
     found = _found(detector, [text for text, _ in read], [file for _, file in read])
-    first = found[0]
-    pictures = ((png, as_png), (html, as_html))
-    drawn = [(file, draw(first.relations, first.text)) for file, draw in pictures if file is not None]
-    for file, content in drawn:
-        write_whole(file, content)
     shown = [[as_object(relation, each.text) for relation in each.relations] for each in found]
     told = [
         ({"text": number} if len(found) > 1 else {}) | relation
@@ -156,17 +140,6 @@ def _found(detector: Detector, texts: Sequence[str], files: Sequence[str]) -> li
 
     console = Console(stderr=True)
     return detector.find(texts, console if console.is_terminal else None, files)
-
-
-def _check_png(png: Path, html: Path | None) -> None:
-    """Refuse, before anything is parsed, a file that no picture can be written to."""
-    from peirce.extras import check_picture
-
-    if png.suffix.lower() != ".png":
-        raise InputError(f"--png {png}: the picture is a PNG; let its name end in .png")
-    if html is not None and html.resolve() == png.resolve():
-        raise InputError(f"--html and --png both name {png}; give each a file of its own")
-    check_picture(png, "--png", extra="train")
 
 
 def _print(found: Found, relations: Sequence[dict[str, Any]]) -> None:

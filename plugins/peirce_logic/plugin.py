@@ -65,6 +65,12 @@ def register_pipelines() -> dict[str, str]:
 
 
 @hookimpl
+def register_views() -> dict[str, str]:
+    """Logical relations in a text, with a model that is told them or without one."""
+    return {"relations": "peirce_logic.viewing:Relations"}
+
+
+@hookimpl
 def register_parsers() -> dict[str, str]:
     """Constituents of sentences, by the parsers of others; `brackets` reads trees."""
     return {

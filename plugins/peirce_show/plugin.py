@@ -11,4 +11,5 @@ def register_commands() -> dict[str, str]:
     return {
         "draw": "Draw what a model is made of, and what differs from another.",
         "compare": "Compare models: sizes, work, inputs and outputs, curves and metrics.",
+        "look": "Show what a trained model computes between the tokens of a text.",
     }

@@ -29,3 +29,4 @@ from .text.encoding import encode as encode
 from .text.encoding import padded as padded
 from .text.encoding import tensors as tensors
 from .text.tokenizer import Tokenizer as Tokenizer
+from .viewing import Texts as Texts

@@ -40,6 +40,12 @@ def register_pipelines() -> dict[str, str]:
 
 
 @hookimpl
+def register_views() -> dict[str, str]:
+    """Texts in tokens."""
+    return {"texts": "peirce_text.viewing:Texts"}
+
+
+@hookimpl
 def register_commands() -> dict[str, str]:
     """Tokenizers, pretraining and generation."""
     return {

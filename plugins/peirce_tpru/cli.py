@@ -1,4 +1,4 @@
-"""`peirce import tpru`: a model of published weights; `peirce roles`: what it binds; `peirce entailment`: pairs."""
+"""`peirce import tpru`: a model of published weights; `peirce entailment`: pairs of propositions."""
 
 from __future__ import annotations
 
@@ -6,11 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from peirce.commands import Json, as_json, as_table, group, made, vacant
-from peirce.errors import TaskError, escaped
-from peirce.extras import check_picture
-
-DIGITS = 6
+from peirce.commands import Json, application, as_json, as_table, group, made, moved, vacant
 
 
 def tpru(
@@ -33,57 +29,8 @@ def tpru(
     made(json, {"model": str(output), "name": model.spec.name, "parameters": parameters})
 
 
-def roles(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="The folder of a trained model.")],
-    text: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="TEXT",
-            help="A text, or two of a pair; token ids with spaces between them where the model has no tokenizer.",
-        ),
-    ],
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="The picture; .svg, .png or .pdf says its format. roles.svg if absent, or none with --json.",
-        ),
-    ] = None,
-    count: Annotated[int, typer.Option(min=1, help="How many of the strongest roles are shown.")] = 8,
-    json: Json = False,
-) -> None:
-    """Show which roles each token of a text binds in a model with the recurrence `tpru`."""
-    from peirce_tpru.roles import draw, read_roles
-
-    if len(text) > 2:
-        raise TaskError(f"{len(text)} texts are given; give one, or two of a pair")
-    path = output if output is not None or json else Path("roles.svg")
-    if path is not None:
-        check_picture(path, extra="train")
-    found = read_roles(model, text)
-    if path is not None:
-        draw(found, count, path, " ".join(text))
-    if not json:
-        typer.echo(f"{path}: {len(found.tokens)} tokens, {len(found.bindings)} recurrences")
-        for binding in found.bindings:
-            best = ", ".join(map(str, binding.strongest(count)))
-            typer.echo(f"{escaped(binding.name)}: the strongest roles are {best}")
-        return
-    recurrences = []
-    for binding in found.bindings:
-        strongest = [
-            [
-                {"role": int(role), "share": round(float(row[role]), DIGITS)}
-                for role in (-row).argsort(kind="stable")[:count]
-            ]
-            for row in binding.shares
-        ]
-        own = {"name": binding.name, "roles": binding.shares.shape[1], "strongest": strongest}
-        recurrences.append(own)
-    file = None if path is None else str(path)
-    as_json("peirce.roles/1", model=str(model), file=file, tokens=list(found.tokens), recurrences=recurrences)
+roles = application()
+moved(roles, "roles", "peirce roles", "peirce look MODEL TEXT -o FILE")
 
 
 entailment = group("Make pairs of propositions to learn entailment from.")

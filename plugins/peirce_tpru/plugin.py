@@ -47,11 +47,17 @@ def register_tasks() -> list[type[AnyTask]]:
 
 
 @hookimpl
+def register_views() -> dict[str, str]:
+    """Which roles tokens bind."""
+    return {"roles": "peirce_tpru.roles:Roles"}
+
+
+@hookimpl
 def register_commands() -> dict[str, str]:
     """Models of published weights, and what a model binds."""
     return {
         "entailment": "Make pairs of propositions to learn entailment from.",
-        "roles": "Show which roles each token of a text binds.",
+        "roles": "The older name of `peirce look`.",
         "senteval": "Measure a model's sentence vectors on the tasks of SentEval.",
         "import.tpru": "Import published weights of the recurrent unit TPRU.",
     }

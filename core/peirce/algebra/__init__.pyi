@@ -1,5 +1,9 @@
+from .attention import ATOMS as ATOMS
+from .attention import WEIGHTS as WEIGHTS
 from .attention import Attended as Attended
+from .attention import BetweenTokens as BetweenTokens
 from .attention import attention_of as attention_of
+from .attention import between_tokens as between_tokens
 from .predicates import NORM_EPS as NORM_EPS
 from .predicates import Norm as Norm
 from .predicates import Predicates as Predicates

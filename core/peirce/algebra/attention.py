@@ -1,30 +1,53 @@
-"""The weights of attention, read from outside: they pass through an empty module, and hooks on it read them."""
+"""What a network computes between tokens, read from outside: it passes through an empty module, and hooks read it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from peirce.algebra.predicates import Predicates
+from peirce.algebra.scope import Scope
+
+WEIGHTS, ATOMS = "weights", "atoms"
+"""The names of weights of attention, and of the binary atoms between layers."""
+
 
 class Attended(nn.Module):
     """Hands on the weights that rows give to the tokens that they attend to.
 
     It has no parameters and computes nothing: state dicts, traced graphs and outputs are those of a network without
-    it. An architecture puts one behind each attention softmax of its own.
+    it. An architecture puts one behind each attention softmax of its own. Where a hook reads it, it is also handed
+    what else an operator computes between tokens, under other names.
+
+    Args:
+        operator: whose weights they are, as pictures name it.
     """
 
-    def forward(self, weights: Tensor) -> Tensor:
-        """[b, x, a, h], of x over the tokens a that it attends to, to the same tensor."""
-        return weights
+    def __init__(self, operator: str = "attention") -> None:
+        super().__init__()
+        self.operator = operator
+
+    def forward(self, values: Tensor, name: str = WEIGHTS, share: bool = True) -> Tensor:
+        """[b, x, a, h], of rows x and the tokens a that they attend to, to the same tensor.
+
+        Args:
+            values: the weights, or what else there is of pairs.
+            name: what it is.
+            share: whether each row's numbers are shares of 1, as weights are; others have signs.
+        """
+        return values
 
     @property
     def is_read(self) -> bool:
-        """Whether a hook reads the weights in this pass, so that they should come whole and not in blocks."""
-        return bool(self._forward_hooks)
+        """Whether a hook reads the weights in this pass, so that they should come whole and not in blocks.
+
+        A graph that is being traced is not read.
+        """
+        return bool(self._forward_hooks) and not torch.compiler.is_compiling()
 
 
 class AttentionWeights(NamedTuple):
@@ -32,6 +55,71 @@ class AttentionWeights(NamedTuple):
 
     place: str
     weights: Tensor
+
+
+class BetweenTokens(NamedTuple):
+    """What was read at one place.
+
+    place: the name of the module in the model, such as `network.layers.0.mixing.attended.1`.
+    operator: the operator's name; `ATOMS` for the binary atoms.
+    name: `weights`, one of the operator's readings, `scores` or `output`; for atoms, `before` or `after` the layer.
+    share: whether rows are shares of 1.
+    values: [b, x, a, c], the network's own: whoever keeps them copies them.
+    """
+
+    place: str
+    operator: str
+    name: str
+    share: bool
+    values: Tensor
+
+
+@contextmanager
+def between_tokens(model: nn.Module, keep: Callable[[BetweenTokens], None]) -> Iterator[None]:
+    """Within it, a run of a model tells what it computes between tokens, in the order in which it comes to it.
+
+    That is weights of attention, what operators read from the binary atoms and write to them, kernels of unary logits
+    as each row normalises them, and the atoms before and after each layer: a numbered module, such as `layers.0`,
+    that is given `Predicates` and a `Scope` and gives `Predicates` first. A graph that is being traced tells nothing.
+
+    Args:
+        model: the model.
+        keep: is told.
+    """
+
+    def attended(place: str, module: Attended) -> Any:
+        def read(_: nn.Module, given: tuple[Any, ...], values: Tensor) -> None:
+            if not torch.compiler.is_compiling():
+                name, share = given[1:] or (WEIGHTS, True)
+                keep(BetweenTokens(place, module.operator, name, share, values.detach()))
+
+        return read
+
+    def layer(place: str) -> Any:
+        def read(_: nn.Module, given: tuple[Any, ...], result: Any) -> None:
+            state, scope = (*given, None, None)[:2]
+            if torch.compiler.is_compiling() or not isinstance(state, Predicates):
+                return
+            after = result[0] if isinstance(result, tuple) else None
+            if isinstance(scope, Scope) and isinstance(after, Predicates):
+                for name, atoms in (("before", state.binary), ("after", after.binary)):
+                    if atoms is not None:
+                        values = scope.zero_binary(atoms.detach())
+                        keep(BetweenTokens(place, ATOMS, name, False, values))
+
+        return read
+
+    hooks = []
+    for place, module in model.named_modules():
+        if isinstance(module, Attended):
+            hooks.append(module.register_forward_hook(attended(place, module)))
+        elif place.rpartition(".")[2].isdigit():
+            hooks.append(module.register_forward_hook(layer(place)))
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
 @contextmanager
@@ -49,17 +137,9 @@ def attention_of(model: nn.Module) -> Iterator[list[AttentionWeights]]:
     """
     found: list[AttentionWeights] = []
 
-    def reading(place: str) -> Any:
-        def read(module: nn.Module, inputs: tuple[Any, ...], weights: Tensor) -> None:
-            if not torch.compiler.is_compiling():
-                found.append(AttentionWeights(place, weights.detach().clone()))
+    def read(each: BetweenTokens) -> None:
+        if each.name == WEIGHTS:
+            found.append(AttentionWeights(each.place, each.values.clone()))
 
-        return read
-
-    places = [(name, module) for name, module in model.named_modules() if isinstance(module, Attended)]
-    hooks = [module.register_forward_hook(reading(name)) for name, module in places]
-    try:
+    with between_tokens(model, read):
         yield found
-    finally:
-        for hook in hooks:
-            hook.remove()

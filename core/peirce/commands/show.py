@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from peirce.errors import ModelFileError, escaped
+from peirce.errors import InputError, ModelFileError, escaped
 from peirce.files import finite
 
 METAVARS = {
@@ -57,6 +57,18 @@ def group(help: str, **more: Any) -> typer.Typer:
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 _PIPED_WIDTH = 200
+
+
+def moved(app: typer.Typer, name: str, was: str, now: str) -> None:
+    """Give an application a command of an older name, which takes anything and says what it is called now."""
+
+    @app.command(
+        name, hidden=True, context_settings={"ignore_unknown_options": True, "allow_extra_args": True}
+    )
+    def refuse() -> None:
+        raise InputError(f"`{was}` went; `{now}` does the same, and `peirce look --help` tells more")
+
+    refuse.__doc__ = f"Older name of `{now}`."
 
 
 def as_json(schema: str, **content: Any) -> None:

@@ -124,9 +124,8 @@ class Mixing(nn.Module):
         self._rows = _Way(_by_layout(early, operators), _by_layout(late, operators), at_once, in_blocks=True)
         products = [*self._unary_whole, *self._whole.early, *self._rows.early, *self._rows.late]
         self.fused = nn.ModuleList([*(p.reader for p in products), *self._writers.values()])
-        attended = {i: Attended() for i, planned in enumerate(self.plans) if _is_attention(planned)}
-        self.attended = nn.ModuleDict({str(i): module for i, module in attended.items()})
-        self._attended = tuple(attended.get(i) for i in every)
+        self._attended = tuple(Attended(planned.name) for planned in self.plans)
+        self.attended = nn.ModuleList(self._attended)
         self._drops = [any(map(_dropped_inside, planned.readings.values())) for planned in self.plans]
 
     def forward(
@@ -177,10 +176,8 @@ class Mixing(nn.Module):
         return Predicates(unary, binary), kept
 
     def is_read(self) -> bool:
-        """Whether a hook reads the weights of its attention in this pass."""
-        return any(
-            each is not None and each.is_read for each in cast(Sequence[Attended | None], self._attended)
-        )
+        """Whether a hook reads what its operators compute between tokens in this pass."""
+        return any(each.is_read for each in self._attended)
 
     def cached_channels(self) -> dict[str, tuple[Branch, tuple[int, ...]]]:
         """What is cached for later tokens: by name, the branch that it is read from and its channels."""
@@ -226,7 +223,11 @@ class Mixing(nn.Module):
         if self._rate and self._drops[i]:
             scope = scope.dropping(self._rate)
         own = [channels[i, role] for role in planned.readings]
-        return planned.deduce(own, scope, biases, self._attended[i])
+        attended = self._attended[i]
+        result = planned.deduce(own, scope, biases, attended if _is_attention(planned) else None)
+        if attended.is_read:
+            _hand_on(planned, own, result, scope, attended)
+        return result
 
     def _read_early(self, way: _Way, atoms: Tensor, norm: Norm, scope: Scope) -> Channels:
         """Read keys, values and what is needed of all rows at once, each group in its own layout."""
@@ -389,6 +390,21 @@ def _at_once(readers: Collection[Reader]) -> bool:
 def _dropped_inside(reader: Reader) -> bool:
     """Whether weights of a reading are made, and so dropped, by the operator."""
     return reader.dropout and not (reader.branch == "B" and reader.activation == "softmax")
+
+
+def _hand_on(
+    planned: PlannedOperator, channels: Sequence[Tensor], result: Tensor, scope: Scope, attended: Attended
+) -> None:
+    """Let hooks read what an operator has read and inferred of pairs; `deduce` has handed on weights of attention."""
+    for i, (role, reader) in enumerate(planned.readings.items()):
+        weights = reader.activation == "softmax"
+        if reader.branch == "B" and not (i == 0 and _is_attention(planned)):
+            attended(channels[i].flatten(3), role, weights)
+        elif reader.branch == "U" and weights:
+            logits = channels[i].flatten(2).unsqueeze(1)
+            attended(scope.softmax(logits.expand(-1, result.shape[1], -1, -1)), role, True)
+    if planned.output is not None and planned.output.branch == "B":
+        attended(scope.zero_binary(result).flatten(3), "output", False)
 
 
 def _is_attention(planned: PlannedOperator) -> bool:

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from attrs import evolve, field, frozen
 from torch import Tensor
 
-from peirce.algebra import Scope
+from peirce.algebra import Attended, Scope
 from peirce.errors import PlanError, unusable
 from peirce.kernels import PairTerm, Rotation
 from peirce.parts.base import Dims
@@ -71,7 +71,7 @@ class PlannedOperator(Planned):
         channels: Sequence[Tensor],
         scope: Scope,
         terms: Sequence[PairTerm | Rotation] = (),
-        attended: Callable[[Tensor], Tensor] | None = None,
+        attended: Attended | None = None,
     ) -> Tensor:
         """What the operator infers, with the terms of pair positions and the activation.
 
@@ -89,8 +89,10 @@ class PlannedOperator(Planned):
         pairs = [term for term in terms if not isinstance(term, Rotation)] if terms else ()
         if isinstance(operator, AttentionOperator):
             query, key, value = channels
-            scores = self._own(operator.scores, query, key)
-            weights = scope.softmax(self._scored(scores, query, key, scope, pairs))
+            scores = self._scored(self._own(operator.scores, query, key), query, key, scope, pairs)
+            if attended is not None and attended.is_read:
+                attended(scope.zero_binary(scores), "scores", False)
+            weights = scope.softmax(scores)
             weights = weights if attended is None else attended(weights)
             weights = F.dropout(weights, scope.dropout) if scope.dropout else weights
             result = _summed(self._own(operator.sums, weights, value), weights, pairs)

@@ -28,6 +28,7 @@ from .lookups import pipelines_for as pipelines_for
 from .lookups import ready_spec as ready_spec
 from .lookups import ready_specs as ready_specs
 from .lookups import runtime_of as runtime_of
+from .lookups import viewers_for as viewers_for
 from .names import Registered as Registered
 from .registry import Registry as Registry
 from .registry import default_catalogue as default_catalogue

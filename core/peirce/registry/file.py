@@ -23,7 +23,7 @@ FORMAT = 1
 VARIABLE = "PEIRCE_REGISTRY"
 KINDS = ("operators", "positions", "augmenters", "heads", "architectures", "tasks", "exporters")
 """The kinds of parts; the hook of each is `register_KIND`."""
-ANNOUNCED = ("specs", "runtimes", "pipelines", "commands", "parsers")
+ANNOUNCED = ("specs", "runtimes", "pipelines", "commands", "parsers", "views")
 """What plug-ins announce beside parts, with hooks of such names; all of it can be read without torch."""
 EXPERIMENTS = "experiments"
 """What is neither a part nor read by other commands than those of experiments."""

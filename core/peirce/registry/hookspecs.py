@@ -94,5 +94,10 @@ def register_parsers() -> Mapping[str, str]:
 
 
 @hookspec
+def register_views() -> Mapping[str, str]:
+    """Add views of models, which `peirce look` draws: by name, the class as `module:attribute`."""
+
+
+@hookspec
 def register_experiments() -> Iterable[Experiment]:
     """Add experiments, each many trainings and what comes of them as one table."""

@@ -1,4 +1,4 @@
-"""What plug-ins announce beside parts, found and imported when it is asked for: specs, runtimes, pipelines."""
+"""What plug-ins announce beside parts, found and imported when it is asked for: specs, runtimes, pipelines, views."""
 
 from __future__ import annotations
 
@@ -7,16 +7,20 @@ import os
 from collections.abc import Callable, Collection, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from peirce.errors import RegistryError, SpecError, one_line, unknown
-from peirce.model import Pipeline, Runtime
+from peirce.model import Pipeline, Runtime, Viewer
 from peirce.parts import Signature
 from peirce.registry.discovery import announcements, installed_plugins, off_error, switched_off
 from peirce.registry.file import find_registry_file, singular
 from peirce.registry.registry import Registry, default_catalogue
 from peirce.spec import Spec, read_spec
 
+if TYPE_CHECKING:
+    from peirce.model import Model
+
+T = TypeVar("T")
 _log = logging.getLogger("peirce")
 
 
@@ -84,14 +88,39 @@ def pipelines_for(
         signature, assets, generates: what they are told of it, as `Pipeline.answers` takes them.
         registry: where to look; what is installed and active if None.
     """
-    found: dict[str, type[Pipeline]] = {}
-    for entry in (registry or default_catalogue()).entries("pipelines"):
+    return _fitting("pipelines", Pipeline, lambda each: each.answers(signature, assets, generates), registry)
+
+
+def viewers_for(
+    model: Model, assets: Collection[str], registry: Registry | None = None
+) -> dict[str, type[Viewer]]:
+    """The viewers that say that they show a model, by name, without those that another of them extends.
+
+    Args:
+        model: the model.
+        assets: the names of the files that it keeps in `assets/`.
+        registry: where to look; what is installed and active if None.
+    """
+    found = _fitting("views", Viewer, lambda each: each.shows(model, assets), registry)
+    return {
+        name: kind
+        for name, kind in found.items()
+        if not any(other is not kind and issubclass(other, kind) for other in found.values())
+    }
+
+
+def _fitting(
+    kind: str, base: type[T], fits: Callable[[Any], bool], registry: Registry | None
+) -> dict[str, type[T]]:
+    """The classes of a kind that say that they fit, by name. One that fails is named, and set aside."""
+    found: dict[str, type[T]] = {}
+    for entry in (registry or default_catalogue()).entries(kind):
         try:
-            kind = class_named("pipelines", entry.name, Pipeline, registry)
-            if kind.answers(signature, assets, generates):
-                found[entry.name] = kind
+            own = class_named(kind, entry.name, base, registry)
+            if fits(own):
+                found[entry.name] = own
         except Exception as error:
-            said = f"the pipeline {entry.name!r} of {entry.plugin} fails: {one_line(error)}"
+            said = f"the {singular(kind)} {entry.name!r} of {entry.plugin} fails: {one_line(error)}"
             _log.warning("%s; it is not used", error if isinstance(error, RegistryError) else said)
     return found
 

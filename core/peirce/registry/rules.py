@@ -28,6 +28,7 @@ _MAPPINGS = {
     "runtimes": (r"\.[a-z0-9]+", _TARGET, "'.onnx': 'my_lab.session:Session'"),
     "pipelines": (_WORD, _TARGET, "'ask': 'my_lab.serving:Asks'"),
     "parsers": (_WORD, _TARGET, "'spacy': 'my_lab.parsers:Spacy'"),
+    "views": (_WORD, _TARGET, "'query': 'my_lab.viewing:Queries'"),
     "commands": (_WORD, r"\S.*", "'greet': 'Greet somebody.'"),
 }
 """The kinds that are strings by name: what names and strings look like, and an example."""

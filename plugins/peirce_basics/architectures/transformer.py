@@ -348,6 +348,8 @@ class Attention(nn.Module):
         if self.group > 1:
             key, values = key.repeat_interleave(self.group, 2), values.repeat_interleave(self.group, 2)
         scores = self.score.deduce([query, key], scope, terms)
+        if self.attended.is_read:
+            self.attended(scope.zero_binary(scores), "scores", False)
         weights = self.attended(scope.softmax(scores))
         if self.training:
             weights = F.dropout(weights, self.rate)

@@ -15,7 +15,6 @@ from peirce.errors import InputError, escaped
 from peirce.extras import check_picture, require
 from peirce.files import write_whole
 
-from peirce_logic.detection.showing import COLOURS
 from peirce_logic.senses.classifiers import Classifier, Senses
 from peirce_logic.senses.sentences import NONE, Labelled
 from peirce_logic.senses.vectors import Vectors
@@ -134,7 +133,7 @@ def draw(given: Given, path: Path) -> None:
             flat, truth = PCA(2, random_state=0).fit_transform(vectors), np.array(senses)
             for sense in sorted(set(senses)):
                 points = flat[truth == sense]
-                colour, mark = ("black", "x") if sense == NONE else (COLOURS[sense], "o")
+                colour, mark = ("black", "x") if sense == NONE else (None, "o")  # None is the next colour
                 panel.scatter(points[:, 0], points[:, 1], s=14, color=colour, marker=mark, label=sense)
             panel.set_title(escaped(word), parse_math=False)
             panel.set_xticks([])

@@ -1,1 +1,0 @@
-"""What a trained model's tokens attend to when it reads a query."""

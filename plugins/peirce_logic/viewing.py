@@ -1,0 +1,71 @@
+"""Logical relations as `peirce look` shows them, in a text alone or before a model that is told them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from attrs import evolve, frozen
+from peirce.model import Mark, Model, Observe, View
+from peirce_text import Texts
+
+from peirce_logic.detection.algorithm import Relation
+from peirce_logic.detection.showing import marks_of
+from peirce_logic.detector import Detector
+from peirce_logic.input_texts import SETTINGS, TOKENIZER, Reader
+from peirce_logic.relations import RELATIONS
+
+LABELS = tuple(name.replace("_", " ") for name, _ in RELATIONS)
+
+
+@frozen(kw_only=True)
+class RelationsOptions:
+    """How relations are found where there is no model; a model has its own parser, keywords and senses.
+
+    Args:
+        parser: what finds constituents, as `peirce logic detect` takes it.
+        lexicon: a file of keywords; the English ones if empty.
+        senses: a file of `peirce logic senses train`, which chooses the sense of a keyword; if empty, the most
+            frequent one is taken.
+    """
+
+    parser: str = "spacy"
+    lexicon: str = ""
+    senses: str = ""
+
+
+class Relations(Texts):
+    """The keywords of a text with the spans that they join, and what a model makes of them."""
+
+    Options = RelationsOptions
+    works_alone = True
+
+    @classmethod
+    def shows(cls, model: Model, assets: Collection[str]) -> bool:
+        """Where a task of this package has trained the model."""
+        return {TOKENIZER, SETTINGS} <= set(assets)
+
+    def view(self, texts: Sequence[str], observe: Observe) -> View:
+        """The relations of each text, and what the model computes between its tokens."""
+        if self.alone:
+            how = self.options
+            found = Detector(how.parser, how.lexicon or None, senses=how.senses or None).find(texts)
+            return _marked(View(name="relations", text=""), [(each.text, each.relations) for each in found])
+        read, reader, own = self.read(texts), Reader.of(self.folder), texts
+        if read.written:
+            own = texts[:1]
+        encoding = reader.tokenizer.encode(*own, length=len(read.tokens))
+        names = [spec.name for spec in self.model.signature.inputs]
+        inputs = {**reader.rows([own], [encoding], names), **read.inputs}
+        matrices = observe(self.model, inputs, read.tokens, read.written)
+        relations = reader.detector.relations(own) if reader.detector else {}
+        view = View(name=self.model.spec.name, text="", matrices=matrices, notes=read.notes)
+        return _marked(view, [(text, relations.get(text, ())) for text in texts])
+
+
+def _marked(view: View, found: Sequence[tuple[str, Sequence[Relation]]]) -> View:
+    """A view with texts, a line between them, and the marks of their relations."""
+    marks, text = list[Mark](), ""
+    for own, relations in found:
+        marks += marks_of(relations, own, len(text))
+        text += f"{own}\n"
+    return evolve(view, text=text.removesuffix("\n"), marks=tuple(marks), labels=LABELS)

@@ -1,0 +1,170 @@
+"""Views as one page that is looked through, and as a picture for papers; and which of their matrices are in it."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+from attrs import evolve
+from peirce.errors import TaskError, unknown
+from peirce.model import Matrix, View
+
+from peirce_show.marked import marked
+from peirce_show.matrices import Panel, panels, shown
+from peirce_show.page import page
+from peirce_show.svg import Markup, element, picture
+
+MOST_PANELS = 40
+MOST_NUMBERS = 4_000_000
+"""The most numbers of a page, which has six bytes of each."""
+LAST, ALL = "last", "all"
+_AROUND = 8.0
+
+
+def selected(views: Sequence[View], layer: str, operator: str | None, *, whole: bool) -> list[View]:
+    """Views with the matrices that are asked for.
+
+    Args:
+        views: the views.
+        layer: a layer's name, `last` or `all`.
+        operator: operators or their matrices, with commas between them; see `whole` if None.
+        whole: whether all of them are taken if none is named; else the weights of attention, or what comes first.
+
+    Raises:
+        TaskError: there is no such layer or operator, or too much is left.
+    """
+    every = [matrix for view in views for matrix in view.matrices]
+    if not every:
+        return list(views)
+    titles = list(dict.fromkeys(matrix.title for matrix in every))
+    names = [name.strip() for name in operator.split(",")] if operator else titles
+    if operator is None and not whole:
+        names = [next((title for title in titles if title.endswith(".weights")), every[0].operator)]
+    known = [*dict.fromkeys(matrix.operator for matrix in every), *titles]
+    layers = list(dict.fromkeys(matrix.layer for matrix in every))
+    if wrong := [name for name in names if name not in known]:
+        raise TaskError(unknown("operator", wrong[0], dict.fromkeys(known)))
+    if layer not in (LAST, ALL, *layers):
+        raise TaskError(unknown("layer", layer, (*layers, LAST, ALL)))
+    found = [evolve(view, matrices=tuple(_chosen(view.matrices, layer, names))) for view in views]
+    if not any(view.matrices for view in found):
+        there = dict.fromkeys(matrix.layer for matrix in every if {matrix.operator, matrix.title} & {*names})
+        raise TaskError(
+            f"{', '.join(names)} of layer {layer}: there is none; it is there in {', '.join(there)}"
+        )
+    numbers = sum(matrix.values.size for view in found for matrix in view.matrices)
+    if numbers > MOST_NUMBERS:
+        raise TaskError(
+            f"that is {numbers:,} numbers, and at most {MOST_NUMBERS:,} are kept; give --layer, --operator, --head, "
+            "fewer --channels or a shorter text"
+        )
+    return found
+
+
+def _chosen(matrices: Sequence[Matrix], layer: str, names: Sequence[str]) -> Iterable[Matrix]:
+    last = {matrix.title: matrix.layer for matrix in matrices}
+    for each in matrices:
+        asked = last[each.title] if layer == LAST else each.layer if layer == ALL else layer
+        if asked == each.layer and {each.operator, each.title} & {*names}:
+            yield each
+
+
+def as_picture(views: Sequence[View]) -> str:
+    """Views as SVG: their texts with marks, and below them a row of panels for each layer, a column for each view.
+
+    Raises:
+        TaskError: there are too many panels.
+    """
+    blocks = [marked(view) for view in views if view.labels]
+    every = [(view, matrix) for view in views for matrix in view.matrices]
+    if len(every) > MOST_PANELS:
+        raise TaskError(
+            f"the picture would have {len(every)} panels, and at most {MOST_PANELS} are drawn; give --layer or "
+            "--operator"
+        )
+    if every:
+        most = _most(matrix for _, matrix in every)
+        rows = [
+            [
+                Panel((matrix.title, *_below(view, matrix)), matrix, 0, most[matrix.title])
+                for view, matrix in every
+                if matrix.layer == layer
+            ]
+            for layer in dict.fromkeys(matrix.layer for _, matrix in every)
+        ]
+        blocks.append(panels(rows))
+    drawn, top = list[Markup](), _AROUND
+    for block in blocks:
+        drawn.append(element("g", block.drawn, transform=f"translate({_AROUND} {top:.2f})"))
+        top += block.height + 2 * _AROUND
+    width = max(block.width for block in blocks) + 2 * _AROUND
+    names = ", ".join(dict.fromkeys(view.name for view in views))
+    return picture(
+        *drawn, width=width, height=top - _AROUND, title=names, description=_description(views), name="look",
+    )  # fmt: skip
+
+
+def _most(matrices: Iterable[Matrix]) -> dict[str, float]:
+    """By title the largest number of any layer and model, so that one colour means one number."""
+    most: dict[str, float] = {}
+    for each in matrices:
+        own = float(np.abs(each.values[0]).max(initial=0.0))
+        most[each.title] = max(own, most.get(each.title, 0.0))
+    return most
+
+
+def _below(view: View, matrix: Matrix) -> tuple[str, ...]:
+    return view.name, f"layer {matrix.layer}, {matrix.channels[0]}"
+
+
+def _description(views: Sequence[View]) -> str:
+    return " ".join(
+        f"{view.text!r}: {', '.join(dict.fromkeys(matrix.title for matrix in view.matrices)) or 'its marks'}."
+        for view in views
+    )
+
+
+def as_page(views: Sequence[View]) -> str:
+    """Views as one page: choose a matrix, a layer, a channel; each cell says its tokens and its number."""
+    held = [
+        {
+            "name": view.name,
+            "matrices": [
+                {
+                    "title": each.title, "layer": each.layer, "rows": shown(each.rows), "columns": shown(each.columns),
+                    "channels": each.channels, "share": each.share, "axes": each.axes, "values": _packed(each),
+                }
+                for each in view.matrices
+            ],
+        }
+        for view in views
+        if view.matrices
+    ]  # fmt: skip
+    texts = {view.text: _text(view, number) for number, view in enumerate(views)}  # models beside have one
+    here = Path(__file__).parent
+    controls = (here / "look.html").read_text(encoding="utf-8") if held else ""
+    notes = [element("p", f"Note: {note}.", class_="note") for view in views for note in view.notes]
+    return page(
+        ", ".join(dict.fromkeys(view.name for view in views)),
+        *texts.values(), *notes, Markup(controls),
+        style=(here / "look.css").read_text(encoding="utf-8"),
+        script=(here / "look.js").read_text(encoding="utf-8") if held else "",
+        data=held,
+    )  # fmt: skip
+
+
+def _text(view: View, number: int) -> Markup:
+    if not view.labels:
+        return element("p", view.text, class_="text")
+    block = marked(view)
+    return picture(
+        block.drawn, width=block.width, height=block.height, title=view.name, description=view.text,
+        name=f"text-{number}",
+    )  # fmt: skip
+
+
+def _packed(matrix: Matrix) -> str:
+    """The numbers as little-endian float32 in base64, which the script reads as they are."""
+    return base64.b64encode(matrix.values.astype("<f4").tobytes()).decode()

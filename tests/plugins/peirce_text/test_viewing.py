@@ -1,0 +1,72 @@
+"""Texts as `peirce look` shows them: one or a pair, in tokens of a tokenizer or as ids, and what a decoder wrote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from peirce.compose import build
+from peirce.errors import TaskError
+from peirce.model import View, observe
+from peirce.parts import NoOptions
+from peirce.registry import Registry
+from peirce.spec import Spec
+from peirce_text import Texts, Tokenizer
+from small_specs import ENCODER_DECODER, FOLNET
+
+TOKENIZER = Tokenizer.train(["a cat sat on a mat"] * 2, vocabulary=40)
+PAIRS = FOLNET.replace({"model.dims.layers": 1})
+
+
+@pytest.fixture
+def looked(tmp_path: Path, registry: Registry) -> Any:
+    def look(spec: Spec, *texts: str, assets: bool = True) -> View:
+        model = build(spec, registry=registry).eval()
+        files = {"tokenizer.json": TOKENIZER.content} if assets else {}
+        model.save(tmp_path / "model", files)
+        assert Texts.shows(model, files)
+        return Texts(NoOptions(), tmp_path / "model", model).view(texts, observe)
+
+    return look
+
+
+def test_a_text_and_a_pair_are_read_in_tokens(looked: Any) -> None:
+    view = looked(PAIRS, "a cat", "sat")
+    assert (view.name, view.text, view.notes) == ("small-folnet", "a cat\nsat", ())
+    tokens = ("[CLS]", "a", "cat", "[SEP]", "sat", "[SEP]")
+    assert {each.rows for each in view.matrices} == {tokens}
+    assert looked(PAIRS, "a Zebra, a cat").notes == ("the tokenizer does not know 'Zebra', ','",)
+
+
+def test_ids_are_read_where_there_is_no_tokenizer(looked: Any, tmp_path: Path, registry: Registry) -> None:
+    view = looked(FOLNET, "5 17 3", assets=False)
+    model = build(FOLNET, registry=registry).eval()
+    expected = observe(model, {"input_ids": np.array([[5, 17, 3]])}, ("5", "17", "3"))
+    assert all(np.array_equal(a.values, b.values) for a, b in zip(view.matrices, expected, strict=True))
+
+
+def test_a_decoder_has_read_one_text_and_written_another(looked: Any) -> None:
+    rows = {each.rows for each in looked(ENCODER_DECODER, "a cat", "sat").matrices}
+    assert rows >= {("[CLS]", "a", "cat", "[SEP]"), ("[CLS]", "sat", "[SEP]")}
+
+
+@pytest.mark.parametrize(
+    ("spec", "texts", "said"),
+    [
+        (PAIRS, ["a", "cat", "sat"], "3 texts are given; give one, or two of a pair"),
+        (FOLNET.replace({"model.input.token_types": 0}), ["a", "cat"], "has no token types to tell two texts apart; give one text"),
+        (ENCODER_DECODER, ["a"], "has a decoder; give a second text, which it has written"),
+        (PAIRS, [" "], "the text is empty; give one with words"),
+        (PAIRS, ["cat " * 31], "the text has 33 tokens, and the model reads at most 32; give a part of it"),
+    ],
+)
+def test_what_a_model_cannot_read_is_refused(spec: Spec, texts: list[str], said: str, looked: Any) -> None:
+    with pytest.raises(TaskError, match=said):
+        looked(spec, *texts)
+
+
+def test_what_is_no_id_is_refused(looked: Any) -> None:
+    with pytest.raises(TaskError, match="has no tokenizer, so its texts are token ids .*; 'rain' is none"):
+        looked(FOLNET, "5 rain", assets=False)
