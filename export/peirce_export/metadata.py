@@ -24,6 +24,8 @@ FORMAT = 2
 """The version of these properties; a file with a newer one is refused. Version 1 names no masks and no largest
 sizes."""
 PREFIX = "peirce."
+SCOPE = "namespace"
+"""The property of a node that says where in the model it belongs, such as `layers.0/operators.join`."""
 
 TOP = "top-"
 """Before a number, the role of a file that gives so many of a model's best scores."""

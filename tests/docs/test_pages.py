@@ -54,6 +54,7 @@ def test_the_blocks_of_entailment_run(tmp_path: Path) -> None:
     [
         ("compose", 17),
         ("train", 2),
+        ("draw", 6),
         pytest.param("export-and-run", 10, marks=pytest.mark.thorough),
         pytest.param("generate", 6, marks=pytest.mark.thorough),
     ],

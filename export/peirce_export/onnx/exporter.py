@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from peirce.parts import PART, RecurrentOperator, noting_parts
 
 from peirce_export.casting import DTYPES, cast_copy, precision_of
 from peirce_export.failures import Mismatch, untraceable
-from peirce_export.metadata import DYNAMIC, INT8, TOP, WEIGHTS, Metadata, Precision, step_of
+from peirce_export.metadata import DYNAMIC, INT8, SCOPE, TOP, WEIGHTS, Metadata, Precision, step_of
 from peirce_export.onnx.warnings_of_others import silenced
 from peirce_export.placing import placed
 from peirce_export.report import Verification, steps, together
@@ -177,10 +178,12 @@ def trace(model: Model | Exportable, opset: int, precision: Precision, *, optimi
     graph = program.model
     _note_parts(graph, program.exported_program)
     _clean(graph)
+    _note_scopes(graph)
     if optimize and precision == "float32":
         from peirce_export.onnx.optimizer import rewrite
 
         rewrite(graph)
+    _name_nodes(graph)
     packages = ("peirce", "torch", "onnx", "onnxscript", "onnxruntime")
     metadata = metadata_of(shown, precision, packages, (opset, graph.opset_imports[""]))
     graph.metadata_props.update(metadata.to_properties())
@@ -210,6 +213,44 @@ def _note_parts(graph: ir.Model, program: torch.export.ExportedProgram | None) -
         name = node.metadata_props.get("pkg.torch.onnx.fx_node", "").partition(" ")[0].removeprefix("%")
         if maker := makers.get(name):
             node.metadata_props[PART] = maker
+
+
+def _note_scopes(graph: ir.Model) -> None:
+    """Write into each node the scope that viewers group it by, in the place of torch's list of modules and classes.
+
+    A node that torch made of several says no module; it belongs to what made its first known input.
+    """
+    for node in graph.graph.all_nodes():
+        *modules, _ = ["", *node.metadata_props.pop(SCOPE, "").split("/")]
+        scope = scope_of(modules[-1].partition(": ")[0] if modules else "", node.metadata_props.get(PART, ""))
+        makers = (value.producer() for value in node.inputs if value is not None)
+        found = [scope, *(maker.metadata_props.get(SCOPE, "") for maker in makers if maker is not None)]
+        if first := next(filter(None, found), ""):
+            node.metadata_props[SCOPE] = first
+
+
+def scope_of(module: str, part: str) -> str:
+    """The scope of what a module made, such as `layers.0/operators.join` of `model.network.layers.0.mixing` in join.
+
+    Args:
+        module: its path below what is exported.
+        part: the part that it was made by, as `peirce.parts.PART` notes it; empty where none says so.
+    """
+    whole = re.match(r"model\b\.?(network\b\.?)?", module)
+    path = module[whole.end() :] if whole else ""
+    if part:
+        layer = re.match(r"(.*\.)?layers\.\d+", path)
+        path = f"{layer[0] if layer else ''}.{part}"
+    path = re.sub(r"\boperators\.\d+\.", "operators.", path)
+    kinds = "operators|positions|augmenters|heads"
+    return "/".join(re.findall(rf"(?:{kinds})\.[a-z]\w*|[a-z_]\w*(?:\.\d+)*", path))
+
+
+def _name_nodes(graph: ir.Model) -> None:
+    """Begin the name of each node with its scope, for viewers that group by names, and for errors of runtimes."""
+    for node in graph.graph.all_nodes():
+        if scope := node.metadata_props.get(SCOPE):
+            node.name = f"{scope}/{(node.name or node.op_type).removeprefix('node_')}"
 
 
 def _clean(graph: ir.Model) -> None:

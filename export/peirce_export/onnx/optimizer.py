@@ -16,6 +16,8 @@ import onnx_ir as ir
 from numpy.typing import NDArray
 from peirce.parts import PART
 
+from peirce_export.metadata import SCOPE
+
 _LOW = -1e30
 """Added to a score it leaves exp(score) = 0, and a row of nothing else finite."""
 _FINITE = {"LayerNormalization", "MatMul", "Add", "Mul", "Split", "Gelu", "Tanh"}
@@ -239,8 +241,7 @@ def _new(
 ) -> ir.Value:
     """The output of a new node before another; its rank is that of `like`."""
     new, props = ir.node(kind, inputs, attributes=attributes), (part or node).metadata_props
-    if PART in props:
-        new.metadata_props[PART] = props[PART]
+    new.metadata_props.update({key: props[key] for key in (PART, SCOPE) if key in props})
     output = new.outputs[0]
     output.type = ir.TensorType(dtype) if dtype is not None else like.type
     output.shape = _shape(new, like)

@@ -10,6 +10,7 @@ from attrs import frozen
 from peirce.errors import ExportError
 from peirce.parts import PART
 
+from peirce_export.metadata import SCOPE
 from peirce_export.onnx.content import graphs_of
 
 SHOWN = 5
@@ -25,7 +26,7 @@ class Refusal:
         node: its name.
         reason: in TensorRT's words.
         attributes: of the node, as text.
-        module: the path of the module that made it, as in `model.named_modules()`.
+        scope: where in the model it belongs, such as `layers.0/mixing`.
         part: the part that it belongs to, such as `positions.logirpe`; empty where none is known.
     """
 
@@ -33,13 +34,13 @@ class Refusal:
     node: str
     reason: str
     attributes: str
-    module: str
+    scope: str
     part: str
 
     def __str__(self) -> str:
         who = self.part or "the model"
         detail = f" ({self.attributes})" if self.attributes else ""
-        return f"{who}: {self.operator}{detail} in {self.module or 'the graph'}: {self.reason}"
+        return f"{who}: {self.operator}{detail} in {self.scope or 'the graph'}: {self.reason}"
 
 
 class NotTaken(ExportError):  # noqa: N818  what TensorRT does with it is the better name
@@ -83,7 +84,7 @@ def _refusal(error: Any, node: onnx.NodeProto) -> Refusal:
         node=node.name,
         reason=" ".join(error.desc().split()),
         attributes=", ".join(_attribute(each) for each in node.attribute),
-        module=_module(notes.get("namespace", "")),
+        scope=notes.get(SCOPE, ""),
         part=notes.get(PART, ""),
     )
 
@@ -101,12 +102,6 @@ def _meant(error: Any, nodes: Sequence[onnx.NodeProto]) -> list[onnx.NodeProto]:
     same = [node for node in nodes if node.op_type == operator]
     spoken = [node for node in same if any(each.name in error.desc().split() for each in node.attribute)]
     return spoken or same
-
-
-def _module(namespace: str) -> str:
-    """The path of the module that made a node, as torch wrote it: `network.layers.0.attention`."""
-    *modules, _ = [step.partition(": ")[0] for step in namespace.split("/")]
-    return (modules or [""])[-1].removeprefix("model").removeprefix(".")
 
 
 def _attribute(attribute: onnx.AttributeProto) -> str:

@@ -153,7 +153,7 @@ def test_what_tensorrt_does_not_take_is_told_by_its_part(tmp_path: Path) -> None
             )
     (refusal, *_) = caught.value.refusals
     assert (refusal.part, refusal.operator, refusal.node) == (
-        "positions.counted", "ScatterElements", "node_scatter_add",
+        "positions.counted", "ScatterElements", "positions.counted/scatter_add",
     )  # fmt: skip
     assert "reduction=add" in refusal.attributes
     assert "positions.counted: ScatterElements (" in str(caught.value)
