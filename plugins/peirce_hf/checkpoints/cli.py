@@ -12,10 +12,10 @@ from peirce.errors import ModelFileError
 
 def transformers(
     folder: Annotated[
-        Path, typer.Argument(metavar="PATH", help="What save_pretrained wrote: a BERT, a GPT-2 or a Llama.")
+        Path, typer.Argument(metavar="DIR", help="What save_pretrained wrote: a BERT, a GPT-2 or a Llama.")
     ],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="PATH", help="Where the saved model goes.")
+        Path | None, typer.Option("--output", "-o", metavar="DIR", help="Where the saved model goes.")
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is in DIR.")] = False,
     json: Json = False,
