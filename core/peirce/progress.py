@@ -9,6 +9,15 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 
+def lasting(seconds: float) -> str:
+    """A time as people say it, such as `1 h 20 min`."""
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"{minutes} min" if minutes else f"{seconds:.0f} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
+
+
 def progress_bars(console: Console | None, *, counted: bool = True, kept: bool = False) -> Progress:
     """Bars that say what is done, how far it is, what their field `shown` says, and the time past and to come.
 

@@ -1,10 +1,11 @@
-"""Where the registry.toml that ships with Peirce lies, which version this is, and what memory this machine has.
+"""Where the registry.toml that ships with Peirce lies, which version this is, and what this machine has.
 
 A wheel holds `registry.toml` inside the package; an editable install finds it at the root of the repository.
 """
 
 from __future__ import annotations
 
+import math
 import os
 from contextlib import suppress
 from functools import cache
@@ -37,6 +38,22 @@ def machine_memory() -> float:
         if limit_of_process != resource.RLIM_INFINITY:
             found = min(found, limit_of_process)
     return found
+
+
+@cache
+def usable_cores() -> int:
+    """The cores that this process may use: those that it is bound to, and no more than the quota of a container."""
+    bound = getattr(os, "sched_getaffinity", None)
+    found: float = len(bound(0)) if bound is not None else os.cpu_count() or 1
+    for names in (
+        ("cpu.max",),
+        ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us"),
+    ):  # of either version, on Linux
+        with suppress(OSError, ValueError):
+            texts = [Path("/sys/fs/cgroup", name).read_text(encoding="ascii") for name in names]
+            quota, period = map(int, " ".join(texts).split())  # `max` is no number
+            found = min(found, quota / period) if quota > 0 else found
+    return max(1, math.ceil(found))
 
 
 def __getattr__(name: str) -> Any:

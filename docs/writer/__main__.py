@@ -1,8 +1,9 @@
-"""Writes what the site consists of, before a builder runs: `python docs/write.py`, then `mkdocs build -f build/mkdocs.yml`.
+"""Writes what the site consists of: `python docs/writer`, and then `mkdocs build -f build/mkdocs.yml`.
 
-`build/docs` gets the pages of this folder, those that are made of what is registered (`reference.py`), those of ready specs
-and experiments (`gallery.py`), the notebooks, and KaTeX of an installed npm package, so that no page needs a network.
-`build/mkdocs.yml` is the site's configuration, whose entries that end in `/` are replaced with the pages of that folder.
+`build/docs` gets the pages of this folder, those that are made of what is registered (`reference`, `api`), those of
+ready specs and experiments (`gallery`), the notebooks, and KaTeX of an installed npm package, so that no page needs a
+network. `build/mkdocs.yml` is the site's configuration: an entry of the navigation that ends in `/` became the pages
+of that folder.
 """
 
 from __future__ import annotations
@@ -15,13 +16,11 @@ from base64 import b64decode
 from collections.abc import Mapping
 from pathlib import Path
 
+import gallery
+import reference
+
 DOCS = Path(__file__).resolve().parents[1]
 ROOT, BUILD = DOCS.parent, DOCS.parent / "build"
-sys.path.insert(0, str(DOCS))
-
-import gallery  # noqa: E402
-import reference  # noqa: E402
-
 NOTEBOOKS = ROOT / "examples" / "notebooks"
 KATEX = BUILD / "node_modules" / "katex" / "dist"
 
@@ -32,7 +31,7 @@ def main() -> None:
         sys.exit(f"no KaTeX in {KATEX.relative_to(ROOT)}: npm install --prefix build katex")
     target = BUILD / "docs"
     shutil.rmtree(target, ignore_errors=True)
-    shutil.copytree(DOCS, target, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    shutil.copytree(DOCS, target, ignore=shutil.ignore_patterns("writer"))
     pages = written()
     for path, content in pages.items():
         file = target / path
@@ -74,7 +73,10 @@ def notebooks() -> dict[str, str | bytes]:
                     lines.append(f"![{cell['metadata'].get('alt', 'What the cell draws')}]({name})")
                 elif text := "".join(output.get("text", data.get("text/plain", ()))).strip("\n"):
                     lines.append(f"``` {{ .text .output }}\n{text}\n```")
-        lines.insert(1, f"*This page is the notebook `examples/notebooks/{path.name}`, and its output is that of a run.*")
+        lines.insert(
+            1,
+            f"*This page is the notebook `examples/notebooks/{path.name}`, and its output is that of a run.*",
+        )
         found[f"notebooks/{path.stem}.md"] = "\n\n".join(lines) + "\n"
     return found
 

@@ -12,7 +12,7 @@ from textwrap import dedent
 from types import ModuleType
 from typing import Any
 
-from markdown_text import escaped, filtered, table
+from markdown_text import escaped, table
 
 GROUPS = {
     "Composing and running": (
@@ -52,7 +52,11 @@ def api_page() -> str:
     """The names of `peirce`, each with its first line."""
     import peirce
 
-    lines = ["# peirce", "", "What users import from `peirce`. Authors of parts import from [peirce.parts](api-parts.md) and"]
+    lines = [
+        "# peirce",
+        "",
+        "What users import from `peirce`. Authors of parts import from [peirce.parts](api-parts.md) and",
+    ]
     lines += ["[peirce.model](api-model.md).", ""]
     for title, names in GROUPS.items():
         rows = [_row(name, getattr(peirce, name), _file(title)) for name in names]
@@ -101,7 +105,15 @@ def members_page(title: str, names: Sequence[str], face: str) -> str:
     lines = ["---", "search:", "  boost: 0.5", "---", f"# {title}", ""]
     for name in names:
         value = getattr(import_module(face), name)
-        lines += [f"## {name}", "", "```python", f"from {face} import {name}", "```", "", *_described(name, value)]
+        lines += [
+            f"## {name}",
+            "",
+            "```python",
+            f"from {face} import {name}",
+            "```",
+            "",
+            *_described(name, value),
+        ]
         for member, own, is_value in _members(value):
             lines += [f"### {name}.{member}", "", *_described(member, own, signed=not is_value)]
     return "\n".join(lines)
@@ -110,7 +122,9 @@ def members_page(title: str, names: Sequence[str], face: str) -> str:
 def _members(cls: Any) -> Iterator[tuple[str, Any, bool]]:
     """The documented members of a class itself, with what they do, and whether they are read as values."""
     for name, raw in vars(cls).items() if isinstance(cls, type) else ():
-        own = getattr(raw, "__func__", None) or getattr(raw, "fget", None) or getattr(raw, "func", None) or raw
+        own = (
+            getattr(raw, "__func__", None) or getattr(raw, "fget", None) or getattr(raw, "func", None) or raw
+        )
         if not name.startswith("_") and inspect.isfunction(own) and own.__doc__:
             yield name, own, isinstance(raw, property) or hasattr(raw, "func")
 
@@ -134,7 +148,11 @@ def _signature(name: str, value: Any) -> str:
         found = inspect.signature(value)
     except (TypeError, ValueError):
         return name
-    parameters = [p.replace(annotation=_plain(p.annotation)) for p in found.parameters.values() if p.name not in ("self", "cls")]
+    parameters = [
+        p.replace(annotation=_plain(p.annotation))
+        for p in found.parameters.values()
+        if p.name not in ("self", "cls")
+    ]
     found = found.replace(parameters=parameters, return_annotation=_plain(found.return_annotation))
     text = re.sub(r" at 0x[0-9a-f]+", "", f"{name}{found}")
     if len(text) <= _WIDE:
@@ -160,7 +178,9 @@ def _sections(documentation: str) -> list[str]:
         title, body = section[1], dedent(section[2]).strip()
         lines += [escaped(documentation[at : section.start()]).strip(), "", f"**{title}**", ""]
         entries = _ENTRY.findall(body) if title in ("Args", "Raises") else []
-        lines += [f"- `{name}`: {escaped(' '.join(said.split()))}" for name, said in entries] or [escaped(body)]
+        lines += [f"- `{name}`: {escaped(' '.join(said.split()))}" for name, said in entries] or [
+            escaped(body)
+        ]
         lines.append("")
         at = section.end()
     return [*lines, escaped(documentation[at:]).strip()]

@@ -25,7 +25,9 @@ def table(page: Path, how: str) -> Table:
     """The table of a page that a comment with `how` makes; columns and rows without a figure are left out."""
     text = page.read_text(encoding="utf-8")
     lines = text[text.index(f"<!-- table: {how}") :].split("<!-- end of table -->")[0].splitlines()
-    heads, _, *body = ([cell.strip() for cell in line.strip()[1:-1].split("|")] for line in lines if line[:1] == "|")
+    heads, _, *body = (
+        [cell.strip() for cell in line.strip()[1:-1].split("|")] for line in lines if line[:1] == "|"
+    )
     kept = [i for i, head in enumerate(heads) if i and head not in ("seeds", "seed", "types")]
     rows: dict[str, tuple[tuple[float, float, float] | None, ...]] = {}
     for cells in body:
@@ -40,7 +42,7 @@ def _values(cell: str) -> tuple[float, float, float] | None:
 
 
 def chart(shown: Table, *, title: str, unit: str, name: str) -> Markup:
-    """A table as lines over numbered columns, or as dots beside each other; bars are from the lowest to the highest seed.
+    """A table as lines over numbered columns, or as dots; bars are from the lowest to the highest seed.
 
     Args:
         shown: the table.
@@ -53,10 +55,15 @@ def chart(shown: Table, *, title: str, unit: str, name: str) -> Markup:
     draw = _lines if all(column.isdigit() for column in shown.columns) else _dots
     content, height = draw(shown, top, unit)
     rows = "; ".join(
-        f"{row}: " + ", ".join(f"{column} {cell[0]:g}" for column, cell in zip(shown.columns, cells, strict=True) if cell)
+        f"{row}: "
+        + ", ".join(
+            f"{column} {cell[0]:g}" for column, cell in zip(shown.columns, cells, strict=True) if cell
+        )
         for row, cells in shown.rows.items()
     )
-    return picture(content, width=WIDTH, height=height, title=title, description=f"{unit}. {rows}.", name=name)
+    return picture(
+        content, width=WIDTH, height=height, title=title, description=f"{unit}. {rows}.", name=name
+    )
 
 
 def _text(text: object, x: float, y: float, anchor: str = "start", fill: str = "ink") -> Markup:
@@ -73,7 +80,11 @@ def _lines(shown: Table, top: float, unit: str) -> tuple[Markup, float]:
     parts = [_text(unit, 2, 9, fill="muted")]
     for tick in (0, 0.25, 0.5, 0.75, 1):
         y = at(0, tick * top)[1]
-        parts.append(element("line", x1=left, x2=right, y1=y, y2=y, stroke="line", stroke_opacity=0.3, stroke_width=0.5))
+        parts.append(
+            element(
+                "line", x1=left, x2=right, y1=y, y2=y, stroke="line", stroke_opacity=0.3, stroke_width=0.5
+            )
+        )
         parts.append(_text(f"{tick * top:g}", left - 3, y + 2.5, "end", "muted"))
     parts += [_text(head, at(i, 0)[0], below + 11, "middle", "muted") for i, head in enumerate(shown.columns)]
     for colour, (row, cells) in zip(COLOURS, shown.rows.items(), strict=False):
@@ -100,7 +111,10 @@ def _dots(shown: Table, top: float, unit: str) -> tuple[Markup, float]:
             y += 6
             if cell:
                 x, low, high = (left + (right - left) * value / top for value in cell)
-                parts += [_range(low, y - 1, high, y - 1, colour), element("circle", cx=x, cy=y - 1, r=2.3, fill=colour)]
+                parts += [
+                    _range(low, y - 1, high, y - 1, colour),
+                    element("circle", cx=x, cy=y - 1, r=2.3, fill=colour),
+                ]
         y += 5
     grid = [
         element("line", x1=x, x2=x, y1=start, y2=y, stroke="line", stroke_opacity=0.3, stroke_width=0.5)

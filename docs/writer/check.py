@@ -1,7 +1,6 @@
 """Opens every page of the built site in Chromium: `python docs/writer/check.py FOLDER [PAGE ...]`.
 
-FOLDER gets a screenshot of each page; with PAGEs, such as `guide/` or `reference/positions/rope/`, only those that begin so are
-opened.
+FOLDER gets a screenshot of each page; with PAGEs, such as `guide/` or `home`, only those that begin so are opened.
 
 At 1280 and at 400 pixels each page must open without an error in its console and without a sideways scroll; its links
 must lead somewhere, its formulas be set, its pictures have alternative text, and its contrasts satisfy axe. A search
@@ -44,13 +43,15 @@ SEARCHES = {
 FACTS = """() => ({
   scroll: document.documentElement.scrollWidth - innerWidth,
   height: document.documentElement.scrollHeight,
-  unset: [...document.querySelectorAll('.arithmatex')].filter((e) => !e.querySelector('.katex')).map((e) => e.textContent),
+  unset: [...document.querySelectorAll('.arithmatex')].filter((e) => !e.querySelector('.katex'))
+    .map((e) => e.textContent),
   wrong: [...document.querySelectorAll('.katex-error')].map((e) => e.textContent),
   silent: [...document.querySelectorAll('img:not([alt]), img[alt=""]')].map((e) => e.src)
     .filter((src) => !src.endsWith('mark.svg')),
   broken: [...document.images].filter((e) => e.loading !== 'lazy' && e.naturalWidth === 0).map((e) => e.src),
   wide: [...document.querySelectorAll('article *')].filter((e) => e.getBoundingClientRect().right > innerWidth + 1
-    && !e.closest('.md-typeset__scrollwrap, pre, .arithmatex, .katex')).map((e) => e.outerHTML.slice(0, 120)).slice(0, 2),
+    && !e.closest('.md-typeset__scrollwrap, pre, .arithmatex, .katex'))
+    .map((e) => e.outerHTML.slice(0, 120)).slice(0, 2),
   links: [...document.querySelectorAll('a[href]')].map((e) => e.href),
   ids: [...document.querySelectorAll('[id], a[name]')].map((e) => e.id || e.name),
 })"""
@@ -72,7 +73,11 @@ def main(folder: Path, only: tuple[str, ...]) -> int:
         sys.exit("no Chromium here: apt-get install chromium")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
-        pages = [path for path in _paths() if not only or f"{path}".startswith(only) or (path == "" and "home" in only)]
+        pages = [
+            path
+            for path in _paths()
+            if not only or f"{path}".startswith(only) or (path == "" and "home" in only)
+        ]
         problems = 0
         for each in chain(_pages(browser, base, folder, pages), _searches(browser.new_page(), base)):
             problems += 1
@@ -95,7 +100,10 @@ def _pages(browser: Browser, base: str, folder: Path, paths: Sequence[str]) -> I
         page = browser.new_page(viewport={"width": width, "height": 900})
         page.route("**/search_index.json", lambda route: route.fulfill(body=EMPTY))
         said: list[str] = []
-        page.on("console", lambda message, said=said: said.append(message.text) if message.type == "error" else None)
+        page.on(
+            "console",
+            lambda message, said=said: said.append(message.text) if message.type == "error" else None,
+        )
         page.on("pageerror", lambda error, said=said: said.append(str(error)))
         page.on("requestfailed", lambda request, said=said: said.append(f"no answer: {request.url}"))
         for path in paths:
@@ -104,7 +112,9 @@ def _pages(browser: Browser, base: str, folder: Path, paths: Sequence[str]) -> I
             facts = page.evaluate(FACTS)
             where = f"{path or 'home'} at {width}"
             name = (path.strip("/") or "home").replace("/", "-")
-            page.screenshot(path=folder / f"{name}-{width}.jpg", type="jpeg", quality=60, full_page=facts["height"] < 6000)
+            page.screenshot(
+                path=folder / f"{name}-{width}.jpg", type="jpeg", quality=60, full_page=facts["height"] < 6000
+            )
             yield from (f"{where}: console: {text}" for text in said)
             yield from (f"{where}: formula not set: {text}" for text in facts["unset"] + facts["wrong"])
             yield from (f"{where}: picture without alternative text: {src}" for src in facts["silent"])

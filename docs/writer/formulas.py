@@ -1,8 +1,8 @@
 """Formulas of docstrings as LaTeX: `u[h](x) = sum_a K[h](x,a) v[h](a)` becomes what KaTeX sets.
 
-Docstrings write formulas in plain text: indices in brackets, `sum_a`, `**`, ` . ` for inner products. `display` takes the
-formula that a text begins with, and `inline` finds those that stand within prose. What is a word and what a symbol is
-decided by `_is_math`; a word that looks like neither stays text.
+Docstrings write formulas in plain text: indices in brackets, `sum_a`, `**`, ` . ` for inner products. `display` takes
+the formula that a text begins with, and `inline` finds those that stand within prose. `_is_math` decides what is a
+symbol and what a word.
 """
 
 from __future__ import annotations

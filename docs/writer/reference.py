@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import api
@@ -99,7 +99,9 @@ def part_pages(entry: Registered, registry: Registry) -> dict[str, str]:
     lines = ["---", "search:", f"  boost: {4 if name in ALSO else 2}", "---", f"# {name}", ""]
     lines += [f"{kind.removesuffix('s').capitalize()}. Also called {ALSO[name]}.", ""] if name in ALSO else []
     lines += [r"\[" + formula + r"\]", ""] if formula else []
-    lines += [inline(words[:1].upper() + words[1:] if formula and words != lead else words), ""] if words else []
+    lines += (
+        [inline(words[:1].upper() + words[1:] if formula and words != lead else words), ""] if words else []
+    )
     if kind == "operators" and (drawn := _diagram(entry.part)):
         found[f"reference/{kind}/{name}.svg"] = drawn
         cells = f"Which cells of which branch {name} reads and writes: {entry.part.typing}"
@@ -108,7 +110,9 @@ def part_pages(entry: Registered, registry: Registry) -> dict[str, str]:
     plugin = Fact("plug-in", f"{entry.plugin} {entry.version or ''}".strip(), code=True)
     lines += [f"- {fact.label}: {_shown(fact.value, fact.code)}" for fact in (*facts(described), plugin)]
     for shown in tables(described):
-        rows = [[_shown(cell, code) for cell, code in zip(row, shown.code, strict=True)] for row in shown.rows]
+        rows = [
+            [_shown(cell, code) for cell, code in zip(row, shown.code, strict=True)] for row in shown.rows
+        ]
         title = {"option": "Options", "dim": "Sizes"}.get(shown.headings[0], "Tensors")
         lines += ["", f"## {title}", "", *table(shown.headings, rows)]
     return {f"reference/{kind}/{name}.md": "\n".join(lines)} | found
@@ -126,7 +130,11 @@ def _use(entry: Registered) -> list[str]:
 
     part, kind, name = entry.part, entry.kind, entry.name
     if kind in ("tasks", "exporters"):
-        line = f"peirce train SPEC --task {name} -o DIR" if kind == "tasks" else f"peirce export MODEL --to {name} -o FILE"
+        line = (
+            f"peirce train SPEC --task {name} -o DIR"
+            if kind == "tasks"
+            else f"peirce export MODEL --to {name} -o FILE"
+        )
         return ["```sh", line, "```"]
     options = {key: value for key, value in part.example.items() if value is not None}
     used: dict[str, object] = {kind: [{"use": name, **options}]}
@@ -194,7 +202,10 @@ def training_page() -> str:
         "lists those of a task as well, and [Parts](parts.md#tasks) has them all.",
         "",
     ]
-    shown = [(f"`{name}`", f"`{default}`" if default else "", escaped(said)) for name, default, said in setting_rows()]
+    shown = [
+        (f"`{name}`", f"`{default}`" if default else "", escaped(said))
+        for name, default, said in setting_rows()
+    ]
     return "\n".join([*lines, *filtered(table(("setting", "default", "meaning"), shown))])
 
 

@@ -1,4 +1,4 @@
-"""Rows of CSV, TSV and JSON-lines files, plain or gzipped, and of data sets; every error names the file and the row."""
+"""Rows of CSV, TSV, JSON-lines and Parquet files, and of data sets; every error names the file and the row."""
 
 from __future__ import annotations
 
@@ -6,19 +6,29 @@ import csv
 import io
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 from attrs import frozen
 from peirce.errors import TaskError, unknown
 from peirce.extras import require
-from peirce.files import open_file, parse_json, read_lines
+from peirce.files import check_file, open_file, parse_json, read_lines
 
 LONGEST_FIELD = 2**24
 """Characters of one field of a CSV file; the csv module's own bound is below what a long document has."""
 SPLIT_NAMES = {"train": "train", "validation": "valid", "valid": "valid", "dev": "valid", "test": "test"}
 """What the splits of published files and data sets are called, and what they are called here."""
-_KINDS = {".csv": "csv", ".tsv": "tsv", ".txt": "tsv", ".jsonl": "jsonl", ".json": "jsonl"}
+_KINDS = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".txt": "tsv",
+    ".jsonl": "jsonl",
+    ".json": "jsonl",
+    ".parquet": "parquet",
+}
+_TOGETHER = 1000
+"""Rows of a Parquet file that are read at once."""
 
 
 @frozen
@@ -87,8 +97,8 @@ def read_rows(
     header: Sequence[str] = (),
     broken: bool = False,
 ) -> Iterator[Row]:
-    """The rows of a file, by the end of its name: `.csv`, `.tsv` or `.txt` with a header, `.jsonl` or `.json`; or
-    any of these with `.gz` after it.
+    """The rows of a file, by the end of its name: `.csv`, `.tsv` or `.txt` with a header, `.jsonl` or `.json`, any of
+    these with `.gz` after it; or `.parquet`. They are read as they are asked for, so that a file may be large.
 
     Args:
         path: the file.
@@ -101,25 +111,49 @@ def read_rows(
     Raises:
         TaskError: the file cannot be read, or a row is not in its format.
     """
-    kind = _KINDS.get(Path(path.name.removesuffix(".gz")).suffix)
-    if kind is None:
-        raise TaskError(
-            f"{path}: its name tells no format; end it in .csv, .tsv or .jsonl, with .gz after it when it is gzipped"
-        )
+    kind = kind_of(path)
     quoted = kind == "csv" if quotes is None else quotes
-    try:
-        newline = "" if quoted else "\n"
-        with io.TextIOWrapper(open_file(path), encoding="utf-8-sig", newline=newline) as file:
+    with _readable(path):
+        if kind == "parquet":
+            yield from _held(_records(path), columns, broken=broken)
+            return
+        with io.TextIOWrapper(open_file(path), encoding="utf-8-sig", newline="" if quoted else "\n") as file:
             rows = _objects(path, file) if kind == "jsonl" else _fields(path, file, kind, quoted, header)
-            for row in rows:
-                if not row.broken:
-                    for column in columns:
-                        row.value(column)
-                elif not broken:
-                    raise TaskError(
-                        f"{row.where}: {row.broken}; look for a delimiter, a quote or a line break inside a field"
-                    )
-                yield row
+            yield from _held(rows, columns, broken=broken)
+
+
+def kind_of(path: Path) -> str:
+    """The format of a file of rows, by the end of its name: `csv`, `tsv`, `jsonl` or `parquet`.
+
+    Raises:
+        TaskError: it tells none.
+    """
+    kind = _KINDS.get(Path(path.name.removesuffix(".gz")).suffix)
+    if kind is None or (kind == "parquet" and path.suffix == ".gz"):
+        raise TaskError(
+            f"{path}: its name tells no format; end it in .csv, .tsv, .jsonl or .parquet, and a text in .gz after it "
+            "when it is gzipped"
+        )
+    return kind
+
+
+def count_rows(path: Path) -> int:
+    """How many rows a file has, for a progress bar: of a text its lines, without a header's."""
+    kind = kind_of(path)
+    with _readable(path):
+        if kind == "parquet":
+            with _parquet(path) as file:
+                return int(file.metadata.num_rows)
+        with open_file(path) as lines:
+            chunks = iter(lambda: lines.read(1 << 20), b"")
+            return max(0, sum(chunk.count(b"\n") for chunk in chunks) - (kind != "jsonl"))
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Within it a file that cannot be read is one sentence."""
+    try:
+        yield
     except FileNotFoundError:
         beside = sorted(other.name for other in path.parent.glob("*") if other.is_file())
         hint = f"; that folder has {', '.join(beside[:12])}" if beside else ""
@@ -129,6 +163,41 @@ def read_rows(
     except (OSError, EOFError, zlib.error) as error:
         cause = getattr(error, "strerror", None) or error
         raise TaskError(f"{path}: cannot be read: {cause}; fetch the file again") from error
+
+
+def _held(rows: Iterator[Row], columns: Collection[str], *, broken: bool) -> Iterator[Row]:
+    """The rows, where each has its columns and none is broken, or may be."""
+    for row in rows:
+        if not row.broken:
+            for column in columns:
+                row.value(column)
+        elif not broken:
+            raise TaskError(
+                f"{row.where}: {row.broken}; look for a delimiter, a quote or a line break inside a field"
+            )
+        yield row
+
+
+@contextmanager
+def _parquet(path: Path) -> Iterator[Any]:
+    """An open Parquet file."""
+    require(f"the Parquet file {path}", "pyarrow", extra="text")
+    import pyarrow.parquet
+
+    check_file(path)
+    try:
+        with pyarrow.parquet.ParquetFile(path) as file:
+            yield file
+    except pyarrow.ArrowException as error:
+        cause = str(error).partition("\n")[0]
+        raise TaskError(f"{path}: cannot be read as Parquet: {cause}; fetch the file again") from error
+
+
+def _records(path: Path) -> Iterator[Row]:
+    with _parquet(path) as file:
+        rows = (values for batch in file.iter_batches(_TOGETHER) for values in batch.to_pylist())
+        for number, values in enumerate(rows, 1):
+            yield Row(path, number, values)
 
 
 def _objects(path: Path, file: IO[str]) -> Iterator[Row]:
@@ -223,11 +292,19 @@ def read_splits(name: str, needed: Collection[str]) -> dict[str, Iterator[Row]]:
 
 
 def _rows(where: str, table: Any) -> Iterator[Row]:
-    classes = {
-        name: names for name, each in table.features.items() if (names := getattr(each, "names", None))
+    classes = {  # of a column, or of each item of a column of lists
+        name: names
+        for name, each in table.features.items()
+        if (names := getattr(getattr(each, "feature", each), "names", None))
     }
     for number, values in enumerate(table, 1):
         for name, names in classes.items():
-            if isinstance(values[name], int) and values[name] >= 0:  # -1 stands for no class, as in test sets
-                values[name] = names[values[name]]
+            values[name] = _named(values[name], names)
         yield Row(where, number, values)
+
+
+def _named(value: Any, names: Sequence[str]) -> Any:
+    if isinstance(value, list):
+        return [_named(each, names) for each in value]
+    known = isinstance(value, int) and value >= 0  # -1 stands for no class, as in test sets
+    return names[value] if known else value

@@ -1,4 +1,4 @@
-"""Texts to a served model: classes of texts or of pairs, and texts that go on with a prompt; without torch."""
+"""Texts to a served model: classes of texts or pairs, tags of words, and texts that go on with a prompt; no torch."""
 
 from __future__ import annotations
 
@@ -9,20 +9,25 @@ from typing import Any
 
 import numpy as np
 from attrs import evolve
+from numpy.typing import NDArray
 from peirce.errors import InputError, ModelFileError
 from peirce.files import parse_json
 from peirce.model import ASSETS, WEIGHTS, Field, Pipeline, Runner, SavedFiles, Say, saved_files
 from peirce.parts import Signature, TensorSpec
 
-from peirce_text.text.encoding import padded
+from peirce_text.own.words import encode_words
+from peirce_text.text.encoding import EncodedTexts, encode
 from peirce_text.text.tokenizer import FILE, Tokenizer
 from peirce_text.text.writer import DECODER, IDS, PREFIX, writer_of
 
 LABELS = ("labels.json", "labels.txt")
 """What the names of classes are kept in: as GLUE's tasks write them, or a line each."""
 TYPES = "token_type_ids"
+INPUTS = {IDS, "attention_mask", TYPES}
 PAIRS = "matching_logits"
 """The scores of the head `matching`, which has nothing to say of one text alone."""
+TAGS = "token_classification_logits"
+"""The scores of the head of that name."""
 LONGEST = 512
 """The most tokens of a text for a model that reads any number."""
 
@@ -43,43 +48,145 @@ class Classifies(Pipeline):
     def answers(cls, signature: Signature, assets: Collection[str], generates: bool) -> bool:
         """Where there is a tokenizer and one output that scores classes."""
         names = {spec.name for spec in signature.inputs if spec.required}
-        return FILE in assets and names <= {IDS, "attention_mask", TYPES} and len(_scores(signature)) == 1
+        return FILE in assets and names <= INPUTS and len(_scores(signature)) == 1
 
     def __init__(self, folder: Path, model: Runner) -> None:
-        self._model = model
-        (self._scores,) = _scores(model.signature)
-        self._inputs = {spec.name for spec in model.signature.inputs}
-        self._longest = model.signature.largest.get(str(model.signature.input(IDS).dims[1]), LONGEST)
-        with saved_files(folder, without=(WEIGHTS,)) as files:
-            self._tokenizer = Tokenizer.from_content(
-                files.read(f"{ASSETS}/{FILE}"), str(folder / ASSETS / FILE)
-            )
-            self._classes = _classes(files, int(self._scores.dims[1]))
+        (scores,) = _scores(model.signature)
+        self.scorer = Scorer(folder, model, scores)
 
     def labels(self) -> Mapping[str, Sequence[str]]:
         """The classes."""
-        return {self._scores.name: self._classes}
+        return {self.scorer.scores.name: self.scorer.classes}
 
     def example(self) -> Mapping[str, Any]:
         """A word, and where there are token types a pair."""
-        return {"text": "yes"} | ({"pair": "no"} if TYPES in self._inputs else {})
+        return {"text": "yes"} | ({"pair": "no"} if TYPES in self.scorer.inputs else {})
 
     def ask(self, question: Mapping[str, Any], say: Say) -> None:
         """Score the classes."""
         pair = question.get("pair")
-        if pair is not None and TYPES not in self._inputs:
+        (found,) = self.scored([[question["text"]], *([] if pair is None else [[pair]])])
+        order = np.argsort(-found, kind="stable")
+        say({"classes": [self.scorer.classes[i] for i in order], "scores": found[order].tolist()})
+
+    def scored(self, texts: Sequence[Sequence[str]], batch_size: int = 32) -> NDArray[np.floating[Any]]:
+        """The scores of the classes of many texts, [n, classes].
+
+        Args:
+            texts: all texts, and all second texts where they are pairs.
+            batch_size: how many are scored at once.
+
+        Raises:
+            InputError: the model takes no pairs, or nothing but pairs.
+        """
+        own = self.scorer
+        if len(texts) > 1 and TYPES not in own.inputs:
             raise InputError(
                 "input 'pair' is given, and the model has no token types to tell two texts apart"
             )
-        if pair is None and self._scores.name == PAIRS:
+        if len(texts) == 1 and own.scores.name == PAIRS:
             raise InputError("input 'pair' is missing: the model compares two texts; give the second one")
-        row = self._tokenizer.encode(question["text"], pair, length=self._longest)
-        ids, real = padded([row.ids], self._tokenizer.pad_id)
-        feeds = {IDS: ids, "attention_mask": real, TYPES: np.array([row.types], np.int64)}
-        name = self._scores.name
-        found = self._model.run({k: v for k, v in feeds.items() if k in self._inputs}, [name])[name][0]
-        order = np.argsort(-found, kind="stable")
-        say({"classes": [self._classes[i] for i in order], "scores": found[order].tolist()})
+        encoded = encode(own.tokenizer, texts, own.longest)
+        return np.stack(own.run(encoded, batch_size))
+
+
+class Tags(Pipeline):
+    """The tags of the words of a text."""
+
+    question = (Field(name="words", kind="text", many=True, meaning="The words of a text, in their order."),)
+    answer = (
+        Field(name="tags", kind="text", many=True, meaning="The tag of each word."),
+        Field(name="probabilities", kind="float", many=True, meaning="How probable each tag is."),
+    )
+
+    @classmethod
+    def answers(cls, signature: Signature, assets: Collection[str], generates: bool) -> bool:
+        """Where there is a tokenizer, names of classes, and one output that scores those of each token."""
+        names = {spec.name for spec in signature.inputs if spec.required}
+        return {FILE, LABELS[0]} <= set(assets) and names <= INPUTS and len(_word_scores(signature)) == 1
+
+    def __init__(self, folder: Path, model: Runner) -> None:
+        (scores,) = _word_scores(model.signature)
+        self.scorer = Scorer(folder, model, scores)
+
+    def labels(self) -> Mapping[str, Sequence[str]]:
+        """The tags."""
+        return {self.scorer.scores.name: self.scorer.classes}
+
+    def example(self) -> Mapping[str, Any]:
+        """One word."""
+        return {"words": ["yes"]}
+
+    def ask(self, question: Mapping[str, Any], say: Say) -> None:
+        """Tag the words."""
+        (found,) = self.scored([question["words"]])
+        best = softmax(found)
+        tags = [self.scorer.classes[i] for i in best.argmax(-1)]
+        say({"tags": tags, "probabilities": best.max(-1, initial=0.0).tolist()})
+
+    def scored(self, texts: Sequence[Sequence[str]], batch_size: int = 32) -> list[NDArray[np.floating[Any]]]:
+        """The scores of the tags of each word of many texts, [words, tags] each.
+
+        Args:
+            texts: the words of each text.
+            batch_size: how many are scored at once.
+        """
+        own = self.scorer
+        encoded = encode_words(own.tokenizer, texts, own.longest)
+        rows = own.run(encoded, batch_size)
+        found = [scores[encoded.first[encoded.place(i)]] for i, scores in enumerate(rows)]
+        return encoded.divided(np.concatenate([np.zeros((0, len(own.classes)), np.float32), *found]))
+
+
+class Scorer:
+    """A model that scores classes, of texts or of tokens, and what stands beside it.
+
+    Args:
+        folder: a saved model's.
+        model: what runs it.
+        scores: the output.
+
+    Attributes:
+        inputs: the inputs of the model by name.
+        longest: the most tokens of a text: as many as in its training, or as the model reads.
+        columns: the columns that it was trained on, by role; empty where nothing says them.
+    """
+
+    def __init__(self, folder: Path, model: Runner, scores: TensorSpec) -> None:
+        self.scores, self._model = scores, model
+        self.inputs = {spec.name: spec for spec in model.signature.inputs}
+        longest = model.signature.largest.get(str(model.signature.input(IDS).dims[1]), LONGEST)
+        with saved_files(folder, without=(WEIGHTS,)) as files:
+            self.tokenizer = Tokenizer.from_content(
+                files.read(f"{ASSETS}/{FILE}"), str(folder / ASSETS / FILE)
+            )
+            self.classes, known = _classes(files, int(scores.dims[-1]))
+        self.columns: Mapping[str, str] = known.get("columns") or {}
+        self.longest = min(longest, known.get("length") or longest)
+
+    def run(self, encoded: EncodedTexts, batch_size: int) -> list[NDArray[Any]]:
+        """The scores of each row, [classes] or [x, classes], from batches of about one length."""
+        found: dict[int, NDArray[Any]] = {}
+        order = np.argsort(encoded.lengths, kind="stable")
+        for start in range(0, len(order), batch_size):
+            rows = order[start : start + batch_size]
+            feeds = {name: array for name, array in encoded.arrays(rows).items() if name in self.inputs}
+            if TYPES in feeds and self.inputs[TYPES].high == 1:  # as RoBERTa has them
+                feeds[TYPES] = np.zeros_like(feeds[TYPES])
+            (scores,) = self._model.run(feeds, [self.scores.name]).values()
+            each = len(self.scores.dims) == 3
+            found |= {
+                int(row): own[: encoded.lengths[row]] if each else own
+                for row, own in zip(rows, scores, strict=True)
+            }
+        return [found[row] for row in range(len(encoded))]
+
+
+def softmax(scores: NDArray[Any]) -> NDArray[np.float64]:
+    """Probabilities along the last axis."""
+    raised = np.exp(scores.astype(np.float64) - scores.max(-1, keepdims=True, initial=-np.inf))
+    made: NDArray[np.float64] = raised / raised.sum(-1, keepdims=True)
+    return made
 
 
 class Writes(Pipeline):
@@ -141,8 +248,17 @@ def _scores(signature: Signature) -> list[TensorSpec]:
     ]
 
 
-def _classes(files: SavedFiles, count: int) -> list[str]:
-    """The names of the classes; their numbers where no file names them."""
+def _word_scores(signature: Signature) -> list[TensorSpec]:
+    """The outputs that score classes of each token [batch, length, n]."""
+    return [
+        spec
+        for spec in signature.outputs
+        if spec.name == TAGS and len(spec.dims) == 3 and isinstance(spec.dims[2], int)
+    ]
+
+
+def _classes(files: SavedFiles, count: int) -> tuple[list[str], Mapping[str, Any]]:
+    """The names of the classes, their numbers where no file names them; and what else the file says."""
     for name in LABELS:
         if name not in files.assets:
             continue
@@ -155,10 +271,10 @@ def _classes(files: SavedFiles, count: int) -> list[str]:
                 f"{where} names no classes ({error}); restore it from where the model was trained"
             ) from error
         if len(names) == count:
-            return names
+            return names, table
         if len(names) > 1:
             raise ModelFileError(
                 f"{where} names {len(names)} classes, and the model scores {count}; restore it from where the model "
                 "was trained"
             )
-    return [str(number) for number in range(count)]
+    return [str(number) for number in range(count)], {}

@@ -316,6 +316,7 @@ class TextClasses(TextTask[OptionsT, Example, EncodedTexts], Generic[OptionsT]):
         classes: the names of the classes.
         shorten: which text of a pair loses its end.
         most_left_out: the share of rows that may be left out of a split.
+        repair: what to do where more cannot be used.
         token_types: how many token types the model must have; 0 leaves them to the spec.
     """
 
@@ -323,6 +324,7 @@ class TextClasses(TextTask[OptionsT, Example, EncodedTexts], Generic[OptionsT]):
     classes: tuple[str, ...] = ()
     shorten: ClassVar[Shorten] = "longest"
     most_left_out: ClassVar[float] = 0.01
+    repair: ClassVar[str] = "fetch the published file again"
     token_types: ClassVar[int] = 2
 
     @abstractmethod
@@ -344,7 +346,12 @@ class TextClasses(TextTask[OptionsT, Example, EncodedTexts], Generic[OptionsT]):
             TaskError: so many rows are left out that the data are not what they should be.
         """
         return {
-            split: kept(split, ((row.where, self.example_of(row, split)) for row in rows), self.most_left_out)
+            split: kept(
+                split,
+                ((row.where, self.example_of(row, split)) for row in rows),
+                self.most_left_out,
+                self.repair,
+            )
             for split, rows in self.rows().items()
         }
 
@@ -415,13 +422,16 @@ class TextClasses(TextTask[OptionsT, Example, EncodedTexts], Generic[OptionsT]):
         return {"accuracy": float(self.right(model, data, split).mean())}
 
 
-def kept(split: str, examples: Iterable[tuple[str, T | str]], most: float = 1.0) -> list[T]:
+def kept(
+    split: str, examples: Iterable[tuple[str, T | str]], most: float = 1.0, repair: str = TextClasses.repair
+) -> list[T]:
     """The examples of a split without those that are left out, of which one is said.
 
     Args:
         split: which split.
         examples: their places, and what they are, or why they are left out.
         most: the share of them that may be left out; one may be in any case.
+        repair: what to do where there are more.
 
     Raises:
         TaskError: more are left out.
@@ -437,7 +447,7 @@ def kept(split: str, examples: Iterable[tuple[str, T | str]], most: float = 1.0)
         count = len(found) + len(left_out)
         what = f"{len(left_out):,} of {count:,} {split} rows cannot be used, the first is {left_out[0]}"
         if len(left_out) > most * count and (not found or len(left_out) > 1):
-            raise TaskError(f"{what}; fetch the published file again")
+            raise TaskError(f"{what}; {repair}")
         say(f"{what}; they are left out")
     return found
 

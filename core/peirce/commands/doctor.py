@@ -17,6 +17,7 @@ import typer
 from peirce.commands.show import Json, as_json, as_table
 from peirce.errors import InputError, PeirceError
 from peirce.extras import plugin_devices, plugin_providers
+from peirce.resources import usable_cores
 
 _FATAL = 4
 LACKS = "a library, a driver or a device that it needs is missing"
@@ -56,6 +57,15 @@ def _python() -> Findings:
     yield _found("peirce", _version("peirce"))
     yield _found("python", f"{platform.python_version()} at {sys.executable}")
     yield _found("system", f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs")
+    cores = usable_cores()
+    threads = os.environ.get("OMP_NUM_THREADS", "")
+    more = threads.isdecimal() and int(threads) > cores
+    said = (
+        f"; OMP_NUM_THREADS asks for {threads} threads on them, which slows all: set it to {cores}"
+        if more
+        else ""
+    )
+    yield _found("cores", f"{cores} that this process may use{said}", "warning" if more else "ok")
 
 
 def _torch() -> Findings:
@@ -65,7 +75,13 @@ def _torch() -> Findings:
         yield _found("torch", f"cannot be imported: {error}", "failed")
         return
     devices = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
-    described = f"CUDA {torch.version.cuda}: {', '.join(devices)}" if devices else "CPU only"
+    built = (
+        f"torch is built for CUDA {torch.version.cuda}"
+        if torch.version.cuda
+        else "torch is built for the CPU"
+    )
+    nothing = f"no GPU found; {built}, and models compute on the CPU"
+    described = f"CUDA {torch.version.cuda}: {', '.join(devices)}" if devices else nothing
     found = torch.__version__
     yield _found("torch", f"{found}, {described}", version=found, devices=devices)
 

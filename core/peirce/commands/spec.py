@@ -12,6 +12,7 @@ from peirce.commands.show import Json, as_json, as_table, group
 from peirce.errors import InputError, PeirceError
 from peirce.files import write_json, writing
 from peirce.registry import default_catalogue, default_registry, load_spec
+from peirce.resources import machine_memory
 from peirce.spec import parse_override, summary_of
 
 spec = group("Check specs, list the ready ones, and describe them for editors.")
@@ -124,3 +125,14 @@ def summary(
     typer.echo(f"  FLOPs                {found.flops:>18,}")
     typer.echo(f"  bytes of parameters  {found.parameter_bytes:>18,}")
     typer.echo(f"  bytes written        {found.activation_bytes:>18,}")
+    memory = machine_memory()
+    beyond = {
+        "the parameters alone do": found.parameter_bytes,
+        "a training, which keeps four numbers for each parameter, does": 4 * found.parameter_bytes,
+    }
+    for what, needed in beyond.items():
+        if needed > memory:
+            typer.echo(
+                f"{what} not fit into the {memory / 1e9:,.1f} GB of this machine: {needed / 1e9:,.1f} GB"
+            )
+            break

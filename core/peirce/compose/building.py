@@ -89,6 +89,11 @@ def placed(model: Model, device: torch.device | str | None, dtype: torch.dtype |
     except (AssertionError, RuntimeError) as error:
         # The first is what a torch without CUDA raises.
         cause = str(error).partition("\n")[0]
+        if str(device).startswith("cuda") and not torch.cuda.is_available():
+            raise InputError(
+                f"no GPU found for device {str(device)!r}: {cause}; leave the device out to compute on the CPU. "
+                "`peirce doctor` says what is here"
+            ) from error
         raise InputError(
             f"the model cannot be moved to device {str(device)!r}: {cause}; `peirce doctor` shows the devices"
         ) from error

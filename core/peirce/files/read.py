@@ -223,7 +223,15 @@ def parse_toml(text: str) -> dict[str, Any]:
     Raises:
         ValueError: it is no TOML, or nested too deeply.
     """
-    return cast(dict[str, Any], _parsed(lambda: tomllib.loads(text)))
+    try:
+        return cast(dict[str, Any], _parsed(lambda: tomllib.loads(text)))
+    except tomllib.TOMLDecodeError as error:
+        said, at, place = str(error).rpartition(" (at ")
+        if "Unescaped" in said or "hex value" in said:  # as in a path of Windows, "C:\\Users"
+            said += (
+                """; a backslash in "..." begins an escape: write a path as '...', which takes it as it is"""
+            )
+        raise ValueError(said + at + place) from None
 
 
 def _parsed(parse: Callable[[], Any]) -> Any:

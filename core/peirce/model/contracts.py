@@ -35,9 +35,13 @@ class Task(Part, ABC, Generic[OptionsT, DataT]):
 
     `class Returns(Task[ReturnsOptions, ReturnsData])` says what its options are, which its `Options` names too, and
     what `prepare` gives and every other method takes.
+
+    Attributes:
+        settings: settings of a training, such as `{"train.epochs": 5}`, that hold unless the user gives others.
     """
 
     Options: ClassVar[type] = NoOptions
+    settings: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(self, options: OptionsT) -> None:
         self.options = options
@@ -50,6 +54,16 @@ class Task(Part, ABC, Generic[OptionsT, DataT]):
             folder: an empty folder, for files that the task reads.
         """
         return {}
+
+    @classmethod
+    def suits(cls, data: str) -> bool:
+        """Whether it is plain that a file or a data set of the user's own is for this task, whose option `data` takes
+        it; by default it is not.
+
+        Raises:
+            TaskError: it cannot be read.
+        """
+        return False
 
     @abstractmethod
     def prepare(self) -> DataT:

@@ -24,6 +24,7 @@ from .loading import Quarantined as Quarantined
 from .lookups import class_named as class_named
 from .lookups import drawer_of as drawer_of
 from .lookups import load_spec as load_spec
+from .lookups import no_recipe as no_recipe
 from .lookups import pipelines_for as pipelines_for
 from .lookups import ready_spec as ready_spec
 from .lookups import ready_specs as ready_specs

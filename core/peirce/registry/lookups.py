@@ -15,7 +15,7 @@ from peirce.parts import Signature
 from peirce.registry.discovery import announcements, installed_plugins, off_error, switched_off
 from peirce.registry.file import find_registry_file, singular
 from peirce.registry.registry import Registry, default_catalogue
-from peirce.spec import Spec, read_spec
+from peirce.spec import RECIPE, Spec, read_spec
 
 if TYPE_CHECKING:
     from peirce.model import Model
@@ -61,6 +61,19 @@ def ready_spec(name: str, registry: Registry | None = None) -> Path:
 def ready_specs(registry: Registry | None = None) -> dict[str, Path]:
     """The files of the ready specs by name, sorted."""
     return {entry.name: entry.part for entry in (registry or default_catalogue()).entries("specs")}
+
+
+def no_recipe(name: str, data: Mapping[str, Any] | None = None) -> str | None:
+    """What to say of a spec that is given as a recipe; None where it is none.
+
+    Args:
+        name: the path or the name that is given.
+        data: what the file says; None where there is no file.
+    """
+    ready = data is None and name in default_catalogue().names("specs")
+    if ready or (data is not None and "model" in data and not RECIPE & data.keys()):
+        return f"{name} is a spec, not a recipe; `peirce train {name}` and other commands with SPEC take it"
+    return None
 
 
 def class_named(kind: str, name: str, base: type[Any], registry: Registry | None = None) -> type[Any]:

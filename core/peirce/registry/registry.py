@@ -33,6 +33,15 @@ if TYPE_CHECKING:
 _log = logging.getLogger("peirce")
 
 
+ELSEWHERE: Mapping[str, str] = {
+    "moe": "i-want", "mixture_of_experts": "i-want", "mamba": "mamba", "mamba2": "mamba", "s4": "mamba", "ssm": "mamba",
+    "linear_attention": "linear-attention", "performer": "linear-attention", "retnet": "linear-attention",
+    "triangular_attention": "triangular-attention", "triangle": "triangular-attention", "window": "a-mask-of-my-own",
+    "sliding_window": "a-mask-of-my-own", "local": "a-mask-of-my-own", "focal": "a-loss-of-my-own",
+}  # fmt: skip
+"""Names that the field uses and no part has, and the section of the recipes that says how it is said here."""
+
+
 class Registry:
     """The parts of a set of plug-ins, and what they announce beside them, by name; it does not change once it is made.
 
@@ -200,6 +209,8 @@ class Registry:
         message = unknown(what, actual, (*self.names(kind), *self.aliases(kind))) + via
         if doubtful:
             message += f". It may belong to a plug-in that is quarantined: {causes}"
+        if place := ELSEWHERE.get(actual.lower().replace("-", "_")):
+            message += f". {actual}: see the recipes, docs/guide/write-a-plugin/recipes.md#{place}"
         if self.off:
             off = ", ".join(self.off)
             message += f". Switched off: {off}; `peirce plugins enable PLUGIN` switches one on"

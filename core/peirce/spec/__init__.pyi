@@ -2,6 +2,7 @@ from .documents import Document as Document
 from .documents import KeyPath as KeyPath
 from .documents import join_key as join_key
 from .documents import parse_document as parse_document
+from .files import RECIPE as RECIPE
 from .files import is_path as is_path
 from .files import parse_override as parse_override
 from .files import read_document as read_document

@@ -16,6 +16,10 @@ Ready = Callable[[str], Path]
 """Finds the file of a ready spec by its name; it raises `SpecError` where there is none."""
 
 
+RECIPE = {"task", "spec"}
+"""Keys that tell a recipe from a spec; a recipe has one of them at least, and a spec neither."""
+
+
 def read(path_or_name: str | os.PathLike[str], ready: Ready, seen: tuple[str, ...] = ()) -> Document:
     """The document of a spec's file or of a ready spec, with what it extends merged in."""
     path = Path(path_or_name) if is_path(path_or_name) else _named(os.fspath(path_or_name), ready)
@@ -23,7 +27,13 @@ def read(path_or_name: str | os.PathLike[str], ready: Ready, seen: tuple[str, ..
     if identity in seen:
         chain = " extends ".join(_short(name) for name in (*seen[seen.index(identity) :], identity))
         raise SpecError(f"{chain}: a spec cannot extend itself; remove one `extend`")
-    return extended(read_document(path), path.parent, ready, (*seen, identity))
+    document = read_document(path)
+    if RECIPE & document.data.keys():
+        raise SpecError(
+            f"{_short(path)} is a recipe, not a spec: `peirce finetune --recipe` takes one that names a task, and "
+            "`peirce pretrain` one that names a spec"
+        )
+    return extended(document, path.parent, ready, (*seen, identity))
 
 
 def read_document(path: Path, what: str = "spec") -> Document:

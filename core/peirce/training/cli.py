@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
-from peirce.commands import Json, as_json, as_table
-from peirce.errors import TaskError
+from peirce.commands import Json, application, as_json, as_table
+from peirce.errors import PeirceError, TaskError
 from peirce.registry import default_registry, load_spec
 
 if TYPE_CHECKING:
@@ -43,6 +46,14 @@ def train(
         ),
     ] = None,
     task: Task = None,
+    data: Annotated[
+        str | None,
+        typer.Option(
+            "--data",
+            metavar="FILE",
+            help="A file of your own, or a data set, as `--set data=FILE`; without --task, its columns tell the task.",
+        ),
+    ] = None,
     directory: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="DIR", help="Where the trained model goes.")
     ] = None,
@@ -71,8 +82,11 @@ def train(
     if list_settings:
         _list_settings(task, json=json)
         return
-    if task is None:
-        raise TaskError("give a task with --task, such as --task kgqa; `peirce list tasks` shows them")
+    if task is None and data is None:
+        raise TaskError(
+            "give a task with --task, such as --task kgqa; `peirce list tasks` shows them. Or give a file of your own "
+            "with --data, whose columns tell the task"
+        )
     if directory is None:
         raise TaskError("give a directory for the trained model with -o")
     if spec is None and start is None:
@@ -82,12 +96,25 @@ def train(
 
     from peirce.extras import require_training
     from peirce.training.loop import train as run
-    from peirce.training.settings import make_task, plain, read_settings, settings_by_part, training_options
+    from peirce.training.settings import (
+        data_setting,
+        make_task,
+        plain,
+        read_settings,
+        settings_by_part,
+        task_for,
+        training_options,
+    )
     from peirce.training.warm_start import saved_spec
 
-    given = read_settings(settings, default_registry().get("tasks", task))
-    of_model, of_task, of_training = settings_by_part(given)
     require_training()
+    if task is None:
+        assert data is not None
+        task = task_for(data)
+        typer.echo(f"the columns of {data} are those of the task {task}", err=True)
+    part = default_registry().get("tasks", task)
+    layers = part.settings, data_setting(data, part), read_settings(settings, part)
+    of_model, of_task, of_training = settings_by_part(*layers)
     made, options = make_task(task, of_task), training_options(of_training)
     result = run(
         load_spec(spec, of_model) if spec is not None else saved_spec(str(start), of_model),
@@ -193,6 +220,43 @@ def evaluate(
         as_json("peirce.evaluate/1", **where, metrics=metrics, remarks=remarks)
     else:
         _table({split: metrics}, f"{directory} on {part.name}", remarks)
+
+
+class _SettingsCommand(TyperCommand):
+    """A command whose settings, written as flags, are refused with what to write."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments."""
+        words = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            flag: str = getattr(error, "option_name", None) or ""
+            if flag.startswith("--"):  # typer's own complaint of an option that it does not know
+                key = _setting(flag[2:].replace("-", "_"), words)
+                said = (
+                    f"{flag} is a setting; write" if key else f"no such option: {flag}. Settings are written"
+                )
+                vars(error).update(message=f"{said} --set {key or 'KEY'}=VALUE.", possibilities=None)
+            raise
+
+
+def _setting(name: str, words: Sequence[str]) -> str | None:
+    """The key of the setting that a flag may mean, of the task that is named or else of any."""
+    from peirce.training.settings import all_settings
+
+    registry = default_registry()
+    named = [other for word, other in pairwise(words) if word == "--task"]
+    with suppress(PeirceError):
+        parts = [registry.get("tasks", each) for each in named or registry.names("tasks")]
+        known = {one["name"] for part in parts for one in all_settings(part)}
+        return next((key for key in (f"task.{name}", f"train.{name}") if key in known), None)
+    return None
+
+
+training, evaluation = application(), application()
+training.command("train", cls=_SettingsCommand)(train)
+evaluation.command("evaluate", cls=_SettingsCommand)(evaluate)
 
 
 def _list_settings(task: str | None, *, json: bool) -> None:

@@ -92,6 +92,8 @@ def draw(
 ) -> None:
     """Draw the loss, its running mean and the learning rate over steps, and what evaluations were judged by.
 
+    The loss is the loudest line, or its mean where there are many steps; the learning rate lies faint behind it.
+
     Args:
         path: the PNG file to write.
         losses: the loss of each step.
@@ -106,14 +108,21 @@ def draw(
     FigureCanvasAgg(figure)
     panels = figure.subplots(2 if evaluations else 1, 1, sharex=True, squeeze=False)[:, 0]
     steps, above = np.arange(1, len(losses) + 1), panels[0]
-    above.plot(steps, losses, color="tab:blue", alpha=0.3, linewidth=0.8, label="loss")
-    if (window := len(losses) // 50) > 1:
+    window = len(losses) // 50
+    faint = {"alpha": 0.35, "linewidth": 0.8} if window > 1 else {"linewidth": 2.2}
+    above.plot(steps, losses, color="tab:blue", label="loss", **faint)
+    if window > 1:
         means = np.convolve(losses, np.full(window, 1 / window), mode="valid")
-        above.plot(steps[window - 1 :], means, color="tab:blue", label=f"mean of {window} steps")
+        above.plot(
+            steps[window - 1 :], means, color="tab:blue", linewidth=2.2, label=f"mean of {window} steps"
+        )
     above.set(ylabel="loss", title=title)
     rate = above.twinx()
-    rate.plot(steps, rates, color="tab:orange", linewidth=0.9, label="learning rate")
-    rate.set_ylabel("learning rate")
+    rate.plot(steps, rates, color="0.7", linewidth=0.8, linestyle="--", label="learning rate")
+    rate.set_ylabel("learning rate", color="0.5")
+    rate.tick_params(colors="0.5")
+    above.set_zorder(rate.get_zorder() + 1)  # which is drawn later
+    above.patch.set_visible(False)
     lines = [*above.get_lines(), *rate.get_lines()]
     above.legend(lines, [str(line.get_label()) for line in lines], loc="upper right")
     if evaluations:

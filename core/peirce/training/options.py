@@ -58,7 +58,8 @@ class TrainingOptions:
         device: `auto` takes an accelerator where there is one.
         threads: torch's threads; 0 leaves what is set. A resumed training is equal to the bit at one number only.
         log_every: steps between points of the learning curves.
-        save_every: steps between checkpoints; 0 keeps one at the end only.
+        save_every: steps between checkpoints; 0 leaves them to `save_minutes`.
+        save_minutes: minutes between checkpoints; 0 leaves them to `save_every`. There is one at the end in any case.
         keep: how many checkpoints are kept, the newest ones.
         evaluate_every: steps between evaluations on `valid_split`; 0 for none.
         monitor: what an evaluation is judged by: `loss`, or one of the task's metrics.
@@ -92,7 +93,8 @@ class TrainingOptions:
     device: Literal["auto", "cpu"] = one_of("auto", "cpu")
     threads: int = field(default=0, validator=[ge(0), le(MOST_THREADS)])
     log_every: int = field(default=10, validator=ge(1))
-    save_every: int = field(default=500, validator=ge(0))
+    save_every: int = field(default=0, validator=ge(0))
+    save_minutes: float = field(default=5.0, validator=ge(0))
     keep: int = field(default=2, validator=ge(1))
     evaluate_every: int = field(default=0, validator=ge(0))
     monitor: str = "loss"
@@ -141,7 +143,7 @@ def falls(metric: str) -> bool:
     return metric.endswith(("loss", "perplexity"))
 
 
-HARMLESS = frozenset({"log_every", "save_every", "keep", "threads", "test_split"})
+HARMLESS = frozenset({"log_every", "save_every", "save_minutes", "keep", "threads", "test_split"})
 """Training options that a resumed run may change: no parameter depends on them."""
 
 

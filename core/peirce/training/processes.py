@@ -12,6 +12,7 @@ import torch
 
 from peirce.errors import TaskError
 from peirce.files import locked
+from peirce.resources import usable_cores
 from peirce.training.options import TrainingOptions
 
 
@@ -73,6 +74,20 @@ def alone_in(directory: Path) -> Iterator[None]:
         return
     with locked(directory, folder=True):
         yield
+
+
+def oversubscribed() -> str | None:
+    """What to do where more threads compute in this process, and those beside it, than there are cores, or others
+    keep the cores busy; None where all is well."""
+    processes, cores = int(os.environ.get("LOCAL_WORLD_SIZE", "1")), usable_cores()
+    count, on = torch.get_num_threads() * processes, f"{cores} core{'s' if cores > 1 else ''}"
+    if count > cores:
+        few = max(1, cores // processes)
+        return f"{count} threads compute on {on}, where each waits for others; set train.threads={few}"
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    if count > 1 and load > cores + 1:
+        return f"{load:.0f} other threads share {on}, and {count} that wait for each other suffer; set train.threads=1"
+    return None
 
 
 @contextmanager

@@ -99,6 +99,37 @@ def make_task(
     return part(_structured(part.Options, settings or {}, "task", f"option of task {part.name!r}"))
 
 
+def task_for(data: str, registry: Registry | None = None) -> str:
+    """The task whose columns a file or a data set of the user's own plainly has.
+
+    Raises:
+        TaskError: it cannot be read, or it is plain of none, or of several.
+    """
+    registry = registry or default_registry()
+    found = [name for name in registry.names("tasks") if registry.get("tasks", name).suits(data)]
+    if len(found) == 1:
+        return found[0]
+    why = f"its columns are those of {' and of '.join(found)}" if found else "its columns tell no task"
+    raise TaskError(
+        f"{data}: {why}; name the task with --task, and the columns with --set; `peirce list tasks` shows the tasks, "
+        "and `peirce train --settings --task NAME` what one takes"
+    )
+
+
+def data_setting(data: str | None, task: type[AnyTask]) -> dict[str, str]:
+    """The setting that `--data` stands for, if it is given.
+
+    Raises:
+        TaskError: the task takes no file of the user's own.
+    """
+    if data is not None and "data" not in attrs.fields_dict(task.Options):
+        raise TaskError(
+            f"the task {task.name!r} has no option data, which --data sets; `peirce train --settings --task "
+            f"{task.name}` lists what it takes"
+        )
+    return {} if data is None else {"task.data": data}
+
+
 def _structured(cls: type[Any], settings: Mapping[str, Any], prefix: str, label: str) -> Any:
     try:
         return structure(cls, settings, where=lambda key: "settings", path=prefix, label=label)

@@ -23,7 +23,7 @@ from torch import Tensor
 from peirce.errors import TaskError
 from peirce.files import write_json, writing
 from peirce.model import AnyTask, Model
-from peirce.progress import progress_bars
+from peirce.progress import lasting, progress_bars
 from peirce.spec import to_plain
 from peirce.training import randomness
 from peirce.training.batches import Feed, Objective, shared
@@ -33,6 +33,7 @@ from peirce.training.evaluation import evaluate, monitored
 from peirce.training.layers import layers_run
 from peirce.training.optimizer import learning_rate, make_optimizer, optimizer_tensors, restore_optimizer
 from peirce.training.options import HARMLESS, TrainingOptions, TrainResult
+from peirce.training.processes import oversubscribed
 from peirce.training.records import METRICS, METRICS_SCHEMA, TRAINING, TRAINING_SCHEMA, differences
 from peirce.training.settings import plain
 from peirce.training.sharding import load_whole, shard, synchronise, whole_state
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
 TRAIN = "train"
 """The split that every task trains on."""
 _LOSSES, _TERM = "losses", "term/"
+_STEPS, _SECONDS, _WORTH_SAYING = 3, 20.0, 60.0
+"""The least steps that an estimate is made from, the time after which it is made, and the least that is said."""
 
 
 @define
@@ -118,26 +121,62 @@ class Training:
 
     def run(self) -> TrainResult:
         """Train to the end, evaluate, save."""
-        self.since = time.monotonic()
+        self.since = self.saved = time.monotonic()
         options, progress = self.options, self.progress
         self.curves = Curves(self.directory if self.main else None, progress.step)
         self.bars = progress_bars(self.console, kept=True)
         self.bar = self.bars.add_task("training", total=self.total, completed=progress.step, shown="")
         self.objective.train()
+        self.tell(oversubscribed() or "")
+        first: tuple[int, float] | None = None
         with (
             self.bars,
             layers_run(self.model, compiling=options.compile, recomputing=options.checkpointing),
         ):
             while progress.step < self.total and not progress.stopped:
                 self._step()
+                first = self._estimate(first)
                 done = progress.step == self.total
                 if done or _due(progress.step, options.log_every):
                     self._log()
                 if _due(progress.step, options.evaluate_every):
                     self._evaluate()
-                if done or progress.stopped or _due(progress.step, options.save_every):
+                due = _due(progress.step, options.save_every) or self._minutes_due()
+                if done or progress.stopped or due:
                     self._save()
         return self._finish()
+
+    def _estimate(self, first: tuple[int, float] | None) -> tuple[int, float]:
+        """Say once how long the training will take, by the steps after the first, which is slower than others.
+
+        Args:
+            first: the step after the first, and when it began; None in that. The step is 0 when it has been said.
+        """
+        step, now = self.progress.step, time.monotonic()
+        if first is None or not first[0]:
+            return first or (step, now)
+        done, spent = step - first[0], now - first[1]
+        if done < _STEPS or (spent < _SECONDS and step % self.options.log_every):
+            return first
+        left = spent / done * (self.total - step)
+        if left >= _WORTH_SAYING:
+            minutes = self.options.save_minutes
+            often = f"; a checkpoint every {minutes:g} minutes" if minutes else ""
+            steps = f"{self.total - step:,} steps to come, at {spent / done:.2g} s each"
+            self.tell(f"about {lasting(left)} for the {steps}{often}")
+        return 0, now
+
+    def _minutes_due(self) -> bool:
+        """Whether the last checkpoint is older than it may be; of several processes the first says it."""
+        options, several = self.options, self.accelerator.num_processes > 1
+        if not options.save_minutes or (several and self.progress.step % options.log_every):
+            return False
+        due = time.monotonic() - self.saved >= 60 * options.save_minutes
+        if several:
+            from accelerate.utils import broadcast
+
+            due = bool(broadcast(torch.tensor([due], device=self.accelerator.device)).item())
+        return due
 
     def _step(self) -> None:
         """One update of the parameters, from as many batches as a step has."""
@@ -245,6 +284,7 @@ class Training:
     def _save(self) -> None:
         """Write a checkpoint; every process adds its own random generators."""
         self._settle()
+        self.saved = time.monotonic()
         accelerator, step, add = self.accelerator, self.progress.step, self.checkpoints.add
         with writing(f"the checkpoint of step {step} in {self.directory}", "those before it are whole"):
             if self.main:
@@ -400,8 +440,8 @@ class Training:
         return whole.to(self.accelerator.device)
 
     def tell(self, text: str) -> None:
-        """Print a sentence where there is a console."""
-        if self.console is not None:
+        """Print a sentence where there is a console, and anything to say."""
+        if self.console is not None and text:
             self.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def _warn(self, text: str) -> None:

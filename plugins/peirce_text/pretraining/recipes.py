@@ -9,6 +9,7 @@ from typing import Any
 from attrs import field, frozen
 from peirce.errors import TaskError, unknown
 from peirce.files import parse_toml, read_text
+from peirce.registry import no_recipe
 from peirce.spec import is_path
 
 FORMAT = 1
@@ -76,13 +77,16 @@ def load_recipe(path_or_name: str) -> PretrainingRecipe:
         ready = ready_recipes()
         if path_or_name not in ready:
             raise TaskError(
-                f"{unknown('recipe', path_or_name, ready)}. A path ends in .toml or has a separator"
+                no_recipe(path_or_name)
+                or f"{unknown('recipe', path_or_name, ready)}. A path ends in .toml or has a separator"
             )
         path = ready[path_or_name]
     try:
         table = parse_toml(read_text(path))
     except (OSError, ValueError) as error:
         raise TaskError(f"recipe {path} cannot be read: {error}") from error
+    if said := no_recipe(path_or_name, table):
+        raise TaskError(said)
     for key in table:
         if key not in _KEYS:
             raise TaskError(f"recipe {path}: {unknown('key of recipes', key, _KEYS)}")

@@ -107,6 +107,10 @@ class EncodedTexts:
         Returns:
             input_ids, token_type_ids: int64 [b, x]; attention_mask: bool [b, x]; and `columns`.
         """
+        return tensors(self.arrays(rows))
+
+    def arrays(self, rows: Ints) -> dict[str, NDArray[Any]]:
+        """What `batch` gives, in numpy."""
         lengths = self.lengths[rows]
         place = np.arange(lengths.max())
         real = place < lengths[:, None]
@@ -116,7 +120,7 @@ class EncodedTexts:
             "token_type_ids": (real & (place >= self.firsts[rows][:, None])).astype(np.int64),
             "attention_mask": real,
         }
-        return tensors({**arrays, **{name: column[rows] for name, column in self.columns.items()}})
+        return {**arrays, **{name: column[rows] for name, column in self.columns.items()}}
 
 
 def encode(

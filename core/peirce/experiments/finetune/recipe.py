@@ -13,6 +13,7 @@ from typing import Any
 from attrs import field, frozen, validators
 
 from peirce.errors import TaskError, unknown
+from peirce.registry import no_recipe
 from peirce.spec import is_path, read_document, structure
 from peirce.training import make_task, plain, settings_by_part
 
@@ -84,9 +85,11 @@ def load_recipe(name: str) -> Recipe:
     """
     ready = ready_recipes()
     if not is_path(name) and name not in ready:
-        raise TaskError(unknown("recipe", name, ready))
+        raise TaskError(no_recipe(name) or unknown("recipe", name, ready))
     path = ready.get(name, Path(name))
     document = read_document(path, "recipe")
+    if said := no_recipe(name, document.data):
+        raise TaskError(said)
     found = document.data.get("format")
     if isinstance(found, int) and found > FORMAT:
         raise TaskError(

@@ -1,0 +1,1 @@
+"""Data of one's own: which columns are what, texts in classes, words with tags, and predictions for a whole file."""

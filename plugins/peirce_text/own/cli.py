@@ -1,0 +1,155 @@
+"""`peirce predict`: the classes of texts, or the tags of words, for a whole file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from peirce.commands import Json, as_json, as_table
+from peirce.errors import TaskError
+
+from peirce_text.own.columns import Roles, class_of, items, peeked
+from peirce_text.reading import Row, count_rows, kind_of, read_rows
+
+if TYPE_CHECKING:
+    from peirce_text.own.measures import Measured
+
+NEW = ("prediction", "probability")
+"""The columns that are added."""
+
+
+def predict(
+    model: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODEL",
+            help="A saved model's folder, an exported file in it, or a served model: http://HOST:PORT/NAME.",
+        ),
+    ],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A .csv, .tsv, .jsonl or .parquet file.")],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="The file to write, in any of these formats: all columns, and prediction and probability.",
+        ),
+    ],
+    text: Annotated[
+        str | None, typer.Option("--text", metavar="NAME", help="The column of the texts, or of the words.")
+    ] = None,
+    pair: Annotated[
+        str | None, typer.Option("--pair", metavar="NAME", help="The column of the second texts.")
+    ] = None,
+    label: Annotated[
+        str | None,
+        typer.Option("--label", metavar="NAME", help="The column of right classes or tags, if any."),
+    ] = None,
+    confusion: Annotated[
+        Path | None,
+        typer.Option(
+            "--confusion", metavar="FILE", help="A picture of what is taken for what: .png, .svg or .pdf."
+        ),
+    ] = None,
+    batch_size: Annotated[int, typer.Option("--batch-size", min=1, help="Rows computed at once.")] = 32,
+    device: Annotated[
+        str | None, typer.Option("--device", help="Where a saved model computes, such as cuda:0.")
+    ] = None,
+    provider: Annotated[
+        list[str] | None,
+        typer.Option("--provider", metavar="NAME", help="What computes an exported file; repeatable."),
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option(help="Threads within an operator of an exported file.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Predict the classes of texts, or the tags of words, for a whole file.
+
+    The columns are those that the model was trained on, unless others are named. Rows without a text have no
+    prediction. Where the right classes are there too, the predictions are measured. An exported file needs no torch.
+    """
+    from peirce.extras import check_picture, require
+    from peirce.files import replacing
+    from peirce.progress import progress_bars
+    from rich.console import Console
+
+    from peirce_text.own.measures import Measured
+    from peirce_text.own.predicting import predictor, texts_in
+    from peirce_text.own.writing import table_writer
+    from peirce_text.text.encoding import CHUNK
+
+    require("peirce predict", "tokenizers", extra="text")
+    kind_of(output)
+    if not output.parent.is_dir():
+        raise TaskError(f"folder {output.parent} does not exist; create it, or write elsewhere")
+    if confusion is not None:
+        check_picture(confusion, "a picture of the confusion", extra="train")
+    console = Console(stderr=True)
+    first, rows = peeked(read_rows(file), str(file))
+    if taken := [name for name in NEW if name in first.values]:
+        raise TaskError(f"{file} has a column {taken[0]!r} already, which would be added; rename it")
+    with predictor(model, device, provider, threads) as found:
+        roles = Roles.of(first, found.columns, tags=found.tags, text=text, pair=pair, label=label)
+        measured = Measured()
+        count = empty = 0
+        bars = progress_bars(console if console.is_terminal else None)
+        bar = bars.add_task("predicting", total=count_rows(file), shown="")
+        with bars, replacing(output) as fresh, table_writer(fresh, output) as write:
+            for chunk in _chunks(rows, CHUNK):
+                columns = [
+                    [texts_in(row.value(name), words=found.tags) for row in chunk] for name in roles.texts
+                ]
+                full = [i for i, each in enumerate(zip(*columns, strict=True)) if all(each)]
+                there = [[column[i] for i in full] for column in columns]
+                guessed = dict(zip(full, found.predict(there, batch_size) if full else [], strict=True))
+                made: list[dict[str, Any]] = []
+                for i, row in enumerate(chunk):
+                    one = guessed.get(i, (None, None))
+                    made.append({**row.values, **dict(zip(NEW, one, strict=True))})
+                    if i in guessed and roles.label:
+                        _measure(measured, row, roles.label, one[0])
+                write(made)
+                count, empty = count + len(chunk), empty + len(chunk) - len(full)
+                bars.advance(bar, len(chunk))
+    metrics, taken_for = measured.metrics(), measured.confusion
+    if confusion is not None:
+        if taken_for is None:
+            raise TaskError(f"{file} has no right classes to draw; name their column with --label")
+        taken_for.draw(confusion)
+    if json:
+        as_json("peirce.predict/1", file=str(output), rows=count, without_text=empty, metrics=metrics)
+        return
+    if taken_for is not None:
+        as_table(("metric", "value"), [(name, f"{value:.4f}") for name, value in metrics.items()])
+        for sentence in taken_for.sentences():
+            typer.echo(sentence)
+    without = f", {empty:,} of them without a text and so without a prediction" if empty else ""
+    typer.echo(f"{count:,} rows written to {output}{without}")
+
+
+def _measure(measured: Measured, row: Row, name: str, predicted: Any) -> None:
+    """Count a prediction beside what is right, where that is there."""
+    value, tags = row.value(name), isinstance(predicted, list)
+    where = f"{row.where}: column {name!r}"
+    right = [class_of(each, where) for each in (items(value) if tags else [value])]
+    said = predicted if tags else [predicted]
+    if tags and len(right) != len(said):
+        raise TaskError(f"{where} has {len(right)} tags for {len(said)} words; give every word one tag")
+    known = [each for each in right if each is not None]
+    if len(known) == len(right):
+        measured.add(known, said)
+
+
+def _chunks(rows: Iterator[Any], size: int) -> Iterator[list[Any]]:
+    chunk: list[Any] = []
+    for row in rows:
+        chunk.append(row)
+        if len(chunk) == size:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk

@@ -1,0 +1,189 @@
+"""How well classes are told apart, as numbers, as sentences and as a picture; and the spans that tags mark."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+from attrs import frozen
+from peirce.files import write_whole
+
+from peirce_text.own.columns import ordered
+from peirce_text.text.encoding import Ints
+
+MOST_LINES, MOST_DRAWN = 20, 60
+"""The most classes that sentences are said of, and that are drawn."""
+
+
+@frozen(eq=False)
+class Confusion:
+    """What is taken for what.
+
+    Args:
+        classes: the names of the classes.
+        pairs: int64 [m], each pair of a class and what it was taken for that occurs: class * classes + taken for.
+        counts: int64 [m], how often.
+    """
+
+    classes: Sequence[str]
+    pairs: Ints
+    counts: Ints
+
+    @classmethod
+    def of(cls, classes: Sequence[str], right: Ints, predicted: Ints) -> Confusion:
+        """Count right and predicted classes, int64 [n] each."""
+        pairs, counts = np.unique(right * len(classes) + predicted, return_counts=True)
+        return cls(classes, pairs, counts)
+
+    @classmethod
+    def counted(cls, counts: Mapping[tuple[str, str], int]) -> Confusion:
+        """From how often each right class was taken for another, by their names."""
+        classes = ordered(name for pair in counts for name in pair)
+        number = {name: i for i, name in enumerate(classes)}
+        pairs = [number[one] * len(classes) + number[other] for one, other in counts]
+        return cls(classes, np.array(pairs, np.int64), np.array([*counts.values()], np.int64))
+
+    def _of_classes(self) -> tuple[Ints, Ints, Ints]:
+        """How many of each class there are, how many are predicted, and how many of these are right."""
+        size = len(self.classes)
+        one, other = np.divmod(self.pairs, size)
+        hit = one == other
+        three = ((one, self.counts), (other, self.counts), (one[hit], self.counts[hit]))
+        there, predicted, right = (np.bincount(at, own, size).astype(np.int64) for at, own in three)
+        return there, predicted, right
+
+    @property
+    def scores(self) -> dict[str, float]:
+        """`accuracy`, and `macro_f1`: the mean of the F1 of the classes that occur or are predicted."""
+        there, predicted, right = self._of_classes()
+        both = there + predicted
+        f1 = 2 * right[both > 0] / both[both > 0]
+        return {"accuracy": float(right.sum() / there.sum()), "macro_f1": float(f1.mean())}
+
+    def sentences(self) -> Iterator[str]:
+        """One for each class that occurs, the one that is told apart worst first."""
+        there, predicted, right = self._of_classes()
+        one, other = np.divmod(self.pairs, len(self.classes))
+        f1 = 2 * right / np.maximum(1, there + predicted)
+        order = [i for i in np.lexsort((np.arange(len(there)), f1)) if there[i]]
+        for i in order[:MOST_LINES]:
+            precision = right[i] / max(1, predicted[i])
+            said = (
+                f"{self.classes[i]}: {there[i]:,}, precision {precision:.3f}, recall {right[i] / there[i]:.3f}, "
+                f"F1 {f1[i]:.3f}"
+            )
+            wrong = (one == i) & (other != i)
+            if wrong.any():
+                worst = np.flatnonzero(wrong)[self.counts[wrong].argmax()]
+                said += f"; most often taken for {self.classes[other[worst]]} ({self.counts[worst]:,})"
+            yield said
+        if len(order) > MOST_LINES:
+            yield f"and {len(order) - MOST_LINES:,} classes that are told apart better"
+
+    def draw(self, path: Path) -> None:
+        """Draw the matrix, each row as shares of its class; of many classes the most frequent ones."""
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+
+        there, _, _ = self._of_classes()
+        chosen = np.sort(np.argsort(-there, kind="stable")[:MOST_DRAWN])
+        one, other = np.divmod(self.pairs, len(self.classes))
+        place = np.full(len(self.classes), -1)
+        place[chosen] = np.arange(len(chosen))
+        drawn = (place[one] >= 0) & (place[other] >= 0)
+        counts = np.zeros((len(chosen), len(chosen)), np.int64)
+        counts[place[one[drawn]], place[other[drawn]]] = self.counts[drawn]
+        shares = counts / np.maximum(1, there[chosen])[:, None]
+        side = 3 + 0.45 * len(chosen)
+        figure = Figure(figsize=(side, side), layout="constrained")
+        FigureCanvasAgg(figure)
+        axes = figure.subplots()
+        axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
+        names = [self.classes[i] for i in chosen]
+        axes.set_xticks(range(len(names)), names, rotation=90)
+        axes.set_yticks(range(len(names)), names)
+        axes.set(xlabel="predicted", ylabel="right")
+        for row, column in zip(*counts.nonzero(), strict=True):
+            color = "white" if shares[row, column] > 0.5 else "black"
+            axes.text(
+                column, row, f"{counts[row, column]:,}", ha="center", va="center", color=color, fontsize=8
+            )
+        picture = BytesIO()
+        figure.savefig(picture, format=path.suffix[1:].lower(), dpi=120)
+        write_whole(path, picture.getvalue())
+
+
+_TAG = re.compile(r"([BIESLU])-(.+)")
+Span = tuple[int, int, str]
+"""The first word, the one after the last, and the kind."""
+
+
+def marks_spans(tags: Iterable[str]) -> bool:
+    """Whether tags mark spans, as `B-person` and `I-person` do."""
+    return any(_TAG.fullmatch(tag) for tag in tags)
+
+
+def spans(tags: Sequence[str]) -> set[Span]:
+    """The spans that tags mark, in the schemes IOB, IOB2, IOBES and BILOU, as conlleval counts them.
+
+    A span ends where another kind or another span begins, so that `I-a` after `O` begins one, too.
+    """
+    found: set[Span] = set()
+    start, kind, ended = 0, "", True
+    for i, tag in enumerate([*tags, "O"]):
+        match = _TAG.fullmatch(tag)
+        prefix, own = match.groups() if match else ("O", "")
+        if kind and (own != kind or ended or prefix in "BSU"):
+            found.add((start, i, kind))
+            kind = ""
+        if own and not kind:
+            start, kind = i, own
+        ended = prefix in "ESLU"
+    return found
+
+
+def span_counts(right: Sequence[str], predicted: Sequence[str]) -> Ints:
+    """Of the tags of one text, int64 [3]: spans whose words and kind are right, those there are, those predicted."""
+    one, two = spans(right), spans(predicted)
+    return np.array([len(one & two), len(one), len(two)], np.int64)
+
+
+def span_scores(counts: Ints) -> dict[str, float]:
+    """Precision, recall and F1 of the spans of many texts, from the sum of their counts."""
+    hits, there, said = map(int, counts)
+    return {
+        "span_f1": 2 * hits / max(1, there + said),
+        "span_precision": hits / max(1, said),
+        "span_recall": hits / max(1, there),
+    }
+
+
+class Measured:
+    """Counts predictions beside what is right, as they come."""
+
+    def __init__(self) -> None:
+        self._pairs: Counter[tuple[str, str]] = Counter()
+        self._spans = np.zeros(3, np.int64)
+
+    def add(self, right: Sequence[str], predicted: Sequence[str]) -> None:
+        """One text's class, or the tags of its words; as many are right as are predicted."""
+        self._pairs.update(zip(right, predicted, strict=True))
+        self._spans += span_counts(right, predicted)
+
+    @property
+    def confusion(self) -> Confusion | None:
+        """What is taken for what; None where nothing was added."""
+        return Confusion.counted(self._pairs) if self._pairs else None
+
+    def metrics(self) -> dict[str, float]:
+        """As the tasks measure them."""
+        found = self.confusion
+        if found is None:
+            return {}
+        if not marks_spans(found.classes):
+            return found.scores
+        return {"accuracy": found.scores["accuracy"], **span_scores(self._spans)}

@@ -1,0 +1,136 @@
+"""What the tasks on tables of one's own share: where tables lie, how they are divided, what is said of the classes."""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Generic, TypeVar
+
+from attrs import field, frozen, validators
+from peirce.extras import check_picture
+from peirce.model import Model
+
+from peirce_text.own.columns import divided_into, first_row, is_file, peeked, rows_of
+from peirce_text.own.measures import Confusion
+from peirce_text.reading import Row
+from peirce_text.tasks import TEST, TRAIN, VALID, EncodedT, ExampleT, FileOptions, TextData, TextTask
+from peirce_text.text.encoding import Ints
+from peirce_text.text.tokenizer import FILE
+
+LABELS = "labels.json"
+"""The asset with the names of the classes, the columns that they were learned from, and the length of texts."""
+
+
+def _share() -> Any:
+    return field(default=0.1, validator=[validators.ge(0), validators.lt(1)])
+
+
+@frozen(kw_only=True)
+class TableOptions(FileOptions):
+    """Where a table lies, and how it is divided.
+
+    Args:
+        data: what to train on: a .csv, .tsv, .jsonl or .parquet file, or a data set of the library `datasets`.
+        valid_data: a file to choose by while training; if empty, rows of `data`.
+        test_data: a file to evaluate on; if empty, rows of `data`.
+        valid_share: how much of `data` is kept aside to choose by, where nothing else is there for it; 0 for nothing.
+        test_share: the same to evaluate on; where it is 0 too, what is chosen by stands for it.
+        split_seed: which rows are kept aside.
+        confusion: a picture of what is taken for what, .png, .svg or .pdf, drawn with each evaluation; empty for none.
+    """
+
+    valid_share: float = _share()
+    test_share: float = _share()
+    split_seed: int = field(default=0, validator=validators.ge(0))
+    confusion: str = ""
+
+    @property
+    def hub(self) -> str:
+        """The data set of the library `datasets`; empty where there are files."""
+        return self.dataset or ("" if is_file(self.data) else self.data)
+
+
+OptionsT = TypeVar("OptionsT", bound=TableOptions)
+
+
+class TableTask(TextTask[OptionsT, ExampleT, EncodedT], Generic[OptionsT, ExampleT, EncodedT]):
+    """A task on a table of one's own, whose examples are in classes.
+
+    Attributes:
+        columns: the column of each role, known when the data have been read.
+    """
+
+    settings: ClassVar[Mapping[str, Any]] = {"train.epochs": 5}
+    missing = "name a file with task.valid_data or task.test_data"
+    valid_for_test = True
+
+    @classmethod
+    @abstractmethod
+    def fits(cls, row: Mapping[str, Any]) -> bool:
+        """Whether the columns of a row are plainly those of the task."""
+
+    @abstractmethod
+    def judged(self, model: Model, data: TextData[EncodedT], split: str) -> Confusion:
+        """What a model takes for what on a split."""
+
+    def measured(self, found: Confusion, data: TextData[EncodedT], split: str) -> Mapping[str, float]:
+        """The metrics of what was found."""
+        return found.scores
+
+    def __init__(self, options: OptionsT) -> None:
+        super().__init__(options)
+        self.columns: dict[str, str] = {}
+        self._last: tuple[Model, str, Confusion] | None = None
+
+    @classmethod
+    def suits(cls, data: str) -> bool:
+        """Whether the first row of a file or a data set has the columns of the task."""
+        return cls.fits(first_row(data))
+
+    def opened(self) -> tuple[Row, dict[str, Iterator[Row]]]:
+        """The first training row, and the rows of each split that is there by itself, the training split first."""
+        options = self.options
+        if options.confusion:
+            check_picture(Path(options.confusion), "a picture of the confusion", extra="train")
+        rows = rows_of(options.hub, options.files)
+        first, rows[TRAIN] = peeked(rows[TRAIN], self.source_of(TRAIN))
+        return first, rows
+
+    def divided(
+        self, read: Mapping[str, Sequence[ExampleT]], classes: Ints | None = None
+    ) -> dict[str, Sequence[ExampleT]]:
+        """The splits that are there, and those that are taken from the training split.
+
+        Args:
+            read: the examples of each split that is there by itself.
+            classes: the class of each training example, so that every split has its share of each.
+        """
+        shares = {VALID: self.options.valid_share, TEST: self.options.test_share}
+        wanted = {split: share for split, share in shares.items() if share and split not in read}
+        own = read[TRAIN]
+        parts = divided_into(len(own), wanted, self.options.split_seed, classes) if len(own) else {TRAIN: []}
+        return {**read, **{split: [own[row] for row in rows] for split, rows in parts.items()}}
+
+    def metrics(self, model: Model, data: TextData[EncodedT], split: str) -> Mapping[str, float]:
+        """What is measured on a split."""
+        found = self.judged(model, data, split)
+        self._last = model, split, found
+        if self.options.confusion:
+            found.draw(Path(self.options.confusion))
+        return self.measured(found, data, split)
+
+    def remarks(self, model: Model, data: TextData[EncodedT], split: str) -> tuple[str, ...]:
+        """How well each class is told apart, the worst first."""
+        last = self._last
+        known = last is not None and last[0] is model and last[1] == split
+        found = last[2] if last is not None and known else self.judged(model, data, split)
+        return tuple(found.sentences())
+
+    def assets(self, data: TextData[EncodedT]) -> Mapping[str, bytes]:
+        """The tokenizer, and what `peirce predict` and served models read: the names of the classes, the columns that
+        they were learned from, and the most tokens of a text."""
+        content = {"classes": list(data.classes), "columns": self.columns, "length": self.options.length}
+        text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+        return {FILE: data.tokenizer.content, LABELS: text.encode()}

@@ -1,0 +1,177 @@
+"""The task `tag`: the words of texts of one's own, each with a tag."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from attrs import frozen
+from peirce.errors import TaskError
+from peirce.model import Model
+from peirce.parts import IGNORED
+from torch import Tensor
+
+from peirce_text.own.columns import class_of, column, items, number_of, ordered, usual
+from peirce_text.own.measures import Confusion, marks_spans, span_counts, span_scores
+from peirce_text.own.tables import TableOptions, TableTask
+from peirce_text.own.words import EncodedWords, encode_words
+from peirce_text.progress import say
+from peirce_text.reading import Row
+from peirce_text.small import WHERE, WHO, sentence, write_json_lines
+from peirce_text.tasks import TRAIN, TextData, kept, of_vocabulary
+from peirce_text.text.encoding import Ints
+from peirce_text.text.tokenizer import Tokenizer
+
+
+@frozen(kw_only=True)
+class TagOptions(TableOptions):
+    """What is read.
+
+    Args:
+        tokens: the column of the words: a list, or a text with spaces between them; if empty, the one called so, or
+            `words`.
+        tags: the column of their tags, likewise; if empty, the one called so, or `ner_tags`, `pos_tags` or `labels`.
+        length: the most tokens that are read at once; a longer text is read in parts.
+    """
+
+    tokens: str = ""
+    tags: str = ""
+
+
+class Tagged(NamedTuple):
+    """Words, and the tag of each."""
+
+    words: tuple[str, ...]
+    tags: tuple[str, ...]
+
+
+class Tag(TableTask[TagOptions, Tagged, EncodedWords]):
+    """Which tag has a word? Learned from a table of one's own: parts of speech, names, spans of any kind."""
+
+    name = "tag"
+    source = (
+        "BERT (Devlin et al., 2018), Section 5.3; CoNLL-2003 (Tjong Kim Sang and De Meulder, 2003) for spans"
+    )
+    Options = TagOptions
+    head = "token_classification"
+    nouns = "texts"
+    examples = ("my.jsonl", "OWNER/NAME")
+
+    @classmethod
+    def example_in(cls, folder: Path) -> Mapping[str, Any]:
+        """Sentences whose animals and places are tagged."""
+        rows = []
+        for i in range(20):
+            words = sentence(i)[:-1].split()
+            kinds = {**dict.fromkeys(WHO, "I-animal"), **dict.fromkeys(WHERE, "B-place"), "The": "B-animal"}
+            rows.append({"tokens": words, "tags": [kinds.get(word, "O") for word in words]})
+        files = {"data": rows, "test_data": rows[:5]}
+        named = {name: write_json_lines(folder / f"{name}.jsonl", own) for name, own in files.items()}
+        return {**named, "vocabulary": 80, "length": 6, "batch_size": 4}
+
+    @classmethod
+    def fits(cls, row: Mapping[str, Any]) -> bool:
+        """Words and their tags."""
+        return bool(usual(row, "tokens")) and bool(usual(row, "tags"))
+
+    def read(self) -> dict[str, Sequence[Tagged]]:
+        """The words and tags of each split.
+
+        Raises:
+            TaskError: words and tags are not as many, or there is but one tag.
+        """
+        first, rows = self.opened()
+        given = {"tokens": self.options.tokens, "tags": self.options.tags}
+        self.columns = {role: column(first, role, name) for role, name in given.items()}
+        read = {split: kept(split, self._examples(own)) for split, own in rows.items()}
+        classes = ordered(tag for each in read[TRAIN] for tag in each.tags)
+        if len(classes) < 2:
+            raise TaskError(
+                f"{self.source_of(TRAIN)}: column {self.columns['tags']!r} has {len(classes)} tags, and nothing to "
+                "tell apart; name the column of the tags with task.tags"
+            )
+        self._numbers = {name: number for number, name in enumerate(classes)}
+        for split, own in read.items():
+            for each in own if split != TRAIN else ():
+                for tag in each.tags:
+                    number_of(tag, self._numbers, self.source_of(split))
+        say(
+            f"{self.name}: words from column {self.columns['tokens']!r}, tags from column {self.columns['tags']!r}; "
+            f"{len(classes)} tags: {', '.join(classes[:10])}{', ...' if len(classes) > 10 else ''}"
+        )
+        return self.divided(read)
+
+    def _examples(self, rows: Iterator[Row]) -> Iterator[tuple[str, Tagged | str]]:
+        """The place of each row, and what it becomes, or why it is left out."""
+        for row in rows:
+            found = []
+            for role, name in self.columns.items():
+                value = row.value(name)
+                if not isinstance(value, str | list | None):
+                    raise TaskError(
+                        f"{row.where}: column {name!r} holds {value!r:.60}, where a list must stand, or a text with "
+                        f"spaces between the {role}"
+                    )
+                where = f"{row.where}: column {name!r}"
+                made = [class_of(each, where) if role == "tags" else str(each) for each in items(value)]
+                if None in made:
+                    raise TaskError(f"{where} holds an empty tag; give every word one, such as O")
+                found.append(tuple(map(str, made)))
+            words, tags = found
+            if len(words) != len(tags):
+                raise TaskError(
+                    f"{row.where}: {len(words)} words have {len(tags)} tags; give every word one tag"
+                )
+            yield row.where, Tagged(words, tags) if words else "it has no words"
+
+    def texts_of(self, example: Tagged) -> Iterable[str]:
+        """The words."""
+        return (" ".join(example.words),)
+
+    def encoded(self, tokenizer: Tokenizer, split: str, examples: Sequence[Tagged]) -> EncodedWords:
+        """The words as ids, with the class of each."""
+        made = encode_words(
+            tokenizer, [each.words for each in examples], self.options.length, f"{split} texts"
+        )
+        return made.tagged(np.array([self._numbers[tag] for each in examples for tag in each.tags], np.int64))
+
+    def data_of(self, tokenizer: Tokenizer, read: Mapping[str, Sequence[Tagged]]) -> TextData[EncodedWords]:
+        """All splits as ids, and the tags."""
+        return TextData(tokenizer, super().data_of(tokenizer, read).splits, tuple(self._numbers))
+
+    def overrides(self, data: TextData[EncodedWords]) -> Mapping[str, Any]:
+        """The vocabulary, and a head for words."""
+        head = {"use": self.head, "classes": len(data.classes)}
+        return {**of_vocabulary(data.tokenizer), "model.heads": [head]}
+
+    def targets(self, batch: Mapping[str, Tensor]) -> Mapping[str, int]:
+        """The words of a batch."""
+        return {"loss": int((batch["labels"] != IGNORED).sum())}
+
+    def predicted(self, model: Model, data: TextData[EncodedWords], split: str) -> Ints:
+        """The class that is predicted of each word of a split, in the order of its texts."""
+        part = self.part(data, split)
+        found = np.zeros(len(part.ids), np.int64)
+        for rows, _, outputs in self.evaluated(model, data, split):
+            best = outputs[f"{self.head}_logits"].argmax(-1).cpu().numpy()
+            for row, own in zip(rows, best, strict=True):
+                found[part.place(row)] = own[: part.lengths[row]]
+        return found[part.first]
+
+    def judged(self, model: Model, data: TextData[EncodedWords], split: str) -> Confusion:
+        """What a model takes for what on a split, by words."""
+        part = self.part(data, split)
+        self._predicted = self.predicted(model, data, split)
+        return Confusion.of(data.classes, part.tags[part.first], self._predicted)
+
+    def measured(self, found: Confusion, data: TextData[EncodedWords], split: str) -> Mapping[str, float]:
+        """The share of words whose tag is right; and F1, precision and recall of spans, where tags mark spans, or the
+        mean of the F1 of the tags."""
+        if not marks_spans(data.classes):
+            return found.scores
+        part, names = self.part(data, split), np.array(data.classes, np.object_)
+        both = (part.divided(names[own]) for own in (part.tags[part.first], self._predicted))
+        counts = sum((span_counts(*pair) for pair in zip(*both, strict=True)), np.zeros(3, np.int64))
+        return {"accuracy": found.scores["accuracy"], **span_scores(counts)}

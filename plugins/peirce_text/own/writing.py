@@ -1,0 +1,107 @@
+"""Rows written to a table as they come, in the format that its name tells."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, cast
+
+from peirce.errors import TaskError
+from peirce.extras import require
+
+from peirce_text.reading import kind_of
+
+Writer = Callable[[Sequence[Mapping[str, Any]]], None]
+"""Writes some rows, all with the same columns."""
+
+
+@contextmanager
+def table_writer(path: Path, named: Path) -> Iterator[Writer]:
+    """What writes rows to a file: CSV, TSV, JSON lines or Parquet.
+
+    In a TSV no field is quoted, as `read_rows` reads it, and lists are texts with spaces between their items; so they
+    are in a CSV.
+
+    Args:
+        path: where it is written.
+        named: what it will be called, whose end tells the format.
+
+    Raises:
+        TaskError: a field does not go into the format.
+    """
+    kind = kind_of(named)
+    if kind == "parquet":
+        with _parquet(path, named) as writes:
+            yield writes
+        return
+    with (
+        cast(IO[bytes], gzip.open(path, "wb") if named.suffix == ".gz" else path.open("wb")) as raw,
+        io.TextIOWrapper(raw, encoding="utf-8", newline="") as file,
+    ):
+        columns: list[str] = []
+
+        def write(rows: Sequence[Mapping[str, Any]]) -> None:
+            if kind == "jsonl":
+                file.writelines(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows)
+                return
+            head = [] if columns or not rows else [list(rows[0])]
+            columns.extend(name for names in head for name in names)
+            if more := sorted({name for row in rows for name in row} - set(columns)):
+                raise TaskError(
+                    f"{named}: the first row has no column {more[0]!r}, a later one has; write a .jsonl"
+                )
+            fields = [*head, *([_field(row.get(name)) for name in columns] for row in rows)]
+            if kind == "csv":
+                csv.writer(file, lineterminator="\n").writerows(fields)
+                return
+            if any(sign in each for row in fields for each in row for sign in "\t\r\n"):
+                raise TaskError(
+                    f"{named}: a field holds a tab or a line break, which no .tsv has; write a .csv"
+                )
+            file.writelines("\t".join(row) + "\n" for row in fields)
+
+        yield write
+
+
+def _field(value: Any) -> str:
+    if isinstance(value, list):
+        return " ".join(map(_field, value))
+    return "" if value is None else str(value)
+
+
+@contextmanager
+def _parquet(path: Path, named: Path) -> Iterator[Writer]:
+    """The columns have the types of the first rows, and those that are empty there are texts."""
+    require("a Parquet file", "pyarrow", extra="text")
+    import pyarrow.parquet
+
+    writer: Any = None
+
+    def write(rows: Sequence[Mapping[str, Any]]) -> None:
+        nonlocal writer
+        try:
+            table = pyarrow.Table.from_pylist(list(rows), schema=None if writer is None else writer.schema)
+            if writer is None:
+                text = pyarrow.string()
+                known = [
+                    each.with_type(text) if each.type == pyarrow.null() else each for each in table.schema
+                ]
+                table = table.cast(pyarrow.schema(known))
+                writer = pyarrow.parquet.ParquetWriter(path, table.schema)
+            writer.write_table(table)
+        except pyarrow.ArrowException as error:
+            cause = str(error).partition("\n")[0]
+            raise TaskError(
+                f"{named}: a column changes its type from the first rows on: {cause}; write a .jsonl"
+            ) from error
+
+    try:
+        yield write
+    finally:
+        if writer is not None:
+            writer.close()
