@@ -21,6 +21,7 @@ from command_line import exit_code
 from interrupted import TRACEBACK
 from peirce.registry import Registry
 from small_texts import blocks, documents
+from thorough import often
 from toy_tasks import FOLNET
 
 KINDS = ("size", "SIGTERM", "SIGKILL")
@@ -138,7 +139,9 @@ def _place(arguments: Sequence[object]) -> Path:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no process groups of this kind")
-@pytest.mark.parametrize(("how", "times"), [("SIGINT", 1), ("SIGINT", 2), ("SIGKILL", 1)])
+@pytest.mark.parametrize(
+    ("how", "times"), often([("SIGINT", 1), ("SIGINT", 2), ("SIGKILL", 1)], [("SIGINT", 2), ("SIGKILL", 1)])
+)
 def test_processes_beside_a_command_end_with_it(how: str, times: int, tmp_path: Path) -> None:
     number = signal.Signals[how]
     said = tmp_path / "said"

@@ -114,9 +114,6 @@ def test_a_length_that_is_fixed_in_the_graph_is_rejected_by_the_export(
     kept = re.search(r"The file that failed is kept: (.+)", found[pair.check])
     assert kept is not None
     assert Path(kept[1]).is_file()
-    before = set(tmp_path.iterdir())
-    assert rejections(pair.kind, pair.right, [pair.check], further) == {}
-    assert set(tmp_path.iterdir()) == before, "what passes leaves nothing"
 
 
 @pytest.mark.skipif(find_spec("tensorrt_rtx") is None, reason="`tox -e tensorrt` has TensorRT for RTX")

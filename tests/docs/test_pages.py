@@ -31,7 +31,7 @@ def test_the_blocks_of_entailment_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("page", "count"),
     [
-        ("compose", 17),
+        pytest.param("compose", 17, marks=pytest.mark.thorough),
         ("train", 2),
         ("draw", 6),
         pytest.param("export-and-run", 10, marks=pytest.mark.thorough),

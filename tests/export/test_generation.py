@@ -20,7 +20,8 @@ from peirce.model import PREFILL, Model
 from peirce.registry import Registry
 from peirce_export.onnx.exporter import trace
 from peirce_export.views import view
-from small_specs import DECODER, ENCODER_DECODER, FOLNET, RECURRENT
+from small_specs import DECODER, ENCODER_DECODER, FOLNET, RECURRENT, TRANSFORMER
+from thorough import often
 
 CHOICES: list[dict[str, Any]] = [
     {"max_new": 7},
@@ -31,7 +32,7 @@ SMALL = {"model.dims.layers": 1, "model.regularisation.init_std": 0.5}
 
 
 def exported(spec: Any, folder: Path, registry: Registry) -> tuple[Model, Path]:
-    model = build(spec.replace(SMALL), seed=2, registry=registry).eval()
+    model = build(spec, seed=2, registry=registry).eval()
     path = folder / "model.onnx"
     report = peirce.export(model, path=path, to="onnx", generate=True)
     assert report.passed
@@ -41,20 +42,38 @@ def exported(spec: Any, folder: Path, registry: Registry) -> tuple[Model, Path]:
 
 @pytest.fixture(scope="module")
 def decoder(tmp_path_factory: pytest.TempPathFactory, registry: Registry) -> tuple[Model, Path]:
-    return exported(DECODER, tmp_path_factory.mktemp("decoder"), registry)
+    return exported(SHORT, tmp_path_factory.mktemp("decoder"), registry)
 
 
 @pytest.fixture(scope="module")
 def two_stacks(tmp_path_factory: pytest.TempPathFactory, registry: Registry) -> tuple[Model, Path]:
-    return exported(ENCODER_DECODER, tmp_path_factory.mktemp("two-stacks"), registry)
+    return exported(ENCODER_DECODER.replace(SMALL), tmp_path_factory.mktemp("two-stacks"), registry)
 
 
-@pytest.fixture(scope="module", params=["lstm", pytest.param("gru", marks=pytest.mark.thorough)])
+SHORT = DECODER.replace({**SMALL, "model.operators": {"layer": "jm.at"}})
+CAUSAL = {"model.scope.kind": "causal", "model.heads": [{"use": "causal_lm"}]}
+RECURRENCES = {
+    "beside attention": (
+        TRANSFORMER.replace(
+            {**CAUSAL, "model.operators": {"layers": [{"layer": "gru"}, {"layer": "attention"}]}}
+        ),
+        {"model.dims.layers": 2},
+    ),
+    "lstm": (RECURRENT.replace({"model.operators.layer": "lstm"}), SMALL),
+    "gru": (RECURRENT.replace({"model.operators.layer": "gru"}), SMALL),
+    "in folnet": (
+        FOLNET.replace({**CAUSAL, "model.operators": {"layers": [{"layer": "jm.at"}, {"layer": "lstm"}]}}),
+        {"model.dims.layers": 2},
+    ),
+}
+
+
+@pytest.fixture(scope="module", params=often(RECURRENCES, ["beside attention"]))
 def recurrent(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, registry: Registry
 ) -> tuple[Model, Path]:
-    layer = {"model.operators.layer": request.param}
-    return exported(RECURRENT.replace(layer), tmp_path_factory.mktemp("recurrent"), registry)
+    spec, small = RECURRENCES[request.param]
+    return exported(spec.replace({**SMALL, **small}), tmp_path_factory.mktemp("recurrent"), registry)
 
 
 def prompts() -> dict[str, torch.Tensor]:
@@ -147,6 +166,7 @@ def test_a_model_that_does_not_generate_is_refused(tmp_path: Path, registry: Reg
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.thorough
 def test_a_graph_does_not_grow_with_the_width_of_a_kernel(
     decoder: tuple[Model, Path], registry: Registry
 ) -> None:

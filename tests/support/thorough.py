@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+EXPORTED_ALONE = ("operators.gru", "operators.lstm", "operators.tpru")
+"""Parts that every run exports in a model of their own: the model of companions that holds others cannot hold them."""
+
 
 def often(values: Iterable[Any], kept: Collection[Any]) -> list[Any]:
     """The values of a parametrised test; those that are not kept are run by `tox -e thorough` alone."""

@@ -210,7 +210,7 @@ class _Resolution:
         elif not any(issubclass(each.part, StateOperator) for each in operators):
             operators += [self.operator(OperatorSpec(use=name), at, *own) for name in cls.state]
         mixing = tuple(each for each in operators if not issubclass(each.part, StateOperator))
-        if cls.layer and not mixing:
+        if cls.layer and not mixing and not any(each.part.scope_rule == "reduce" for each in operators):
             raise self.wrong(at, "the layer has no operator that mixes tokens")
         alone = operators if cls.recurrent else mixing
         if len(alone) > 1 and any(issubclass(each.part, RecurrentOperator) for each in mixing):

@@ -95,10 +95,12 @@ class Mixing(nn.Module):
     Args:
         plan: the plan; its `mixing` operators are wired.
         operators: the projections of each operator, owned by the layer under their canonical names.
+        normed: whether what is inferred is added to the normalised atoms, and not to those that came in.
     """
 
-    def __init__(self, plan: Plan, operators: Sequence[Projections]) -> None:
+    def __init__(self, plan: Plan, operators: Sequence[Projections], *, normed: bool = False) -> None:
         super().__init__()
+        self.normed = normed
         self.plans, self.dropout, self.fuse = plan.mixing, plan.dims.dropout, plan.fuse
         self.groups = groups_of(self.plans)
         outputs = [cast(Writer, planned.output) for planned in self.plans]
@@ -164,10 +166,12 @@ class Mixing(nn.Module):
         results = {i: self._infer(i, channels, scope, biases) for i in way.at_once}
         if way.in_blocks and binary is not None:
             binary = self._infer_late(way, binary, norms.binary, scope, biases, channels, results)
-        elif "B" in self._writers and binary is not None:
-            weights = self._writers["B"].weights()
-            binary = self._written(binary, results, *weights, joined=not way.apart)
-        unary = state.unary
+        elif binary is not None:
+            binary = scope.zero_binary(norms.binary(binary)) if self.normed else binary
+            if "B" in self._writers:
+                weights = self._writers["B"].weights()
+                binary = self._written(binary, results, *weights, joined=not way.apart)
+        unary = normal if self.normed else state.unary
         if "U" in self._writers:
             own = [results[i].flatten(2) for i in self._writes["U"]]
             writer = self._writers["U"]
@@ -233,12 +237,13 @@ class Mixing(nn.Module):
         """Read keys, values and what is needed of all rows at once, each group in its own layout."""
         weights = _weights(norm, way.early)
         if not way.in_blocks:
-            return self._read(way.early, atoms, weights, scope)
+            return self._read(way.early, _normal(atoms, weights, norm.epsilon, scope), weights, scope)
         batch, length, width = atoms.shape[:3]
         groups = [group for product in way.early for group in product.groups]
 
         def read(items: slice, rows: slice, own: Tensor, *weights: Tensor | None) -> list[Tensor]:
-            found = self._read(way.early, own, weights, scope.part(items, rows))
+            part = scope.part(items, rows)
+            found = self._read(way.early, _normal(own, weights, norm.epsilon, part), weights, part)
             return [found[group.place].flatten(3) for group in groups]
 
         places = [
@@ -280,9 +285,11 @@ class Mixing(nn.Module):
             mine = {place: cast(Tensor, next(given)) for place in (*by_rows, *by_items)}
             *weights, weight, bias = given
             part, near = scope.part(items, rows), [each.part(items, rows) for each in biases]
-            mine |= self._read(way.late, own, weights, part)
+            normal = _normal(own, weights, norm.epsilon, part)
+            mine |= self._read(way.late, normal, weights, part)
             found |= {i: self._infer(i, mine, part, near) for i in late}
-            written = own.clone() if weight is None else self._written(own, found, weight, bias, joined=False)
+            old = normal if self.normed else own
+            written = old.clone() if weight is None else self._written(old, found, weight, bias, joined=False)
             return [written, *(found[i].flatten(2) for i in unary)]
 
         places = [torch.empty_like(binary)]
@@ -300,11 +307,10 @@ class Mixing(nn.Module):
         return deduced
 
     def _read(
-        self, products: Sequence[Product], atoms: Tensor, weights: Sequence[Tensor | None], scope: Scope
+        self, products: Sequence[Product], normal: Tensor, weights: Sequence[Tensor | None], scope: Scope
     ) -> Channels:
-        """Normalise binary atoms, all rows or a block, and read channels; `weights` are those of `_weights`."""
-        scale, shift, *maps = weights
-        normal = scope.zero_binary(standardise(atoms, scale, shift))
+        """Read channels of normalised binary atoms, all rows or a block; `weights` are those of `_weights`."""
+        _, _, *maps = weights
         channels: Channels = {}
         for product, weight, bias in zip(products, maps[::2], maps[1::2], strict=True):
             channels |= product.read(normal, cast(Tensor, weight), bias, scope, self._rate)
@@ -369,6 +375,12 @@ def _by_layout(groups: Sequence[Group], operators: Sequence[Projections]) -> lis
     """One product for each layout that there is."""
     apart = ((last, [g for g in groups if g.tokens_last == last]) for last in (True, False))
     return [Product(own, operators, tokens_last=last) for last, own in apart if own]
+
+
+def _normal(atoms: Tensor, weights: Sequence[Tensor | None], epsilon: float, scope: Scope) -> Tensor:
+    """Normalised binary atoms, zero outside the scope; `weights` are those of `_weights`."""
+    scale, shift, *_ = weights
+    return scope.zero_binary(standardise(atoms, scale, shift, epsilon))
 
 
 def _weights(norm: Norm, products: Sequence[Product]) -> list[Tensor | None]:

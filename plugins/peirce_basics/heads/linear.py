@@ -145,16 +145,38 @@ class TokenClassification(Linear):
     meaning = "Scores of the classes of each token."
 
 
+@frozen(kw_only=True)
+class RelationOptions(ClassesOptions):
+    """What is predicted, and from what.
+
+    Args:
+        classes: the number of classes.
+        hidden: whether a hidden layer with relu, as wide as the relations, stands before the scores.
+    """
+
+    hidden: bool = False
+
+
 class Relation(Linear):
     """Classes of each pair of tokens from its relations, such as the arcs of a dependency tree."""
 
     name = "relation"
     needs = frozenset({"binary"})
     source = "FOLNet (Chen, 2023), Appendix A.4, which proposes losses on the binary atoms"
-    Options = ClassesOptions
+    Options = RelationOptions
     labels = "int64 [b, x, y]: the class of the pair; -100 where it does not count"
     reads = "binary"
     meaning = "Scores of the classes of each pair of tokens."
+
+    def __init__(self, options: RelationOptions, dims: Dims) -> None:
+        super().__init__(options, dims)
+        self.hidden = nn.Linear(dims.binary, dims.binary) if options.hidden else None
+
+    def forward(self, encoded: Encoded, tokens: Tokens) -> dict[str, Tensor]:
+        """[b, x, y, d2] -> logits [b, x, y, classes]; zero outside the scope."""
+        if self.hidden is not None:
+            encoded = encoded._replace(binary=self.hidden(encoded.binary).relu())
+        return super().forward(encoded, tokens)
 
 
 class Swap(Linear):

@@ -209,7 +209,7 @@ class Layer(nn.Module):
         states: list[StateOperator] = [p.build(plan.dims) for p in plan.state]
         named = [*zip(plan.mixing, projections, strict=True), *zip(plan.state, states, strict=True)]
         self.operators = nn.ModuleList(nn.ModuleDict({p.name: module}) for p, module in named)
-        recurrent = plan.mixing[0].operator is None
+        recurrent = any(p.operator is None for p in plan.mixing)
         self.mixing = Recurrence(plan, projections[0]) if recurrent else Mixing(plan, projections)
         self.source = SourceReader(plan, projections) if source and not recurrent else None
         self._states = tuple(states)

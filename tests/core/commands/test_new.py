@@ -106,16 +106,19 @@ def test_one_file_registers_its_part(kind: str, peirce: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind",
+    ("kind", "quick"),
     [
-        pytest.param(kind, marks=() if kind in ("operator", "augmenter") else pytest.mark.thorough)
-        for kind in KINDS
-        if kind not in ("command", "parser")  # their checks import a module by its name
+        ("operator", True),
+        *(
+            pytest.param(kind, False, marks=pytest.mark.thorough)
+            for kind in KINDS
+            if kind not in ("command", "parser")  # their checks import a module by its name
+        ),
     ],
 )
-def test_one_file_passes_the_conformance_suite(kind: str) -> None:
-    module = module_of(kind, f"conforming_{kind.replace('-', '_')}")
-    found = Conformance(module).run()
+def test_one_file_passes_the_conformance_suite(kind: str, quick: bool) -> None:
+    module = module_of(kind, f"{'quick' if quick else 'conforming'}_{kind.replace('-', '_')}")
+    found = Conformance(module, quick=quick).run()
     assert [each.message for each in found if each.outcome == "failed"] == []
     assert any(each.outcome == "passed" for each in found)
 

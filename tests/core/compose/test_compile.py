@@ -10,6 +10,7 @@ from peirce.compose import build
 from peirce.registry import Registry
 from peirce.spec import Spec
 from small_specs import FOLNET, TRANSFORMER
+from thorough import often
 from torch import Tensor
 from torch._dynamo.testing import CompileCounterWithBackend
 
@@ -31,7 +32,7 @@ def _inputs(batch: int, length: int) -> dict[str, Tensor]:
     return {"input_ids": torch.randint(0, 40, (batch, length), generator=random), "attention_mask": real}
 
 
-@pytest.mark.parametrize("name", SPECS)
+@pytest.mark.parametrize("name", often(SPECS, ["folnet"]))
 def test_one_graph_for_every_length(name: str, registry: Registry) -> None:
     spec: Spec = SPECS[name].replace({"model.dims.layers": 1})
     model = build(spec, registry=registry).eval()

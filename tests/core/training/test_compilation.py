@@ -58,6 +58,7 @@ def test_losses_are_those_of_eager_layers(
     assert 1 <= counters["stats"]["unique_graphs"] <= 2
 
 
+@pytest.mark.thorough
 def test_what_cannot_be_compiled_says_so(parts: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
     from torch._inductor import config
 

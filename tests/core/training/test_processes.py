@@ -23,6 +23,7 @@ from peirce_text.pretraining.task import Pretraining, PretrainingOptions
 from peirce_text.text.tokenizer import Tokenizer
 from safetensors.torch import load_file
 from small_texts import blocks, documents
+from thorough import often
 from toy_tasks import FOLNET, Filled, FilledOptions, MarkedOptions
 
 HEADS = [{"use": "mlm"}, {"use": "classification"}, {"use": "pair", "as": "unused"}]
@@ -38,6 +39,8 @@ CHANGES: Mapping[str, Mapping[str, Any]] = {
     "fsdp": {"parallel": "fsdp"},
     "fsdp-lamb": {"parallel": "fsdp", "optimizer": "lamb", "epsilon": 1e-6, "accumulate": 2, "checkpointing": True},
 }  # fmt: skip
+FEW = ("ddp", "fsdp")
+"""Those that every run has."""
 INTERRUPTED = {
     "steps": 6,
     "save_every": 2,
@@ -104,35 +107,48 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def two(tmp_path_factory: pytest.TempPathFactory, text: Mapping[str, Any]) -> Path:
-    """What two processes trained: each of CHANGES, text, and one training whole and interrupted."""
-    folder = tmp_path_factory.mktemp("two")
-    (folder / "text.toml").write_text(TEXT.to_toml())
-    (folder / "plain.toml").write_text(PLAIN.to_toml())
-    (folder / "dropping.toml").write_text(DROPPING.to_toml())
-    batch = {name: 8 // change.get("accumulate", 1) for name, change in CHANGES.items()}
-    listed: list[dict[str, Any]] = [
-        {"name": name, "spec": "plain.toml", "options": plain(OPTIONS, **change), "task": {"batch": batch[name]}}
-        for name, change in CHANGES.items()
-    ]  # fmt: skip
-    dropping = {"spec": "dropping.toml", "options": plain(OPTIONS, **INTERRUPTED)}
-    listed += [
-        {"name": "text", "on": "pretraining", "spec": "text.toml", "options": plain(OPTIONS, **PRETRAINING),
-         "task": {**text, "batch_size": 8}},
+def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What two processes trained: the first of CHANGES, and one training whole and interrupted."""
+    dropping = {"spec": DROPPING, "options": plain(OPTIONS, **INTERRUPTED)}
+    interrupted = [
         {"name": "whole", **dropping},
         {"name": "part", **dropping, "fail_at": 9},  # in the fifth step
         {"name": "part", **dropping, "resume": True},
-    ]  # fmt: skip
-    (folder / "trainings.json").write_text(json.dumps(listed))
+    ]
+    return trained(tmp_path_factory.mktemp("two"), [*map(changed, FEW), *interrupted])
+
+
+@pytest.fixture(scope="module")
+def more(tmp_path_factory: pytest.TempPathFactory, text: Mapping[str, Any]) -> Path:
+    """The others of CHANGES, and text."""
+    options, task = plain(OPTIONS, **PRETRAINING), {**text, "batch_size": 8}
+    pretrained = {"name": "text", "on": "pretraining", "spec": TEXT, "options": options, "task": task}
+    others = [changed(name) for name in CHANGES if name not in FEW]
+    return trained(tmp_path_factory.mktemp("more"), [*others, pretrained])
+
+
+def changed(name: str) -> dict[str, Any]:
+    change = CHANGES[name]
+    task = {"batch": 8 // change.get("accumulate", 1)}
+    return {"name": name, "spec": PLAIN, "options": plain(OPTIONS, **change), "task": task}
+
+
+def trained(folder: Path, listed: Sequence[Mapping[str, Any]]) -> Path:
+    """The folder, after two processes made these trainings in it."""
+    named = [{**each, "spec": f"{number}.toml"} for number, each in enumerate(listed)]
+    for each, file in zip(listed, named, strict=True):
+        (folder / file["spec"]).write_text(each["spec"].to_toml())
+    (folder / "trainings.json").write_text(json.dumps(named))
     launch(["-W", "error", trainings.__file__, folder])
     return folder
 
 
-@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize("name", often(CHANGES, FEW))
 def test_two_processes_are_one_with_twice_the_batch(
-    name: str, two: Path, parts: Registry, tmp_path: Path
+    name: str, parts: Registry, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     """Targets differ in number from batch to batch and from term to term; a head that nothing trains is there."""
+    two = request.getfixturevalue("two" if name in FEW else "more")
     options = attrs.evolve(OPTIONS, **{**CHANGES[name], "accumulate": 1, "parallel": "ddp"})
     alone = train(PLAIN, Filled(FilledOptions(batch=16)), options, tmp_path, registry=parts)
     found, _ = Checkpoints(two / name, 1).newest()
@@ -151,19 +167,20 @@ def test_two_processes_are_one_with_twice_the_batch(
         assert ours["metrics"] == pytest.approx(theirs["metrics"], rel=1e-4)
 
 
+@pytest.mark.thorough
 def test_two_processes_pretrain_as_one(
-    two: Path, text: Mapping[str, Any], parts: Registry, tmp_path: Path
+    more: Path, text: Mapping[str, Any], parts: Registry, tmp_path: Path
 ) -> None:
     """Sharded, by a task that runs parts of its model by themselves; masks depend on seed, epoch and example."""
     task = Pretraining(PretrainingOptions(**text, batch_size=16))
     options = attrs.evolve(OPTIONS, **{**PRETRAINING, "parallel": "ddp"})
     alone = train(TEXT, task, options, tmp_path, registry=parts)
-    found, _ = Checkpoints(two / "text", 1).newest()
+    found, _ = Checkpoints(more / "text", 1).newest()
     assert found is not None
     for term, values in {"mlm": alone.terms["mlm"], "pair": alone.terms["pair"]}.items():
         assert found.tensors["losses"][f"term/{term}"].tolist() == pytest.approx(values, rel=1e-5)
     assert found.tensors["losses"]["losses"].tolist() == pytest.approx(alone.losses, rel=1e-5)
-    metrics = json.loads((two / "text" / "metrics.json").read_text())
+    metrics = json.loads((more / "text" / "metrics.json").read_text())
     assert metrics["test"] == pytest.approx(alone.metrics, rel=1e-4)
 
 

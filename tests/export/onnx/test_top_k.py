@@ -21,6 +21,7 @@ ENTITIES = {
         {"use": "pair", "as": "nsp"},
     ],
     "model.regularisation.init_std": 0.5,
+    "model.dims.layers": 1,
 }
 
 

@@ -27,7 +27,7 @@ from peirce_export.torch_export.archive import TORCH, Archive, seal
 from peirce_export.torch_export.exporter import TorchExportExporter, TorchExportOptions
 from peirce_export.torch_export.verifying import ProgramGraph
 from peirce_export.verify import verify
-from small_specs import DECODER, FOLNET
+from small_specs import FOLNET, TRANSFORMER
 
 SMALL = {"model.dims.layers": 1, "model.regularisation.init_std": 0.5}
 
@@ -236,7 +236,8 @@ def test_what_cannot_be_exported_is_told_as_what_it_is(
 
 
 def test_a_generated_text_is_torchs_token_for_token(registry: Registry, tmp_path: Path) -> None:
-    model = build(DECODER.replace(SMALL), seed=2, registry=registry).eval()
+    causal = {"model.scope.kind": "causal", "model.heads": [{"use": "causal_lm"}]}
+    model = build(TRANSFORMER.replace({**SMALL, **causal}), seed=2, registry=registry).eval()
     path = tmp_path / "model.pt2"
     report = peirce.export(model, path=path, to="torch_export", generate=True)
     assert report.passed

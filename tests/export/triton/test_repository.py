@@ -54,11 +54,18 @@ def test_without_tritonclient_it_says_what_to_install(weather: Path, tmp_path: P
     assert not list(tmp_path.iterdir())
 
 
+@pytest.fixture(scope="module")
+def signatures(registry: Registry) -> Mapping[str, Signature]:
+    names = (name for name in SPECS if name not in SEARCHES)
+    return {name: build(SPECS[name], registry=registry).signature for name in names}
+
+
 @TRITON
 @pytest.mark.parametrize("kind", ["onnxruntime", "tensorrt", "python"])
-def test_the_configuration_of_every_part_is_its_signature(kind: Kind, registry: Registry) -> None:
-    for name in (name for name in SPECS if name not in SEARCHES):
-        signature = build(SPECS[name], registry=registry).signature
+def test_the_configuration_of_every_part_is_its_signature(
+    kind: Kind, signatures: Mapping[str, Signature]
+) -> None:
+    for name, signature in signatures.items():
         batched = in_rows(signature)
         options = TritonOptions(kind=kind, max_batch=8 * batched, delay=50, instances=2, versions=3)
         config = of_tensors(name, described(signature, "float16"), options)

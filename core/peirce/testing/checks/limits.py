@@ -18,7 +18,7 @@ LONG = 300
 """Tokens of a long text."""
 WHERE = (0, 7, 131, 258, 299)
 """Where it has real tokens, in the half of the cases that has padding."""
-CUBE = 100
+CUBE = 48
 """Tokens of a long text where an operator may weigh every triple of them."""
 WIDE = attrs.evolve(sized(17, 3, 13, 11), max_length=512, vocabulary=37)
 NARROW = attrs.evolve(sized(1, 1, 1, 1), max_length=512)
@@ -32,7 +32,8 @@ def limits(harness: Harness) -> None:
     """
     kinds, wide, part = harness.kinds[:2], harness.resized(WIDE), harness.part
     typing = getattr(part, "typing", "")
-    most = CUBE if typing.startswith("B <- B x B x B") else LONG
+    triples = (typing == "B <- B" and part.scope_rule == "reduce") or typing.startswith("B <- B x B x B")
+    most = CUBE if triples else LONG
     for kind in kinds:
         _finite(harness.resized(ONE), plain_view(kind, 1, 1), "with one of everything")
         _few_of_many(wide, kind, most, tuple(place * most // LONG for place in WHERE))

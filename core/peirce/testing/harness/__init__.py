@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import Any
 
 from peirce.errors import PeirceError
 from peirce.registry import Registered, Registry
@@ -12,7 +13,7 @@ from peirce.testing.examples import SCOPE_KINDS
 from peirce.testing.harness.architectures import ArchitectureHarness
 from peirce.testing.harness.base import Harness
 from peirce.testing.harness.sized import HARNESSES, refusal
-from peirce.testing.options import choices, example_options
+from peirce.testing.options import choices, example_options, given_fields
 from peirce.testing.tiny_models import fitting, tiny_spec
 
 
@@ -28,7 +29,8 @@ def harnesses_of(entry: Registered, registry: Registry, effort: float = 1.0) -> 
     several = [("its example options", options), *choices(options)]
     with suppress(TypeError, ValueError):  # not every option has a default
         plain = part.Options()
-        if entry.kind != "architectures" and plain not in [each for _, each in several]:
+        known = [each for _, each in several]
+        if entry.kind != "architectures" and plain not in known and _says_more(plain, options):
             several.append(("its defaults", plain))
     for i, (label, chosen) in enumerate(several):
         share = effort if i == 0 else effort / 2
@@ -50,3 +52,9 @@ def harnesses_of(entry: Registered, registry: Registry, effort: float = 1.0) -> 
             yield harness
         elif i == 0:
             raise BrokenError(f"check refuses the part's example options at {harness.dims}: {refused}")
+
+
+def _says_more(plain: Any, options: Any) -> bool:
+    """Whether defaults differ from the example in more than how great numbers are, which the check `defaults` tries."""
+    pairs = [(getattr(plain, f.name), getattr(options, f.name)) for f in given_fields(plain)]
+    return not all(a == b or (type(a) is type(b) in (int, float) and a and b) for a, b in pairs)

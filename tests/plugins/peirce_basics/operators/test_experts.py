@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from pathlib import Path
 from typing import Any
 
 import peirce
@@ -102,12 +101,6 @@ def test_a_training_adds_the_term_of_every_layer(registry: Registry) -> None:
     each = [part._balance for part in parts]
     assert torch.equal(model.terms()[BALANCE], sum(each[1:], each[0]))
     assert not model.terms()
-
-
-def test_it_exports(registry: Registry, tmp_path: Path) -> None:
-    pytest.importorskip("onnxruntime")
-    model = peirce.build(_spec(experts=3), registry=registry)
-    assert peirce.export(model, path=tmp_path / "model.onnx").passed
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Positions inside attention: their formulas by loops, from a cached state, in blocks of rows, compiled and exported.
+"""Positions inside attention: their formulas by loops, from a cached state, in blocks of rows, and compiled.
 
 Each is held on a transformer and on FOLNet's assoc, with padding on the right, on the left and inside.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import cmath
 import math
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import peirce
@@ -198,18 +197,6 @@ def test_compiled_models_give_the_same(case: str, architecture: str, registry: R
     compiled = torch.compile(model.network, backend="eager", dynamic=True)
     given = {"input_ids": IDS, "attention_mask": MASK}
     torch.testing.assert_close(compiled(given)[0].unary, model.network(given)[0].unary)
-
-
-@pytest.mark.thorough
-@both
-@every_case
-def test_exported_models_give_the_same(
-    case: str, architecture: str, registry: Registry, tmp_path: Path
-) -> None:
-    """The exporter verifies what it wrote, at other lengths than it was traced at."""
-    model = random_model(spec_of(case, architecture), registry).float()
-    peirce.export(model, path=tmp_path / "model.onnx", registry=registry)
-    assert (tmp_path / "model.onnx").is_file()
 
 
 @pytest.mark.parametrize("scope", ["bidirectional", "prefix", "relation"])

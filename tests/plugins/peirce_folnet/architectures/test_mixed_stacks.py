@@ -80,16 +80,6 @@ def test_layers_that_are_alike_are_as_one_layer(registry: Registry) -> None:
     assert torch.equal(*(model(input_ids=ids)["unary"] for model in models))
 
 
-@pytest.mark.parametrize("name", ["folnet", pytest.param("transformer", marks=pytest.mark.thorough)])
-def test_it_generates_in_onnx(name: str, registry: Registry, tmp_path: Path) -> None:
-    model = peirce.build(stack(name), seed=0, registry=registry).eval()
-    peirce.export(model, path=tmp_path / "model.onnx", to="onnx", registry=registry, generate=True)
-    prompts = {"input_ids": torch.tensor([[5, 6, 7], [8, 9, 10]])}
-    with peirce.Session(tmp_path / "model.onnx") as session:
-        found = session.generate({"input_ids": prompts["input_ids"].numpy()}, max_new=4)
-    assert [text.tokens for text in found] == [text.tokens for text in model.generate(prompts, max_new=4)]
-
-
 def test_a_decoder_may_have_recurrences(registry: Registry) -> None:
     spec = FOLNET.replace(
         {

@@ -1,0 +1,1 @@
+"""Networks over graphs of labelled edges."""

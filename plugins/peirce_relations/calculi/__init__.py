@@ -1,0 +1,1 @@
+"""Algebras of relations: their composition tables, and what follows from given edges."""

@@ -1,0 +1,128 @@
+"""Problems of a calculus, made anew: B paths of K edges between two nodes, whose relation exactly one is left of.
+
+A path's edges compose to a set of relations; what the sets of all paths have in common is left for the two ends. Paths
+meet at their ends alone, so this is what path consistency leaves as well. An answer is drawn first, then paths, evenly
+among those whose set holds it, until no other relation is left.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from random import Random
+
+import numpy as np
+from peirce.errors import InputError
+
+from peirce_relations.calculi.algebra import RelationAlgebra
+from peirce_relations.graphs import Problem
+
+TRIES = 2000
+"""So many times the paths of a problem are drawn before its sizes count as impossible."""
+
+
+class Paths:
+    """The paths of an algebra by the set of relations that they compose to.
+
+    A set is an integer of bits. `counts[k][set]` is how many paths of k edges compose to a set; each is a first edge
+    before a path of k - 1 edges.
+    """
+
+    def __init__(self, algebra: RelationAlgebra, longest: int) -> None:
+        self.algebra, size = algebra, len(algebra.relations)
+        bits = 1 << np.arange(size, dtype=object)
+        rows = [[int(bits[algebra.composition[r, s]].sum()) for s in range(size)] for r in range(size)]
+
+        def before(first: int, rest: int) -> int:
+            joined = 0
+            for s in range(size):
+                if rest >> s & 1:
+                    joined |= rows[first][s]
+            return joined
+
+        self.counts: list[dict[int, int]] = [{}, {1 << r: 1 for r in range(size)}]
+        self.steps: list[dict[int, list[tuple[int, int]]]] = [{}, {}]
+        for _ in range(2, longest + 1):
+            counts: dict[int, int] = defaultdict(int)
+            steps: dict[int, list[tuple[int, int]]] = defaultdict(list)
+            for rest, count in self.counts[-1].items():
+                for first in range(size):
+                    joined = before(first, rest)
+                    if joined:
+                        counts[joined] += count
+                        steps[joined].append((first, rest))
+            self.counts.append(dict(counts))
+            self.steps.append(dict(steps))
+
+    def draw(self, length: int, composed: int, drawn: Random) -> list[int]:
+        """The edges of one of the paths of a length that compose to a set, each as likely as the others."""
+        edges = []
+        while length > 1:
+            choices = self.steps[length][composed]
+            weights = [self.counts[length - 1][rest] for _, rest in choices]
+            first, composed = drawn.choices(choices, weights)[0]
+            edges.append(first)
+            length -= 1
+        return [*edges, composed.bit_length() - 1]
+
+
+def make(paths: Paths, steps: int, branches: int, drawn: Random) -> Problem:
+    """One problem with `branches` paths of `steps` edges.
+
+    Raises:
+        InputError: no such problem was found.
+    """
+    algebra = paths.algebra
+    sets = paths.counts[steps]
+    for _ in range(TRIES):
+        answer = drawn.randrange(len(algebra.relations))
+        holding = [(composed, count) for composed, count in sets.items() if composed >> answer & 1]
+        if branches == 1:
+            holding = [(composed, count) for composed, count in holding if composed == 1 << answer]
+        if not holding:
+            continue
+        chosen = drawn.choices(*zip(*holding, strict=True), k=branches)
+        left = ~0
+        for composed in chosen:
+            left &= composed
+        if left == 1 << answer:
+            return _graph(paths, steps, chosen, answer, drawn)
+    raise InputError(
+        f"no problem of {algebra.name} with {branches} paths of {steps} edges was found whose answer is one relation"
+    )
+
+
+def _graph(paths: Paths, steps: int, chosen: list[int], answer: int, drawn: Random) -> Problem:
+    """The graph of paths that compose to these sets; the ends are the first and the last node."""
+    names, last = paths.algebra.relations, len(chosen) * (steps - 1) + 1
+    edges: list[tuple[int, int]] = []
+    labels: list[str] = []
+    fresh = 1
+    for composed in chosen:
+        middle = list(range(fresh, fresh + steps - 1))
+        fresh += steps - 1
+        nodes = [0, *middle, last]
+        edges += pairwise(nodes)
+        labels += [names[r] for r in paths.draw(steps, composed, drawn)]
+    return Problem(
+        nodes=last + 1, edges=tuple(edges), labels=tuple(labels), query=(0, last), answer=names[answer],
+        steps=steps, paths=len(chosen),
+    )  # fmt: skip
+
+
+def block(
+    paths: Paths, sizes: Mapping[str, tuple[int, ...]], seed: int, number: int, count: int
+) -> Iterator[Problem]:
+    """The problems of one block, which depend on the seed and its number alone.
+
+    Args:
+        paths: of the algebra, as long as the longest.
+        sizes: `steps` and `branches`, each drawn evenly.
+        seed: of all blocks.
+        number: of this block.
+        count: how many problems it has.
+    """
+    drawn = Random(f"relations/1/{paths.algebra.name}/{seed}/{number}")
+    for _ in range(count):
+        yield make(paths, drawn.choice(sizes["steps"]), drawn.choice(sizes["branches"]), drawn)

@@ -1,0 +1,53 @@
+"""pair_feedforward: a feed-forward network on each pair's relation by itself."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+import torch.nn.functional as F
+from attrs import field, frozen, validators
+from peirce.algebra import Predicates, Scope
+from peirce.parts import Dims, StateOperator
+from torch import nn
+
+
+@frozen(kw_only=True)
+class PairFeedForwardOptions:
+    """How the hidden layer is activated.
+
+    Args:
+        activation: `relu`, as published, or `gelu` (exact, by the error function).
+    """
+
+    activation: Literal["relu", "gelu"] = field(default="relu", validator=validators.in_(("relu", "gelu")))
+
+
+class PairFeedForward(StateOperator):
+    """u(x,y) += W2 f(W1 u(x,y)), with f relu or gelu; the converse u(y,x) is not seen, as bool sees it."""
+
+    name = "pair_feedforward"
+    typing = "B <- B"
+    scope_rule = "pairwise"
+    source = (
+        "Edge Transformer (Bergen et al., 2021), Section 3; AlphaFold 2 (Jumper et al., 2021), Algorithm 15"
+    )
+    Options = PairFeedForwardOptions
+    example: ClassVar = {"activation": "gelu"}
+
+    @classmethod
+    def check(cls, options: PairFeedForwardOptions, dims: Dims, scope: str) -> str | None:
+        """Why there is nothing to work on."""
+        return None if dims.binary else "it updates relations, and the model has none"
+
+    def __init__(self, options: PairFeedForwardOptions, dims: Dims) -> None:
+        super().__init__(options, dims)
+        self.hidden = nn.Linear(dims.binary, dims.feedforward_binary)
+        self.output = nn.Linear(dims.feedforward_binary, dims.binary)
+        self.dropout = nn.Dropout(dims.dropout)
+
+    def forward(self, state: Predicates, scope: Scope) -> Predicates:
+        """The increments of the relations, [b, x, y, d2]; the properties stay as they are."""
+        assert state.binary is not None
+        activate = F.relu if self.options.activation == "relu" else F.gelu
+        hidden = self.dropout(activate(self.hidden(state.binary)))
+        return Predicates(state.unary.new_zeros(()).expand_as(state.unary), self.output(hidden))

@@ -1,0 +1,71 @@
+"""relation_attention: attention between nodes that is told how they are related."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import torch.nn.functional as F
+from peirce.parts import NoOptions, PureOperator, Reader, Writer
+from torch import Tensor
+
+
+class RelationAttention(PureOperator):
+    """u[h,s](x) = sum_a K[h](x,a) (v[h,s](a) + r[s](x,a)), K a softmax over a of q[h](x) (k[h](a) + p(x,a)).
+
+    p and r are read from the relations, one for all heads; scores are divided by the square root of the head's size.
+    Where no operator writes relations, p and r are Shaw's tables of the given relations, one a layer.
+    """
+
+    name = "relation_attention"
+    typing = "U <- U x U x U x B x B"
+    scope_rule = "reduce"
+    source = "Shaw et al. (2018), eq. 3-4; RAT-SQL (Wang et al., 2020), eq. 2, for given relations"
+    Options = NoOptions
+    example: ClassVar = {}
+
+    def readings(self) -> Mapping[str, Reader]:
+        """q: [b, x, h, s]; k and v: [b, a, h, s]; the relations' p and r: [b, x, a, s]."""
+        heads = {"h": self.dims.heads, "s": self.dims.head_size}
+        shared, scale = {"s": self.dims.head_size}, self.dims.head_size**-0.25
+        return {
+            "query": Reader(branch="U", shape=heads, scale=scale, dropout=True),
+            "key": Reader(branch="U", shape=heads, scale=scale, cached=True),
+            "value": Reader(branch="U", shape=heads, cached=True),
+            "relation_key": Reader(branch="B", shape=shared, bias=False, scale=scale),
+            "relation_value": Reader(branch="B", shape=shared, bias=False),
+        }
+
+    def output(self) -> Writer:
+        """u: [b, x, h, s], to the properties."""
+        return Writer(branch="U", shape={"h": self.dims.heads, "s": self.dims.head_size})
+
+    def infer(self, *channels: Any) -> Tensor:
+        """[b, x, h, s], twice [b, a, h, s], twice [b, x, a, s] -> [b, x, h, s]."""
+        query, key, value, relation_key, relation_value, scope = channels
+        scores = (query.transpose(1, 2) @ key.permute(0, 2, 3, 1)).transpose(1, 2)  # [b, x, h, a]
+        scores = scores + query @ relation_key.transpose(2, 3)
+        weights = scope.softmax(scores.transpose(2, 3)).transpose(2, 3)
+        weights = F.dropout(weights, scope.dropout) if scope.dropout else weights
+        sums = (weights.transpose(1, 2) @ value.transpose(1, 2)).transpose(1, 2)
+        return sums + weights @ relation_value
+
+    def reference(self, *channels: Any) -> list[Any]:
+        """Node by node and head by head: scores, their softmax over the row's scope, and the sum."""
+        query, key, value, relation_key, relation_value, scope = channels
+        result = []
+        for x, seen in enumerate(scope):
+            nodes, heads = [a for a, sees in enumerate(seen) if sees], []
+            for h, q in enumerate(query[x]):
+                keys = [[k + p for k, p in zip(key[a][h], relation_key[x][a], strict=True)] for a in nodes]
+                scores = [sum(i * j for i, j in zip(q, k, strict=True)) for k in keys]
+                weights = [math.exp(score - max(scores)) for score in scores]
+                total = sum(weights)
+                held = [
+                    (w / total, value[a][h], relation_value[x][a])
+                    for w, a in zip(weights, nodes, strict=True)
+                ]
+                heads.append([sum(w * (v[s] + r[s]) for w, v, r in held) for s in range(len(q))])
+            result.append(heads)
+        return result

@@ -1,0 +1,135 @@
+"""Triangle updates: a pair hears of the two other sides of every triangle that it is part of.
+
+Both come after a norm of the layer, which is the norm of their input, and give increments.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+from attrs import field, frozen, validators
+from peirce.algebra import Norm, Predicates, Scope
+from peirce.parts import Dims, StateOperator
+from torch import Tensor, nn
+
+
+@frozen(kw_only=True)
+class TriangleMultiplicationOptions:
+    """Which sides a pair (x, y) hears of.
+
+    Args:
+        direction: `outgoing` for (x, a) and (y, a), `incoming` for (a, x) and (a, y).
+        epsilon: added to the variance of the norm inside.
+    """
+
+    direction: Literal["outgoing", "incoming"] = field(
+        default="outgoing", validator=validators.in_(("outgoing", "incoming"))
+    )
+    epsilon: float = field(default=1e-5, validator=validators.gt(0))
+
+
+@frozen(kw_only=True)
+class TriangleAttentionOptions:
+    """Round which of its nodes a pair (x, y) attends.
+
+    Args:
+        direction: `starting` attends to the pairs (x, a), biased by (y, a); `ending` to (a, y), biased by (a, x).
+    """
+
+    direction: Literal["starting", "ending"] = field(
+        default="starting", validator=validators.in_(("starting", "ending"))
+    )
+
+
+class _Triangle(StateOperator):
+    """Each pair hears of others, so it needs the rows of all nodes."""
+
+    typing = "B <- B"
+    scope_rule = "reduce"
+
+    @classmethod
+    def check(cls, options: Any, dims: Dims, scope: str) -> str | None:
+        """There are relations, and no scope hides rows."""
+        if not dims.binary:
+            return "it updates relations, and the model has none"
+        if scope in ("causal", "prefix"):
+            return f"it reads the rows of all nodes, and the scope {scope!r} hides those of later ones"
+        return None
+
+
+class TriangleMultiplication(_Triangle):
+    """u(x,y) += g(x,y) * W norm(sum_a p(x,a) q(y,a)), with p, q = sigmoid(G u) * W u and a gate g = sigmoid(G u).
+
+    `incoming` sums p(a,x) q(a,y).
+    """
+
+    name = "triangle_multiplication"
+    source = "AlphaFold 2 (Jumper et al., 2021), supplement, Algorithms 11 and 12"
+    Options = TriangleMultiplicationOptions
+    example: ClassVar = {"direction": "incoming"}
+
+    def __init__(self, options: TriangleMultiplicationOptions, dims: Dims) -> None:
+        super().__init__(options, dims)
+        width = dims.binary
+        self.left, self.right = (nn.Linear(width, width) for _ in range(2))
+        self.left_gate, self.right_gate, self.gate = (nn.Linear(width, width) for _ in range(3))
+        self.norm = Norm(width, affine=True, epsilon=options.epsilon)
+        self.output = nn.Linear(width, width)
+
+    def forward(self, state: Predicates, scope: Scope) -> Predicates:
+        """The increments of the relations, [b, x, y, d2]; the properties stay as they are."""
+        atoms = state.binary
+        assert atoms is not None
+        left, right = (
+            scope.zero_binary(gate(atoms).sigmoid() * side(atoms)).permute(0, 3, 1, 2)
+            for gate, side in ((self.left_gate, self.left), (self.right_gate, self.right))
+        )
+        outgoing = self.options.direction == "outgoing"
+        sums = left @ right.transpose(2, 3) if outgoing else left.transpose(2, 3) @ right
+        return _increment(
+            state, self.gate(atoms).sigmoid() * self.output(self.norm(sums.permute(0, 2, 3, 1)))
+        )
+
+
+class TriangleAttention(_Triangle):
+    """u(x,y) += W (g(x,y) * sum_a K[h](x,y,a) v(x,a)), K a softmax over a of q(x,y) k(x,a) / sqrt(s) + b[h](y,a).
+
+    `ending` does the same with every pair turned round: k(a,y), v(a,y) and b(a,x). g = sigmoid(G u), one a channel.
+    """
+
+    name = "triangle_attention"
+    source = "AlphaFold 2 (Jumper et al., 2021), supplement, Algorithms 13 and 14"
+    Options = TriangleAttentionOptions
+    example: ClassVar = {"direction": "ending"}
+
+    def __init__(self, options: TriangleAttentionOptions, dims: Dims) -> None:
+        super().__init__(options, dims)
+        width, self.channels = dims.binary, (dims.heads, dims.head_size)
+        inner = dims.heads * dims.head_size
+        self.query, self.key, self.value = (nn.Linear(width, inner, bias=False) for _ in range(3))
+        self.bias = nn.Linear(width, dims.heads, bias=False)
+        self.gate = nn.Linear(width, inner)
+        self.output = nn.Linear(inner, width)
+
+    def forward(self, state: Predicates, scope: Scope) -> Predicates:
+        """The increments of the relations, [b, x, y, d2]; the properties stay as they are."""
+        atoms = state.binary
+        assert atoms is not None
+        ending = self.options.direction == "ending"
+        if ending:
+            atoms = atoms.transpose(1, 2)
+            scope = scope if scope.pairs is None else Scope.relation(scope.pairs.transpose(1, 2))
+        query, key, value = (
+            each(atoms).unflatten(3, self.channels).transpose(2, 3)
+            for each in (self.query, self.key, self.value)
+        )  # [b, x, h, y, s]
+        scores = query * self.channels[1] ** -0.5 @ key.transpose(3, 4)  # [b, x, h, y, a]
+        scores = scores + self.bias(atoms).permute(0, 3, 1, 2).unsqueeze(1)
+        weights = scope.softmax(scores.permute(0, 1, 4, 2, 3)).permute(0, 1, 3, 4, 2)
+        sums = (weights @ value).transpose(2, 3).flatten(3)
+        result = self.output(self.gate(atoms).sigmoid() * sums)
+        return _increment(state, result.transpose(1, 2) if ending else result)
+
+
+def _increment(state: Predicates, binary: Tensor) -> Predicates:
+    return Predicates(state.unary.new_zeros(()).expand_as(state.unary), binary)

@@ -1,0 +1,1 @@
+"""Relations from data as initial atoms."""

@@ -1,0 +1,73 @@
+"""edges: the labelled edges of a graph as the network's initial relations."""
+
+from __future__ import annotations
+
+import torch
+from attrs import field, frozen, validators
+from peirce.parts import BinaryPosition, Dims, TensorSpec, Tokens, new_table
+from torch import Tensor
+
+
+@frozen(kw_only=True)
+class EdgesOptions:
+    """What an edge may be.
+
+    Args:
+        relations: how many relations there are, with the ids 0, 1, ...; the next id is that of an unknown edge.
+        converse: whether a pair also has a vector for the edge that points back.
+    """
+
+    relations: int = field(validator=validators.ge(1))
+    converse: bool = False
+
+
+class Edges(BinaryPosition):
+    """u(x,y) = R[e(x,y)], or R[e(x,y)] + C[e(y,x)] with `converse`; what is not known of a pair is an edge of its own.
+
+    The input `edge_ids` has the relation of each pair, or the id `relations` where none is known; where `edge_mask` is
+    false, an id counts as unknown whatever it is.
+    """
+
+    name = "edges"
+    source = "Edge Transformer (Bergen et al., 2021), Section 3; FOLNet (Chen, 2023), Section 3.1: relations are atoms"
+    Options = EdgesOptions
+    example = {"relations": 3, "converse": True}  # noqa: RUF012
+
+    @classmethod
+    def check(cls, options: EdgesOptions, dims: Dims, scope: str) -> str | None:
+        """There is something to put the relations in, and the graph is there as a whole."""
+        if not dims.binary:
+            return "it gives the initial binary atoms, and the model has none"
+        if scope in ("causal", "prefix"):
+            return (
+                f"edges are known of a whole graph, and the scope {scope!r} is for nodes that come one by one"
+            )
+        return None
+
+    def __init__(self, options: EdgesOptions, dims: Dims) -> None:
+        super().__init__(options, dims)
+        self.table = new_table(options.relations + 1, dims.binary)
+        self.converse = new_table(options.relations + 1, dims.binary) if options.converse else None
+
+    def inputs(self) -> tuple[TensorSpec, ...]:
+        """The relation of each pair, and whether it is known."""
+        pairs = ("batch", "length", "length")
+        ids = TensorSpec(
+            name="edge_ids", dtype="int64", dims=pairs, high=self.options.relations + 1,
+            meaning=f"The relation of the first node to the second; {self.options.relations} where none is known.",
+        )  # fmt: skip
+        known = TensorSpec(
+            name="edge_mask", dtype="bool", dims=pairs, required=False, default=True,
+            meaning="False where the relation is not known, whatever its id.",
+        )  # fmt: skip
+        return (ids, known)
+
+    def binary(self, tokens: Tokens) -> Tensor:
+        """[b, x, y, d2]."""
+        ids, known = tokens.inputs["edge_ids"], tokens.inputs.get("edge_mask")
+        if known is not None:
+            ids = torch.where(known, ids, self.options.relations)
+        atoms = self.table(tokens.rows(ids))
+        if self.converse is None:
+            return atoms
+        return atoms + self.converse(tokens.rows(ids.transpose(1, 2)))

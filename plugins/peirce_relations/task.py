@@ -1,0 +1,200 @@
+"""The task `relations`: a graph of labelled edges, a pair of nodes, and its relation as the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any, Literal
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from attrs import field, frozen, validators
+from numpy.typing import NDArray
+from peirce.algebra import at_least_float32
+from peirce.errors import TaskError
+from peirce.model import Model, Task
+from peirce.training import one_of
+from torch import Tensor
+
+from peirce_relations.calculi.algebra import rcc8
+from peirce_relations.calculi.problems import Paths, make
+from peirce_relations.encoding import LABELS, Relations
+from peirce_relations.graphs import Problem, known_relations, read_graphs, widest
+
+HEAD = "relation"
+
+
+@frozen(kw_only=True)
+class RelationsOptions:
+    """What is read, and what a node is to the model.
+
+    Args:
+        data: a folder of files, or a file, with the training problems: JSON lines, or CLUTRR's CSV files.
+        test: a folder or file of test problems; those of `data` if empty.
+        steps: the numbers K of the training problems that are taken; all of them when empty.
+        valid: the share of the training problems that is kept for validation, chosen by their content alone.
+        nodes: `alike`, so that edges alone tell them apart; or `drawn`, a name for each, anew in every epoch.
+        names: how many names of nodes there are, with `drawn`.
+        converse: whether a pair also sees the edge that points back.
+        batch_size: problems in a batch.
+    """
+
+    data: str = ""
+    test: str = ""
+    steps: tuple[int, ...] = ()
+    valid: float = field(default=0.05, validator=[validators.ge(0), validators.lt(1)])
+    nodes: Literal["alike", "drawn"] = one_of("alike", "drawn")
+    names: int = field(default=64, validator=validators.ge(2))
+    converse: bool = True
+    batch_size: int = field(default=64, validator=validators.ge(1))
+
+
+@frozen(eq=False)
+class RelationsData:
+    """The problems of each split, and the relations.
+
+    Args:
+        splits: `train`, `valid` and `test`.
+        relations: of edges and answers.
+    """
+
+    splits: Mapping[str, Sequence[Problem]]
+    relations: Relations
+
+    def of(self, split: str) -> Sequence[Problem]:
+        """The problems of a split.
+
+        Raises:
+            TaskError: there are none.
+        """
+        if not self.splits.get(split):
+            has = ", ".join(name for name, problems in self.splits.items() if problems)
+            raise TaskError(f"there are no problems of the split {split!r}; the files have those of {has}")
+        return self.splits[split]
+
+
+class RelationsTask(Task[RelationsOptions, RelationsData]):
+    """The relation of two nodes that follows from labelled edges: trained on short paths, tested on longer ones."""
+
+    name = "relations"
+    source = (
+        "CLUTRR (Sinha et al., 2019) as a graph; Khalid & Schockaert (2025) for RCC-8 and Allen's intervals"
+    )
+    Options = RelationsOptions
+
+    @classmethod
+    def example_in(cls, folder: Path) -> Mapping[str, Any]:
+        """Problems of RCC-8 with two and three edges."""
+        paths, drawn = Paths(rcc8(), 3), Random(0)
+        for name, count in (("train", 24), ("test_k3_b1", 8)):
+            problems = [make(paths, 2 + i % 2, 1, drawn) for i in range(count)]
+            (folder / f"{name}.jsonl").write_text("".join(map(Problem.line, problems)), encoding="utf-8")
+        return {"data": str(folder), "valid": 0.2, "batch_size": 4}
+
+    def prepare(self) -> RelationsData:
+        """Read the files; some of the training problems are for validation."""
+        options = self.options
+        if not options.data:
+            raise TaskError(
+                "relations needs task.data: a folder or a file of problems, such as --set data=problems"
+            )
+        read = read_graphs(Path(options.data))
+        test = [*read_graphs(Path(options.test)).values()] if options.test else [read["test"]]
+        train = read["train"]
+        if options.steps:
+            train = [each for each in train if each.steps in options.steps]
+            if not train:
+                raise TaskError(
+                    f"task.steps: no training problem has {' or '.join(map(str, options.steps))} steps"
+                )
+        splits = {
+            "train": [each for each in train if each.share >= options.valid],
+            "valid": [each for each in train if each.share < options.valid],
+            "test": [each for problems in test for each in problems],
+        }
+        every = [each for problems in splits.values() for each in problems]
+        kinds = options.names if options.nodes == "drawn" else 1
+        if kinds > 1 and widest(every) > kinds:
+            raise TaskError(f"a graph has {widest(every)} nodes, and task.names is {kinds}; raise it")
+        return RelationsData(splits, Relations(known_relations(every), kinds))
+
+    def overrides(self, data: RelationsData) -> Mapping[str, Any]:
+        """The kinds of nodes, the position that reads edges, and the head with a class for each relation."""
+        count = len(data.relations.names)
+        return {
+            "model.input.vocabulary": data.relations.kinds,
+            "model.positions": [{"use": "edges", "relations": count, "converse": self.options.converse}],
+            "model.heads": [{"use": HEAD, "classes": count, "hidden": True}],
+        }
+
+    def check(self, model: Model, data: RelationsData) -> None:
+        """Every problem has an answer."""
+        for problems in data.splits.values():
+            data.relations.answers(problems)
+
+    def batches(
+        self, data: RelationsData, split: str, seed: int, epoch: int
+    ) -> Iterator[Mapping[str, Tensor]]:
+        """The batches of one pass; the training problems in a drawn order, their nodes named anew.
+
+        Yields:
+            what `Relations.arrays` gives; query, int64 [b, 2]; and labels, int64 [b].
+        """
+        problems, drawn = data.of(split), np.random.default_rng([seed, epoch]) if split == "train" else None
+        order = np.arange(len(problems)) if drawn is None else drawn.permutation(len(problems))
+        for start in range(0, len(order), self.options.batch_size):
+            some = [problems[i] for i in order[start : start + self.options.batch_size]]
+            arrays = data.relations.arrays(some, drawn)
+            batch = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
+            batch["query"] = torch.tensor([each.query for each in some])
+            yield {**batch, "labels": torch.from_numpy(data.relations.answers(some))}
+
+    def loss(self, model: Model, batch: Mapping[str, Tensor]) -> Tensor:
+        """The cross-entropy of the answers."""
+        return F.cross_entropy(at_least_float32(_asked(model, batch)), batch["labels"])
+
+    def targets(self, batch: Mapping[str, Tensor]) -> Mapping[str, int]:
+        """The problems of a batch."""
+        return {"loss": len(batch["labels"])}
+
+    def right(self, model: Model, data: RelationsData, split: str) -> NDArray[np.bool_]:
+        """Whether a model answers each problem of a split as it is known."""
+        device, training, found = next(model.parameters()).device, model.training, []
+        model.eval()
+        try:
+            with torch.no_grad():
+                for batch in (
+                    self.batches(data, split, 0, 0) if split != "train" else self._in_order(data, split)
+                ):
+                    moved = {name: value.to(device) for name, value in batch.items()}
+                    found.append((_asked(model, moved).argmax(1) == moved["labels"]).cpu().numpy())
+        finally:
+            model.train(training)
+        return np.concatenate(found)
+
+    def _in_order(self, data: RelationsData, split: str) -> Iterator[Mapping[str, Tensor]]:
+        return self.batches(RelationsData({"": data.of(split)}, data.relations), "", 0, 0)
+
+    def metrics(self, model: Model, data: RelationsData, split: str) -> Mapping[str, float]:
+        """The share of right answers: of all problems, and of each number of steps and paths (`accuracy/k10_b1`)."""
+        right, problems = self.right(model, data, split), data.of(split)
+        groups = np.array([f"k{each.steps}_b{each.paths}" for each in problems])
+        sizes = sorted({(each.steps, each.paths) for each in problems})
+        by_size = {f"k{k}_b{b}": float(right[groups == f"k{k}_b{b}"].mean()) for k, b in sizes}
+        return {
+            "accuracy": float(right.mean()),
+            **{f"accuracy/{name}": value for name, value in by_size.items()},
+        }
+
+    def assets(self, data: RelationsData) -> Mapping[str, bytes]:
+        """The names of the relations."""
+        return {LABELS: data.relations.to_json()}
+
+
+def _asked(model: Model, batch: Mapping[str, Tensor]) -> Tensor:
+    """The scores of the pairs that are asked for, [b, relations]."""
+    given = {name: value for name, value in batch.items() if name not in ("query", "labels")}
+    scores, (one, other) = model(**given)[f"{HEAD}_logits"], batch["query"].unbind(1)
+    return scores[torch.arange(len(one), device=one.device), one, other]

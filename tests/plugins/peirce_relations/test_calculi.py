@@ -1,0 +1,132 @@
+"""Algebras of relations, what follows from edges, and the problems that are made of them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from attrs import evolve
+from peirce.errors import InputError, TaskError
+from peirce_relations.calculi.algebra import CALCULI, calculus, drawn, flaws, intervals, rcc8
+from peirce_relations.calculi.closure import InconsistentError, closure
+from peirce_relations.calculi.problems import Paths, block, make
+from peirce_relations.graphs import read_graphs, read_problems
+
+PUBLISHED = 15_600
+
+
+def test_counted_tables_have_the_published_sizes_and_keep_every_law() -> None:
+    assert (rcc8().triples, intervals().triples) == (193, 409)
+    assert [flaws(calculus(name)) for name in CALCULI] == [[], []]
+    table, turned = rcc8().composition.copy(), rcc8().id
+    table[turned("TPP"), turned("TPP"), turned("DC")] = True
+    assert flaws(evolve(rcc8(), composition=table)) == [
+        "the converse of r;s is s~;r~",
+        "r;s meets t exactly if r~;t meets s",
+        "composition is associative",
+    ]
+
+
+def test_drawn_algebras_keep_the_laws_and_may_be_associative() -> None:
+    assert all(set(flaws(drawn(6, 0.5, seed))) <= {"composition is associative"} for seed in range(5))
+    assert not flaws(drawn(3, 0.7, 1, associative=True))
+    assert np.array_equal(drawn(5, 0.4, 2).composition, drawn(5, 0.4, 2).composition)
+    with pytest.raises(InputError, match="give 2 or more"):
+        drawn(1, 0.5, 0)
+
+
+def test_every_published_row_is_decided_as_published(shared: Path) -> None:
+    rows = 0
+    for path in sorted((shared / "data" / "relation-algebras").glob("*.jsonl.gz")):
+        algebra = calculus(path.name.partition("_")[0])
+        for problem in read_problems(path):
+            left = closure(algebra, problem.nodes, problem.edges, problem.labels)[problem.query]
+            assert [algebra.relations[r] for r in left.nonzero()[0]] == [problem.answer], problem.where
+            assert (problem.steps, problem.paths) != (0, 1)
+            rows += 1
+    assert rows == PUBLISHED
+
+
+@pytest.mark.parametrize("name", CALCULI)
+@pytest.mark.parametrize(("steps", "branches"), [((2, 3), (1, 2, 3)), ((10,), (1,)), ((4,), (8,))])
+def test_problems_that_are_made_have_the_one_answer_that_the_closure_leaves(
+    name: str, steps: tuple[int, ...], branches: tuple[int, ...]
+) -> None:
+    algebra = calculus(name)
+    paths = Paths(algebra, max(steps))
+    made = list(block(paths, {"steps": steps, "branches": branches}, 3, 1, 40))
+    for problem in made:
+        left = closure(algebra, problem.nodes, problem.edges, problem.labels)[problem.query]
+        assert [algebra.relations[r] for r in left.nonzero()[0]] == [problem.answer]
+        assert len(problem.edges) == problem.steps * problem.paths
+    assert made == list(block(paths, {"steps": steps, "branches": branches}, 3, 1, 40))
+    assert len({problem.answer for problem in made}) > 3
+
+
+def test_contradictions_are_named() -> None:
+    with pytest.raises(
+        InconsistentError,
+        match="contradict each other: over node 0 no relation is left from node 1 to node 2",
+    ):
+        closure(rcc8(), 3, [(0, 1), (1, 2), (0, 2)], ["NTPP", "NTPP", "DC"])
+    with pytest.raises(InputError, match="unknown relation 'NTP' of rcc8"):
+        closure(rcc8(), 2, [(0, 1)], ["NTP"])
+    with pytest.raises(InputError, match="no problem of rcc8"):
+        make(Paths(evolve(rcc8(), composition=np.ones((8, 8, 8), bool)), 2), 2, 1, Random(0))
+
+
+def test_commands_write_the_same_bytes_twice_and_solve_them(tmp_path: Path, invoke: Any) -> None:
+    for name in ("one", "other"):
+        given = ["--algebra", "interval", "--problems", "300", "--seed", "4"]
+        assert (
+            invoke("relations", "generate", "-o", str(tmp_path / f"{name}.jsonl.gz"), *given).exit_code == 0
+        )
+    assert (tmp_path / "one.jsonl.gz").read_bytes() == (tmp_path / "other.jsonl.gz").read_bytes()
+    solved = tmp_path / "solved.jsonl"
+    asked = [
+        "relations",
+        "solve",
+        str(tmp_path / "one.jsonl.gz"),
+        "--algebra",
+        "interval",
+        "-o",
+        str(solved),
+        "--json",
+    ]
+    assert json.loads(invoke(*asked).stdout)["agree"] == 300
+    rows = [json.loads(line) for line in solved.read_text().splitlines()]
+    assert len(rows) == 300
+    assert all(row["possible"] == [row["unique"]] for row in rows)
+    assert "is there already" in invoke(*asked).output
+
+
+def test_what_is_no_problem_is_named_with_its_row(tmp_path: Path, invoke: Any) -> None:
+    wrong = {
+        "not an object": "3\n",
+        "is no pair of nodes": '{"edges": [[0, -1]], "labels": ["a"], "query": [0, 1], "answer": "a"}\n',
+        "a label for each edge": '{"edges": [[0, 1]], "labels": [], "query": [0, 1], "answer": "a"}\n',
+        "is no relation's name": '{"edges": [[0, 1]], "labels": [3], "query": [0, 1], "answer": "a"}\n',
+    }
+    for said, line in wrong.items():
+        path = tmp_path / "test.jsonl"
+        path.write_text(line)
+        with pytest.raises(TaskError, match=f"{path.name}:1: .*{said.removeprefix('not an ')}"):
+            list(read_problems(path))
+    with pytest.raises(TaskError, match="holds no problems"):
+        read_graphs(tmp_path / "none")
+    with gzip.open(tmp_path / "test_k3_b2.jsonl.gz", "wt") as file:
+        file.write('{"edges": [[0, 1]], "labels": ["a"], "query": [0, 1], "answer": "a"}\n')
+    (problem,) = read_problems(tmp_path / "test_k3_b2.jsonl.gz")
+    assert (problem.steps, problem.paths, problem.nodes) == (3, 2, 2)
+
+
+def test_stories_of_clutrr_are_graphs(shared: Path) -> None:
+    read = read_graphs(shared / "data" / "clutrr" / "data_db9b8f04")
+    assert len(read["train"]) == 15_083
+    assert {problem.steps for problem in read["test"]} == set(range(2, 11))
+    assert all(len(problem.edges) >= problem.steps for problem in read["test"])

@@ -1,0 +1,181 @@
+"""Networks over graphs: published Edge Transformers, triangles by loops, shared layers, and a trained model asked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import peirce
+import pytest
+import torch
+from peirce.algebra import Predicates, Scope
+from peirce.parts import Dims
+from peirce.registry import Registry
+from peirce_relations.checkpoints.edge_transformer import import_edge_transformer
+from peirce_relations.operators.triangles import TriangleAttention, TriangleMultiplication
+from torch import Tensor
+
+DIMS = Dims(layers=1, unary=1, binary=4, heads=2, head_size=3, vocabulary=1)
+
+
+@pytest.mark.parametrize("case", ["own-layers", "shared-layers", "flat"])
+def test_states_and_scores_are_those_of_the_published_code(
+    case: str, shared: Path, registry: Registry, tmp_path: Path
+) -> None:
+    folder = shared / "golden" / "edge-transformer" / case
+    model = import_edge_transformer(
+        folder / "config.json", folder / "weights.safetensors", tmp_path / "m", registry=registry
+    )
+    given = {name: torch.from_numpy(value) for name, value in np.load(folder / "io.npz").items()}
+    real = ~given["padding"]
+    pairs = real.unsqueeze(2) & real.unsqueeze(1)
+    for fuse in (True, False):
+        loaded = peirce.load(tmp_path / "m", registry=registry, fuse=fuse).eval()
+        with torch.no_grad():
+            found = loaded(edge_ids=given["graphs"], attention_mask=real)
+        for ours, theirs in (("binary", "states"), ("relation_logits", "logits")):
+            error = (found[ours] - given[theirs])[pairs].abs().max() / given[theirs].abs().max()
+            assert error < 1e-5, ours
+        assert not found["binary"][~pairs].any()
+    assert [spec.name for spec in model.signature.inputs if spec.required] == ["edge_ids"]
+
+
+def test_what_an_import_cannot_read_is_told(shared: Path, tmp_path: Path, invoke: Any) -> None:
+    folder = shared / "golden" / "edge-transformer" / "flat"
+    settings = json.loads((folder / "config.json").read_text())
+    for changes, said in (
+        ({"dim": 15}, "do not divide"),
+        ({"flat_attention": False}, "missing"),
+        ({"dim": "x"}, "'dim'"),
+    ):
+        (tmp_path / "config.json").write_text(json.dumps({**settings, **changes}))
+        given = [
+            str(tmp_path / "config.json"),
+            str(folder / "weights.safetensors"),
+            "-o",
+            str(tmp_path / "m"),
+        ]
+        result = invoke("import", "edge-transformer", *given)
+        assert result.exit_code
+        assert said in result.output
+    assert not (tmp_path / "m").exists()
+
+
+def linear(layer: torch.nn.Linear, values: Tensor) -> Tensor:
+    return torch.stack(
+        [
+            (layer.weight[i] * values).sum() + (0.0 if layer.bias is None else layer.bias[i])
+            for i in range(layer.out_features)
+        ]
+    )
+
+
+@pytest.mark.parametrize("direction", ["outgoing", "incoming"])
+def test_multiplication_is_its_formula_pair_by_pair(direction: str) -> None:
+    torch.manual_seed(0)
+    part = TriangleMultiplication(TriangleMultiplication.Options(direction=direction), DIMS)
+    u = torch.randn(1, 3, 3, 4)
+    found = part(Predicates(torch.zeros(1, 3, 1), u), Scope()).binary
+    assert found is not None
+    for x in range(3):
+        for y in range(3):
+            total = torch.zeros(4)
+            for a in range(3):
+                one, other = (u[0, x, a], u[0, y, a]) if direction == "outgoing" else (u[0, a, x], u[0, a, y])
+                left = linear(part.left_gate, one).sigmoid() * linear(part.left, one)
+                total = total + left * linear(part.right_gate, other).sigmoid() * linear(part.right, other)
+            normal = (total - total.mean()) / (total.var(correction=0) + 1e-5).sqrt()
+            wanted = linear(part.gate, u[0, x, y]).sigmoid() * linear(part.output, normal)
+            torch.testing.assert_close(found[0, x, y], wanted)
+
+
+@pytest.mark.parametrize("direction", ["starting", "ending"])
+def test_triangle_attention_is_its_formula_pair_by_pair(direction: str) -> None:
+    torch.manual_seed(0)
+    part = TriangleAttention(TriangleAttention.Options(direction=direction), DIMS)
+    u = torch.randn(1, 3, 3, 4)
+    found = part(Predicates(torch.zeros(1, 3, 1), u), Scope()).binary
+    assert found is not None
+    starting = direction == "starting"
+    for x in range(3):
+        for y in range(3):
+            q = linear(part.query, u[0, x, y]).view(2, 3)
+            near = [(u[0, x, a], u[0, y, a]) if starting else (u[0, a, y], u[0, a, x]) for a in range(3)]
+            heads = []
+            for h in range(2):
+                scores = torch.stack(
+                    [
+                        q[h] @ linear(part.key, k).view(2, 3)[h] / 3**0.5 + linear(part.bias, b)[h]
+                        for k, b in near
+                    ]
+                )
+                values = torch.stack([linear(part.value, k).view(2, 3)[h] for k, _ in near])
+                heads.append(scores.softmax(0) @ values)
+            wanted = linear(part.output, linear(part.gate, u[0, x, y]).sigmoid() * torch.cat(heads))
+            torch.testing.assert_close(found[0, x, y], wanted)
+
+
+def test_shared_layers_take_any_number_of_rounds() -> None:
+    spec = peirce.load_spec("edge-transformer", {"model.dims.binary": 8, "model.dims.head_size": 2})
+    model = peirce.build(spec, seed=0).eval()
+    longer = peirce.build(spec.replace({"model.dims.layers": 9}), seed=1).eval()
+    longer.load_state_dict(model.state_dict())
+    ids = torch.randint(21, (2, 5, 5))
+    state = Predicates(torch.zeros(2, 5, 1), model(edge_ids=ids)["binary"])
+    for _ in range(5):  # four rounds and five more
+        state, _ = model.get_submodule("network.layers.0")(state, Scope(), ())
+    torch.testing.assert_close(longer(edge_ids=ids)["binary"], state.binary)
+
+
+def test_an_edge_that_is_masked_is_an_unknown_one_and_the_converse_is_seen() -> None:
+    spec = peirce.load_spec("relational-trans", {"model.dims.binary": 8, "model.dims.layers": 1})
+    model = peirce.build(spec, seed=0).eval()
+    ids, known = torch.randint(20, (1, 4, 4)), torch.rand(1, 4, 4) < 0.5
+    masked = model(edge_ids=ids, edge_mask=known)["binary"]
+    assert torch.equal(masked, model(edge_ids=torch.where(known, ids, 20))["binary"])
+    turned = ids.clone()
+    turned[0, 2, 1] = (ids[0, 2, 1] + 1) % 20
+    table = model.get_submodule("network.input.positions.0")
+    tokens = model.network.input.tokens(
+        {"input_ids": torch.zeros(1, 4, dtype=torch.int64), "edge_ids": turned}
+    )
+    before = model.network.input.tokens({"input_ids": torch.zeros(1, 4, dtype=torch.int64), "edge_ids": ids})
+    differs = (table.binary(tokens) != table.binary(before)).any(3)[0]
+    assert differs.nonzero().tolist() == [[1, 2], [2, 1]]
+
+
+def test_a_trained_model_is_exported_and_asked(tmp_path: Path, invoke: Any) -> None:
+    generated = ["relations", "generate", "--algebra", "rcc8", "--problems", "96"]
+    for name in ("train", "test_k3_b1"):
+        assert (
+            invoke(*generated, "-o", str(tmp_path / f"{name}.jsonl"), "--seed", str(len(name))).exit_code == 0
+        )
+    sizes = {"binary": 8, "head_size": 2, "layers": 2}
+    small = [word for key, size in sizes.items() for word in ("--set", f"model.dims.{key}={size}")]
+    model, told = tmp_path / "model", ["--set", f"task.data={tmp_path}", "--set", "train.steps=3"]
+    assert (
+        invoke("train", "edge-transformer", "--task", "relations", *told, *small, "-o", str(model)).exit_code
+        == 0
+    )
+    facts = "a NTPP b, b PO c"
+    assert "peirce export" in invoke("relate", str(model), facts, "--pair", "a", "c").output
+    assert invoke("export", str(model), "-o", str(model / "model.onnx")).exit_code == 0
+    found = json.loads(invoke("relate", str(model), facts, "--pair", "a", "c", "--json").stdout)
+    assert sum(found["probabilities"]) == pytest.approx(1)
+    loaded = peirce.load(model).eval()
+    names = json.loads((model / "assets" / "relations.json").read_text())["relations"]
+    ids = torch.full((1, 3, 3), len(names))
+    ids[0, 0, 1], ids[0, 1, 2] = names.index("NTPP"), names.index("PO")
+    with torch.no_grad():
+        scores = loaded(edge_ids=ids)["relation_logits"][0, 0, 2]
+    assert found["scores"][0] == pytest.approx(float(scores.max()), abs=1e-5)
+    assert found["relations"][0] == names[int(scores.argmax())]
+    for asked, said in (
+        ("a NTP b", "Did you mean 'NTPP'"),
+        ("a b", "is no fact"),
+        ("", "there are no facts"),
+    ):
+        assert said in invoke("relate", str(model), asked, "--pair", "a", "b").output
+    assert "unknown node 'd'" in invoke("relate", str(model), facts, "--pair", "a", "d").output
