@@ -63,6 +63,7 @@ NOT_SHOWN = {
 FAMILIES = {
     "peirce_folnet": "FOLNet", "peirce_kg": "Questions to knowledge graphs", "peirce_basics": "Transformers",
     "peirce_tpru": "Pairs of texts and recurrences", "peirce_logic": "Logical relations of texts", "peirce_hf": "Models of the hub",
+    "peirce_relations": "Relations",
 }  # fmt: skip
 TASKS = {
     (
@@ -102,9 +103,8 @@ def pages(registry: Registry) -> dict[str, str | bytes]:
         "Every command and function that takes a spec takes one of these names.",
         "",
     ]
-    for package, title in FAMILIES.items():
-        lines += [f"## {title}", "", *_grid(cards.pop(package, []))]
-    assert not cards, f"no family for the specs of {', '.join(cards)}"
+    for package in sorted(cards, key=[*FAMILIES, *cards].index):
+        lines += [f"## {FAMILIES.get(package, package)}", "", *_grid(cards[package])]
     return {"gallery/specs.md": "\n".join(lines), **assets(registry), **experiments_page(), **found}
 
 

@@ -34,6 +34,7 @@ def test_the_blocks_of_entailment_run(tmp_path: Path) -> None:
         pytest.param("compose", 17, marks=pytest.mark.thorough),
         ("train", 2),
         ("draw", 6),
+        ("own-data", 7),
         pytest.param("export-and-run", 10, marks=pytest.mark.thorough),
         pytest.param("generate", 6, marks=pytest.mark.thorough),
     ],

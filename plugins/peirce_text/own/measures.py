@@ -44,8 +44,9 @@ class Confusion:
         """From how often each right class was taken for another, by their names."""
         classes = ordered(name for pair in counts for name in pair)
         number = {name: i for i, name in enumerate(classes)}
-        pairs = [number[one] * len(classes) + number[other] for one, other in counts]
-        return cls(classes, np.array(pairs, np.int64), np.array([*counts.values()], np.int64))
+        found = sorted((number[one] * len(classes) + number[other], n) for (one, other), n in counts.items())
+        pairs, often = np.array(found, np.int64).reshape(-1, 2).T
+        return cls(classes, pairs, often)
 
     def _of_classes(self) -> tuple[Ints, Ints, Ints]:
         """How many of each class there are, how many are predicted, and how many of these are right."""

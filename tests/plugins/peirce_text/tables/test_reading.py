@@ -48,7 +48,8 @@ def test_a_file_without_a_header_gets_one(tmp_path: Path) -> None:
             gzip.compress(b"text,label\n" + b"a,1\n" * 999, mtime=0)[:40],
             ["x.csv.gz: cannot be read"],
         ),
-        ("x.parquet", b"", ["x.parquet", ".tsv or .jsonl"]),
+        ("x.xlsx", b"", ["x.xlsx", ".jsonl or .parquet"]),
+        ("x.parquet", b"PAR1", ["x.parquet: cannot be read as Parquet"]),
     ],
 )
 def test_an_error_names_the_file_and_the_row(

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from peirce.errors import TaskError
+from peirce_text.own.classify import Classify
+from peirce_text.own.columns import Roles, class_of, column, divided_into, ordered, usual, usual_pair
+from peirce_text.own.tag import Tag
+from peirce_text.reading import Row
+
+
+def row(*columns: str) -> Row:
+    return Row("my.csv", 1, dict.fromkeys(columns, "x"))
+
+
+@pytest.mark.parametrize(
+    ("columns", "text", "label"),
+    [
+        (("id", "Text", "Label"), "Text", "Label"),
+        (("words of mine", "label"), "words of mine", "label"),  # of two columns, the other one
+        (("review", "stars"), "review", "stars"),
+        (("a", "b"), "", ""),
+        (("a", "b", "label"), "", "label"),
+    ],
+)
+def test_columns_are_known_by_their_names(columns: tuple[str, ...], text: str, label: str) -> None:
+    assert (usual(columns, "text"), usual(columns, "label")) == (text, label)
+
+
+def test_a_task_is_plain_from_its_columns() -> None:
+    pair = ("premise", "hypothesis", "gold_label")
+    assert usual_pair(pair) == pair[:2]
+    assert Classify.fits(row(*pair).values)
+    assert Classify.fits({"text": "x", "label": 1})
+    assert not Classify.fits({"text": ["x"], "label": 1})
+    assert not Classify.fits({"tokens": ["x"], "tags": ["O"]})
+    assert Tag.fits({"tokens": ["x"], "ner_tags": ["O"]})
+
+
+def test_a_column_that_no_name_tells_is_asked_for() -> None:
+    with pytest.raises(TaskError, match=r"a, b, c is called text or sentence or review.*--set text=COLUMN"):
+        column(row("a", "b", "c"), "text", "")
+    with pytest.raises(TaskError, match="divided by another sign"):
+        column(row("text;label"), "text", "")
+    with pytest.raises(TaskError, match=r"unknown column 'txt'.*Did you mean 'text'"):
+        column(row("text", "label"), "text", "txt")
+
+
+def test_predictions_read_the_columns_of_the_training() -> None:
+    known = {"text": "body", "pair": "title", "label": "kind"}
+    assert Roles.of(row("body", "title"), known, tags=False) == Roles(("body", "title"), "")
+    assert Roles.of(row("body", "title", "kind"), known, tags=False).label == "kind"
+    assert Roles.of(row("sentence1", "sentence2"), {}, tags=False).texts == ("sentence1", "sentence2")
+    assert Roles.of(row("words", "x"), {"tokens": "tokens"}, tags=True) == Roles(("words",), "")
+    with pytest.raises(TaskError, match="unknown column 'title'"):
+        Roles.of(row("body"), known, tags=False)
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        (1, "1"),
+        (1.0, "1"),
+        (0.5, "0.5"),
+        (" a  b ", "a b"),
+        (True, "True"),
+        (float("nan"), None),
+        ("NaN", None),
+    ],
+)
+def test_values_name_classes(value: Any, name: str | None) -> None:
+    assert class_of(value, "here") == name
+    with pytest.raises(TaskError, match="the name or the number of a class"):
+        class_of({"a": value}, "here")
+
+
+def test_classes_that_are_numbers_stand_in_their_order() -> None:
+    assert ordered(["10", "9", "b", "a", "9"]) == ("9", "10", "a", "b")
+
+
+def test_a_table_is_divided_by_shares_of_every_class() -> None:
+    classes = np.array([0] * 90 + [1] * 10)
+    found = divided_into(100, {"valid": 0.2, "test": 0.1}, 3, classes)
+    assert {split: len(rows) for split, rows in found.items()} == {"train": 70, "valid": 20, "test": 10}
+    assert sorted(np.concatenate([*found.values()])) == list(range(100))
+    assert [int(classes[found[split]].sum()) for split in ("valid", "test")] == [2, 1]
+    again, other = (divided_into(100, {"valid": 0.2}, seed)["valid"] for seed in (3, 4))
+    assert not np.array_equal(again, other)
+    with pytest.raises(TaskError, match="2 rows are too few"):
+        divided_into(2, {"valid": 0.1, "test": 0.1}, 0)

@@ -1,0 +1,131 @@
+"""Learning from a table of one's own: what is read, what is refused, and what a trained model keeps."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from peirce.compose import build
+from peirce.errors import TaskError
+from peirce.parts import IGNORED
+from peirce.registry import Registry
+from peirce_text.own.classify import Classify, ClassifyOptions
+from peirce_text.own.tag import Tag, TagOptions
+from peirce_text.own.words import encode_words
+from peirce_text.text.tokenizer import Tokenizer
+from small_specs import FOLNET
+
+TABLE = "text,label\n" + "".join(f'"the {who}, it sat",{who}\n' for who in ("dog", "cat", "dog") * 4)
+
+
+def classify(folder: Path, content: str = TABLE, **options: Any) -> Classify:
+    (folder / "my.csv").write_text(content, encoding="utf-8-sig")
+    return Classify(ClassifyOptions(data=str(folder / "my.csv"), **{"vocabulary": 60, **options}))
+
+
+def test_classes_are_found_and_kept(tmp_path: Path) -> None:
+    task = classify(tmp_path, weights="balanced", valid_share=0.25)
+    data = task.prepare()
+    assert data.classes == ("cat", "dog")
+    assert {split: len(part) for split, part in data.splits.items()} == {"train": 8, "valid": 3, "test": 1}
+    assert task.overrides(data)["model.heads"] == [
+        {"use": "classification", "classes": 2, "problem": "single"}
+    ]
+    kept = json.loads(task.assets(data)["labels.json"])
+    assert kept == {"classes": ["cat", "dog"], "columns": {"text": "text", "label": "label"}, "length": 128}
+    part = data.splits["train"]
+    for number in range(2):  # every class weighs the same
+        assert part.columns["weights"][part.labels == number].sum() == pytest.approx(len(part) / 2)
+
+
+def test_weights_change_the_loss_of_a_batch_by_their_mean(tmp_path: Path, registry: Registry) -> None:
+    task = classify(tmp_path, weights="balanced")
+    data = task.prepare()
+    model = build(FOLNET.replace(task.overrides(data)), registry=registry, seed=0).eval()
+    (batch,) = task.batches(data, "train", 0, 0)
+    plain = {name: tensor for name, tensor in batch.items() if name != "weights"}
+    one = {name: tensor[:1] for name, tensor in plain.items()}
+    assert task.loss(model, {**plain, "weights": torch.ones(len(batch["labels"]))}).item() == pytest.approx(
+        task.loss(model, plain).item(), rel=1e-5
+    )
+    doubled = task.loss(model, {**one, "weights": torch.tensor([2.0])})
+    assert doubled.item() == pytest.approx(2 * task.loss(model, one).item(), rel=1e-5)
+
+
+def test_a_pair_of_texts_has_two_token_types(tmp_path: Path) -> None:
+    rows = "".join(f"a dog,it sat,{i % 2}\n" for i in range(12))
+    task = classify(tmp_path, "premise,hypothesis,label\n" + rows)
+    data = task.prepare()
+    assert task.columns == {"text": "premise", "pair": "hypothesis", "label": "label"}
+    assert task.overrides(data)["model.input.token_types"] == 2
+    assert task.overrides(data)["model.heads"][0]["problem"] == "pair"
+
+
+def test_every_format_is_read_alike(tmp_path: Path) -> None:
+    import pyarrow.parquet
+
+    rows = [{"text": f"row {i}", "label": i % 2} for i in range(20)]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "a.parquet")
+    folder = tmp_path / "set"
+    folder.mkdir()
+    (folder / "train.csv").write_text("text,label\n" + "".join("{text},{label}\n".format(**r) for r in rows))
+    found = [
+        Classify(ClassifyOptions(data=str(tmp_path / name), vocabulary=60)).prepare().splits["test"]
+        for name in ("a.jsonl", "a.parquet", "set")
+    ]
+    for other in found[1:]:
+        assert np.array_equal(found[0].ids, other.ids)
+        assert np.array_equal(found[0].labels, other.labels)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("text,label\n", "there are no rows"),
+        ("text,label\na,b\nc,b\n", "has one class, 'b'"),
+        ("text,label\na,\nb,\nc,nan\n", r"3 of 3 train rows cannot be used.*row 1: it has no label"),
+        ("text,label\n" + "".join(f"a,{i}\n" for i in range(50)), "50 classes in 50 rows"),
+        ("text,label\na,x\nb,y\n", "2 rows are too few"),
+    ],
+)
+def test_tables_that_cannot_be_learned_are_refused(tmp_path: Path, content: str, words: str) -> None:
+    with pytest.raises(TaskError, match=words):
+        classify(tmp_path, content).prepare()
+
+
+def test_a_class_that_training_lacks_is_named(tmp_path: Path) -> None:
+    (tmp_path / "test.csv").write_text("text,label\na,cow\n")
+    with pytest.raises(TaskError, match=r"test\.csv, row 1: unknown class 'cow'.*cat, dog"):
+        classify(tmp_path, test_data=str(tmp_path / "test.csv")).prepare()
+
+
+def test_long_texts_of_words_go_on_in_the_next_row() -> None:
+    tokenizer = Tokenizer.train(["the dog sat on the mat"] * 2, vocabulary=60)
+    words = [["the", "dog", "sat"], ["\u200b"], [], ["on", "the"]]
+    pieces = [len(tokenizer.pieces(word)) or 1 for text in words for word in text]
+    made = encode_words(tokenizer, words, length=2 + max(pieces))
+    assert made.lengths.max() <= 2 + max(pieces)
+    assert made.first.sum() == 6
+    assert made.divided(list("abcdef")) == [["a", "b", "c"], ["d"], [], ["e", "f"]]
+    tagged = made.tagged(np.arange(6))
+    batch = tagged.batch(np.arange(len(tagged)))
+    found = batch["labels"][batch["labels"] != IGNORED]
+    assert found.tolist() == [0, 1, 2, 3, 4, 5]
+    assert (batch["labels"].ne(IGNORED) <= batch["attention_mask"]).all()
+
+
+def test_tags_are_lists_or_texts(tmp_path: Path) -> None:
+    table = "tokens,tags\n" + "Ann sat,B-who O\n" * 12
+    (tmp_path / "my.csv").write_text(table)
+    task = Tag(TagOptions(data=str(tmp_path / "my.csv"), vocabulary=60))
+    data = task.prepare()
+    assert data.classes == ("B-who", "O")
+    assert data.splits["test"].counts.tolist() == [2]
+    (tmp_path / "my.csv").write_text(table + "one two,O\n")
+    with pytest.raises(TaskError, match=r"row 13: 2 words have 1 tags"):
+        task.prepare()
