@@ -94,10 +94,10 @@ def configuration(template: str, pages: Mapping[str, str | bytes]) -> str:
 
 
 def _title(page: str) -> str:
-    """The heading of a page, as the navigation shows it."""
+    """The heading of a page up to a colon or comma, as the navigation shows it."""
     match = re.search(r"^# (.+?)(?: \{.*\})?$", page, re.MULTILINE)
     assert match is not None
-    return json.dumps(match[1].replace("\\", "").replace("`", ""))
+    return json.dumps(re.split(": |, ", match[1])[0].replace("\\", "").replace("`", ""))
 
 
 if __name__ == "__main__":

@@ -87,7 +87,7 @@ def _lines(shown: Table, top: float, unit: str) -> tuple[Markup, float]:
         )
         parts.append(_text(f"{tick * top:g}", left - 3, y + 2.5, "end", "muted"))
     parts += [_text(head, at(i, 0)[0], below + 11, "middle", "muted") for i, head in enumerate(shown.columns)]
-    for colour, (row, cells) in zip(COLOURS, shown.rows.items(), strict=False):
+    for colour, cells in zip(COLOURS, shown.rows.values(), strict=False):
         points = [(at(i, cell[0]), cell) for i, cell in enumerate(cells) if cell]
         line = " ".join(f"{x:.1f},{y:.1f}" for (x, y), _ in points)
         parts.append(element("polyline", points=line, fill="none", stroke=colour, stroke_width=1.6))

@@ -36,7 +36,7 @@ SEARCHES = {
     "rotary": "reference/positions/rope/",
     "alibi": "reference/positions/alibi/",
     "moe": "reference/operators/experts/",
-    "install": "/",
+    "install": "",
     "train on my own data": "guide/own-data/",
 }
 """What readers search for, and what must be among the first results."""
@@ -112,9 +112,7 @@ def _pages(browser: Browser, base: str, folder: Path, paths: Sequence[str]) -> I
             facts = page.evaluate(FACTS)
             where = f"{path or 'home'} at {width}"
             name = (path.strip("/") or "home").replace("/", "-")
-            page.screenshot(
-                path=folder / f"{name}-{width}.jpg", type="jpeg", quality=60, full_page=facts["height"] < 6000
-            )
+            page.screenshot(path=folder / f"{name}-{width}.jpg", type="jpeg", quality=50, full_page=True)
             yield from (f"{where}: console: {text}" for text in said)
             yield from (f"{where}: formula not set: {text}" for text in facts["unset"] + facts["wrong"])
             yield from (f"{where}: picture without alternative text: {src}" for src in facts["silent"])
@@ -127,9 +125,9 @@ def _pages(browser: Browser, base: str, folder: Path, paths: Sequence[str]) -> I
                 if facts["height"] > TALLEST:
                     yield f"{where}: {facts['height']} px tall"
                 page.add_script_tag(path=AXE)
+                page.add_style_tag(content="* { transition: none !important }")
                 for scheme in ("default", "slate"):
                     page.evaluate("(to) => document.body.setAttribute('data-md-color-scheme', to)", scheme)
-                    page.wait_for_timeout(400)  # colours change by and by
                     yield from (f"{where}, {scheme}: {text}" for text in page.evaluate(CONTRAST))
         page.close()
     known = set(_paths())
@@ -152,9 +150,9 @@ def _searches(page: Page, base: str) -> Iterator[str]:
         page.type("input.md-search__input", words)
         page.wait_for_timeout(1500)
         first = ".md-search-result__item > .md-search-result__link"
-        results = page.eval_on_selector_all(first, "all => all.slice(0, 4).map((e) => e.href.split('?')[0])")
-        if not any(answer in result for result in results):
-            yield f"search for {words!r} finds {', '.join(results) or 'nothing'}, not {answer}"
+        results = page.eval_on_selector_all(first, "all => all.slice(0, 6).map((e) => e.href.split('?')[0])")
+        if base + answer not in {result.split("#")[0] for result in results}:
+            yield f"search for {words!r} finds {', '.join(results) or 'nothing'}, not {answer or 'home'}"
 
 
 class _Quiet(SimpleHTTPRequestHandler):

@@ -11,8 +11,8 @@ import re
 
 GREEK = ("alpha", "beta", "gamma", "delta", "Delta", "epsilon", "lambda", "psi", "sigma", "pi")
 FUNCTIONS = (
-    "softmax", "sigmoid", "tanh", "gelu", "relu", "silu", "MLP", "KL", "max", "min", "ln", "log", "sin", "cos", "bucket",
-    "score", "value", "table", "norm", "operators", "bool", "floor", "sqrt", "conj", "dist", "sum", "Re",
+    "softmax", "sigmoid", "tanh", "gelu", "relu", "silu", "MLP", "KL", "max", "min", "ln", "log", "sin", "cos",
+    "bucket", "score", "value", "table", "norm", "operators", "bool", "floor", "sqrt", "conj", "dist", "sum", "Re",
 )  # fmt: skip
 NAMES = ("base", "clip", "Kr", "Qr")
 JOINTS = ("and", "with")

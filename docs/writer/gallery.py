@@ -62,7 +62,8 @@ NOT_SHOWN = {
 """Experiments without results of ours, and the models that show what they compare."""
 FAMILIES = {
     "peirce_folnet": "FOLNet", "peirce_kg": "Questions to knowledge graphs", "peirce_basics": "Transformers",
-    "peirce_tpru": "Pairs of texts and recurrences", "peirce_logic": "Logical relations of texts", "peirce_hf": "Models of the hub",
+    "peirce_tpru": "Pairs of texts and recurrences", "peirce_logic": "Logical relations of texts",
+    "peirce_hf": "Models of the hub",
     "peirce_relations": "Relations",
 }  # fmt: skip
 TASKS = {
@@ -103,13 +104,21 @@ def pages(registry: Registry) -> dict[str, str | bytes]:
         "Every command and function that takes a spec takes one of these names.",
         "",
     ]
+    families = []
     for package in sorted(cards, key=[*FAMILIES, *cards].index):
-        lines += [f"## {FAMILIES.get(package, package)}", "", *_grid(cards[package])]
+        families += [
+            f"## {FAMILIES.get(package, package)}",
+            "",
+            '<div class="grid cards gallery" markdown>',
+            "",
+        ]
+        families += [*cards[package], "", "</div>", ""]
+    lines += filtered(families)
     return {"gallery/specs.md": "\n".join(lines), **assets(registry), **experiments_page(), **found}
 
 
 def assets(registry: Registry | None = None) -> dict[str, str]:
-    """The pictures of the first page and of README.md: what its spec makes, and what FOLNet's operators generalise to."""
+    """The pictures of the first page and of README.md: what its spec makes, and what FOLNet generalises to."""
     from peirce.spec import Spec
     from peirce_show import draw
 
@@ -132,10 +141,6 @@ def clutrr() -> str:
         unit=unit,
         name="clutrr",
     )
-
-
-def _grid(cards: list[str]) -> list[str]:
-    return filtered(['<div class="grid cards gallery" markdown>', "", *cards, "", "</div>"])
 
 
 def _spec_page(name: str, path: Path, spec: Spec, registry: Registry) -> tuple[dict[str, str | bytes], str]:
@@ -203,9 +208,8 @@ def _measured(name: str) -> list[str]:
         rows = [row for row in _rows(file) if row["spec"] == name]
         if rows:
             seeds = ", ".join(sorted({row["seed"] for row in rows}))
-            found.append(
-                f"[answers on {rows[0]['graph']}](../../results/experiments.md), {rows[0]['scale']} scale, seeds {seeds}"
-            )
+            graph, scale = rows[0]["graph"], rows[0]["scale"]
+            found.append(f"[answers on {graph}](../../results/experiments.md), {scale} scale, seeds {seeds}")
     ways = [row["way"] for row in _rows("exports.csv") if row["spec"] == name and row["outcome"] == "ok"]
     found += (
         [f"[exported and verified](../../results/exports.md) by {', '.join(dict.fromkeys(ways))}"]

@@ -24,25 +24,25 @@ WHAT = {
 }
 ALSO = {
     "absolute": "learned positions, sinusoidal positions, position embeddings",
-    "alibi": "ALiBi, attention with linear biases",
-    "attention": "softmax attention, multi-head attention (MHA), grouped-query attention (GQA), multi-query attention (MQA)",
+    "alibi": "attention with linear biases, ALiBi",
+    "attention": "softmax attention, multi-head attention (MHA), grouped-query (GQA), multi-query (MQA)",
     "bool": "feed-forward network (FFN), MLP",
-    "experts": "mixture of experts, MoE, Mixtral, Switch",
-    "logirpe": "LogiRPE, TEGA's positions",
-    "none": "NoPE, no positional encoding",
-    "rope": "RoPE, rotary position embedding, rotary positions",
+    "experts": "mixture of experts, MoE",
+    "logirpe": "logic-aware relative positions, LogiRPE",
+    "none": "no positions, NoPE",
+    "rope": "rotary position embedding, RoPE, rotary positions",
     "shaw": "relative positions, RPE",
-    "swiglu": "SwiGLU, gated linear unit, Llama's MLP",
+    "swiglu": "gated linear unit, SwiGLU",
     "t5": "T5's relative position bias",
-    "transformer": "BERT, GPT, encoder, decoder",
+    "transformer": "BERT, GPT, Llama",
     "kgqa": "complex query answering (CQA), logical queries",
     "mlm": "masked language modelling",
     "causal_lm": "causal language modelling, next-token prediction",
 }
 """What else parts are called, so that a search for it finds them."""
 FORMULAS = {
-    "rope": r"\begin{gathered}q(x)\mapsto R_x\,q(x),\quad k(y)\mapsto R_y\,k(y) \\ (R_t\,z)_i=e^{\mathrm{i}\,t\,\theta_i}z_i,"
-    r"\quad\theta_i=\text{base}^{-i/w}\end{gathered}",
+    "rope": r"\begin{gathered}q(x)\mapsto R_x\,q(x),\quad k(y)\mapsto R_y\,k(y) \\ "
+    r"(R_t\,z)_i=e^{\mathrm{i}\,t\,\theta_i}z_i,\quad\theta_i=\text{base}^{-i/w}\end{gathered}",
     "atoms": r"u(x,y)=\sum_{r\,:\,x\to y}R_r+\sum_{r\,:\,y\to x}C_r",
     "logic_relations": r"u(x,y)=\sum_{r\,:\,x\to y}R_r+\sum_{r\,:\,y\to x}C_r",
     "word_vectors": r"w+v\quad\text{or}\quad w+L\,v",
@@ -68,8 +68,9 @@ def parts_page(registry: Registry) -> str:
 
     lines = [
         "# Parts",
-        "What is registered where this page was written. `peirce list` and `peirce describe NAME` show the same for your",
-        "installation, your own plug-ins included.",
+        "",
+        "What is registered where this page was written. `peirce list` and `peirce describe NAME` show the same for",
+        "your installation, your own plug-ins included.",
     ]
     for kind in KINDS:
         rows, more = [], {"operators": ("letter", "typing"), "positions": ("places",)}.get(kind, ())
@@ -96,8 +97,10 @@ def part_pages(entry: Registered, registry: Registry) -> dict[str, str]:
     lead, *rest = re.split(r"\n\nArgs:\n", described["documentation"])[0].split("\n\n")
     formula, words = display(" ".join(lead.split())) if kind not in ("tasks", "exporters") else ("", lead)
     formula = FORMULAS.get(name, formula)
-    lines = ["---", "search:", f"  boost: {4 if name in ALSO else 2}", "---", f"# {name}", ""]
-    lines += [f"{kind.removesuffix('s').capitalize()}. Also called {ALSO[name]}.", ""] if name in ALSO else []
+    also = ALSO.get(name, "")
+    title = f"{name}: {', '.join(also.split(', ')[:2])}" if also else name
+    lines = ["---", "search:", f"  boost: {4 if also else 2}", "---", f"# {title}", ""]
+    lines += [f"Also called {also}.", ""] if also.count(",") > 1 else []
     lines += [r"\[" + formula + r"\]", ""] if formula else []
     lines += (
         [inline(words[:1].upper() + words[1:] if formula and words != lead else words), ""] if words else []
