@@ -66,6 +66,8 @@ FAMILIES = {
     "peirce_hf": "Models of the hub",
     "peirce_relations": "Relations",
 }  # fmt: skip
+WORDS = 8000
+"""The vocabulary of the pictures of specs that leave theirs to the data."""
 TASKS = {
     (
         "beta",
@@ -163,8 +165,11 @@ def _spec_page(name: str, path: Path, spec: Spec, registry: Registry) -> tuple[d
         escaped(comment or summary_of(path)),
         "",
     ]
+    if not spec.input.vocabulary:
+        spec = spec.replace({"model.input.vocabulary": WORDS})
+        lines += [f"Shown with a vocabulary of {WORDS:,} tokens.", ""]
     try:
-        found[f"gallery/specs/{name}.svg"] = draw(name, registry=registry)
+        found[f"gallery/specs/{name}.svg"] = draw(spec, registry=registry)
         lines += [f"![The layers of {name}: what each operator reads and writes]({name}.svg){{ .drawn }}", ""]
         with torch.device("meta"):
             count = sum(parameter.numel() for parameter in build(spec, registry=registry).parameters())
