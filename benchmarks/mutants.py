@@ -3,7 +3,8 @@
 A mutant is a part built from its own source with one slip (`mutations.py`). It is killed if any check fails on it.
 One process runs all mutants of a part. For each it loads the part's modules anew, runs the checks in the order that
 killed most in least time so far, and stops at the first failure. A mutant that cannot be built or raises in its first
-call is counted apart: any test would see it. So is one that changes nothing that runs.
+call is counted apart: any test would see it. So is one that changes nothing, or what no check runs in this part, as a
+branch of another part that shares the code.
 
     python benchmarks/mutants.py                        every operator, position, head and augmenter
     python benchmarks/mutants.py operators.join         one part
@@ -42,10 +43,10 @@ from mutations import HELPERS, SEEN, Mutant, mutants, regions
 from peirce.registry import Registered, Registry
 from peirce.testing.check import Case, Check
 from peirce.testing.checks import CHECKS
-from peirce.testing.checks.losses import WHOLE_GROUPS, losses
 from peirce.testing.companions import companied
 from peirce.testing.compare import BrokenError, NotApplicableError, NotRunError
 from peirce.testing.examples import plain_view
+from peirce.testing.harness.labels import WHOLE_GROUPS, losses
 from peirce.testing.harness.sized import HeadHarness
 from peirce.testing.options import example_options
 
@@ -53,8 +54,10 @@ KINDS = ("operators", "positions", "augmenters", "heads")
 HERE = Path(__file__).resolve().parent
 LIMIT = 30.0
 """Seconds of CPU time that one check may take."""
-LAST = ("memory", "save_load", "onnx")
+LAST = ("compiled", "memory", "save_load", "onnx")
 """Checks of whole models, which are run last, and only on what no record tells."""
+TRACED = ("onnx", "compiled")
+"""Checks that trace a part, which leaves notes out."""
 
 
 class OverTimeError(BaseException):
@@ -209,7 +212,7 @@ class Checks:
 def outcome(
     entry: Registered, mutant: Mutant, registry: Registry, checks: Checks, both: bool
 ) -> dict[str, Any]:
-    """What becomes of a mutant: `killed`, `survived`, `raises` where no call works, or `nothing` changed.
+    """What becomes of a mutant: `killed`, `survived`, `raises` where no call works, `nothing` changed, or `never run`.
 
     `record` says whether the part's record kills it, `by` which other check does; with `both` the other checks are run
     where the record kills it, too.
@@ -230,8 +233,25 @@ def outcome(
             by = checks.killer(case, {"record", *(LAST if record else ())}) if both or not record else None
     except (Exception, SystemExit):
         return found | {"outcome": "raises"}
-    how = "killed" if by or record else "survived"
+    how = (
+        "killed" if by or record else "survived" if reached(entry, mutant, registry, checks) else "never run"
+    )
     return found | {"outcome": how, "by": by, "record": record, "both": both}
+
+
+def reached(entry: Registered, mutant: Mutant, registry: Registry, checks: Checks) -> bool:
+    """Whether any check runs what the mutant changes."""
+    if mutant.marked is None:
+        return True
+    SEEN.clear()
+    with suppress(Exception), loaded(entry.part, evolve(mutant, code=mutant.marked)) as part:
+        case = case_of(entry, part, registry)
+        for name in checks.order():
+            if "_reached" in SEEN:
+                break
+            if name not in TRACED:
+                ended(checks.checks[name], case, LIMIT)
+    return "_reached" in SEEN
 
 
 def measure(task: tuple[str, str, argparse.Namespace]) -> None:
@@ -284,12 +304,22 @@ def report(rows: Sequence[Mapping[str, Any]], known: Mapping[str, str]) -> list[
         same = {mutant: reason for mutant in left for key, reason in known.items() if key in mutant}
         tried = [row for row in own if row.get("both") and row["mutant"] not in same]
         promised = sum(row["by"] is not None for row in tried)
-        counts = count["killed"], len(left), len(same), count["raises"], len(tried), promised
+        counts = (
+            count["killed"],
+            len(left),
+            len(same),
+            count["raises"],
+            count["never run"],
+            len(tried),
+            promised,
+        )
         table.append(_row(part, *counts))
         survivors += [
             _row(part, 0, 1, mutant in same, survivor=mutant, why=same.get(mutant, "")) for mutant in left
         ]
-    names = "killed", "survived", "equivalent", "raise at once", "tried on promises", "killed by promises"
+    names = (
+        "killed", "survived", "equivalent", "raise at once", "never run", "tried on promises", "killed by promises",
+    )  # fmt: skip
     table.append(_row("all", *(sum(row[name] for row in table) for name in names)))
     return [*table, *survivors]
 
@@ -300,6 +330,7 @@ def _row(
     survived: int,
     same: int,
     raised: int = 0,
+    unreached: int = 0,
     tried: int = 0,
     promised: int = 0,
     survivor: str = "",
@@ -310,8 +341,10 @@ def _row(
     return {
         "what": ("equivalent" if why else "survivor") if survivor else "part",
         "part": part, "mutants": others, "killed": killed, "survived": survived, "equivalent": int(same),
-        "raise at once": raised, "share": 100 * killed / others if others else 100.0, "tried on promises": tried,
-        "killed by promises": promised, "share by promises": 100 * promised / tried if tried else 0.0,
+        "raise at once": raised, "never run": unreached,
+        "share": 100 * killed / others if others else 100.0,
+        "tried on promises": tried, "killed by promises": promised,
+        "share by promises": 100 * promised / tried if tried else 0.0,
         "survivor": f"`{survivor}`".replace("|", "\\|"), "why": why or "not yet",
     }  # fmt: skip
 

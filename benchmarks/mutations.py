@@ -72,7 +72,14 @@ def _rounded(value: Any) -> Any:
     return value.float().double()
 
 
-HELPERS = {"_detached": _detached, "_rounded": _rounded}
+def _reached(value: Any = None) -> Any:
+    """The value, where a slip stands."""
+    SEEN.add("_reached")
+    return value
+
+
+CHANGES = {"_detached": _detached, "_rounded": _rounded}
+HELPERS = {**CHANGES, "_reached": _reached}
 """What the code of mutants may call."""
 
 
@@ -86,6 +93,7 @@ class Mutant:
         change: the old code and the new.
         helper: the helper that it calls; the mutant is none where the helper meets nothing to change.
         code: the changed module.
+        marked: the changed module, which notes in `SEEN` when it runs the change; None where it cannot.
     """
 
     module: str
@@ -93,6 +101,7 @@ class Mutant:
     change: str
     helper: str
     code: CodeType
+    marked: CodeType | None
 
     @property
     def key(self) -> str:
@@ -153,21 +162,50 @@ def mutants(part: type[Any], options: Any) -> Iterator[Mutant]:
             never = {each for each in ast.iter_child_nodes(region) if _overridden(part, region, each, said)}
             for where, parent, field, index, old in _sites(region, region.name, never):
                 for helper, new in _edits(old, options):
+                    if ast.unparse(new) == ast.unparse(old):
+                        helper = "_same"  # it is drawn, and counts for none
                     change = f"{_shown(old)} -> {_shown(new)}"
                     key, number = f"{where}: {change}", 2
                     while key in known:  # the same slip at another place of the function
                         key, number = f"{where} ({number}): {change}", number + 1
                     known.add(key)
                     where_now = key.partition(": ")[0]
-                    _put(parent, field, index, ast.copy_location(new, old))
-                    try:
-                        fixed = ast.fix_missing_locations(tree)
-                        code = compile(fixed, f"<mutant of {module}>", "exec")
-                    except (SyntaxError, ValueError, TypeError):
-                        continue
-                    finally:
-                        _put(parent, field, index, old)
-                    yield Mutant(module, where_now, change, helper, code)
+                    codes = []
+                    for each in (new, _marked(new)):
+                        _put(parent, field, index, ast.copy_location(each, old))
+                        try:
+                            fixed = ast.fix_missing_locations(tree)
+                            codes.append(compile(fixed, f"<mutant of {module}>", "exec"))
+                        except (SyntaxError, ValueError, TypeError):
+                            codes.append(None)
+                        finally:
+                            _put(parent, field, index, old)
+                    if codes[0] is not None:
+                        yield Mutant(module, where_now, change, helper, codes[0], codes[1])
+
+
+def _marked(node: ast.AST) -> ast.AST:
+    """A slip that notes when it is run."""
+
+    def call(*values: ast.expr) -> ast.expr:
+        return ast.Call(ast.Name("_reached", ast.Load()), [*values], [])
+
+    match node:
+        case ast.Pass():
+            return ast.Expr(call())
+        case ast.If(test=test, body=body, orelse=orelse):
+            return ast.If(call(test), body, orelse)
+        case ast.comprehension(target=target, iter=each, ifs=ifs, is_async=is_async):
+            return ast.comprehension(target, call(each), ifs, is_async)
+        case ast.Slice(lower=lower, upper=upper, step=step):
+            return ast.Slice(call(lower or ast.Constant(None)), upper, step)
+        case ast.Assign() | ast.Return() | ast.AugAssign():
+            made = deepcopy(node)
+            made.value = call(made.value)  # type: ignore[arg-type]
+            return made
+        case ast.expr():
+            return call(node)
+    return node
 
 
 def _shown(node: ast.AST) -> str:
@@ -242,13 +280,13 @@ def _edits(node: ast.AST, options: Any) -> Iterator[tuple[str, ast.AST]]:
             if not isinstance(
                 value, ast.Constant | ast.Dict | ast.Compare | ast.BoolOp | ast.List | ast.Tuple
             ):
-                for helper in HELPERS:
+                for helper in CHANGES:
                     new = deepcopy(node)
                     new.value = ast.Call(ast.Name(helper, ast.Load()), [value], [])  # type: ignore[attr-defined]
                     yield helper, new
         case ast.Dict(keys=keys, values=values):
             for at, value in enumerate(values):
-                for helper in HELPERS if not isinstance(value, ast.Constant) else ():
+                for helper in CHANGES if not isinstance(value, ast.Constant) else ():
                     call = ast.Call(ast.Name(helper, ast.Load()), [value], [])
                     yield helper, ast.Dict(keys, [*values[:at], call, *values[at + 1 :]])
 

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from measuring import record
 from peirce_logic.detection.algorithm import Relation, detect
+from peirce_logic.detection.choosing import sense_by_tree
 from peirce_logic.detection.lexicon import read_lexicon
 from peirce_logic.detection.trees import Token, Tree, flat, read_brackets, tree_of
 from peirce_logic.parsers import parser_of
@@ -28,6 +29,7 @@ from peirce_logic.parsers.spacy import Spacy, words_of
 KINDS = ("unary", "intrinsic", "extrinsic")
 EXACT, WITHOUT = "extrinsic, with punctuation", 'extrinsic, without "in"'
 ATTACHED = "extrinsic, attached as in the gold tree"
+SENSED = "extrinsic, of keywords that show a relation"
 HALVES = ("extrinsic, first tree and every second", "extrinsic, the others")
 """spaCy's conversion was developed on the first half."""
 STANDS = (
@@ -68,7 +70,8 @@ def compared(name: str, gold: list[Tree], errors: str | None) -> list[dict[str, 
     parsed = [parse(made, tree) for tree in gold]
     took = cpu_time() - begin
     counts = {
-        kind: Counter[str]() for kind in ("brackets", "keywords", *KINDS, *HALVES, EXACT, WITHOUT, ATTACHED)
+        kind: Counter[str]()
+        for kind in ("brackets", "keywords", *KINDS, *HALVES, EXACT, WITHOUT, ATTACHED, SENSED)
     }
     for number, (right, got) in enumerate(zip(gold, parsed, strict=True)):
         add(counts["brackets"], brackets(right), brackets(got))
@@ -91,6 +94,8 @@ def compared(name: str, gold: list[Tree], errors: str | None) -> list[dict[str, 
                         for found in (one, other)
                     ),
                 )
+                both = [detect([tree], lexicon, sense_by_tree) for tree in (right, got)]
+                add(counts[SENSED], *(set(spans(each, kind, right)) for each in both))
             if errors == kind:
                 show(one, other, right, got)
     rows: list[dict[str, object]] = []

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+import warnings
+from collections.abc import Collection, Iterable
 from difflib import SequenceMatcher
 
 LONGEST, _TAIL = 2000, 500
@@ -96,6 +97,21 @@ class WriteError(PeirceError):
         self.what, self.number = what, number
 
 
+class RenamedWarning(FutureWarning):
+    """An old name was used, which a later version takes away."""
+
+
+def renamed(old: str, new: str, gone: str) -> None:
+    """Warn that something has another name now; Python shows it once in a process for each place that uses it.
+
+    Args:
+        old: the name that was used. new: today's.
+        gone: the version from which on the old one is not known.
+    """
+    said = f"{old} is called {new} now; from version {gone} on it is not known"
+    warnings.warn(said, RenamedWarning, stacklevel=3)
+
+
 def lacks_memory(error: BaseException) -> bool:
     """Whether an error says that memory ran out; torch and the runtimes have no class for it in common."""
     named = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
@@ -159,3 +175,9 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> str:
     hint = f" Did you mean {names[0]!r}?" if close else ""
     shown = (f'"{other}"' if "," in other else other for other in names)
     return f"{subject}.{hint} Known: {', '.join(shown)}"
+
+
+def check_known(kind: str, name: str, known: Collection[str], error: type[Exception] = InputError) -> None:
+    """Refuse a name that is none of the valid ones: raises an error of a class, with the sentence of `unknown`."""
+    if name not in known:
+        raise error(unknown(kind, name, known))

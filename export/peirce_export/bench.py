@@ -17,7 +17,7 @@ from peirce.files import write_whole
 from peirce.model import SPEC
 from typer.core import TyperCommand
 
-from peirce_export.cli import File, Providers, Seed
+from peirce_export.cli import Providers, Seed
 from peirce_export.report import steps
 from peirce_export.timing import EAGER, PERCENTILES, Timing, measure, picture
 
@@ -65,7 +65,12 @@ class BenchCommand(TyperCommand):
 
 def bench(
     context: typer.Context,
-    file: File,
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE", help="An exported file, or several of one model, such as its precisions."
+        ),
+    ],
     model: Annotated[
         str | None,
         typer.Option(
@@ -86,7 +91,7 @@ def bench(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Time an exported file: latencies and throughput, beside torch where its model is at hand.
+    """Time exported files: latencies and throughput, beside torch where their model is at hand.
 
     Each symbolic dim of FILE's inputs is an option that takes its sizes, such as `--batch 1,8 --length 32,128`. Every
     combination is measured.
@@ -97,20 +102,24 @@ def bench(
         check_picture(plot, "--plot", extra="train")
     counts: list[int | None] = [None] if threads is None else list(_numbers("--threads", threads))
     texts, options = context.meta[_SIZES]
+    if len(set(files)) < len(files):
+        raise InputError("a file is given twice; give each once")
+    file, names = files[0], ", ".join(map(str, files))
     with Session(file, providers=provider) as session:
         sizes = _by_dim(texts, session.signature.symbols, options, file)
         providers = session.providers
     beside, note = _model(file, model, alone)
     how: dict[str, Any] = {"threads": counts, "repeats": repeats, "seed": seed, "providers": provider}
-    with steps(f"timing {file.name}") as say:
-        timings = measure(file, sizes, model=beside, progress=say, **how)
+    with steps(f"timing {names}") as say:
+        timings = measure(files, sizes, model=beside, progress=say, **how)
     if plot is not None:
-        write_whole(plot, picture(timings, file.name, plot.suffix.lower()[1:]))
+        write_whole(plot, picture(timings, names, plot.suffix.lower()[1:]))
     if json:
         rows = [timing.to_dict() for timing in timings]
-        as_json(SCHEMA, file=str(file), providers=list(providers), model=note or None, rows=rows)
+        every = {"files": list(map(str, files))} if len(files) > 1 else {}
+        as_json(SCHEMA, file=str(file), **every, providers=list(providers), model=note or None, rows=rows)
         return
-    _show(timings, f"{file} ({', '.join(providers)})")
+    _show(timings, f"{names} ({', '.join(providers)})")
     if note:
         typer.echo(f"{EAGER}: {note}, without gradients")
     if plot is not None:

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 import attrs
 import typer
 from peirce.commands import Json, as_json
-from peirce.errors import InputError
+from peirce.errors import InputError, renamed
 from peirce.model import Report
 from typer.core import TyperCommand
 
@@ -25,7 +25,7 @@ from peirce_export.report import SCHEMA
 SCHEMA_OF_RUN = "peirce.run/1"
 DEFAULT = "onnx"
 _RENAMED = {"--lean": "--optimize", "--no-lean": "--no-optimize"}
-"""Options by their names of before."""
+"""Options by their names of before, which go with version 2.0."""
 File = Annotated[Path, typer.Argument(metavar="FILE", help="An exported file.")]
 Seed = Annotated[int, typer.Option(min=0, help="Of the random inputs.")]
 Providers = Annotated[
@@ -45,6 +45,8 @@ class ExportCommand(TyperCommand):
         Raises:
             RegistryError: no such exporter.
         """
+        for given in filter(_RENAMED.get, args):
+            renamed(given, _RENAMED[given], "2.0")
         args = [_RENAMED.get(given, given) for given in args]
         return _whole(_named(args)).make_context(info_name, args, *rest, **extra)
 

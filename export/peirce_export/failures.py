@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from peirce.errors import ExportError
-from peirce.parts import Signature
+from peirce.parts import Signature, terms
 
 if TYPE_CHECKING:
     from peirce_export.report import Verification
@@ -48,6 +49,34 @@ class ValueMismatch(Mismatch):
     """
 
     inputs: Path | None = None
+
+
+def hold_dims(
+    source: str, tensor: str, found: Sequence[str | int], wanted: Sequence[str | int], *, named: bool = True
+) -> None:
+    """Hold the dims of a tensor in a file to those of a signature.
+
+    Args:
+        source, tensor: the file and the tensor, for errors.
+        found, wanted: in the file and in the signature; a symbolic dim is a text.
+        named: whether symbolic dims must have the signature's names.
+
+    Raises:
+        DimMismatch: another rank; or a dim that is fixed where it must be symbolic, or has another name or size.
+    """
+    if len(found) != len(wanted):
+        both = [", ".join(map(str, dims)) for dims in (found, wanted)]
+        raise DimMismatch(f"{source}: {tensor} has dims [{both[0]}], but the signature [{both[1]}]")
+    for axis, (have, want) in enumerate(zip(found, wanted, strict=True)):
+        fault = None
+        if isinstance(want, int):
+            fault = None if have == want else f"is {have!r}, but the signature says {want}"
+        elif isinstance(have, int):
+            fault = f"is fixed at {have}, but must stay symbolic as {want!r}: one size was specialised"
+        elif named and terms(have) != terms(want):
+            fault = f"is called {have!r}, but the signature calls it {want!r}"
+        if fault is not None:
+            raise DimMismatch(f"{source}: dim {axis} of {tensor} {fault}")
 
 
 _ADVICE = ("For more", "For extended", "For C++", "If you suspect", "Caused by", "The error above occurred")

@@ -16,7 +16,7 @@ from attrs import field, frozen
 from attrs.validators import in_, matches_re, optional
 from peirce.errors import ModelFileError, printable
 from peirce.files import parse_json, parse_toml
-from peirce.model import MODEL, STEP, Source
+from peirce.model import MODEL, SKIP, STEP, Source
 from peirce.parts import Signature, TensorSpec
 from peirce.spec import structured
 
@@ -40,6 +40,17 @@ INT8 = "int8"
 def step_of(path: Path) -> Path:
     """Where the graph that adds a token lies: `model.step.onnx` beside `model.onnx`."""
     return path.with_name(f"{path.stem}.{STEP}{path.suffix}")
+
+
+def changed_error(path: Path, beside: Path | None = None) -> ModelFileError:
+    """The error of a file whose digest is not the one that it states, or that the file states which it belongs with."""
+    if beside is None:
+        said = f"{path} is not what was exported: its content has another digest than it says. Copy or export it again"
+    else:
+        said = (
+            f"{path} is not what was exported with {beside}: its digest is another. Copy or export both again"
+        )
+    return ModelFileError(f"{said}; if it was changed on purpose, open it with {SKIP}")
 
 
 @frozen(kw_only=True)

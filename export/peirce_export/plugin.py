@@ -42,5 +42,6 @@ def register_commands() -> dict[str, str]:
         "export": "Export a model to another format and verify it.",
         "verify": "Verify an exported file against its model, a saved model alone.",
         "run": "Run an exported file on the arrays of an .npz file.",
-        "bench": "Time an exported file, beside torch where its model is at hand.",
+        "bench": "Time exported files, beside torch where their model is at hand.",
+        "serve": "Serve a repository of Triton without Docker.",
     }

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from attrs import asdict, evolve, field, frozen
+from peirce.commands import Fitting
 from peirce.model import Report
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ class Verification(Report):
         ]
         if cast:
             below.append("Before rounding: the same error against the weights as they were before the cast.")
-        return Group(table, *(Text(text, "dim") for text in (*below, *self.notes)))
+        return Group(Fitting(table), *(Text(text, "dim") for text in (*below, *self.notes)))
 
 
 def together(reports: Sequence[Verification]) -> Verification:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -18,7 +18,7 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 from peirce.compose import Session
-from peirce.errors import InputError, unknown
+from peirce.errors import InputError, check_known
 from peirce.model import Progress, check_sizes
 from peirce.parts import Signature
 
@@ -92,8 +92,7 @@ def grid(signature: Signature, asked: Mapping[str, Sequence[int]]) -> tuple[dict
     """
     known, rows = signature.symbols, rows_of(signature)
     for dim in asked:
-        if dim not in known:
-            raise InputError(unknown("symbolic dim of the inputs", dim, known))
+        check_known("symbolic dim of the inputs", dim, known)
     most = {dim: min(DEFAULT_SIZE, signature.largest.get(dim, DEFAULT_SIZE)) for dim in known}
     usual = most | ({rows: 1} if rows else {})
     choices = (asked.get(dim, (usual[dim],)) for dim in known)
@@ -104,7 +103,7 @@ def grid(signature: Signature, asked: Mapping[str, Sequence[int]]) -> tuple[dict
 
 
 def measure(
-    file: Path,
+    files: Sequence[Path],
     asked: Mapping[str, Sequence[int]],
     *,
     threads: Sequence[int | None] = (None,),
@@ -114,25 +113,29 @@ def measure(
     model: Model | None = None,
     progress: Progress = lambda words: None,
 ) -> list[Timing]:
-    """Time a file, and the model beside it, in turns, so that a busy machine slows both alike.
+    """Time files of one model, and the model beside them, in turns, so that a busy machine slows all alike.
 
     Args:
-        file: any file that a session opens.
+        files: any that a session opens, with the same inputs, such as one in each precision.
         asked: sizes by symbolic dim of the inputs; every combination is measured.
         threads: each count is measured; None leaves the choice to the runtime and to torch.
         repeats: timed runs of each way at each size, after one that is not.
         seed: of the random inputs.
-        providers: what computes the file, in the runtime's own names.
-        model: the model of the file, timed without gradients; None times the file alone.
+        providers: what computes the files, in the runtime's own names.
+        model: the model of the first file, timed without gradients; None times the files alone.
         progress: told before each size what it is.
 
     Raises:
-        ModelFileError: the file cannot be opened.
-        InputError: a size, a provider or a count that cannot be.
+        ModelFileError: a file cannot be opened.
+        InputError: a size, a provider or a count that cannot be, or files with other inputs.
     """
     found: list[Timing] = []
     for count in threads:
-        with Session(file, providers=providers, threads=count) as session:
+        with ExitStack() as opened:
+            sessions = [
+                opened.enter_context(Session(file, providers=providers, threads=count)) for file in files
+            ]
+            session, names = sessions[0], _names(sessions)
             cells = grid(session.signature, asked)
             rows = rows_of(session.signature)
             with _eager(model, session, count) as eager:
@@ -140,13 +143,17 @@ def measure(
                     words = [f"{dim} {size}" for dim, size in cell.items()]
                     words += [] if count is None else [f"threads {count}"]
                     progress(f"{place} of {len(cells)}: {', '.join(words)}")
-                    feeds = inputs(session.signature, Case(name="timed", sizes=cell), seed, real_of(session))
-                    ways: dict[str, _Way] = {session.providers[0]: session.run}
-                    ways |= {} if eager is None else {EAGER: eager}
+                    case = Case(name="timed", sizes=cell)
+                    feeds = [inputs(each.signature, case, seed, real_of(each)) for each in sessions]
+                    ways: dict[str, Callable[[], object]] = {
+                        name: partial(each.run, fed)
+                        for name, each, fed in zip(names, sessions, feeds, strict=True)
+                    }
+                    ways |= {} if eager is None else {EAGER: partial(eager, feeds[0])}
                     seconds: dict[str, list[float]] = {way: [] for way in ways}
                     for number, (way, call) in product(range(repeats + 1), ways.items()):
                         start = time.perf_counter()
-                        call(feeds)
+                        call()
                         seconds[way] += [time.perf_counter() - start] if number else []
                     many = cell[rows] if rows else None
                     found += [
@@ -154,6 +161,25 @@ def measure(
                         for way, each in seconds.items()
                     ]
     return found
+
+
+def _names(sessions: Sequence[Session]) -> list[str]:
+    """What the ways of files are called: of one its provider, of several the file's name, or its path if two share one.
+
+    Raises:
+        InputError: they have other inputs.
+    """
+    first, *others = sessions
+    taken = {spec.name: spec.dims for spec in first.signature.inputs}
+    for other in others:
+        if {spec.name: spec.dims for spec in other.signature.inputs} != taken:
+            raise InputError(
+                f"{other.path} has other inputs than {first.path}; time them one after the other"
+            )
+    if not others:
+        return [first.providers[0]]
+    short = [Path(each.path).name for each in sessions]
+    return short if len(set(short)) == len(short) else [str(each.path) for each in sessions]
 
 
 @contextmanager

@@ -28,5 +28,8 @@ def register_specs() -> list[Path]:
 
 @hookimpl
 def register_commands() -> dict[str, str]:
-    """Models of published checkpoints."""
-    return {"import.transformers": "Import a BERT, a GPT-2 or a Llama that transformers saved."}
+    """Models of published checkpoints, and models for the hub."""
+    return {
+        "import.transformers": "Import a BERT, a GPT-2 or a Llama that transformers saved.",
+        "push": "Upload a saved model to Hugging Face's hub.",
+    }

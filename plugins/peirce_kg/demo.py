@@ -19,6 +19,7 @@ from typing import Annotated
 import numpy as np
 import typer
 from attrs import field, frozen
+from peirce.commands import Fitting
 from peirce.compose import load
 from peirce.errors import PeirceError
 from peirce.registry import load_spec
@@ -125,7 +126,8 @@ class Demonstration:
             reports[name] = task.report(result.model, data, "test")
 
         self.console.rule("3. Evaluation")
-        self.console.print(table(reports.values(), f"Filtered MRR in % on {data.graph.name}, test queries"))
+        shown = table(reports.values(), f"Filtered MRR in % on {data.graph.name}, test queries")
+        self.console.print(Fitting(shown))
         checks = [*self.margins(reports), *self.export_and_ask(data)]
 
         self.console.rule("What was to be shown")

@@ -41,8 +41,8 @@ SensesFile = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="What `peirce logic senses train` wrote: chooses the sense of a keyword with several. Without it the most "
-        "frequent one is taken.",
+        help="What `peirce logic senses train` wrote: chooses the sense of a keyword with several. Without it the tree "
+        "around the keyword does.",
     ),
 ]
 CacheFile = Annotated[
@@ -77,7 +77,7 @@ def detect(
     if json and jsonl:
         raise InputError("--json and --jsonl are both given; choose one form of what is printed")
     if picture is not None:
-        raise InputError(f"--html and --png went; `peirce look relations TEXT -o {picture}` does the same")
+        raise InputError(f"--html and --png went; `peirce look logic TEXT -o {picture}` does the same")
     detector = Detector(parser, lexicon, cache, processes, senses)
     read = [_text(each) for each in texts]
     found = _found(detector, [text for text, _ in read], [file for _, file in read])
@@ -95,7 +95,7 @@ def detect(
     else:
         for each, own in zip(found, shown, strict=True):
             _print(each, own)
-    _note(detector, found, senses)
+    _note(found)
 
 
 @app.command()
@@ -126,7 +126,7 @@ def stats(
     else:
         for name, count in (*relations.items(), ("sentences", _counts(found)["sentences"])):
             typer.echo(f"{name.replace('_', ' '):20} {count:>8,}")
-    _note(detector, found, senses)
+    _note(found)
 
 
 def _counts(found: Sequence[Found]) -> dict[str, int]:
@@ -138,8 +138,7 @@ def _counts(found: Sequence[Found]) -> dict[str, int]:
 def _found(detector: Detector, texts: Sequence[str], files: Sequence[str]) -> list[Found]:
     from rich.console import Console
 
-    console = Console(stderr=True)
-    return detector.find(texts, console if console.is_terminal else None, files)
+    return detector.find(texts, Console(stderr=True), files)
 
 
 def _print(found: Found, relations: Sequence[dict[str, Any]]) -> None:
@@ -153,18 +152,10 @@ def _print(found: Found, relations: Sequence[dict[str, Any]]) -> None:
                         typer.echo(f"    {role:5}  {each[role]}")
 
 
-def _note(detector: Detector, found: Sequence[Found], senses: Path | None) -> None:
-    """Say what could not be parsed, and which keywords had their most frequent sense for want of another way."""
+def _note(found: Sequence[Found]) -> None:
+    """Say what could not be parsed."""
     if unparsed := (counts := _counts(found))["unparsed"]:
         typer.echo(f"note: {unparsed:,} of {counts['sentences']:,} sentences could not be parsed", err=True)
-    if senses is None:
-        words = [relation.keyword.lower() for each in found for relation in each.relations]
-        if several := [word for word in dict.fromkeys(words) if len(detector.lexicon.senses(word)) > 1]:
-            typer.echo(
-                f"note: of the senses of {', '.join(several)} the most frequent is taken; --senses FILE, of "
-                "`peirce logic senses train`, goes by the sentence",
-                err=True,
-            )
 
 
 def _text(given: str) -> tuple[str, str]:

@@ -27,7 +27,8 @@ from peirce.files import writing
 from peirce.progress import progress_bars
 from peirce.workers import worker_processes
 
-from peirce_logic.detection.algorithm import Choose, Relation, Span, default_sense, detect
+from peirce_logic.detection.algorithm import Choose, Relation, Span, detect
+from peirce_logic.detection.choosing import sense_by_tree
 from peirce_logic.detection.lexicon import Lexicon, read_lexicon
 from peirce_logic.ids import Encoding, row_ids, row_relations, together
 from peirce_logic.parsers import parser_of
@@ -38,10 +39,12 @@ if TYPE_CHECKING:
 
     from peirce_logic.parsers.parser import Parser
 
-FORMAT = 3
+FORMAT = 4
 """The format of what is kept; with another one, texts are parsed anew."""
 SEVERAL = 500
 """How many texts are kept at once."""
+LINES = 10
+"""How many lines tell how far parsing is where there is no terminal; none of fewer than `SEVERAL` texts."""
 _HALF = re.compile("[\ud800-\udfff]")
 
 
@@ -75,8 +78,8 @@ class Detector:
         lexicon: a file of keywords; the English ones if None.
         cache: the file that keeps what is found; nothing is kept if None.
         processes: how many parse at once; 1 parses in this one.
-        senses: a file of `peirce logic senses train`, which chooses among the senses of a keyword; the most frequent
-            one is taken if None.
+        senses: a file of `peirce logic senses train`, which chooses among the senses of a keyword; the tree around it
+            does if None.
 
     Raises:
         RegistryError: there is no such parser. TaskError: it needs what is not installed.
@@ -122,7 +125,7 @@ class Detector:
 
         Args:
             texts: documents; halves of a character, such as JSON's `\\ud800`, are replaced one by one.
-            console: where a progress bar is shown; nowhere if None.
+            console: where a progress bar is shown, or lines where it is no terminal; nowhere if None.
             files: where each text stands, for errors; an empty name, or none, where that is nowhere.
 
         Raises:
@@ -135,12 +138,17 @@ class Detector:
         each = zip(keys, texts, files or [""] * len(texts), strict=True)
         missing = {key: (text, file) for key, text, file in each if key not in found}
         new: dict[bytes, str] = {}
+        total = len(missing)
+        lines = console if console is not None and not console.is_terminal and total >= SEVERAL else None
         try:
-            with progress_bars(console) as bars:
-                bar = bars.add_task("parsing", total=len(missing), shown="")
-                for key, said in zip(missing, self._parse(list(missing.values())), strict=True):
+            with progress_bars(console if console is not None and console.is_terminal else None) as bars:
+                bar = bars.add_task("parsing", total=total, shown="")
+                parsed = zip(missing, self._parse(list(missing.values())), strict=True)
+                for number, (key, said) in enumerate(parsed, 1):
                     found[key] = new[key] = said
                     bars.advance(bar)
+                    if lines is not None and number * LINES // total > (number - 1) * LINES // total:
+                        lines.print(f"parsing: {number:,} of {total:,} texts", highlight=False)
                     if len(new) >= SEVERAL:
                         self._keep(new)
                         new = {}
@@ -240,7 +248,7 @@ class Detector:
 
 
 class _Made(NamedTuple):
-    """What finds relations; `senses` is the digest of what chooses among senses, empty where nothing does."""
+    """What finds relations; `senses` is the digest of what chooses among senses, empty where the tree does."""
 
     parser: Parser
     lexicon: Lexicon
@@ -250,7 +258,7 @@ class _Made(NamedTuple):
 
 def _made(parser: str, lexicon: str | None, senses: str | None) -> _Made:
     if senses is None:
-        return _Made(parser_of(parser), read_lexicon(lexicon), default_sense, "")
+        return _Made(parser_of(parser), read_lexicon(lexicon), sense_by_tree, "")
     chosen, digest = read_senses(senses)
     return _Made(parser_of(parser), read_lexicon(lexicon), chosen.choose, digest)
 

@@ -67,7 +67,7 @@ def register_pipelines() -> dict[str, str]:
 @hookimpl
 def register_views() -> dict[str, str]:
     """Logical relations in a text, with a model that is told them or without one."""
-    return {"relations": "peirce_logic.viewing:Relations"}
+    return {"logic": "peirce_logic.viewing:Relations"}
 
 
 @hookimpl

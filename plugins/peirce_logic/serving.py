@@ -13,6 +13,7 @@ import numpy as np
 from peirce.errors import InputError, TaskError
 from peirce.model import Field, Pipeline, Runner, Say
 from peirce.parts import Signature
+from peirce_text import probabilities
 
 from peirce_logic.input_texts import SETTINGS, TOKENIZER, Reader, started_with
 
@@ -31,6 +32,9 @@ class Chooses(Pipeline):
     answer = (
         Field(name="options", kind="text", many=True, meaning="The options, the best first."),
         Field(name="scores", kind="float", many=True, meaning="Their scores, before a softmax."),
+        Field(
+            name="probabilities", kind="float", many=True, meaning="Their softmax; none of a single score."
+        ),
     )
 
     @classmethod
@@ -73,7 +77,8 @@ class Chooses(Pipeline):
             feeds["token_type_ids"] = np.zeros_like(feeds["token_type_ids"])
         scores = self._model.run(feeds, [SCORES])[SCORES]
         order = np.argsort(-scores, kind="stable")
-        say({"options": [options[i] for i in order], "scores": scores[order].tolist()})
+        best, scores = [options[i] for i in order], scores[order]
+        say({"options": best, "scores": scores.tolist(), "probabilities": probabilities(scores)})
 
 
 class Summarises(Pipeline):

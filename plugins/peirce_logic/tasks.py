@@ -23,7 +23,7 @@ class RelationOptions:
         lexicon: a file of logical keywords; the English ones when empty.
         cache: a file that keeps the relations that are found; none when empty.
         processes: how many parse at once.
-        senses: a file of classifiers of senses; the most frequent ones are taken when empty.
+        senses: a file of classifiers of senses; the tree around a keyword says when empty.
     """
 
     depth: int = field(default=0, validator=validators.ge(0))

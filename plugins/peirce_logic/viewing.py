@@ -49,7 +49,7 @@ class Relations(Texts):
         if self.alone:
             how = self.options
             found = Detector(how.parser, how.lexicon or None, senses=how.senses or None).find(texts)
-            return _marked(View(name="relations", text=""), [(each.text, each.relations) for each in found])
+            return _marked(View(name="logic", text=""), [(each.text, each.relations) for each in found])
         read, reader, own = self.read(texts), Reader.of(self.folder), texts
         if read.written:
             own = texts[:1]

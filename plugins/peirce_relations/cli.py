@@ -31,8 +31,8 @@ def generate(
     ],
     algebra: Algebra,
     problems: Annotated[int, typer.Option(min=1, help="How many problems.")] = 10_000,
-    steps: Annotated[str, typer.Option(metavar="NUMBERS", help="The edges of a path, K.")] = "2,3",
-    paths: Annotated[str, typer.Option(metavar="NUMBERS", help="How many paths there are, B.")] = "1,2,3",
+    steps: Annotated[str, typer.Option(metavar="SIZES", help="The edges of a path, K.")] = "2,3",
+    paths: Annotated[str, typer.Option(metavar="SIZES", help="How many paths there are, B.")] = "1,2,3",
     seed: Annotated[int, typer.Option(min=0, help="What the problems depend on, beside the sizes.")] = 0,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace FILE.")] = False,
     json: Json = False,
@@ -109,7 +109,7 @@ def relate(
         Path, typer.Argument(metavar="MODEL", help="Its folder, with spec.toml, model.onnx and assets/.")
     ],
     facts: Annotated[str, typer.Argument(metavar="TEXT", help="The graph, such as 'a NTPP b, b PO c'.")],
-    pair: Annotated[tuple[str, str], typer.Option("--pair", metavar="NODE NODE", help="The two nodes.")],
+    pair: Annotated[tuple[str, str], typer.Option("--pair", metavar="TEXT", help="The two nodes.")],
     json: Json = False,
 ) -> None:
     """Name the relation of two nodes of a graph with an exported model."""

@@ -13,6 +13,11 @@ from peirce.registry import default_registry
 
 from peirce_show.page import check_target, save
 
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="FILE", help="Where the .svg, .html or .png picture goes."),
+]
+
 
 def draw(
     model: Annotated[
@@ -21,10 +26,7 @@ def draw(
             metavar="MODEL", help="A spec's path or ready name, a saved model's folder, or an exported file."
         ),
     ],
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Where the .svg, .html or .png picture goes."),
-    ] = None,
+    output: Output = None,
     diff: Annotated[
         str | None,
         typer.Option("--diff", metavar="MODEL", help="Another model; what differs from it is marked."),
@@ -59,14 +61,9 @@ def draw(
 def compare(
     models: Annotated[
         list[str],
-        typer.Argument(
-            metavar="MODEL...", help="Specs, saved models' folders or exported files, two or more."
-        ),
+        typer.Argument(metavar="MODEL", help="Specs, saved models' folders or exported files, two or more."),
     ],
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Where the .svg, .html or .png picture goes."),
-    ] = None,
+    output: Output = None,
     batch: Annotated[int, typer.Option(min=1, help="Examples of the forward pass.")] = 1,
     length: Annotated[
         int | None, typer.Option(min=1, help="Tokens of each; 128, or as many as all of them allow.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -66,7 +65,9 @@ def side_by_side(
     found = []
     for source, spec in zip(sources, specs, strict=True):
         record = (read_training(Path(source)) if Path(source).is_dir() else None) or {}
-        training = {key: record[key] for key in ("steps", "seconds", "seed", "losses") if key in record}
+        training: dict[str, Any] = {
+            key: record[key] for key in ("steps", "seconds", "seed", "losses") if key in record
+        }
         tested = record.get("metrics", {}).items()
         found.append(Compared(
             name=spec.name if names.count(spec.name) == 1 else source,
@@ -107,14 +108,12 @@ def _number(value: object) -> str:
 def comparison_picture(models: Sequence[Compared]) -> str:
     """Bars for sizes, work and metrics, and the curves of the training loss, as SVG."""
     y, drawn = 4.0, list[Markup]()
-    for key, told in _NUMBERS.items():
-        values = [float(each.summary[key]) for each in models]
-        drawn.append(_bars(told, models, values, [f"{value:,.0f}" for value in values], y))
-        y += 16 + 10 * len(models)
+    numbers = {told: {each.name: each.summary[key] for each in models} for key, told in _NUMBERS.items()}
     for name in dict.fromkeys(name for each in models for name in each.metrics):
-        own = [each.metrics.get(name, math.nan) for each in models]
-        drawn.append(_bars(name, models, own, ["" if math.isnan(each) else f"{each:.4g}" for each in own], y))
-        y += 16 + 10 * len(models)
+        numbers[name] = {each.name: each.metrics[name] for each in models if name in each.metrics}
+    for title, values in numbers.items():
+        drawn.append(_bars(title, models, values, y))
+        y += 16 + 10 * len(values)
     if curves := {each.name: each.curves[LOSS] for each in models if len(each.curves.get(LOSS, ())) > 1}:
         drawn.append(_curves(models, curves, y))
         y += 124
@@ -135,18 +134,16 @@ def _colour(models: Sequence[Compared], name: str) -> str:
     return _COLOURS[[each.name for each in models].index(name) % len(_COLOURS)]
 
 
-def _bars(
-    title: str, models: Sequence[Compared], values: Sequence[float], told: Sequence[str], y: float
-) -> Markup:
+def _bars(title: str, models: Sequence[Compared], values: Mapping[str, float], y: float) -> Markup:
     """A bar for each model, from zero on."""
-    most = max((abs(value) for value in values if math.isfinite(value)), default=0.0) or 1.0
+    most = max(map(abs, values.values())) or 1.0
     drawn = [text_of(title, 4, y + 7, size=7, bold=True)]
-    for i, (model, value, text) in enumerate(zip(models, values, told, strict=True)):
-        at = y + 11 + 10 * i
-        long = BARS * max(value, 0.0) / most if math.isfinite(value) else 0.0
-        drawn.append(text_of(model.name, NAMES - 3, at + 6, anchor="end", room=NAMES - 6))
-        drawn.append(element("rect", x=NAMES, y=at, width=long, height=7.5, fill=_colour(models, model.name)))
-        drawn.append(text_of(text, NAMES + long + 3, at + 6, room=WIDTH - NAMES - long - 4))
+    for i, (name, value) in enumerate(values.items()):
+        at, long = y + 11 + 10 * i, BARS * max(value, 0.0) / most
+        drawn.append(text_of(name, NAMES - 3, at + 6, anchor="end", room=NAMES - 6))
+        drawn.append(element("rect", x=NAMES, y=at, width=long, height=7.5, fill=_colour(models, name)))
+        told = f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+        drawn.append(text_of(told, NAMES + long + 3, at + 6, room=WIDTH - NAMES - long - 4))
     return joined(drawn)
 
 
@@ -186,7 +183,8 @@ def comparison_page(models: Sequence[Compared]) -> str:
         "table",
         element("thead", element("tr", *(element("th", cell, scope="col") for cell in head))),
         element("tbody", *(
-            element("tr", element("th", row[0], scope="row"), *(element("td", cell) for cell in row[1:])) for row in body
+            element("tr", element("th", name, scope="row"), *(element("td", cell) for cell in cells))
+            for name, *cells in body
         )),
     )  # fmt: skip
     return page("Models side by side", Markup(comparison_picture(models)), table)

@@ -29,7 +29,7 @@ class Piece:
 
     Args:
         kind: operator, position, augmenter, head or architecture.
-        plugin: whose it is, and the version of its distribution.
+        plugin: whose it is.
         reads, writes: the branch, `U` or `B`, the channels such as `12×64`, and what is read as what, such as `kernel`.
         options: each option as text; `given` has those that are no defaults.
         notes: what else there is to say, such as a head's outputs, and where a position acts.
@@ -206,7 +206,7 @@ def _piece(planned: Planned, registry: Registry, **more: Any) -> Piece:
         given["activation"] = options["activation"] = activation
     return Piece(
         kind=planned.kind.removesuffix("s"), name=planned.name,
-        plugin=f"{entry.plugin} {entry.version or ''}".strip(), options=options, given=given, **more,
+        plugin=entry.plugin, options=options, given=given, **more,
     )  # fmt: skip
 
 
@@ -244,7 +244,7 @@ def _head(planned: PlannedHead, piece: Callable[..., Piece], outputs: Mapping[st
 def compared(new: Contents, old: Contents) -> Contents:
     """The contents of one model with what differs from another marked; what is gone stands where it was."""
     fields = ("tokens", "pairs", "scopes", "inside", "heads")
-    sides = {name: _pieces(getattr(new, name), getattr(old, name)) for name in fields}
+    sides: dict[str, Any] = {name: _pieces(getattr(new, name), getattr(old, name)) for name in fields}
     sizes = {name: new.sizes.get(name, "none") for name in {**new.sizes, **old.sizes}}
     before = {name: old.sizes.get(name, "none") for name in sizes}
     layers = []
@@ -271,8 +271,8 @@ def compared(new: Contents, old: Contents) -> Contents:
 def _pieces(new: tuple[Piece, ...], old: tuple[Piece, ...]) -> tuple[Piece, ...]:
     """Both sides' parts in one order, each with its status."""
     found: list[Piece] = []
-    keys = [[(each.kind, each.name) for each in side] for side in (old, new)]
-    for tag, a, z, b, y in SequenceMatcher(None, *keys, autojunk=False).get_opcodes():
+    before, now = ([(each.kind, each.name) for each in side] for side in (old, new))
+    for tag, a, z, b, y in SequenceMatcher(None, before, now, autojunk=False).get_opcodes():
         if tag == "equal":
             found += [_changed(ours, theirs) for ours, theirs in zip(new[b:y], old[a:z], strict=True)]
         else:

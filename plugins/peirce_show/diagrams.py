@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from attrs import frozen
-from peirce.parts import Branch, Dims, PureOperator, RecurrentOperator, axes_of
+from peirce.parts import Branch, Dims, PureOperator, Reader, RecurrentOperator, Writer, axes_of
 from peirce.spec import structured
 
 from peirce_show.page import check_target, save
@@ -49,9 +49,10 @@ def tiles(operator: type[Any]) -> tuple[list[Tile], list[Tile]]:
     Raises:
         PlanError: it refuses the sizes of diagrams.
     """
+    part: Any = operator  # the class has Options, which the contract does not declare
     if issubclass(operator, PureOperator):
-        made = operator(structured(operator.Options, operator.example), _DIMS)
-        ends = {**made.readings(), "u": made.output()}
+        made = part(structured(part.Options, part.example), _DIMS)
+        ends: dict[str, Reader | Writer] = {**made.readings(), "u": made.output()}
         own = [Tile(n, e.branch, (axes_of(made, e),), ", ".join(e.shape)) for n, e in ends.items()]
         return own[:-1], own[-1:]
     written, _, read = operator.typing.partition(" <- ")
@@ -142,13 +143,13 @@ def _tile(tile: Tile, wide: float) -> Markup:
                 fill=role if (i, j) in shades else "paper", fill_opacity=shades.get((i, j)))
         for i in range(TOKENS) for j in range(columns)
     ]  # fmt: skip
-    rows, *across = tile.axes[0]
+    rows, across = tile.axes[0][:1], tile.axes[0][1:]
     row = sum(_AT[rows]) / len(_AT[rows])
     shown = rows.replace("t", "≤ x")
     drawn.append(text_of(shown, left - 3, top + CELL * (row + 0.5) + 2, anchor="end", fill=role))
     if across:
-        column = sum(_AT[across[0]]) / len(_AT[across[0]])
-        drawn.append(text_of(across[0], left + CELL * (column + 0.5), top - 2.5, anchor="middle", fill=role))
+        column = sum(_AT[across]) / len(_AT[across])
+        drawn.append(text_of(across, left + CELL * (column + 0.5), top - 2.5, anchor="middle", fill=role))
     below = top + CELL * TOKENS
     drawn.append(text_of(tile.name, wide / 2, below + 9, size=6.5, bold=True, anchor="middle"))
     drawn.append(text_of(what, wide / 2, below + 16, fill=role, anchor="middle"))

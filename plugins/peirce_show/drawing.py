@@ -79,13 +79,8 @@ def drawn_page(shown: Contents) -> str:
     hint = element(
         "p", "Click a layer's button, or press Enter on it, to unfold or fold it. Point at a part for more."
     )
-    return page(
-        shown.name,
-        hint,
-        _picture(shown, _nodes(shown, folding=True), role="group"),
-        style=_STYLE,
-        script=_SCRIPT,
-    )
+    drawn = _picture(shown, _nodes(shown, folding=True), role="group")
+    return page(f"What {shown.name} is made of", hint, drawn, style=_STYLE, script=_SCRIPT)
 
 
 def _picture(shown: Contents, nodes: Iterable[Node], role: str = "img") -> Markup:
@@ -193,7 +188,7 @@ def _flow(
         lines[-1].append(word)
     drawn = []
     for line in lines:
-        parts = [(" ·  " if i else "", *word) for i, word in enumerate(line)]
+        parts = [(" · " if i else "", *word) for i, word in enumerate(line)]
         spans = [element("tspan", between + text, fill=fill) for between, text, fill in parts]
         drawn.append(element("text", *spans, x=x, y=y, font_size=SMALL, text_anchor=anchor))
         y += 8
@@ -208,8 +203,8 @@ def _inputs(shown: Contents) -> Block:
     widths = [shown.sizes.get(name, "").replace(",", "") for name in ("unary", "binary")]
     said = [text_of(f"unary atoms [b, x, {widths[0]}]", UNARY + 5, y + 9, fill="unary", room=80)]
     if "B" in shown.branches:
-        look = {"fill": "binary", "anchor": "end", "room": 92}
-        said.append(text_of(f"binary atoms [b, x, y, {widths[1]}]", BINARY - 5, y + 9, **look))
+        pairs = f"binary atoms [b, x, y, {widths[1]}]"
+        said.append(text_of(pairs, BINARY - 5, y + 9, fill="binary", anchor="end", room=92))
         said.append(_line((BINARY, y + 4), (BINARY, y + 14), "binary", 2.2, stroke_linecap="round"))
     return Block(y + 14, joined([box, text.markup, tokens, *said]))
 
@@ -268,10 +263,9 @@ def _foldable(layer: Layer, shown: Contents, first: int) -> Choice:
     whole = _layer(layer, shown, _times(layer, shown), _button("fold" if layer.count < 2 else "each", 1))
     if layer.count < 2:
         return Choice(((whole,), (_line_of(layer, shown, _times(layer, shown)),)))
-    each: list[Node] = []
-    back = _button("fold", 0, y=0)
-    each.append(_over(shown, 12, text_of(_times(layer, shown), UNARY + 6, 9, size=7.5, bold=True), back))
-    for number in range(first, first + layer.count):
+    title = text_of(_times(layer, shown), UNARY + 6, 9, size=7.5, bold=True)
+    each: list[Node] = [_over(shown, 12, title, _button("fold", 0, y=0))]
+    for number in range(first, first + (shown.decoder or layer.count)):
         name = f"layer {number}"
         single = _layer(layer, shown, name, _button("fold", 0))
         each.append(Choice(((_line_of(layer, shown, name, way=1),), (single,))))
@@ -282,12 +276,9 @@ def _line_of(layer: Layer, shown: Contents, name: str, way: int = 0) -> Block:
     """A layer in a line, with the button that shows it whole."""
     names = " ".join(each.name for each in (*layer.mixing, *layer.state)) or shown.architecture.name
     box = _box(3, 1, WIDTH - 6, 13, "panel", "line")
-    texts = [
-        text_of(name, 8, 10, bold=True, room=UNARY - 10),
-        text_of(names, MIDDLE, 10, anchor="middle", room=2 * (MIDDLE - UNARY) - 16),
-    ]
+    told = text_of(f"{name}: {names}", MIDDLE, 10, anchor="middle", room=2 * (MIDDLE - UNARY) - 16)
     block = _over(shown, 16)
-    return Block(16, joined([box, block.markup, *texts, _button("unfold", way, y=2)]))
+    return Block(16, joined([box, block.markup, told, _button("unfold", way, y=2)]))
 
 
 def _button(text: str, way: int, y: float = 2.0) -> Markup:
@@ -315,8 +306,7 @@ def _layer(layer: Layer, shown: Contents, name: str, button: Markup | None = Non
             y += block.height
         if pieces and text_width(stage, SMALL) < y - start:
             middle = (start + y) / 2
-            turned = {"transform": f"rotate(-90 13 {middle:g})"}
-            stages.append(text_of(stage, 13, middle, fill="muted", anchor="middle", **turned))
+            stages.append(_upright(stage, 13, middle, "muted"))
         if pieces and stage == "mixing" and layer.state:
             stages.append(_line((8, y), (WIDTH - 8, y), "line", 0.5, stroke_dasharray="2 2"))
             y += 2
@@ -326,14 +316,14 @@ def _layer(layer: Layer, shown: Contents, name: str, button: Markup | None = Non
     rails = _over(shown, y + 7)
     if "B" not in shown.branches and middles:
         pair = [_line((BINARY, min(middles)), (BINARY, max(middles)), "binary", 1.4, stroke_dasharray="3 2")]
-        turned = {"transform": f"rotate(-90 {BINARY + 9:g} {sum(middles) / len(middles):g})"}
-        pair.append(
-            text_of(
-                "not kept", BINARY + 9, sum(middles) / len(middles), fill="binary", anchor="middle", **turned
-            )
-        )
+        pair.append(_upright("not kept", BINARY + 9, sum(middles) / len(middles), "binary"))
         stages += pair
     return Block(y + 7, joined([frame, rails.markup, title, *stages, *rows, *([button] if button else [])]))
+
+
+def _upright(text: str, x: float, y: float, fill: str) -> Markup:
+    """A text that runs upwards."""
+    return text_of(text, x, y, fill=fill, anchor="middle", transform=f"rotate(-90 {x:g} {y:g})")
 
 
 def _acts(position: Piece, operator: Piece) -> bool:
@@ -352,7 +342,7 @@ def _part(piece: Piece, role: str, inside: Sequence[Piece] = ()) -> Block:
     height, drawn = _size(piece), list[Markup]()
     wide = HALF
     if role == "head":  # it has few arrows, which may be short
-        wide = min(max(HALF, text_width(piece.name, 7.5, bold=True) / 2 + 6), MIDDLE - UNARY - 30)
+        wide = min(max(HALF, text_width(f"~ {piece.name}", 7.5, bold=True) / 2 + 4), MIDDLE - UNARY - 30)
     for branch, rail, edge in (("U", UNARY, MIDDLE - wide), ("B", BINARY, MIDDLE + wide)):
         ends = [(False, *each) for each in piece.reads] + [(True, *each) for each in piece.writes]
         own = [each for each in ends if each[1] == branch]

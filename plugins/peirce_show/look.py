@@ -20,7 +20,7 @@ def look(
         str,
         typer.Argument(
             metavar="MODEL",
-            help="The folder of a trained model; or a view that needs none: `relations`, the logical ones of a text.",
+            help="The folder of a trained model; or a view that needs none: `logic`, the logical relations of a text.",
         ),
     ],
     text: Annotated[

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 from attrs import evolve
-from peirce.errors import TaskError, unknown
+from peirce.errors import TaskError, check_known
 from peirce.model import Matrix, View
 
 from peirce_show.marked import marked
@@ -44,10 +44,9 @@ def selected(views: Sequence[View], layer: str, operator: str | None, *, whole: 
         names = [next((title for title in titles if title.endswith(".weights")), every[0].operator)]
     known = [*dict.fromkeys(matrix.operator for matrix in every), *titles]
     layers = list(dict.fromkeys(matrix.layer for matrix in every))
-    if wrong := [name for name in names if name not in known]:
-        raise TaskError(unknown("operator", wrong[0], dict.fromkeys(known)))
-    if layer not in (LAST, ALL, *layers):
-        raise TaskError(unknown("layer", layer, (*layers, LAST, ALL)))
+    for name in names:
+        check_known("operator", name, dict.fromkeys(known), TaskError)
+    check_known("layer", layer, (*layers, LAST, ALL), TaskError)
     found = [evolve(view, matrices=tuple(_chosen(view.matrices, layer, names))) for view in views]
     if not any(view.matrices for view in found):
         there = dict.fromkeys(matrix.layer for matrix in every if {matrix.operator, matrix.title} & {*names})

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from peirce.errors import escaped
 from peirce.model import Matrix
 
-from peirce_show.svg import Markup, element, joined, text_width
+from peirce_show.svg import Markup, element, joined, text_of, text_width
 
 CELL, SMALLEST, WIDE = 9.0, 3.0, 420.0
 """The side of a cell in points; it shrinks to `SMALLEST` where a panel would be wider than `WIDE`."""
@@ -18,6 +18,8 @@ PAGE = 505.0
 LONGEST = 18
 """Characters of a token that are shown."""
 _SIZE, _GAP, _BAR, _STEPS = 6.5, 14.0, 5.0, 20
+_LABEL = {"fill": "ink", "text_anchor": "end", "dominant_baseline": "central"}
+_AXIS = {"fill": "muted", "text_anchor": "middle"}
 
 
 class Block(NamedTuple):
@@ -89,22 +91,13 @@ def _panel(panel: Panel) -> Block:
         if value
     ]
     drawn = [
-        *(
-            element("text", line, x=left, y=7 + 9.0 * i, font_size=7.5, fill="ink", font_weight=None if i else "bold")
-            for i, line in enumerate(panel.title)
-        ),
+        *(text_of(line, left, 7 + 9.0 * i, size=7.5, bold=i == 0) for i, line in enumerate(panel.title)),
         *cells,
         element("rect", x=left, y=top, width=wide, height=high, fill="none", stroke="line", stroke_width=0.5),
-        *(
-            _label(text, left - 2, top + cell * (y + 0.5), size, 0)
-            for y, text in enumerate(rows)
-        ),
-        *(
-            _label(text, left + cell * (x + 0.5), top + high + 2, size, -90)
-            for x, text in enumerate(columns)
-        ),
-        _axis(matrix.axes[0], _SIZE - 1, top + high / 2, -90),
-        _axis(matrix.axes[1], left + wide / 2, top + high + below + 4 + _SIZE, 0),
+        *(_text(text, left - 2, top + cell * (y + 0.5), size, 0, **_LABEL) for y, text in enumerate(rows)),
+        *(_text(text, left + cell * (x + 0.5), top + high + 2, size, -90, **_LABEL) for x, text in enumerate(columns)),
+        _text(matrix.axes[0], _SIZE - 1, top + high / 2, _SIZE, -90, **_AXIS),
+        _text(matrix.axes[1], left + wide / 2, top + high + below + 4 + _SIZE, _SIZE, 0, **_AXIS),
         _bar(matrix.share, panel.most, left + wide + 4, top, high),
     ]  # fmt: skip
     title = max((text_width(line, 7.5, bold=i == 0) for i, line in enumerate(panel.title)), default=0)
@@ -120,18 +113,9 @@ def _degree(value: float, most: float) -> dict[str, object]:
     return {"fill": "unary" if value > 0 else "binary", "fill_opacity": share}
 
 
-def _label(text: str, x: float, y: float, size: float, turn: int) -> Markup:
-    return element(
-        "text", text, x=x, y=y, font_size=size, fill="ink", text_anchor="end", dominant_baseline="central",
-        transform=f"rotate({turn} {x:.2f} {y:.2f})" if turn else None,
-    )  # fmt: skip
-
-
-def _axis(text: str, x: float, y: float, turn: int) -> Markup:
-    return element(
-        "text", text, x=x, y=y, font_size=_SIZE, fill="muted", text_anchor="middle",
-        transform=f"rotate({turn} {x:.2f} {y:.2f})" if turn else None,
-    )  # fmt: skip
+def _text(text: str, x: float, y: float, size: float, turn: int, **more: object) -> Markup:
+    turned = f"rotate({turn} {x:.2f} {y:.2f})" if turn else None
+    return element("text", text, x=x, y=y, font_size=size, transform=turned, **more)
 
 
 def _bar(share: bool, most: float, x: float, y: float, height: float) -> Markup:

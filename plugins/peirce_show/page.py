@@ -45,8 +45,11 @@ def page(title: str, *content: Markup, style: str = "", script: str = "", data: 
         element("style", Markup(_STYLE + style)),
     )
     main = element("main", element("h1", title), *content)
-    scripts = () if data is None else (element("script", Markup(held), type="application/json", id="data"),)
-    scripts += (element("script", Markup(script)),) if script else ()
+    scripts = []
+    if data is not None:
+        scripts.append(element("script", Markup(held), type="application/json", id="data"))
+    if script:
+        scripts.append(element("script", Markup(script)))
     return "<!doctype html>\n" + element("html", head, element("body", main, *scripts), lang="en") + "\n"
 
 

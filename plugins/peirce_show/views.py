@@ -9,7 +9,7 @@ from typing import Any
 
 from attrs import evolve, frozen
 from peirce.compose import load
-from peirce.errors import TaskError, unknown
+from peirce.errors import TaskError, check_known
 from peirce.model import WEIGHTS, View, Viewer, observe, saved_files
 from peirce.registry import class_named, default_catalogue, viewers_for
 from peirce.spec import parse_override, structure
@@ -49,8 +49,7 @@ class Look:
         with saved_files(folder, without=(WEIGHTS,)) as files:
             kinds = viewers_for(model, files.assets)
         if self.view is not None:
-            if self.view not in kinds:
-                raise TaskError(f"{folder}: {unknown('view of this model', self.view, kinds)}")
+            check_known("view of this model", self.view, kinds, TaskError)
             kinds = {self.view: kinds[self.view]}
         if not kinds:
             raise TaskError(

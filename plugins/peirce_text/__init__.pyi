@@ -8,6 +8,7 @@ from .reading import Row as Row
 from .reading import read_dataset as read_dataset
 from .reading import read_rows as read_rows
 from .reading import read_splits as read_splits
+from .serving import Classifies as Classifies
 from .small import sentence as sentence
 from .small import write_csv as write_csv
 from .small import write_json_lines as write_json_lines
@@ -27,6 +28,8 @@ from .text.encoding import EncodedTexts as EncodedTexts
 from .text.encoding import Ints as Ints
 from .text.encoding import encode as encode
 from .text.encoding import padded as padded
+from .text.encoding import probabilities as probabilities
 from .text.encoding import tensors as tensors
 from .text.tokenizer import Tokenizer as Tokenizer
+from .viewing import ReadTexts as ReadTexts
 from .viewing import Texts as Texts

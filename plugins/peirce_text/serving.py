@@ -15,9 +15,9 @@ from peirce.files import parse_json
 from peirce.model import ASSETS, WEIGHTS, Field, Pipeline, Runner, SavedFiles, Say, saved_files
 from peirce.parts import Signature, TensorSpec
 
-from peirce_text.own.words import encode_words
-from peirce_text.text.encoding import EncodedTexts, encode
+from peirce_text.text.encoding import EncodedTexts, encode, probabilities, softmax
 from peirce_text.text.tokenizer import FILE, Tokenizer
+from peirce_text.text.words import encode_words
 from peirce_text.text.writer import DECODER, IDS, PREFIX, writer_of
 
 LABELS = ("labels.json", "labels.txt")
@@ -42,6 +42,9 @@ class Classifies(Pipeline):
     answer = (
         Field(name="classes", kind="text", many=True, meaning="The classes, the best first."),
         Field(name="scores", kind="float", many=True, meaning="Their scores, before a softmax."),
+        Field(
+            name="probabilities", kind="float", many=True, meaning="Their softmax; none of a single score."
+        ),
     )
 
     @classmethod
@@ -67,7 +70,8 @@ class Classifies(Pipeline):
         pair = question.get("pair")
         (found,) = self.scored([[question["text"]], *([] if pair is None else [[pair]])])
         order = np.argsort(-found, kind="stable")
-        say({"classes": [self.scorer.classes[i] for i in order], "scores": found[order].tolist()})
+        classes, scores = [self.scorer.classes[i] for i in order], found[order]
+        say({"classes": classes, "scores": scores.tolist(), "probabilities": probabilities(scores)})
 
     def scored(self, texts: Sequence[Sequence[str]], batch_size: int = 32) -> NDArray[np.floating[Any]]:
         """The scores of the classes of many texts, [n, classes].
@@ -180,13 +184,6 @@ class Scorer:
                 for row, own in zip(rows, scores, strict=True)
             }
         return [found[row] for row in range(len(encoded))]
-
-
-def softmax(scores: NDArray[Any]) -> NDArray[np.float64]:
-    """Probabilities along the last axis."""
-    raised = np.exp(scores.astype(np.float64) - scores.max(-1, keepdims=True, initial=-np.inf))
-    made: NDArray[np.float64] = raised / raised.sum(-1, keepdims=True)
-    return made
 
 
 class Writes(Pipeline):

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from attrs import field, frozen, validators
 from numpy.typing import NDArray
-from peirce.errors import TaskError, unknown
+from peirce.errors import TaskError, check_known
 from peirce.extras import require
 from peirce.files import write_whole
 from peirce.model import Model, Task
@@ -262,8 +262,7 @@ class TextTask(Task[OptionsT, TextData[EncodedT]], Generic[OptionsT, ExampleT, E
         """
         if split in data.splits:
             return data.splits[split]
-        if split not in self.known_splits:
-            raise TaskError(unknown("split", split, self.known_splits))
+        check_known("split", split, self.known_splits, TaskError)
         raise TaskError(
             f"{self.name} has no {split!r} split here, but {', '.join(data.splits)}; {self.missing}, or leave "
             "the evaluation out with train.test_split= and train.evaluate_every=0"

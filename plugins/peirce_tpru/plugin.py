@@ -47,6 +47,12 @@ def register_tasks() -> list[type[AnyTask]]:
 
 
 @hookimpl
+def register_pipelines() -> dict[str, str]:
+    """Pairs of propositions that are decided."""
+    return {"entails": "peirce_tpru.serving:Entails"}
+
+
+@hookimpl
 def register_views() -> dict[str, str]:
     """Which roles tokens bind."""
     return {"roles": "peirce_tpru.roles:Roles"}

@@ -11,9 +11,11 @@ import torch
 from attrs import evolve, field, frozen, validators
 from numpy.typing import NDArray
 from peirce.model import Matrix, Model, Observe, View
-from peirce_text import Texts
+from peirce_text import ReadTexts, Texts
 from torch import Tensor
 
+from peirce_tpru.entailment.formulas import check_proposition
+from peirce_tpru.entailment.task import tokenizer as propositions
 from peirce_tpru.operators.tpru import TPRU
 
 TYPES = "token_type_ids"
@@ -40,8 +42,20 @@ class Roles(Texts):
         """Where there is such a recurrence."""
         return super().shows(model, assets) and bool(_units(model))
 
+    def read(self, texts: Sequence[str]) -> ReadTexts:
+        """Texts as the model reads them; what is no proposition is refused where it reads propositions."""
+        tokenizer = self.tokenizer
+        if tokenizer is not None and tokenizer.content == propositions().content:
+            for text in texts:
+                check_proposition(text)
+        return super().read(texts)
+
     def view(self, texts: Sequence[str], observe: Observe) -> View:
-        """The strongest roles of each recurrence, the strongest first."""
+        """The strongest roles of each recurrence, the strongest first; a model of propositions reads those alone."""
+        tokenizer = self.tokenizer
+        if tokenizer is not None and tokenizer.content == propositions().content:
+            for text in texts:
+                check_proposition(text)
         read, units = self.read(texts), _units(self.model)
         seen: dict[str, list[Tensor]] = {name: [] for name in units}
 
@@ -53,7 +67,8 @@ class Roles(Texts):
                 hooks.callback(unit.fillers.register_forward_hook(keep(name)).remove)
             view = super().view(texts, observe)
         types = read.inputs.get(TYPES)
-        lengths = [] if types is None else np.bincount(types[0], minlength=self.model.plan.dims.token_types)
+        texts_of = self.model.plan.dims.token_types
+        lengths = [] if types is None else np.bincount(types[0], minlength=texts_of).tolist()
         own = (self._matrix(name, read.tokens, _by_token(name, seen[name], lengths)) for name in units)
         return evolve(view, matrices=(*own, *view.matrices))
 

@@ -22,6 +22,13 @@ def test_the_blocks_of_the_start_of_a_package_run(tmp_path: Path) -> None:
     assert run_page(DOCS / "plugins" / "kg" / "index.md", tmp_path) == 1
 
 
+def test_the_blocks_of_releases_run_and_one_version_is_everywhere(tmp_path: Path) -> None:
+    assert run_page(DOCS / "releases.md", tmp_path) == 2
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert f"\nversion: {project['version']}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\n## {project['version']}\n" in (DOCS / "changelog.md").read_text(encoding="utf-8")
+
+
 @pytest.mark.thorough
 def test_the_blocks_of_entailment_run(tmp_path: Path) -> None:
     assert run_page(DOCS / "plugins" / "tpru" / "entailment.md", tmp_path) == 2
@@ -35,6 +42,7 @@ def test_the_blocks_of_entailment_run(tmp_path: Path) -> None:
         ("train", 2),
         ("draw", 6),
         ("own-data", 7),
+        ("look", 4),
         pytest.param("export-and-run", 10, marks=pytest.mark.thorough),
         pytest.param("generate", 6, marks=pytest.mark.thorough),
     ],

@@ -54,6 +54,18 @@ def test_without_a_model_it_times_the_file_alone(
     assert "p50 / torch" in capsys.readouterr().out
 
 
+def test_several_files_are_timed_in_one_run(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    narrow = file.with_name("int8.onnx")
+    assert run("export", file.parent, "-o", narrow, "--precision", "int8") == 0
+    capsys.readouterr()
+    assert run("bench", file, narrow, "--repeats", 1, "--alone", "--json") == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["files"] == [str(file), str(narrow)]
+    assert [row["way"] for row in report["rows"]] == ["model.onnx", "int8.onnx"]
+    assert run("bench", file, file) == 2
+    assert "a file is given twice" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -11,6 +11,7 @@ import pytest
 from command_line import exit_code as run
 from onnx import numpy_helper
 from peirce import Session, build, load
+from peirce.errors import RenamedWarning
 from peirce.spec import Spec
 from peirce_export.onnx.session import OnnxFile
 from peirce_export.tensorrt.backends import has_gpu, installed
@@ -66,7 +67,8 @@ def test_a_machine_without_tensorrt_or_its_gpu_exits_with_1(
 def test_a_spec_has_random_weights_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "small.toml").write_text(SMALL.to_toml())
     options = ("--opset", 18, "--precision", "float16", "--set", "external_above=0", "--lean", "--json")
-    assert run("export", tmp_path / "small.toml", "-o", tmp_path / "m.onnx", *options) == 0
+    with pytest.warns(RenamedWarning, match="--lean is called --optimize now; from version 2.0 on"):
+        assert run("export", tmp_path / "small.toml", "-o", tmp_path / "m.onnx", *options) == 0
     printed = capsys.readouterr()
     assert "weights are random (seed 0)" in printed.err
     report = json.loads(printed.out)
@@ -121,8 +123,14 @@ def test_run(saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     [
         (("export", "none.toml", "-o", "m.onnx"), "none.toml"),
         (("export", "{saved}", "-o", "m.onnx", "--to", "onix"), "Did you mean 'onnx'"),
-        (("export", "{saved}", "-o", "m.onnx", "--opset", "3"), "opset 3 is not one of 17 to 23"),
-        (("export", "{saved}", "-o", "m.onnx", "--precision", "half"), "'half' is not one of float32"),
+        (
+            ("export", "{saved}", "-o", "m.onnx", "--opset", "3"),
+            "'opset' must be in (17, 18, 19, 20, 21, 22, 23) (got 3)",
+        ),
+        (
+            ("export", "{saved}", "-o", "m.onnx", "--precision", "half"),
+            "'precision' must be in (None, 'float32'",
+        ),
         (("export", "{saved}", "-o", "m.onnx", "--set", "opsett=18"), "Did you mean 'opset'"),
         (("export", "{saved}", "-o", "no/m.onnx"), "folder no does not exist"),
         (("verify", "none.onnx"), "none.onnx is not a file"),
@@ -134,7 +142,7 @@ def test_run(saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         ),
         (("run", "{saved}/model.onnx", "--inputs", "{folder}/a.npz", "-o", "y.npz"), "unknown input 'ids'"),
         (("export", "{saved}", "-o", "{folder}"), "is a directory or a device"),
-        (("export", "{saved}", "-o", "m.onnx", "--set", "seed=-1"), "seed -1 is not an integer from 0"),
+        (("export", "{saved}", "-o", "m.onnx", "--set", "seed=-1"), "'seed' must be >= 0: -1"),
         (
             ("run", "{saved}/model.onnx", "--inputs", "{folder}/a.npz", "-o", "no/y.npz"),
             "folder no does not exist",

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import subprocess
-import sys
-import sysconfig
 import time
-import venv
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -18,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from attrs import frozen
+from peirce_export.triton.server import KINDS, started
 
 NUMPY = os.environ.get("PEIRCE_TRITON_NUMPY")
 """A folder with numpy 1, which the Python backend of nvidia-pytriton 0.7 was built against."""
@@ -48,34 +45,22 @@ class Server:
 
 
 @contextmanager
-def serving(repository: Path, folder: Path, *arguments: str) -> Iterator[Server]:
+def serving(repository: Path, folder: Path, *arguments: str, numpy: str | None = NUMPY) -> Iterator[Server]:
     """A server of a repository, until the block ends.
 
     Args:
         repository: the repository.
         folder: for its files, empty.
         arguments: further arguments of `tritonserver`.
+        numpy: where its Python backend finds numpy.
     """
-    backends, log = _backends(folder / "backends"), folder / "log.txt"
-    ports = _free_ports(3)
-    command = [
-        str(_home() / "bin" / "tritonserver"),
-        f"--model-repository={repository}",
-        f"--backend-directory={backends}",
-        "--backend-config=python,stub-timeout-seconds=120",
-        *(f"--{kind}-address=127.0.0.1" for kind in ("http", "grpc", "metrics")),
-        *(f"--{kind}-port={port}" for kind, port in zip(("http", "grpc", "metrics"), ports, strict=True)),
-        *arguments,
-    ]
-    environment = {
-        **os.environ,
-        "PATH": f"{_python(folder / 'python')}{os.pathsep}{os.environ['PATH']}",
-        "LD_LIBRARY_PATH": str(_home().parents[1] / "nvidia_pytriton.libs"),  # the stub has been moved
-    }
+    log, ports = folder / "log.txt", dict(zip(KINDS, _free_ports(3), strict=True))
+    command, environment = started(repository, folder, ports, numpy and Path(numpy))
+    command += arguments
     with log.open("wb") as file:
         process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, env=environment)
     try:
-        server = Server(f"127.0.0.1:{ports[0]}", f"127.0.0.1:{ports[1]}", log)
+        server = Server(f"127.0.0.1:{ports['http']}", f"127.0.0.1:{ports['grpc']}", log)
         _wait(process, server)
         yield server
     finally:
@@ -125,39 +110,6 @@ def _wait(process: subprocess.Popen[bytes], server: Server) -> None:
             pass
         time.sleep(0.2)
     raise RuntimeError(f"the server did not start:\n{server.log.read_text(errors='replace')[-6000:]}")
-
-
-def _home() -> Path:
-    found = find_spec("pytriton")
-    assert found is not None
-    assert found.origin is not None
-    return Path(found.origin).parent / "tritonserver"
-
-
-def _backends(folder: Path) -> Path:
-    """The Python backend with the stub of this Python."""
-    python = folder / "python"
-    python.mkdir(parents=True)
-    for name in ("libtriton_python.so", "triton_python_backend_utils.py"):
-        shutil.copy2(_home() / "backends" / "python" / name, python / name)
-    version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    stub = _home() / "python_backend_stubs" / version / "triton_python_backend_stub"
-    shutil.copy2(stub, python / stub.name)
-    (python / stub.name).chmod(0o755)
-    return folder
-
-
-def _python(folder: Path) -> Path:
-    """Where an interpreter lies that imports what this one does, but numpy 1; the stub finds it on PATH."""
-    venv.create(folder, symlinks=True)
-    (packages,) = folder.glob("lib/python*/site-packages")
-    places = [
-        sysconfig.get_path("purelib"),
-        *(each for each in sys.path if Path(each).name == "site-packages"),
-    ]
-    lines = [str(NUMPY), *(f"import site; site.addsitedir({each!r})" for each in dict.fromkeys(places))]
-    (packages / "first.pth").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return folder / "bin"
 
 
 def _free_ports(count: int) -> list[int]:

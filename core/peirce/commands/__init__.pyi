@@ -1,3 +1,4 @@
+from .show import Fitting as Fitting
 from .show import Json as Json
 from .show import application as application
 from .show import as_json as as_json

@@ -14,7 +14,7 @@ from peirce.commands.lines import CORE, GROUPS, commands
 from peirce.commands.new_package import Package, write
 from peirce.commands.new_part import KINDS, NewPart
 from peirce.commands.show import Json, as_json
-from peirce.errors import InputError, RegistryError, unknown
+from peirce.errors import InputError, RegistryError, check_known
 from peirce.registry import default_registry
 
 _ALL = (*KINDS, "spec")
@@ -48,8 +48,7 @@ def new(
     A part is a module with its hook, which passes the conformance suite as it is written. With --package it lies in a
     distribution with tests, a ready spec and notes on how to check it. Nothing that is there is overwritten.
     """
-    if kind not in _ALL:
-        raise InputError(unknown("kind", kind, _ALL))
+    check_known("kind", kind, _ALL)
     if architecture and kind != "spec":
         raise InputError(f"--architecture is for `peirce new spec`, and not for a {kind}; leave it out")
     if kind == "spec":
@@ -106,7 +105,7 @@ def _part(kind: str, given: str, package: Path | None) -> _Files:
 
 def _free(part: NewPart) -> None:
     """Refuse a name that something registered has."""
-    kind = part.hook.name.removeprefix("register_")
+    kind = part.registered
     if kind == "commands":
         owners = {each.name: str(each.entries[0].distribution) for each in commands()}
         owners |= dict.fromkeys((*CORE, *GROUPS), "peirce")

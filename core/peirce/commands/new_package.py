@@ -126,40 +126,34 @@ class Package:
 
 def registered(source: str, part: NewPart, path: Path) -> str:
     """The source of a plug-in whose hook returns the part as well; all else stays as it is."""
-    there = _hook(source, part)
-    if there is None:
+    name = f"register_{part.registered}"
+    added = not re.search(rf"^def {name}\b", source, re.MULTILINE)
+    if added:
         source = f"{source.rstrip()}\n\n\n{part.hook_text}"
-    hook = there or _hook(source, part)
-    match hook and hook.body[-1]:
-        case ast.Return(value=ast.List(elts=items) | ast.Dict(values=items) as value):
-            returned, lines = value, source.splitlines(keepends=True)
+    nodes = ast.parse(source).body
+    hook = next(node for node in nodes if isinstance(node, ast.FunctionDef) and node.name == name)
+    match hook.body[-1]:
+        case ast.Return(value=ast.List(elts=items) | ast.Dict(values=items) as returned):
+            lines = source.splitlines(keepends=True)
         case _:
             raise InputError(
-                f"{part.hook.name} in {path} does not end with `return` and a list or a dictionary that stands there; "
+                f"{name} in {path} does not end with `return` and a list or a dictionary that stands there; "
                 "write it so, and run this again"
             )
-    element = part.text.splitlines()[-1].strip().removeprefix("return ")[1:-1]
-    if there is not None:
+    if not added:
         row, column = returned.lineno, returned.col_offset + 1
         if items:
             row, column = items[-1].end_lineno or 0, items[-1].end_col_offset or 0
         line = lines[row - 1].encode()  # columns count bytes
-        joined = (", " if items else "") + element
+        joined = (", " if items else "") + part.element
         lines[row - 1] = (line[:column] + joined.encode() + line[column:]).decode()
     if isinstance(returned, ast.List):
-        assert hook is not None
         imports = [node for node in hook.body if isinstance(node, ast.ImportFrom)]
         later = next((node.lineno for node in imports if (node.module or "") > part.module), None)
         behind = (imports[-1].end_lineno or 0) + 1 if imports else hook.body[-1].lineno
-        own = f"    from {part.module} import {element}\n"
+        own = f"    from {part.module} import {part.element}\n"
         lines.insert((later or behind) - 1, own if imports else f"{own}\n")
     return "".join(lines)
-
-
-def _hook(source: str, part: NewPart) -> ast.FunctionDef | None:
-    """The hook in the source of a plug-in; None where there is none."""
-    hooks = (node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef))
-    return next((node for node in hooks if node.name == part.hook.name), None)
 
 
 def write(root: Path, fresh: Mapping[Path, str], edited: Mapping[Path, str]) -> None:
@@ -186,17 +180,15 @@ def write(root: Path, fresh: Mapping[Path, str], edited: Mapping[Path, str]) -> 
             return
         try:
             for path in (*fresh, *edited):
-                for parent in reversed((root / path).parents):
-                    if not parent.exists():
-                        parent.mkdir()
-                        done.append(parent)
-                if path in fresh:
-                    done.append(root / path)
-                else:
+                if path in edited:
                     (staged / path).chmod((root / path).stat().st_mode & 0o777)
+                else:
+                    missing = [parent for parent in (root / path).parents if not parent.exists()]
+                    done += [root / path, *missing]
+                    (root / path).parent.mkdir(parents=True, exist_ok=True)
                 os.replace(staged / path, root / path)
         except BaseException:
-            for path in reversed(done):
+            for path in done:
                 with suppress(OSError):
                     path.rmdir() if path.is_dir() else path.unlink()
             raise

@@ -1,12 +1,13 @@
-"""Templates of parts: modules in `templates` that are each whole, with `new_part` for the name that a user gives.
+"""Templates of parts: modules in `templates` that are each whole but for the hook that registers what they define.
 
-The conformance suite runs over what they give, and tests hold their methods to the contracts. Whatever is known of a
-kind is read from its template: the hook that registers it, what that returns, and lines of a spec that use it.
+In a template `new_part` stands for the name that a user gives. The conformance suite runs over what they give, and
+tests hold their methods to the contracts. Lines of a spec that use a part are those of its module's docstring.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
@@ -21,6 +22,19 @@ from peirce.errors import InputError
 TEMPLATES = Path(__file__).parent / "templates"
 KINDS = tuple(sorted(path.stem.replace("_", "-") for path in TEMPLATES.glob("*.py")))
 """The kinds of which there is a template, as `peirce new` takes them."""
+_RETURNED = {
+    "operators": "list[type[peirce.parts.Part]]",
+    "positions": "list[type[peirce.parts.Position]]",
+    "augmenters": "list[type[peirce.parts.Augmenter]]",
+    "heads": "list[type[peirce.parts.Head]]",
+    "architectures": "list[type[peirce.parts.Architecture]]",
+    "tasks": "list[type[peirce.model.AnyTask]]",
+    "exporters": "list[type[peirce.model.Exporter]]",
+    "experiments": "list[peirce.model.Experiment]",
+    "parsers": "dict[str, str]",
+    "commands": "dict[str, str]",
+}
+"""What the hook of each registered kind returns."""
 
 
 def filled(path: str, words: Mapping[str, str]) -> str:
@@ -61,10 +75,14 @@ class NewPart:
         return f"{self.package}.{self.name}" if self.package else self.name
 
     @property
+    def registered(self) -> str:
+        """The kind that it is registered as, such as `positions`; the hook is `register_KIND`."""
+        return f"{self.kind.rpartition('-')[2]}s"
+
+    @property
     def words(self) -> dict[str, str]:
         """What stands in templates for its names."""
         return {
-            '"new_part:': f'"{self.module}:',
             "NewPart": "".join(word[:1].upper() + word[1:] for word in self.name.split("_")),
             "NEW_PART": self.name.upper(),
             "new-part": self.called,
@@ -73,8 +91,8 @@ class NewPart:
         }
 
     @cached_property
-    def text(self) -> str:
-        """A module of the part and its hook.
+    def code(self) -> str:
+        """The module without its hook, which a package has in one place.
 
         Raises:
             InputError: a name that the template's code uses would be hidden by the part's.
@@ -89,29 +107,39 @@ class NewPart:
             f"such as my_{self.name}"
         )
 
-    @cached_property
-    def hook(self) -> ast.FunctionDef:
-        """The hook, at the module's end."""
-        found = ast.parse(self.text).body[-1]
-        assert isinstance(found, ast.FunctionDef), f"the template of a {self.kind} does not end with its hook"
-        return found
+    @property
+    def element(self) -> str:
+        """What the hook returns of it: an element of a list, or of a dictionary."""
+        own = self.words["NEW_PART" if self.kind == "experiment" else "NewPart"]
+        if self.kind == "command":
+            (function,) = (node for node in ast.parse(self.code).body if isinstance(node, ast.FunctionDef))
+            return f'"{self.called}": "{ast.get_docstring(function)}"'
+        return f'"{self.called}": "{self.module}:{own}"' if self.kind == "parser" else own
 
     @property
     def hook_text(self) -> str:
-        """The hook with its mark."""
-        return "\n".join(self.text.splitlines()[self.hook.lineno - 2 :]) + "\n"
+        """The hook, marked."""
+        returned = _RETURNED[self.registered]
+        shown = f"{{{self.element}}}" if returned.startswith("dict") else f"[{self.element}]"
+        return (
+            f"@peirce.hookimpl\ndef register_{self.registered}() -> {returned}:\n"
+            f'    """The {self.registered} that this plug-in adds."""\n    return {shown}\n'
+        )
 
     @property
-    def code(self) -> str:
-        """The module without its hook, which a package has in one place."""
-        code = "\n".join(self.text.splitlines()[: self.hook.lineno - 2]).rstrip() + "\n"
-        uses = any(isinstance(node, ast.Name) and node.id == "peirce" for node in ast.walk(ast.parse(code)))
-        return code if uses else code.replace("import peirce\n", "", 1)
+    def text(self) -> str:
+        """A module of the part and its hook."""
+        code = self.code
+        if "\nimport peirce\n" not in code:  # before what the template imports of other distributions
+            code = re.sub(
+                r"^(?=import torch|from (attrs|peirce))", "import peirce\n", code, count=1, flags=re.M
+            )
+        return f"{code}\n\n{self.hook_text}"
 
     @property
     def use(self) -> str:
         """The lines of a spec that use it, from the module's docstring; empty where specs do not name such parts."""
-        lines = (ast.get_docstring(ast.parse(self.text)) or "").splitlines()
+        lines = (ast.get_docstring(ast.parse(self.code)) or "").splitlines()
         shown = dedent("\n".join(line for line in lines if line.startswith("    ") or not line)).strip()
         return shown + "\n" if shown.startswith("[") else ""
 

@@ -205,22 +205,16 @@ def _kept() -> dict[str, list[str]]:
 
 def _keep_failed(plugin: str, result: CheckedPlugin, known: Sequence[str]) -> None:
     """Keep the names of the checks that fail, for `--last-failed`; where none does, nothing is kept."""
-    kept = _kept()
-    ran, failed = {each.name for each in result.checks}, [each.name for each in result.of("failed")]
-    now = {
-        **kept,
-        plugin: [*(name for name in kept.get(plugin, ()) if name in known and name not in ran), *failed],
-    }
-    now = {name: names for name, names in now.items() if names}
+    kept, ran = _kept(), {each.name for each in result.checks}
+    still = [name for name in kept.pop(plugin, ()) if name in known and name not in ran]
+    kept[plugin] = still + [each.name for each in result.of("failed")]
     with suppress(OSError):  # a folder where nothing can be written keeps nothing
-        if now:
+        if any(kept.values()):
             _FAILED.parent.mkdir(exist_ok=True)
             _FAILED.with_name(".gitignore").write_text("*\n", encoding="utf-8")
-            _FAILED.write_text(json.dumps(now, indent=1), encoding="utf-8")
-        elif kept:
-            for path in (_FAILED, _FAILED.with_name(".gitignore")):
-                path.unlink(missing_ok=True)
-            _FAILED.parent.rmdir()
+            _FAILED.write_text(json.dumps(kept, indent=1), encoding="utf-8")
+        else:
+            rmtree(_FAILED.parent)
 
 
 def _suiting(keyword: str) -> Callable[[str], bool]:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from peirce.errors import InputError, ModelFileError, escaped
 from peirce.files import finite
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.table import Table
 
 METAVARS = {
     "SPEC": "a spec: a path that ends in `.toml` or has a separator, or a ready spec's name",
@@ -90,6 +94,39 @@ def as_table(headings: Sequence[str], rows: Iterable[Sequence[object]], title: s
     for row in rows:
         table.add_row(*(Text("" if cell is None else escaped(cell)) for cell in row))
     console().print(table)
+
+
+class Fitting:
+    """A table as it is where it fits; else one that is turned, a line for each cell, so that nothing is cut.
+
+    Args:
+        table: rich's; columns that may not be folded say so.
+    """
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        """What is printed in so many columns."""
+        from rich.table import Table
+
+        whole, columns = self.table, self.table.columns
+        if (
+            whole.__rich_measure__(console, options.update(max_width=_PIPED_WIDTH)).minimum
+            <= options.max_width
+        ):
+            yield whole
+            return
+        turned = Table(
+            title=whole.title, caption=whole.caption, title_justify=whole.title_justify, box=whole.box,
+            pad_edge=False, show_header=False,
+        )  # fmt: skip
+        for cells in zip(*(column.cells for column in columns), strict=True):
+            for column, cell in zip(columns, cells, strict=True):
+                if cell:
+                    turned.add_row(" ".join(str(column.header).split()), cell)
+            turned.add_section()
+        yield turned
 
 
 def console() -> Any:

@@ -119,8 +119,10 @@ def summary(
     )
     as_table(("input", ""), found.inputs.items())
     as_table(("output", ""), found.outputs.items())
-    rows = [(part, f"{count:,}") for part, count in found.groups.items()]
-    as_table(("parameters of", "count"), [*rows, ("all", f"{found.parameters:,}")])
+    counts = [*((part, count, found.weights[part]) for part, count in found.groups.items())]
+    counts.append(("all", found.parameters, sum(found.weights.values())))
+    rows = [(part, f"{count:,}", f"{weights:,}") for part, count, weights in counts]
+    as_table(("parameters of", "count", "without biases and norms"), rows)
     typer.echo(f"one forward pass at batch {batch}, length {found.length}, in float32:")
     typer.echo(f"  FLOPs                {found.flops:>18,}")
     typer.echo(f"  bytes of parameters  {found.parameter_bytes:>18,}")

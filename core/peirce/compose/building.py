@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,7 @@ def build(
     registry = registry or default_registry()
     spec = spec if isinstance(spec, Spec) else load_spec(spec, registry=registry)
     plan = resolve(spec, registry, fuse=fuse)
-    _refuse_beyond_memory(plan, registry)
+    _refuse_beyond_memory(plan)
     if isinstance(seed, bool) or not isinstance(seed, int) or not -(2**63) <= seed < 2**64:
         raise InputError(f"seed is {seed!r}; it must be an integer of at most 64 bits")
     with Seeded(seed), noting_defaults() as given:
@@ -138,7 +139,7 @@ _LAYER_BYTES = 150_000
 """What the modules of a layer take without any parameter, as measured with folnet-base on Python 3.11."""
 
 
-def _refuse_beyond_memory(plan: Plan, registry: Registry) -> None:
+def _refuse_beyond_memory(plan: Plan) -> None:
     """Refuse a model whose modules and parameters alone need more than all the memory of this machine."""
     memory = machine_memory()
     needed = plan.dims.layers * _LAYER_BYTES
@@ -149,31 +150,11 @@ def _refuse_beyond_memory(plan: Plan, registry: Registry) -> None:
     # More parameters than models of these sizes usually have; most need no closer look.
     crude = (16 * (layers + 1) * sum(sizes.values()) + 4 * rows) * sum(sizes.values())
     if needed <= memory < needed + crude * width:
-        needed += _count_parameters(plan.spec, registry) * width
+        # What does not compose, or overflows, is told of when the model is made.
+        with suppress(PeirceError, MemoryError, RuntimeError), torch.device("meta"):
+            needed += sum(parameter.numel() for parameter in Model(plan, {}).parameters()) * width
     if needed > memory:
         raise SpecError(
             f"{plan.spec.at('model.dims')}: a model of these sizes needs about {needed / 1e9:,.1f} GB; this machine "
             f"has {memory / 1e9:,.1f} GB. Lower the sizes of model.dims and model.input"
         )
-
-
-def _count_parameters(spec: Spec, registry: Registry) -> int:
-    """How many parameters a model has. Many layers are counted from one cycle of those that differ, and from two: each
-    further cycle adds the same.
-
-    0 where that fails: the spec does not compose with so few layers, or numbers overflow.
-    """
-
-    def count(changes: dict[str, int]) -> int:
-        with torch.device("meta"):
-            model = Model(resolve(spec.replace(changes), registry), {})
-        return sum(parameter.numel() for parameter in model.parameters())
-
-    try:
-        cycle = sum(group.repeat for group in spec.operators.layers) or 1
-        if (layers := spec.dims.get("layers", 1)) <= 2 * cycle:
-            return count({})
-        one, two = (count({"model.dims.layers": depth}) for depth in (cycle, 2 * cycle))
-        return one + (layers // cycle - 1) * (two - one)
-    except (PeirceError, MemoryError, RuntimeError):
-        return 0

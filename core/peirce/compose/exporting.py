@@ -12,7 +12,7 @@ import attrs
 
 from peirce.compose.folder import verify_folder
 from peirce.compose.session import opened_by
-from peirce.errors import ExportError, InputError, ModelFileError, one_line, unknown
+from peirce.errors import ExportError, InputError, ModelFileError, check_known, one_line
 from peirce.extras import shadowed
 from peirce.files import locked, writing
 from peirce.model import Progress, Report
@@ -55,12 +55,12 @@ def export(
     part = registry.get("exporters", to)
     known = [field.alias or field.name for field in attrs.fields(part.Options) if field.init]
     for name in options:
-        if name not in known:
-            raise ExportError(unknown(f"option of exporter {to!r}", name, known))
+        check_known(f"option of exporter {to!r}", name, known, ExportError)
     try:
         chosen = part.Options(**options)
     except (TypeError, ValueError) as error:
-        raise ExportError(f"exporter {to!r} cannot use these options: {error}") from error
+        said = error.args[0] if error.args else error  # those of attrs hold more
+        raise ExportError(f"exporter {to!r} cannot use these options: {said}") from error
     path = Path(path)
     with writing(str(path)), ExitStack() as alone:
         fits = path.is_dir() if part.writes == "folder" else path.is_file()

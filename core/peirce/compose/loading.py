@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
-from torch import Tensor
 
 from peirce.compose.building import FLOATS, Seeded, placed
 from peirce.compose.provenance import differences, provenance_of
 from peirce.compose.resolution import resolve
 from peirce.errors import ModelFileError, PeirceError
-from peirce.model import PROVENANCE, SPEC, WEIGHTS, Model, saved_files
+from peirce.model import SPEC, WEIGHTS, Model, saved_files
 from peirce.registry import Registry, default_registry
 from peirce.spec import Spec
 
@@ -39,7 +36,7 @@ def load(
         directory: where it was saved.
         device: where the model goes.
         dtype: its floating dtype, to which all parameters and buffers are converted; if None each has the one that it
-            was saved with, and weights that have another are refused.
+            was saved with.
         fuse: whether stages use fused projections.
         registry: where parts are looked up; the default registry if None.
         digests: whether each file is held against its digest; if None it is, unless `PEIRCE_NO_DIGESTS` is set.
@@ -74,70 +71,28 @@ def load(
             weights = load_file(files.path(WEIGHTS))
         except (SafetensorError, OSError) as error:
             raise ModelFileError(f"{path} cannot be read: {error}; save or copy it again") from error
-        found = _fitting(weights, model, path)
-        stored = None if dtype is not None else _stored(found, model, files.provenance.get("dtype"), path)
         # Copied, since what safetensors reads follows the file: it would change, or end the process, with it.
-        model.load_state_dict({name: value.clone() for name, value in weights.items()}, assign=True)
-        del weights
-    for name, buffer in model.named_buffers():
-        # Those that parts compute, and no file holds, have the dtype that they had when the model was saved.
-        kind = getattr(torch, (stored or {}).get(name, ""), buffer.dtype)
-        if buffer.is_floating_point() and buffer.dtype != kind:
-            buffer.data = buffer.data.to(kind)
-    return placed(model, device, dtype)
-
-
-def _fitting(weights: Mapping[str, Tensor], model: Model, path: Path) -> dict[str, str]:
-    """The dtype of each floating tensor that was read, where all of them are those of the model."""
-    state, found = model.state_dict(), {}
-    problems = [f"{name} is missing" for name in state if name not in weights]
-    for name, value in weights.items():
-        needed = state.get(name)
-        if needed is None:
-            problems.append(f"{name} is unknown")
-        elif value.shape != needed.shape:
-            problems.append(
-                f"{name} has the shape {list(value.shape)}, and the spec needs {list(needed.shape)}"
-            )
-        elif needed.is_floating_point() and value.dtype in FLOATS:
-            found[name] = str(value.dtype).removeprefix("torch.")
-        elif needed.is_floating_point() or value.dtype != needed.dtype:
-            problems.append(f"{name} is of the type {value.dtype}, and the spec needs {needed.dtype}")
-    if problems:
-        raise ModelFileError(f"{path} does not hold the weights of the model in {SPEC}: {_listed(problems)}")
-    return found
-
-
-def _stored(found: Mapping[str, str], model: Model, recorded: Any, path: Path) -> Mapping[str, str]:
-    """The dtype of each floating parameter and buffer, as it was saved.
-
-    Raises:
-        ModelFileError: the weights have other dtypes than the provenance says; or several, where it says nothing.
-    """
-    give = "save the model again, or load it with `dtype=`, which converts all of them"
-    if recorded is None:
-        kinds = sorted(set(found.values()))
-        if len(kinds) > 1:
-            raise ModelFileError(
-                f"{path} has tensors of {' and '.join(kinds)}, and was saved by a version that does not record which "
-                f"is right; {give}"
-            )
-        recorded = kinds[0] if kinds else "float32"
-    named = (*model.named_parameters(remove_duplicate=False), *model.named_buffers(remove_duplicate=False))
-    floating = [name for name, value in named if value.is_floating_point()]
-    wanted = dict.fromkeys(floating, recorded) if isinstance(recorded, str) else recorded
-    problems = [
-        f"{name} is {kind}, and was saved as {wanted.get(name, 'none')}"
-        for name, kind in found.items()
-        if wanted.get(name) != kind
+        weights = {name: value.clone() for name, value in weights.items()}
+    needed = model.state_dict()
+    odd = [
+        f"{name} is of the type {value.dtype}, and the spec needs {needed[name].dtype}"
+        for name, value in weights.items()
+        if name in needed
+        and value.dtype not in (FLOATS if needed[name].is_floating_point() else [needed[name].dtype])
     ]
-    if problems:
-        raise ModelFileError(
-            f"{path} has other dtypes than {PROVENANCE} says: {_listed(problems)}. Restore it from where the model was "
-            f"saved, or {give}"
-        )
-    return wanted
-
-
-def _listed(problems: Sequence[str]) -> str:
-    return "; ".join(problems[:10]) + (f"; and {len(problems) - 10} more" if len(problems) > 10 else "")
+    try:
+        if odd:
+            raise RuntimeError("; ".join(odd))
+        model.load_state_dict(weights, assign=True)
+    except RuntimeError as error:
+        what = f"{path} does not hold the weights of the model in {SPEC}"
+        raise ModelFileError(f"{what}: {' '.join(str(error).split())}") from error
+    # Buffers that parts compute, and no file holds, have the dtype that they had when the model was saved.
+    recorded = files.provenance.get(
+        "dtype", str(model.dtype).removeprefix("torch.")
+    )  # of all, or of each by name
+    for name, buffer in model.named_buffers():
+        if name not in weights and buffer.is_floating_point():
+            saved = recorded.get(name, "") if isinstance(recorded, dict) else recorded
+            buffer.data = buffer.data.to(getattr(torch, saved, buffer.dtype))
+    return placed(model, device, dtype)

@@ -186,7 +186,10 @@ class _Resolution:
         for name in options:
             if name not in names:
                 has = ", ".join(sorted(names))
-                what = f"options for operator {name!r}, which the layer does not have; it has {has}"
+                what = (
+                    f"options for operator {name!r}, which the layer does not have; it has {has}. Leave them out; "
+                    f"--set '{path}={{layer=\"NAME\"}}' replaces operators and options at once"
+                )
                 raise self.wrong(f"{path}.options.{name}", what)
 
     def layer(self, said: LayerSpec, path: str) -> PlannedLayer:

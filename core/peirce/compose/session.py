@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from peirce.compose.folder import StaleWarning, stale
-from peirce.errors import InputError, ModelFileError, RegistryError, unknown
+from peirce.errors import InputError, ModelFileError, RegistryError, check_known
 from peirce.files import digests_checked
 from peirce.model import (
     Callback,
@@ -198,8 +198,7 @@ class Session:
         known = [spec.name for spec in self.signature.outputs]
         names = known if outputs is None else list(outputs)
         for name in names:
-            if name not in known:
-                raise InputError(unknown("output", name, known))
+            check_known("output", name, known)
         return names
 
     def _opened(self) -> LoadedModel:

@@ -46,6 +46,7 @@ class Summary:
         inputs, outputs: the dtype and the dims of each.
         parameters: how many parameters there are; tied ones count once.
         groups: parameters by part.
+        weights: those of two dims or more that are no biases, by part: what papers count.
         batch: the batch that flops and bytes are for.
         length: the tokens of each example.
         flops: floating-point operations of one forward pass; a multiplication and an addition are two.
@@ -61,6 +62,7 @@ class Summary:
     outputs: Mapping[str, str]
     parameters: int
     groups: Mapping[str, int]
+    weights: Mapping[str, int]
     batch: int
     length: int
     flops: int
@@ -102,9 +104,11 @@ def summarise(
             model(**inputs)
     parameters = list(model.named_parameters())
     recurrences = tuple(f"{at}." for at, part in model.named_modules() if isinstance(part, RecurrentOperator))
-    groups: Counter[str] = Counter()
+    groups, weights = Counter[str](), Counter[str]()
     for name, parameter in parameters:
-        groups[_group(name, model.plan, recurrences)] += parameter.numel()
+        group, counted = _group(name, model.plan, recurrences), parameter.dim() > 1
+        groups[group] += parameter.numel()
+        weights[group] += parameter.numel() * (counted and not name.rpartition(".")[2].startswith("bias"))
     return Summary(
         name=spec.name,
         architecture=model.plan.architecture.name,
@@ -114,6 +118,7 @@ def summarise(
         outputs=_tensors(model.signature.outputs),
         parameters=sum(groups.values()),
         groups=dict(groups.most_common()),
+        weights={group: weights[group] for group, _ in groups.most_common()},
         batch=batch,
         length=length,
         flops=counter.get_total_flops(),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from peirce.commands import Json, as_json, as_table, group
-from peirce.errors import TaskError, unknown
+from peirce.errors import TaskError, check_known, unknown
 from peirce.registry import EXPERIMENTS, Registry
 
 if TYPE_CHECKING:
@@ -116,8 +116,7 @@ def do(
     from peirce.spec import parse_override
 
     found = _experiments()
-    if name not in found:
-        raise TaskError(unknown("experiment", name, found))
+    check_known("experiment", name, found, TaskError)
     experiment = found[name]
     if scale and scale not in experiment.scales:
         raise TaskError(unknown("scale", scale, experiment.scales))

@@ -12,6 +12,7 @@ from attrs import evolve, frozen
 from rich.markup import escape
 from rich.table import Table
 
+from peirce.commands import Fitting
 from peirce.experiments.results import write_rows
 from peirce.files import write_whole
 from peirce.model import ExperimentReport
@@ -113,7 +114,7 @@ class FigureTable:
         write_rows(files[1], listed, FIELDS)
         write_whole(files[2], self.picture())
         figures = [{name: getattr(figure, name) for name in FIELDS} for figure in listed]
-        return ExperimentReport(figures=figures, facts=self.facts, files=files, shown=self.shown())
+        return ExperimentReport(figures=figures, facts=self.facts, files=files, shown=Fitting(self.shown()))
 
     def markdown(self) -> str:
         """The table as Markdown."""

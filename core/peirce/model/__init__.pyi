@@ -1,6 +1,7 @@
 from .boundary import Exportable as Exportable
 from .boundary import exportable as exportable
 from .boundary import sharing_copy as sharing_copy
+from .card import CARD as CARD
 from .contracts import AnyTask as AnyTask
 from .contracts import Exporter as Exporter
 from .contracts import LoadedModel as LoadedModel

@@ -15,7 +15,7 @@ import torch
 from attrs import evolve
 from torch import Tensor, nn
 
-from peirce.errors import ExportError, InputError, unknown
+from peirce.errors import ExportError, check_known
 from peirce.model.examples import Padding, example_arrays, example_sizes
 from peirce.model.roles import MODEL, NEXT, PREFILL, STEP
 from peirce.parts import Signature, TensorSpec
@@ -145,14 +145,12 @@ _ROLES: Mapping[str, type[_Whole | _Prefill | _Step]] = {
 
 def exportable(model: AnyModel, role: str = MODEL, outputs: Sequence[str] | None = None) -> Exportable:
     """A model as exporters trace it, of which the weights are the model's; see `Model.exportable`."""
-    if role not in _ROLES:
-        raise InputError(unknown("role", role, _ROLES))
+    check_known("role", role, _ROLES)
     found = _ROLES[role](sharing_copy(model)).eval()
     if outputs is not None:
         known = {spec.name: spec for spec in found.signature.outputs}
         for name in outputs:
-            if name not in known:
-                raise InputError(unknown("output", name, known))
+            check_known("output", name, known)
         found.signature = Signature(found.signature.inputs, [known[name] for name in outputs])
     return found
 

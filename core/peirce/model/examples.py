@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from peirce.errors import InputError, unknown
+from peirce.errors import InputError, check_known
 from peirce.parts import Signature, TensorSpec
 
 TRACED = (2, 5, 3, 7, 11, 13, 17, 19, 23)
@@ -29,8 +29,7 @@ def example_sizes(signature: Signature, given: Mapping[str, int] | None = None) 
     """
     largest, sizes = signature.largest, dict(given or {})
     for symbol, size in sizes.items():
-        if symbol not in signature.symbols:
-            raise InputError(unknown("symbolic dim", symbol, signature.symbols))
+        check_known("symbolic dim", symbol, signature.symbols)
         most = largest.get(symbol, "any number")
         if type(size) is not int or size < 1 or (isinstance(most, int) and size > most):
             raise InputError(f"the size of {symbol} is {size!r}; give 1 to {most}")

@@ -15,7 +15,7 @@ import numpy as np
 from attrs import Attribute, evolve, field, fields, frozen, validators
 from numpy.typing import NDArray
 
-from peirce.errors import InputError, unknown
+from peirce.errors import InputError, check_known
 
 Logits = NDArray[np.float64]
 Ids = NDArray[np.int64]
@@ -112,8 +112,8 @@ def decoding(settings: Mapping[str, Any], free: int | None = None) -> Decoding:
         InputError: an unknown or impossible one, or there is no room for `max_new` tokens.
     """
     known = [attribute.name for attribute in fields(Decoding)]
-    for name in sorted(settings.keys() - set(known)):
-        raise InputError(unknown("setting of generation", name, known))
+    for name in settings:
+        check_known("setting of generation", name, known)
     try:
         how = Decoding(**settings)
     except (ValueError, TypeError) as error:

@@ -13,7 +13,7 @@ from attrs import evolve
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from peirce.errors import InputError, PlanError, unknown
+from peirce.errors import InputError, PlanError, check_known
 from peirce.model.boundary import Exportable, example_tensors, exportable
 from peirce.model.examples import Padding
 from peirce.model.generation import Generated, Ids, decoding, generate
@@ -114,8 +114,7 @@ class Model(nn.Module):
         """
         free = [spec.name for spec in self.signature.inputs if not spec.required]
         for name in optional or ():
-            if name not in free:
-                raise InputError(unknown("optional input", name, free))
+            check_known("optional input", name, free)
         left = set() if optional is None else {*free} - {*optional}
         drawn = example_tensors(self, self.signature, sizes, seed, padding)
         return {name: tensor for name, tensor in drawn.items() if name not in left}
@@ -238,8 +237,7 @@ class Model(nn.Module):
             InputError: the model has no such head, an output that it needs is not there, or labels that it does not
                 take.
         """
-        if head not in self.heads:
-            raise InputError(unknown("head", head, self.heads))
+        check_known("head", head, self.heads.keys())
         part = cast(Head, self.heads[head])
         if not isinstance(labels, Tensor):
             raise InputError(f"head {head!r}: labels are {labels!r}, and must be a tensor: {part.labels}")
@@ -270,6 +268,8 @@ class Model(nn.Module):
     def save(self, directory: str | Path, assets: Mapping[str, bytes] | None = None) -> None:
         """Write spec.toml, weights.safetensors, provenance.json and assets/ into a directory, all or nothing.
 
+        A card for people and for Hugging Face's hub, README.md, follows; one that a person wrote stays.
+
         Args:
             directory: made if it is not there; a model that stands there is replaced in one step, its assets included,
                 and other files stay.
@@ -278,16 +278,20 @@ class Model(nn.Module):
         Raises:
             ModelFileError: the directory cannot be written, or an asset's name leads out of it.
         """
+        from peirce.model.card import write_card
         from peirce.model.storage import save
 
+        directory = Path(directory)
         save(
-            Path(directory),
+            directory,
             spec=self.spec.to_toml(),
             tensors=self.state_dict(),
             dtype=self._dtypes(),
             provenance=self.provenance,
             assets=assets or {},
         )
+        count = sum(parameter.numel() for parameter in self.parameters())
+        write_card(directory, self.spec.name, self.signature, self.provenance, count)
 
     @property
     def dtype(self) -> torch.dtype:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from peirce.algebra import ATOMS, BetweenTokens, between_tokens
 from peirce.errors import TaskError
@@ -18,7 +19,7 @@ from peirce.model.views import Matrix
 
 MOST_TOKENS = 128
 """The most tokens of a text that is looked at: a matrix has their square of cells."""
-_PLACE = re.compile(r"(?:network\.)?(.*?)\.?(\d+)(?:\.|$)")
+_PLACE = re.compile(r"(.*?)\.(\d+)(?:\.|$)")
 
 
 def observe(
@@ -52,11 +53,13 @@ def observe(
             f"the text has {len(every)} tokens, and at most {MOST_TOKENS} are looked at; give a part of it"
         )
     found: dict[tuple[str, ...], Matrix] = {}
+    runs = Counter[tuple[str, ...]]()
     widest = 0
 
     def keep(each: BetweenTokens) -> None:
         nonlocal widest
-        layer, name = _layer(each), "" if each.operator == ATOMS else each.name
+        layer, name = _layer(model, each, runs[each[:3]]), "" if each.operator == ATOMS else each.name
+        runs[each[:3]] += 1
         rows, columns = each.values.shape[1:3]
         # A decoder's columns are both texts, and its rows its own tokens, or all that these attend to.
         near = (written, every) if written and columns == len(every) else (tokens,)
@@ -78,14 +81,19 @@ def observe(
     return tuple(found.values())
 
 
-def _layer(each: BetweenTokens) -> str:
-    """The name of a layer, from 1, with that of its stack where this is not the network's own; 0 before the first."""
+def _layer(model: Model, each: BetweenTokens, run: int) -> str:
+    """The name of a layer, from 1, with that of its stack where this is not the network's own; 0 before the first.
+
+    Where layers run again and again, each run after the first is a further layer.
+    """
     found = _PLACE.match(each.place)
     if found is None:
-        return "1"
-    stack = found[1].removesuffix("layers").strip(".")
-    number = int(found[2]) + (each.name != "before")
-    return f"{stack} {number}".strip()
+        return str(run + 1)
+    stack = model.get_submodule(found[1])
+    count = len(stack) if isinstance(stack, nn.ModuleList) else 1
+    number = int(found[2]) + run * count + (each.name != "before")
+    own = found[1].removeprefix("network").removesuffix("layers").strip(".")
+    return f"{own} {number}".strip()
 
 
 def _texts(count: int, near: Sequence[Sequence[str]]) -> tuple[str, ...]:

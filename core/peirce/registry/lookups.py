@@ -7,9 +7,9 @@ import os
 from collections.abc import Callable, Collection, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from peirce.errors import RegistryError, SpecError, one_line, unknown
+from peirce.errors import RegistryError, SpecError, check_known, one_line
 from peirce.model import Pipeline, Runtime, Viewer
 from peirce.parts import Signature
 from peirce.registry.discovery import announcements, installed_plugins, off_error, switched_off
@@ -20,7 +20,6 @@ from peirce.spec import RECIPE, Spec, read_spec
 if TYPE_CHECKING:
     from peirce.model import Model
 
-T = TypeVar("T")
 _log = logging.getLogger("peirce")
 
 
@@ -95,7 +94,9 @@ def class_named(kind: str, name: str, base: type[Any], registry: Registry | None
 def pipelines_for(
     signature: Signature, assets: Collection[str], generates: bool, registry: Registry | None = None
 ) -> dict[str, type[Pipeline]]:
-    """The pipelines that say that they answer with a model, by name. One that fails is named, and set aside.
+    """The pipelines that say that they answer with a model, by name; one that another of them refines is none.
+
+    One that fails is named, and set aside.
 
     Args:
         signature, assets, generates: what they are told of it, as `Pipeline.answers` takes them.
@@ -107,26 +108,23 @@ def pipelines_for(
 def viewers_for(
     model: Model, assets: Collection[str], registry: Registry | None = None
 ) -> dict[str, type[Viewer]]:
-    """The viewers that say that they show a model, by name, without those that another of them extends.
+    """The viewers that say that they show a model, by name; one that another of them refines is none.
+
+    One that fails is named, and set aside.
 
     Args:
         model: the model.
         assets: the names of the files that it keeps in `assets/`.
         registry: where to look; what is installed and active if None.
     """
-    found = _fitting("views", Viewer, lambda each: each.shows(model, assets), registry)
-    return {
-        name: kind
-        for name, kind in found.items()
-        if not any(other is not kind and issubclass(other, kind) for other in found.values())
-    }
+    return _fitting("views", Viewer, lambda each: each.shows(model, assets), registry)
 
 
 def _fitting(
-    kind: str, base: type[T], fits: Callable[[Any], bool], registry: Registry | None
-) -> dict[str, type[T]]:
-    """The classes of a kind that say that they fit, by name. One that fails is named, and set aside."""
-    found: dict[str, type[T]] = {}
+    kind: str, base: type[Any], fits: Callable[[Any], bool], registry: Registry | None
+) -> dict[str, type[Any]]:
+    """The classes of a kind that say that they fit, by name, and that no other of them refines."""
+    found: dict[str, type[Any]] = {}
     for entry in (registry or default_catalogue()).entries(kind):
         try:
             own = class_named(kind, entry.name, base, registry)
@@ -135,7 +133,8 @@ def _fitting(
         except Exception as error:
             said = f"the {singular(kind)} {entry.name!r} of {entry.plugin} fails: {one_line(error)}"
             _log.warning("%s; it is not used", error if isinstance(error, RegistryError) else said)
-    return found
+    refined = {base for own in found.values() for base in own.__mro__[1:]}
+    return {name: own for name, own in found.items() if own not in refined}
 
 
 def runtime_of(path: str | os.PathLike[str], registry: Registry | None = None) -> type[Runtime]:
@@ -159,8 +158,7 @@ def runtime_of(path: str | os.PathLike[str], registry: Registry | None = None) -
         return _imported(announced[suffix].target, Runtime, what)
     catalogue = registry or default_catalogue()
     known = {*announced, *catalogue.names("runtimes")}
-    if suffix not in known:
-        raise RegistryError(unknown("suffix of a file to run", suffix, known))
+    check_known("suffix of a file to run", suffix, known, RegistryError)
     return _imported(catalogue.entry("runtimes", suffix).part, Runtime, what)
 
 
@@ -174,8 +172,7 @@ def drawer_of(kind: str) -> Callable[[type[Any], Path], None]:
         RegistryError: no installed distribution draws parts of that kind.
     """
     drawers = {entry.name: entry.target for entry in announcements("peirce.pictures")}
-    if kind not in drawers:
-        raise RegistryError(unknown("kind of parts with a picture", kind, drawers))
+    check_known("kind of parts with a picture", kind, drawers, RegistryError)
     module, _, attribute = drawers[kind].partition(":")
     found: Callable[[type[Any], Path], None] = getattr(import_module(module), attribute)
     return found

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from peirce.errors import RegistryError, unknown
+from peirce.errors import RegistryError, check_known, unknown
 from peirce.registry.discovery import Wanted, active_plugins, installed_plugins, named_plugin
 from peirce.registry.file import (
     ANNOUNCED,
@@ -192,8 +192,7 @@ class Registry:
         return {name: found.part for (kind, name), found in self._names.owners.items() if kind == EXPERIMENTS}
 
     def _check_kind(self, kind: str) -> None:
-        if kind not in self.kinds:
-            raise RegistryError(unknown("part kind", kind, self.kinds))
+        check_known("part kind", kind, self.kinds, RegistryError)
 
     def _missing(self, kind: str, name: str, actual: str) -> str:
         what = singular(kind)

@@ -126,7 +126,7 @@ class Check:
     kinds: tuple[str, ...]
     contract: str
     function: Callable[..., None]
-    but: type[Any] | tuple[()] = ()
+    but: type[Any] | tuple[type[Any], ...] = ()
     on_request: bool = False
     slow: bool = False
     which: Mapping[str, Any] = field(factory=dict)
@@ -208,9 +208,7 @@ def _raised(error: Exception) -> list[str]:
         *(f"  {call.filename}:{call.lineno} in {call.name}: {call.line}" for call in calls),
     ]
     if isinstance(error, IndexError) and "out of range in self" in str(error):
-        meaning = (
-            "an id has no row in the table that it is looked up in: ids lie from 0 to one below its rows"
-        )
+        meaning = "an id has no row in the table that it is looked up in: ids lie from 0 to below its rows"
         said.insert(1, meaning)
     return said
 
@@ -225,7 +223,11 @@ def _cause(error: Exception) -> str:
 
 
 def check(
-    *kinds: str, but: type[Any] | tuple[()] = (), on_request: bool = False, slow: bool = False, **which: Any
+    *kinds: str,
+    but: type[Any] | tuple[type[Any], ...] = (),
+    on_request: bool = False,
+    slow: bool = False,
+    **which: Any,
 ) -> Callable[[Callable[..., None]], Check]:
     """Make a check of a function, its name and the first sentence of its docstring; arguments as of `Check`."""
 

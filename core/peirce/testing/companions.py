@@ -8,8 +8,10 @@ that sums values and one that scores pairs, and binary atoms to begin with.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Literal
 
+import torch
 from attrs import asdict, field, frozen, validators
 from torch import Tensor, nn
 
@@ -47,6 +49,8 @@ from peirce.parts import (
     offsets,
 )
 from peirce.registry import Registered, Registry, hookimpl
+
+_exact = partial(torch.tensor, dtype=torch.float64)
 
 
 def _count() -> Any:
@@ -182,12 +186,8 @@ class Sum(Operator):
         return (kernel.permute(0, 3, 1, 2) @ premise.transpose(1, 2)).transpose(1, 2)
 
     def reference(self, kernel: list[Any], premise: list[Any], scope: list[list[bool]]) -> list[Any]:
-        """The sum over a, term by term."""
-        heads, sizes, tokens = range(self.dims.heads), range(self.dims.head_size), range(len(premise))
-        return [
-            [[sum(row[a][h] * premise[a][h][s] for a in tokens) for s in sizes] for h in heads]
-            for row in kernel
-        ]
+        """The sum over a."""
+        return torch.einsum("xah,ahs->xhs", _exact(kernel), _exact(premise)).tolist()
 
 
 class Score(Operator):
@@ -216,12 +216,8 @@ class Score(Operator):
         return (kernel.transpose(1, 2) @ premise.permute(0, 2, 3, 1)).permute(0, 2, 3, 1)
 
     def reference(self, kernel: list[Any], premise: list[Any], scope: list[list[bool]]) -> list[Any]:
-        """The sum over s, term by term."""
-
-        def product(one: list[float], other: list[float]) -> float:
-            return sum(u * v for u, v in zip(one, other, strict=True))
-
-        return [[[product(*pair) for pair in zip(x, y, strict=True)] for y in premise] for x in kernel]
+        """The sum over s."""
+        return torch.einsum("xhs,yhs->xyh", _exact(kernel), _exact(premise)).tolist()
 
 
 class Offset(BinaryPosition):

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from random import getstate
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from peirce.testing.examples import Tensors
+from peirce.testing.examples import Tensors, normal
 
 TOLERANCE = 1e-9
 """For float64, relative to the largest value: the checks ask for the same mathematics, not for the same rounding."""
@@ -77,12 +76,9 @@ def same_state(given: Mapping[str, Tensor], expected: Mapping[str, Tensor], when
         BrokenError: some are not there, are new, or have changed.
     """
     if given.keys() != expected.keys():
-        new, gone = (
-            ", ".join(sorted(a.keys() - b.keys())) for a, b in ((given, expected), (expected, given))
-        )
-        raise BrokenError(
-            f"the state dict {when} has {new or 'nothing'} that it lacked, and lacks {gone or 'nothing'}"
-        )
+        both = ((given, expected), (expected, given))
+        new, gone = (", ".join(sorted(a.keys() - b.keys())) for a, b in both)
+        raise BrokenError(f"the state dict {when} has {new or 'nothing'} new, and lacks {gone or 'nothing'}")
     for name, value in given.items():
         same(value, expected[name], f"the state {name} {when}", tolerance=0.0)
 
@@ -96,9 +92,7 @@ def finite(values: Tensor, what: str) -> None:
     bad = ~values.isfinite()
     if bool(bad.any()):
         at = bad.nonzero()[0].tolist()
-        raise BrokenError(
-            f"{what}: {float(values[tuple(at)])} at {at}, and {int(bad.sum())} such values in all"
-        )
+        raise BrokenError(f"{what}: {float(values[tuple(at)])} at {at}, and {int(bad.sum())} such values")
 
 
 def zero(values: Tensor, what: str) -> None:
@@ -108,6 +102,73 @@ def zero(values: Tensor, what: str) -> None:
         BrokenError: one is not.
     """
     same(values, torch.zeros_like(values), what, tolerance=0.0)
+
+
+def compare_gradients(
+    value: Callable[[], Tensor | None],
+    leaves: dict[str, Tensor],
+    generator: torch.Generator,
+    *,
+    steps: tuple[float, float] = (1e-6, 1e-8),
+    relative: float = 1e-4,
+    absolute: float = 1e-7,
+) -> dict[str, Tensor | None]:
+    """Hold autograd's gradient of a scalar to finite differences.
+
+    Args:
+        value: computes the scalar from the leaves; None where there is none.
+        leaves: what it may depend on, by name.
+        generator: of the directions.
+        steps: of the differences. A kink between two points is not between two nearer ones.
+        relative: tolerance of the gradient along a direction; float64 gives more, but for square roots of small
+            numbers.
+        absolute: tolerance at the first of the steps.
+
+    Returns:
+        The gradients that autograd gives, by name; None where the scalar does not depend on a leaf.
+
+    Raises:
+        BrokenError: a gradient is another one.
+    """
+    total, tensors = value(), list(leaves.values())
+    if total is None:
+        return {}
+    given: Sequence[Tensor | None] = [None] * len(tensors)
+    if total.requires_grad:
+        given = torch.autograd.grad(total, tensors, allow_unused=True)
+    moves = [(tensor, normal(tensor.shape, generator)) for tensor in tensors]
+    expected = [0.0 if g is None else float((g * d).sum()) for g, (_, d) in zip(given, moves, strict=True)]
+
+    def misses(moves: list[tuple[Tensor, Tensor]], ours: float) -> float | None:
+        """The slope along a direction, if it is another one than autograd's."""
+        for step in steps:
+            theirs = _slope(value, moves, step)
+            if abs(theirs - ours) <= relative * max(abs(ours), abs(theirs)) + absolute * (steps[0] / step):
+                return None
+        return theirs
+
+    if misses(moves, sum(expected)) is not None:
+        for name, move, ours in zip(leaves, moves, expected, strict=True):
+            if (theirs := misses([move], ours)) is not None:
+                cause = "; it is detached on its way" if not ours else ""
+                raise BrokenError(
+                    f"the gradient of {name} along a direction is {ours:.6g}, and finite differences give "
+                    f"{theirs:.6g}{cause}"
+                )
+    return dict(zip(leaves, given, strict=True))
+
+
+@torch.no_grad()
+def _slope(value: Any, moves: list[tuple[Tensor, Tensor]], step: float) -> float:
+    """The slope of a scalar along directions of some leaves."""
+    found, before = [], [tensor.detach().clone() for tensor, _ in moves]
+    for sign in (step, -step):
+        for tensor, direction in moves:
+            tensor.add_(direction, alpha=sign)
+        found.append(float(value()))
+        for (tensor, _), old in zip(moves, before, strict=True):
+            tensor.copy_(old)
+    return (found[0] - found[1]) / (2 * step)
 
 
 def _place(error: Tensor, actual: Tensor, expected: Tensor) -> str:

@@ -128,12 +128,7 @@ class View:
         return self._changed(lambda value: value.to(device), device=device)
 
     def _changed(self, change: Callable[[Tensor], Tensor], **others: Any) -> View:
-        named = {
-            "real": self.real,
-            "prefix": self.prefix,
-            "relation": self.relation,
-            "places": self.places,
-        }
+        named = {"real": self.real, "prefix": self.prefix, "relation": self.relation, "places": self.places}
         tensors: Any = {name: change(value) for name, value in named.items() if value is not None}
         return evolve(self, **tensors, **others)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Iterator
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import attrs
 
@@ -11,6 +12,9 @@ from peirce.spec import structured
 from peirce.testing.compare import BrokenError
 
 T = TypeVar("T")
+WHOLE = (1, 2, 3, 4, 6, 50)
+NUMBERS = (0.1, 0.25, 0.5, 0.9, 3.0)
+"""Values to try for options that are numbers, beside those near the one that there is."""
 
 
 def example_options(part: type[Any]) -> Any:
@@ -41,6 +45,24 @@ def choices(options: Any) -> Iterator[tuple[str, Any]]:
                 yield f"{field.name} = {value!r}", attrs.evolve(options, **{field.alias or field.name: value})
             except (TypeError, ValueError):
                 continue  # a choice that the part's own validator refuses beside the others
+
+
+def variations(options: Any) -> Iterator[tuple[str, Any]]:
+    """Other values of each option: the other choices, and for numbers some that are smaller and larger."""
+    hints = get_type_hints(type(options))
+    for field in given_fields(options):
+        kind, now = hints.get(field.name), getattr(options, field.name)
+        values: list[Any] = []
+        for each in get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,):
+            if get_origin(each) is Literal:
+                values += get_args(each)
+            elif each is bool:
+                values += [True, False]
+            elif each is int:
+                values += [*([] if now is None else [now + 1, now - 1, now * 2, now // 2]), *WHOLE]
+            elif each is float:
+                values += [*([] if now is None else [now * 2, now / 2]), *NUMBERS]
+        yield from ((field.name, value) for value in dict.fromkeys(values) if value != now)
 
 
 def given_fields(options: Any) -> list[Any]:

@@ -13,9 +13,7 @@ import pytest
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The suite's options."""
     group = parser.getgroup("peirce", "Peirce's conformance suite")
-    of_suite = (
-        "plug-in to check with `--pyargs peirce.testing.suite`; repeatable; without it, everything registered"
-    )
+    of_suite = "plug-in to check with `--pyargs peirce.testing.suite`; repeatable; else everything registered"
     expected = "a check that is known to fail, with the reason; repeatable"
     for name, metavar, said in (
         ("--peirce-plugin", "MODULE|DIST:ENTRY", of_suite),
@@ -179,8 +177,6 @@ class _Tally:
             if outcome == "expected failure":
                 terminalreporter.line(f"expected failure: {name}: {reason}")
         for part, check in self.idle.items():
-            terminalreporter.line(
-                f"FAILED: nothing of {part} was checked, since {check} was not run", red=True
-            )
+            terminalreporter.line(f"FAILED: nothing of {part} was checked: {check} was not run", red=True)
         if self.asked and not self.ran:
             terminalreporter.line("FAILED: a run of no checks shows nothing", red=True)

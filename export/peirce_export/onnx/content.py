@@ -25,7 +25,7 @@ from peirce.errors import ModelFileError
 from peirce.files import check_file, digest_of, parse_json, read_bytes, whole_number
 from peirce.model import SKIP
 
-from peirce_export.metadata import PREFIX, Metadata, step_of
+from peirce_export.metadata import PREFIX, Metadata, changed_error, step_of
 
 DIGEST, OTHERS = f"{PREFIX}digest", f"{PREFIX}digests"
 _NUMBERS = "biuf"
@@ -194,16 +194,10 @@ class Content:
                 f"checked. Export it again; if a tool that you trust changed it, open it with {SKIP}"
             )
         if hashlib.sha256(memoryview(self.data)[: -len(last)]).hexdigest() != stated:
-            raise ModelFileError(
-                f"{self.path} is not what was exported: its content has another digest than it says. Copy or export it "
-                f"again; if it was changed on purpose, open it with {SKIP}"
-            )
+            raise changed_error(self.path)
         for other, digest in self._others().items():
             if other.is_file() and digest_of(other) != digest:
-                raise ModelFileError(
-                    f"{other} is not what was exported with {self.path}: its content has another digest. Copy both or "
-                    f"export them again; if it was changed on purpose, open it with {SKIP}"
-                )
+                raise changed_error(other, self.path)
         return stated
 
     def _others(self) -> Mapping[Path, str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
-from attrs import frozen
+from attrs import field, frozen, validators
 from peirce.errors import ExportError
 from peirce.kernels import folded
 from peirce.model import MODEL, Exportable, Exporter, Model
@@ -55,27 +55,18 @@ class OnnxOptions:
         seed: of the random inputs that the file is verified with.
     """
 
-    opset: int = DEFAULT_OPSET
-    precision: str | None = None
-    quantisation: str = DYNAMIC
+    opset: int = field(default=DEFAULT_OPSET, validator=validators.in_(tuple(OPSETS)))
+    precision: str | None = field(default=None, validator=validators.in_((None, *DTYPES, INT8)))
+    quantisation: str = field(default=DYNAMIC, validator=validators.in_((DYNAMIC, WEIGHTS)))
     generate: bool = False
-    top_k: int = 0
+    top_k: int = field(default=0, validator=[validators.instance_of(int), validators.ge(0)])
     optimize: bool = False
     external_above: int = EXTERNAL_ABOVE
-    seed: int = 0
+    seed: int = field(default=0, validator=[validators.instance_of(int), validators.ge(0)])
 
     def __attrs_post_init__(self) -> None:
-        if self.opset not in OPSETS:
-            raise ValueError(f"opset {self.opset} is not one of {OPSETS.start} to {OPSETS.stop - 1}")
-        if self.precision not in (None, *DTYPES, INT8):
-            raise ValueError(f"precision {self.precision!r} is not one of {', '.join(DTYPES)}, {INT8}")
-        if self.quantisation not in (DYNAMIC, WEIGHTS):
-            raise ValueError(f"quantisation {self.quantisation!r} is not one of {DYNAMIC}, {WEIGHTS}")
         if self.quantisation != DYNAMIC and self.precision != INT8:
             raise ValueError(f"quantisation is of precision {INT8}, and the precision is {self.precision}")
-        for name, value in (("top_k", self.top_k), ("seed", self.seed)):
-            if not isinstance(value, int) or value < 0:
-                raise ValueError(f"{name} {value!r} is not an integer from 0")
         if self.top_k and self.generate:
             raise ValueError("top_k and generate exclude each other: what generates ranks its own scores")
 

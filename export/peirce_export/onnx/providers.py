@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import onnxruntime as ort
-from peirce.errors import InputError, ModelFileError, unknown
+from peirce.errors import InputError, ModelFileError, check_known, unknown
 from peirce.extras import TENSORRT_RTX, plugin_devices, plugin_providers
 
 from peirce_export.onnx.content import DIGEST, Content, Weights
@@ -37,13 +37,11 @@ def both_runtimes() -> str | None:
     for name in ("onnxruntime", "onnxruntime-gpu"):
         with suppress(PackageNotFoundError):
             found.append(f"{name} {version(name)}")
+    if len(found) < 2:
+        return None
     return (
-        None
-        if len(found) < 2
-        else (
-            f"{' and '.join(found)} are both installed into one package folder, so CUDA may be lost in silence; "
-            f"keep one: {FIX_BOTH}"
-        )
+        f"{' and '.join(found)} are both installed into one package folder, so CUDA may be lost unseen; keep one: "
+        f"{FIX_BOTH}"
     )
 
 
@@ -67,8 +65,7 @@ def chosen(providers: Sequence[str] | None, options: ProviderOptions | None) -> 
             problem = both_runtimes()
             raise InputError(unknown("provider", name, known) + (f". {problem}" if problem else ""))
     for name in options or ():
-        if name not in names:
-            raise InputError(unknown("provider to give options", name, names))
+        check_known("provider to give options", name, names)
     return names
 
 

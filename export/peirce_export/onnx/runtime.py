@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import evolve
 from peirce.errors import ModelFileError
 from peirce.files import digests_checked
-from peirce.model import Progress, Runtime, Source
+from peirce.model import Runtime, Source
 
 from peirce_export.onnx.content import Content, RewrittenError
 from peirce_export.onnx.session import OnnxFile
@@ -49,21 +49,13 @@ class OnnxRuntime(Runtime):
         """Load a file with options of its providers."""
         return OnnxFile(self._read(path), providers, threads, options)
 
-    def verify(
-        self,
-        path: Path,
-        model: Model,
-        *,
-        seed: int = 0,
-        providers: Sequence[str] | None = None,
-        progress: Progress | None = None,
-    ) -> Verification:
+    def verify(self, path: Path, model: Model, **how: Any) -> Verification:
         """Verify a file, by default on the CPU; see `peirce_export.verify`."""
         from peirce_export.onnx.verifying import OnnxGraph
         from peirce_export.verify import verify
 
         content = self._read(path)
-        report = verify(OnnxGraph(content), model, seed=seed, providers=providers, progress=progress)
+        report = verify(OnnxGraph(content), model, **how)
         # The digest after what it computes, which tells more of a file that was changed.
         try:
             if not digests_checked() or content.check():

@@ -8,9 +8,9 @@ from typing import Any
 
 import onnx
 from onnx import TensorProto
-from peirce.parts import Signature, TensorSpec, terms
+from peirce.parts import Signature, TensorSpec
 
-from peirce_export.failures import DimMismatch, DtypeMismatch, NameMismatch
+from peirce_export.failures import DtypeMismatch, NameMismatch, hold_dims
 
 FLOATS = {
     "float32": TensorProto.FLOAT,
@@ -72,20 +72,7 @@ def _check_dtype(source: str, where: str, node: Any, spec: TensorSpec, precision
 
 
 def _check_dims(source: str, where: str, node: Any, spec: TensorSpec) -> None:
-    found = dims(node)
-    if len(found) != len(spec.dims):
-        stated, wanted = (", ".join(map(str, each)) for each in (found, spec.dims))
-        raise DimMismatch(f"{source}: {where} has dims [{stated}], but the signature [{wanted}]")
-    for axis, (have, want) in enumerate(zip(found, spec.dims, strict=True)):
-        if have == want or (isinstance(have, str) and isinstance(want, str) and terms(have) == terms(want)):
-            continue
-        if isinstance(want, str) and isinstance(have, int):
-            fault = f"is fixed at {have}, but must stay symbolic as {want!r}: one size was specialised"
-        elif isinstance(want, str):
-            fault = f"is called {have!r}, but the signature calls it {want!r}"
-        else:
-            fault = f"is {have!r}, but the signature says {want}"
-        raise DimMismatch(f"{source}: dim {axis} of {where} {fault}")
+    hold_dims(source, where, dims(node), spec.dims)
 
 
 def dims(node: Any) -> tuple[str | int, ...]:

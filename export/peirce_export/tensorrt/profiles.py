@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from attrs import frozen
-from peirce.errors import InputError, unknown
+from peirce.errors import InputError, check_known
 from peirce.files import whole_number
 from peirce.parts import Signature, TensorSpec, terms
 
@@ -104,8 +104,7 @@ def _parsed(text: str, symbols: Sequence[str], largest: Mapping[str, int]) -> tu
         raise InputError(
             f"profile {text!r} is not DIM=MIN:OPT:MAX with three sizes, such as length=8:128:512, nor DIM=SIZE"
         )
-    if symbol not in symbols:
-        raise InputError(unknown("symbolic dim of the inputs", symbol, symbols))
+    check_known("symbolic dim of the inputs", symbol, symbols)
     least, best, most = counts if len(counts) == 3 else counts * 3
     if not 1 <= least <= best <= most:
         raise InputError(f"profile {text!r}: sizes must rise from 1, MIN <= OPT <= MAX")

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from peirce.errors import InputError, unknown
-from peirce.model import Progress, Report, Runtime, Source
+from peirce.errors import InputError, check_known
+from peirce.model import Report, Runtime, Source
 
 from peirce_export.tensorrt.engine import PROVIDER, EngineFile
 from peirce_export.tensorrt.header import Header
@@ -47,27 +47,17 @@ class TensorRTRuntime(Runtime):
                     f"an engine is computed by {PROVIDER}, not by {name!r}; leave `providers` out"
                 )
         for name in options:
-            if name != PROVIDER:
-                raise InputError(unknown("provider to give options", name, [PROVIDER]))
+            check_known("provider to give options", name, [PROVIDER])
         given = dict(options.get(PROVIDER, {}))
         for option, value in given.items():
-            if option != CUDA_GRAPHS:
-                raise InputError(unknown(f"option of {PROVIDER}", option, [CUDA_GRAPHS]))
+            check_known(f"option of {PROVIDER}", option, [CUDA_GRAPHS])
             if not isinstance(value, bool):
                 raise InputError(f"option {option} of {PROVIDER} is {value!r}; it is True or False")
         return EngineFile(path, **given)
 
-    def verify(
-        self,
-        path: Path,
-        model: Model,
-        *,
-        seed: int = 0,
-        providers: Sequence[str] | None = None,
-        progress: Progress | None = None,
-    ) -> Report:
+    def verify(self, path: Path, model: Model, **how: Any) -> Report:
         """Run an engine against its model, on a GPU."""
         from peirce_export.tensorrt.verifying import EngineGraph
         from peirce_export.verify import verify
 
-        return verify(EngineGraph(path), model, seed=seed, providers=providers, progress=progress)
+        return verify(EngineGraph(path), model, **how)

@@ -14,9 +14,8 @@ from pathlib import Path
 from attrs import define
 from peirce.errors import ModelFileError
 from peirce.files import check_file, digest_of, limit, parse_json
-from peirce.model import SKIP
 
-from peirce_export.metadata import PREFIX, Metadata, step_of
+from peirce_export.metadata import PREFIX, Metadata, changed_error, step_of
 
 TORCH = "torch"
 """What computes a `.pt2` file."""
@@ -64,9 +63,7 @@ class Archive:
                 if entry.compress_type != zipfile.ZIP_STORED or entry.file_size > limit(text=True):
                     raise ValueError(f"its entry {own} is compressed, or too large")
                 properties = parse_json(archive.read(entry))
-                if not isinstance(properties, dict) or not all(
-                    map(str.__instancecheck__, properties.values())
-                ):
+                if not isinstance(properties, dict) or {*map(type, properties.values())} - {str}:
                     raise ValueError(f"its entry {own} holds no texts by name")
         except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
             raise ModelFileError(
@@ -87,16 +84,10 @@ class Archive:
             file.seek(max(before - len(_MARK), 0))
             mark, stated = file.read(len(_MARK)), file.read()
         if mark != _MARK or digest_of(self.path, before).encode() != stated:
-            raise ModelFileError(
-                f"{self.path} is not what was exported: its content has another digest than it says. Copy or export it "
-                f"again; if it was changed on purpose, open it with {SKIP}"
-            )
+            raise changed_error(self.path)
         step = step_of(self.path)
         if self.step is not None and step.is_file() and digest_of(step) != self.step:
-            raise ModelFileError(
-                f"{step} is not what was exported with {self.path}: its content has another digest. Copy both or "
-                f"export them again; if it was changed on purpose, open it with {SKIP}"
-            )
+            raise changed_error(step, self.path)
         return stated.decode()
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from peirce.errors import InputError, unknown
+from peirce.errors import InputError, check_known
 from peirce.files import digests_checked
-from peirce.model import LoadedModel, Progress, Report, Runtime, Source
+from peirce.model import LoadedModel, Report, Runtime, Source
 
 from peirce_export.torch_export.archive import TORCH, Archive
 
@@ -36,13 +36,7 @@ class TorchRuntime(Runtime):
         return ProgramFile(archive, threads)
 
     def verify(
-        self,
-        path: Path,
-        model: Model,
-        *,
-        seed: int = 0,
-        providers: Sequence[str] | None = None,
-        progress: Progress | None = None,
+        self, path: Path, model: Model, *, providers: Sequence[str] | None = None, **how: Any
     ) -> Report:
         """Run a file, with whatever code it holds, against its model, if `providers` names torch."""
         archive = Archive.read(path)
@@ -52,14 +46,13 @@ class TorchRuntime(Runtime):
         from peirce_export.torch_export.verifying import ProgramGraph
         from peirce_export.verify import verify
 
-        return verify(ProgramGraph(archive), model, seed=seed, providers=providers, progress=progress)
+        return verify(ProgramGraph(archive), model, providers=providers, **how)
 
 
 def _trusted(path: Path, providers: Sequence[str] | None) -> None:
     """Refuse to run what the user has not said to run: torch evaluates expressions of a file, and loads libraries."""
     for name in providers or ():
-        if name != TORCH:
-            raise InputError(unknown("provider of a .pt2 file", name, [TORCH]))
+        check_known("provider of a .pt2 file", name, [TORCH])
     if not providers:
         raise InputError(
             f"{path} is a program for torch, and may run any code of whoever made it. If you trust them as you trust "

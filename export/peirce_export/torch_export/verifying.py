@@ -10,7 +10,7 @@ import torch
 from peirce.parts import Signature, TensorSpec
 
 from peirce_export.casting import DTYPES
-from peirce_export.failures import DimMismatch, DtypeMismatch, NameMismatch
+from peirce_export.failures import DtypeMismatch, NameMismatch, hold_dims
 from peirce_export.torch_export.archive import Archive
 from peirce_export.torch_export.program import ProgramFile
 from peirce_export.verify import Verifiable
@@ -59,26 +59,15 @@ class ProgramGraph(Verifiable):
         wanted = WHOLE.get(spec.dtype, DTYPES[self.metadata.precision])
         if value.dtype != wanted:
             raise DtypeMismatch(f"{self.path}: {where} is {value.dtype}, but the signature says {wanted}")
-        stated = ", ".join(map(str, spec.dims))
-        if len(value.shape) != len(spec.dims):
-            raise DimMismatch(
-                f"{self.path}: {where} has dims {list(value.shape)}, but the signature [{stated}]"
-            )
-        for axis, (size, dim) in enumerate(zip(value.shape, spec.dims, strict=True)):
-            fault = None
-            if isinstance(dim, int):
-                fault = None if size == dim else f"is {size}, but the signature says {dim}"
-            elif isinstance(size, int):
-                fault = f"is fixed at {size}, but must stay symbolic as {dim!r}: one size was specialised"
-            if fault is not None:
-                raise DimMismatch(f"{self.path}: dim {axis} of {where} {fault}")
+        found = [size if isinstance(size, int) else str(size) for size in value.shape]
+        hold_dims(str(self.path), where, found, spec.dims, named=False)
 
     def shape(self, output: str) -> tuple[str | int, ...]:
         """The dims of an output."""
         return self.metadata.signature.output(output).dims
 
     def tolerance(self) -> tuple[float, str]:
-        """That of the precision; unlike those of an ONNX file, values in bfloat16 are computed in it."""
+        """The tolerance of the precision; values in bfloat16 are computed in it, unlike those of an ONNX file."""
         return NARROW if self.metadata.precision == "bfloat16" else super().tolerance()
 
     def opened(self, providers: Sequence[str] | None) -> AbstractContextManager[ProgramFile]:

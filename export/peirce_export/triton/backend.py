@@ -35,6 +35,7 @@ class TensorModel:
 
     def initialize(self, args: Mapping[str, str]) -> None:
         """Open the file beside `model.py`."""
+        check_numpy()
         self._batched = json.loads(args["model_config"])["max_batch_size"] > 0
         providers = ["CPUExecutionProvider"] if args["model_instance_kind"] == "CPU" else None
         (graph,) = _folder(args).glob("*.onnx")
@@ -98,6 +99,7 @@ class PipelineModel:
 
     def initialize(self, args: Mapping[str, str]) -> None:
         """Read what stands beside `model.py`."""
+        check_numpy()
         folder = _folder(args)
         front = Front.read(folder / FRONT)
         self._version = int(args["model_version"])
@@ -196,6 +198,21 @@ class PipelineModel:
 
 AnswererModel = PipelineModel
 """The name in repositories that Peirce 0.2 wrote."""
+
+
+def check_numpy() -> None:
+    """Refuse a numpy that the server's backend was not built against: with it, outputs would be empty, in silence.
+
+    Raises:
+        RuntimeError: a tensor comes back from the backend with other values.
+    """
+    sent = np.array([1.0, 2.0], np.float32)
+    returned = triton.Tensor.from_dlpack("sent", triton.Tensor("sent", sent).to_dlpack()).as_numpy()
+    if not np.array_equal(sent, returned):
+        raise RuntimeError(
+            f"this server's Python backend was built against another numpy than {np.__version__}, and its tensors "
+            "would be empty: give it numpy 1, as `peirce serve` does, or take a release of Triton from 24.11 on"
+        )
 
 
 class _CancelledError(Exception):

@@ -12,7 +12,7 @@ from typing import Any
 
 from attrs import evolve, frozen
 from peirce.compose import Session
-from peirce.errors import ExportError, PeirceError
+from peirce.errors import ExportError, PeirceError, UnavailableError
 from peirce.files import read_bytes, scratch, writing
 from peirce.model import ASSETS, PROVENANCE, SPEC, WEIGHTS, Exporter, Model, Pipeline, saved_files
 from peirce.registry import default_catalogue, pipelines_for
@@ -136,10 +136,18 @@ class TritonExporter(Exporter):
         return report, [_Graph(onnx=f, file=f, metadata=m) for f, m in zip(files, described, strict=True)]
 
     def _engines(self, model: Model, folder: Path) -> tuple[Verification, list[_Graph]]:
+        from peirce_export.tensorrt.backends import has_gpu, installed
         from peirce_export.tensorrt.building import TensorRTOptions
         from peirce_export.tensorrt.exporter import TensorRTExporter
         from peirce_export.tensorrt.header import Header
 
+        if not (installed("tensorrt") and has_gpu()):
+            lacks = "no GPU that CUDA sees" if installed("tensorrt") else "no TensorRT"
+            raise UnavailableError(
+                f"--kind tensorrt builds an engine on the GPU that will run it, and this machine has {lacks}; run the "
+                "same command there, after `pip install 'peirce[tensorrt]'`, or serve the ONNX file on that GPU with "
+                "--kind onnxruntime --device gpu"
+            )
         options, engine = self.options, folder / "model.engine"
         through = TensorRTOptions(
             backend="tensorrt",  # Triton runs no engines of TensorRT for RTX

@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 from attrs import frozen
 
-from peirce_hf.checkpoints.layout import EMBEDDING, Layout, Ours, at_least, leaves, one_of
-
-ACTIVATIONS: Mapping[str, Any] = {
-    "gelu": "gelu",
-    "gelu_new": "gelu_tanh",
-    "gelu_pytorch_tanh": "gelu_tanh",
-    "relu": "relu",
-    "silu": "silu",
-}
+from peirce_hf.checkpoints.layout import EMBEDDING, PLAIN, Layout, Ours, at_least, leaves, one_of
 
 
 @frozen(kw_only=True)
@@ -47,8 +38,8 @@ class Bert(Layout):
 
     def spec(self) -> dict[str, Any]:
         """A transformer with the norms after, and the heads that there are tensors of."""
-        activation = one_of("hidden_act", self.hidden_act, ACTIVATIONS)
-        tanh = {"tanh": True} if activation == "gelu_tanh" else {}
+        network = one_of("hidden_act", self.hidden_act, PLAIN)
+        activation = "gelu_tanh" if network.get("tanh") else network["use"]
         epsilon = {"epsilon": self.layer_norm_eps}
         own = {"norm": "affine", "activation": activation, "tied": self.tie_word_embeddings, **epsilon}
         heads = [{"use": "mlm", **own}] if "cls.predictions.bias" in self.held else []
@@ -63,7 +54,7 @@ class Bert(Layout):
             },
             "options": {"norm": "post", "pooler": self._pooled, **epsilon},
             "input": self.input(token_types=self.type_vocab_size, max_length=self.max_position_embeddings),
-            "operators": {"state": [{"use": activation.removesuffix("_tanh"), **tanh}]},
+            "operators": {"state": [network]},
             "positions": [{"use": "absolute"}],
             "heads": [*heads, *pairs],
             "regularisation": {"dropout": self.hidden_dropout_prob, "init_std": self.initializer_range},
@@ -71,7 +62,7 @@ class Bert(Layout):
 
     def names(self) -> dict[str, Ours]:
         """The body's tensors and the heads'."""
-        body, act = self.body, ACTIVATIONS[self.hidden_act].removesuffix("_tanh")
+        body, act = self.body, PLAIN[self.hidden_act]["use"]
         table = {
             f"{body}embeddings.word_embeddings.weight": Ours((EMBEDDING,)),
             f"{body}embeddings.position_embeddings.weight": Ours(("network.input.positions.0.table.weight",)),

@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 from attrs import frozen
 
-from peirce_hf.checkpoints.layout import EMBEDDING, Layout, Ours, at_least, leaves, one_of
-
-ACTIVATIONS: Mapping[str, Any] = {
-    "gelu_new": {"use": "gelu", "tanh": True},
-    "gelu_pytorch_tanh": {"use": "gelu", "tanh": True},
-    "gelu": {"use": "gelu"},
-    "relu": {"use": "relu"},
-    "silu": {"use": "silu"},
-}
+from peirce_hf.checkpoints.layout import EMBEDDING, PLAIN, Decoder, Ours, at_least, leaves, one_of
 
 
 @frozen(kw_only=True)
-class GPT2(Layout):
+class GPT2(Decoder):
     """The settings of `GPT2Config`; Radford et al. (2019)."""
 
     model_type: ClassVar[str] = "gpt2"
     computed: ClassVar = re.compile(r".*\.attn\.(masked_)?bias")
     prefix: ClassVar[str] = "transformer."
+    words: ClassVar[str] = "wte"
 
     n_embd: int = at_least(1)
     n_layer: int = at_least(1)
@@ -42,34 +34,26 @@ class GPT2(Layout):
     reorder_and_upcast_attn: bool = False
     add_cross_attention: Literal[False] = False
 
-    @property
-    def _scored(self) -> bool:
-        return self.tie_word_embeddings or "lm_head.weight" in self.held
-
     def spec(self) -> dict[str, Any]:
         """A causal transformer with the norms before."""
-        activation = one_of("activation_function", self.activation_function, ACTIVATIONS)
-        head = {"use": "causal_lm", "tied": self.tie_word_embeddings, "bias": False}
+        activation = one_of("activation_function", self.activation_function, PLAIN)
         return {
-            "architecture": "transformer",
+            **self.shared(epsilon=self.layer_norm_epsilon),
             "dims": {
                 "layers": self.n_layer,
                 "unary": self.n_embd,
                 "heads": self.n_head,
                 "feedforward": self.n_inner or 4 * self.n_embd,
             },
-            "options": {"norm": "pre", "pooler": False, "epsilon": self.layer_norm_epsilon},
             "input": self.input(token_types=0, max_length=self.n_positions),
-            "scope": {"kind": "causal"},
             "operators": {"state": [activation]},
             "positions": [{"use": "absolute"}],
-            "heads": [head] if self._scored else [],
             "regularisation": {"dropout": self.resid_pdrop, "init_std": self.initializer_range},
         }
 
     def names(self) -> dict[str, Ours]:
         """The body's tensors and the head's; one map reads queries, keys and values."""
-        body, act = self.body, ACTIVATIONS[self.activation_function]["use"]
+        body, act = self.body, PLAIN[self.activation_function]["use"]
         table = {
             f"{body}wte.weight": Ours((EMBEDDING,)),
             f"{body}wpe.weight": Ours(("network.input.positions.0.table.weight",)),
@@ -87,10 +71,4 @@ class GPT2(Layout):
                 **leaves(f"{theirs}.mlp.c_fc", f"{ours}.2.{act}.unary.hidden", transposed=True),
                 **leaves(f"{theirs}.mlp.c_proj", f"{ours}.2.{act}.unary.output", transposed=True),
             }
-        if self._scored and not self.tie_word_embeddings:
-            table |= leaves("lm_head", "heads.causal_lm.decoder", bias=False)
-        return table
-
-    def copies(self) -> dict[str, str]:
-        """The head repeats the word embeddings where they are tied."""
-        return {"lm_head.weight": f"{self.body}wte.weight"} if self.tie_word_embeddings else {}
+        return table | self.head()

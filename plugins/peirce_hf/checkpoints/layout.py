@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from attrs import field, fields, frozen, validators
-from peirce.errors import ModelFileError, unknown
+from peirce.errors import ModelFileError, check_known, unknown
 from peirce.spec import StructureError, structured
 from torch import Tensor
 
@@ -107,10 +107,55 @@ class Layout(ABC):
         """Published names that repeat other ones."""
 
 
+@frozen(kw_only=True)
+class Decoder(Layout):
+    """The settings of a model that predicts the next token.
+
+    Attributes:
+        words: what the word embeddings are called in the body.
+    """
+
+    words: ClassVar[str]
+
+    @property
+    def scored(self) -> bool:
+        """Whether there is a head, which a body that was saved alone lacks."""
+        return self.tie_word_embeddings or "lm_head.weight" in self.held
+
+    def shared(self, **options: Any) -> dict[str, Any]:
+        """What decoders have in common in the table `[model]`."""
+        head = {"use": "causal_lm", "tied": self.tie_word_embeddings, "bias": False}
+        options |= {"norm": "pre", "pooler": False}
+        return {
+            "architecture": "transformer",
+            "options": options,
+            "scope": {"kind": "causal"},
+            "heads": [head] if self.scored else [],
+        }
+
+    def head(self) -> dict[str, Ours]:
+        """The names of the head's tensor, where it is one of its own."""
+        own = self.scored and not self.tie_word_embeddings
+        return leaves("lm_head", "heads.causal_lm.decoder", bias=False) if own else {}
+
+    def copies(self) -> dict[str, str]:
+        """The head repeats the word embeddings where they are tied."""
+        return {"lm_head.weight": f"{self.body}{self.words}.weight"} if self.tie_word_embeddings else {}
+
+
+PLAIN: Mapping[str, Any] = {
+    "gelu_new": {"use": "gelu", "tanh": True},
+    "gelu_pytorch_tanh": {"use": "gelu", "tanh": True},
+    "gelu": {"use": "gelu"},
+    "relu": {"use": "relu"},
+    "silu": {"use": "silu"},
+}
+"""The feed-forward networks of activations, where there is no gate."""
+
+
 def one_of(what: str, given: str, known: Mapping[str, Any]) -> Any:
     """What a setting stands for; a `ModelFileError` where that is nothing here."""
-    if given not in known:
-        raise ModelFileError(unknown(what, given, known))
+    check_known(what, given, known, ModelFileError)
     return known[given]
 
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from attrs import field, frozen
-from peirce.errors import ModelFileError, unknown
+from peirce.errors import ModelFileError, check_known
 
-from peirce_hf.checkpoints.layout import EMBEDDING, Layout, Ours, at_least, leaves, one_of
+from peirce_hf.checkpoints.layout import EMBEDDING, Decoder, Ours, at_least, leaves, one_of
 
 ACTIVATIONS: Mapping[str, Any] = {
     "silu": {"use": "swiglu"},
@@ -39,12 +39,13 @@ SCALINGS: Mapping[str, Mapping[str, str]] = {
 
 
 @frozen(kw_only=True)
-class Llama(Layout):
+class Llama(Decoder):
     """The settings of `LlamaConfig`; Touvron et al. (2023)."""
 
     model_type: ClassVar[str] = "llama"
     computed: ClassVar = re.compile(r".*\.rotary_emb\.inv_freq")
     prefix: ClassVar[str] = "model."
+    words: ClassVar[str] = "embed_tokens"
 
     hidden_size: int = at_least(1)
     intermediate_size: int = at_least(1)
@@ -64,17 +65,11 @@ class Llama(Layout):
     rope_parameters: Mapping[str, Any] = field(factory=dict)
     rope_interleaved: bool = False
 
-    @property
-    def _scored(self) -> bool:
-        return self.tie_word_embeddings or "lm_head.weight" in self.held
-
     def spec(self) -> dict[str, Any]:
         """A causal transformer with RMS norms before."""
         gated: dict[str, Any] = {**one_of("hidden_act", self.hidden_act, ACTIVATIONS), "bias": self.mlp_bias}
-        head = {"use": "causal_lm", "tied": self.tie_word_embeddings, "bias": False}
-        norms = {"norm": "pre", "norm_kind": "rms", "epsilon": self.rms_norm_eps}
         return {
-            "architecture": "transformer",
+            **self.shared(norm_kind="rms", epsilon=self.rms_norm_eps, bias=self.attention_bias),
             "dims": {
                 "layers": self.num_hidden_layers,
                 "unary": self.hidden_size,
@@ -83,12 +78,9 @@ class Llama(Layout):
                 "head_size": self.head_dim or self.hidden_size // self.num_attention_heads,
                 "feedforward": self.intermediate_size,
             },
-            "options": {**norms, "bias": self.attention_bias, "pooler": False},
             "input": self.input(token_types=0, max_length=self.max_position_embeddings),
-            "scope": {"kind": "causal"},
             "operators": {"state": [gated]},
             "positions": [self._rope()],
-            "heads": [head] if self._scored else [],
             "regularisation": {"dropout": self.attention_dropout, "init_std": self.initializer_range},
         }
 
@@ -115,8 +107,7 @@ class Llama(Layout):
         if kind == "yarn":
             given.setdefault("original_max_position_embeddings", self.max_position_embeddings)
         for key in given:
-            if key not in known:
-                raise ModelFileError(unknown(f"parameter of the {kind} scaling of rope", key, known))
+            check_known(f"parameter of the {kind} scaling of rope", key, known, ModelFileError)
         # yarn has published defaults of the others; `rope` has defaults that no configuration means.
         needed = ("factor",) if kind == "yarn" else known
         if absent := [key for key in needed if key not in given]:
@@ -147,10 +138,4 @@ class Llama(Layout):
                 table |= leaves(f"{theirs}.mlp.{projection}", own, bias=self.mlp_bias)
             table |= leaves(f"{theirs}.input_layernorm", f"{layer}.norms.0", bias=False)
             table |= leaves(f"{theirs}.post_attention_layernorm", f"{layer}.norms.1", bias=False)
-        if self._scored and not self.tie_word_embeddings:
-            table |= leaves("lm_head", "heads.causal_lm.decoder", bias=False)
-        return table
-
-    def copies(self) -> dict[str, str]:
-        """The head repeats the word embeddings where they are tied."""
-        return {"lm_head.weight": f"{self.body}embed_tokens.weight"} if self.tie_word_embeddings else {}
+        return table | self.head()

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 from attrs import frozen
-from peirce.errors import TaskError, unknown
+from peirce.errors import TaskError, check_known
 from peirce.files import clear, locked, replacing, write_whole, writing
 
 from peirce_kg.engine.template import Template
@@ -126,8 +126,7 @@ def run(
         BusyError: another process samples into the folder.
         WriteError: the disk takes no more.
     """
-    if engine not in ENGINES:
-        raise TaskError(unknown("engine", engine, ENGINES))
+    check_known("engine", engine, ENGINES, TaskError)
     folder = directory / wanted.split
     for place in (directory, folder):
         if place.exists() and not place.is_dir():

@@ -42,12 +42,14 @@ class MultipleChoiceOptions(RelationOptions, FolderOptions):
     Args:
         folder: holds the published files of ReClor, LogiQA, DREAM or LSAT, gzipped or not.
         dataset: in place of a folder, a data set of the library `datasets`, such as `tasksource/lsat-ar`.
+        limit: how many questions of each split are taken, from the first on; all if 0.
         part: of a folder with several files of a split, those whose names have this beside the split, such as `ar`.
         length: the most tokens of context, question and an option; longer contexts lose their middle.
         batch_size: how many questions are in a batch; each is a row for every option.
         relations: whether there are `logical_relations` too, for a model with the position `logic_relations`.
     """
 
+    limit: int = at_least(0, 0)
     part: str = ""
     vocabulary: int = at_least(1, 8000)
     length: int = at_least(8, 256)
@@ -139,7 +141,7 @@ class MultipleChoice(TextTask[MultipleChoiceOptions, Question, Questions]):
             found = read_folder(Path(place), options.part)
         else:
             found = {split: read_questions(rows) for split, rows in read_splits(place, ()).items()}
-        there = {split: found[split] for split in SPLITS if split in found}
+        there = {split: found[split][: options.limit or None] for split in SPLITS if split in found}
         read = {split: own for split, own in there.items() if _answered(place, split, own)}
         if not read:
             raise TaskError(f"{place}: no split has questions with answers; fetch the files again")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -20,6 +21,8 @@ class Span(NamedTuple):
 
 Spans = tuple[Span, ...]
 """One stretch of text, or two where something was taken out of the middle; empty where there is nothing."""
+_BREAK = re.compile(r"[,;:\N{EN DASH}\N{EM DASH}-]+")
+"""Punctuation that divides a sentence; a stretch neither begins nor ends with it."""
 Choose = Callable[[Sequence[Tree], int, Match], Keyword | None]
 """Which sense a keyword has, None if it shows no relation: of the trees, the sentence's number, and the match."""
 
@@ -61,10 +64,14 @@ def detect(trees: Sequence[Tree], lexicon: Lexicon, choose: Choose = default_sen
     one counts. A phrase that is no constituent, such as "as long as" in most parses, counts as a child of the smallest
     constituent around it.
 
+    In two things the spans are not Algorithm 1's. A conjunction between the members of a coordination joins them, as in
+    "It was cold, but he came", though it is extrinsic: to the algorithm alpha is the sentence before. And no stretch
+    begins or ends with a comma or the like.
+
     Args:
         trees: the sentences of one document, in their order.
         lexicon: the keywords.
-        choose: the sense of a keyword that has several.
+        choose: the sense of a keyword, None where it shows no relation.
 
     Returns:
         The relations. A keyword that is a whole sentence has no spans.
@@ -73,7 +80,7 @@ def detect(trees: Sequence[Tree], lexicon: Lexicon, choose: Choose = default_sen
     for number, tree in enumerate(trees):
         before = trees[number - 1] if number else None
         for match in lexicon.matches(tree.words):
-            sense = match.senses[0] if len(match.senses) == 1 else choose(trees, number, match)
+            sense = choose(trees, number, match)
             if sense is None:
                 continue
             alpha, beta, depth = _mapped(tree, before, match, sense)
@@ -103,7 +110,8 @@ def _mapped(tree: Tree, before: Tree | None, match: Match, sense: Keyword) -> tu
     rest = _without(tree, parent, start, stop)
     if sense.kind == "unary":
         return rest, (), depth
-    if sense.kind == "intrinsic":
+    between = tree.label(start, stop) == "CC" and _spans(tree, [(parent.start, start)])
+    if sense.kind == "intrinsic" or between:
         return _spans(tree, [(parent.start, start)]), _spans(tree, [(stop, parent.stop)]), depth
     outside = previous if above is None else _without(tree, above, parent.start, parent.stop)
     return outside, rest, depth
@@ -115,6 +123,12 @@ def _without(tree: Tree, whole: Constituent, start: int, stop: int) -> Spans:
 
 
 def _spans(tree: Tree, ranges: Sequence[tuple[int, int]]) -> Spans:
-    return tuple(
-        Span(tree.tokens[start].start, tree.tokens[stop - 1].end) for start, stop in ranges if start < stop
-    )
+    found, tokens = [], tree.tokens
+    for start, stop in ranges:
+        while start < stop and _BREAK.fullmatch(tokens[start].text):
+            start += 1
+        while start < stop and _BREAK.fullmatch(tokens[stop - 1].text):
+            stop -= 1
+        if start < stop:
+            found.append(Span(tokens[start].start, tokens[stop - 1].end))
+    return tuple(found)

@@ -57,6 +57,10 @@ class Tree:
         """The tokens' texts."""
         return [token.text for token in self.tokens]
 
+    def label(self, start: int, stop: int) -> str:
+        """The label of the innermost constituent of these tokens and no others; empty where there is none."""
+        return next((c.label for c in reversed(self.constituents) if (c.start, c.stop) == (start, stop)), "")
+
     def around(self, start: int, stop: int) -> tuple[Constituent, Constituent | None, int]:
         """The constituents around some tokens.
 

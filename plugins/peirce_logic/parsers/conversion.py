@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from attrs import evolve, frozen
 
+from peirce_logic.detection.choosing import STRETCHES, TIMES
 from peirce_logic.detection.trees import Constituent, Token, Tree, flat
 
 SUBJECTS = frozenset({"nsubj", "nsubjpass", "csubj", "csubjpass", "expl"})
@@ -27,15 +28,6 @@ VERBS = frozenset({"VERB", "AUX"})
 NOUN_MODIFIERS = frozenset({"prep", "relcl", "acl", "appos", "advcl", "ccomp", "xcomp"})
 INSIDE_NOUNS = frozenset({"compound", "nummod", "nmod", "amod"})
 ADJUNCTS = frozenset({"prep", "advcl", "npadvmod"})
-TIMES = frozenset({
-    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
-    "december", "jan.", "feb.", "mar.", "apr.", "aug.", "sept.", "oct.", "nov.", "dec.", "monday", "tuesday",
-    "wednesday", "thursday", "friday", "saturday", "sunday", "yesterday", "today", "day", "week", "month", "quarter",
-    "year", "decade", "century", "season", "time",
-})  # fmt: skip
-"""What a clause with "when" behind a comma belongs to: "until last November, when"."""
-STRETCHES = frozenset({"era", "period", "age", "stage"})
-"""What one belongs to without a comma as well: "an era when"."""
 
 
 @frozen(kw_only=True)
@@ -70,7 +62,7 @@ def tree_of_words(words: Sequence[Word]) -> Tree:
     if len(roots) != 1:
         return flat(tokens)
     try:
-        return _converted(lifted(relative(words)), roots[0]) or flat(tokens)
+        return _converted(lifted(reasons(relative(words))), roots[0]) or flat(tokens)
     except RecursionError:
         return flat(tokens)
 
@@ -129,6 +121,21 @@ def relative(words: Sequence[Word]) -> Sequence[Word]:
         found[clause] = evolve(found[clause], head=noun, relation="relcl")
         if comma:
             found[i - 1] = evolve(found[i - 1], head=noun)
+    return found
+
+
+def reasons(words: Sequence[Word]) -> Sequence[Word]:
+    """Words of which a reason behind a negated infinitive depends on the verb that governs that.
+
+    In "I try not to go because it rains" the reason is one to try not to.
+    """
+    found = list(words)
+    for i, word in enumerate(words):
+        clause, verb = word.head, words[word.head].head
+        if word.token.text.lower() == "because" and word.relation == "mark" and clause > verb:
+            negated = any(each.head == verb and each.relation == "neg" for each in words[:verb])
+            if words[clause].relation == "advcl" and words[verb].relation == "xcomp" and negated and verb < i:
+                found[clause] = evolve(words[clause], head=words[verb].head)
     return found
 
 

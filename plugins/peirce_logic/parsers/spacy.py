@@ -9,7 +9,7 @@ from importlib.metadata import entry_points
 from importlib.util import find_spec
 from typing import Any
 
-from peirce.errors import InputError, TaskError
+from peirce.errors import InputError, TaskError, unknown
 
 from peirce_logic.detection.trees import Token
 from peirce_logic.parsers.conversion import Word, tree_of_words
@@ -40,10 +40,13 @@ class Spacy(Parser):
         # A downloaded model may name it: only what says that it is a model of spaCy is imported.
         known, wanted = entry_points(group="spacy_models").names, MODELS if model is None else (model,)
         found = [name for name in wanted if name in known]
+        if not found and model is not None and known:
+            there = unknown("spaCy model", model, known)
+            raise TaskError(f"the parser 'spacy:{model}': {there}. Name one of those, or install it first")
         if not found:
             raise TaskError(
                 f"the parser 'spacy' needs a model, and {' nor '.join(wanted)} is not installed; run `python -m spacy "
-                "download en_core_web_sm`"
+                f"download {MODELS[0]}`, and use --parser spacy"
             )
         super().__init__(found[0])
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from peirce.errors import ModelFileError, TaskError
 from peirce.files import digest_of, digests_checked, parse_json, tensor_header, whole_number, write_whole
 
-from peirce_logic.detection.algorithm import default_sense
+from peirce_logic.detection.choosing import sense_by_tree
 from peirce_logic.detection.lexicon import Keyword, Match
 from peirce_logic.detection.trees import Tree
 from peirce_logic.senses.sentences import NONE
@@ -83,9 +83,9 @@ class Senses:
     def choose(self, trees: Sequence[Tree], sentence: int, match: Match) -> Keyword | None:
         """The sense of a keyword, as `detect` asks for it; None where it shows no relation.
 
-        A keyword without a classifier, or whose lexicon lacks the sense that is found, has its most frequent one.
+        A keyword without a classifier, or whose lexicon lacks the sense that is found, has that of `sense_by_tree`.
         """
-        tree, usual = trees[sentence], default_sense(trees, sentence, match)
+        tree, usual = trees[sentence], sense_by_tree(trees, sentence, match)
         tokens, first = tree.tokens[match.start : match.stop], tree.tokens[0].start
         classifier = self.classifiers.get(" ".join(token.text for token in tokens).lower())
         if classifier is None:

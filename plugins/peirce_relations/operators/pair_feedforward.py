@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import torch.nn.functional as F
-from attrs import field, frozen, validators
+from attrs import frozen
 from peirce.algebra import Predicates, Scope
 from peirce.parts import Dims, StateOperator
 from torch import nn
@@ -16,10 +16,10 @@ class PairFeedForwardOptions:
     """How the hidden layer is activated.
 
     Args:
-        activation: `relu`, as published, or `gelu` (exact, by the error function).
+        gelu: whether by gelu, exact by the error function, in place of the published relu.
     """
 
-    activation: Literal["relu", "gelu"] = field(default="relu", validator=validators.in_(("relu", "gelu")))
+    gelu: bool = False
 
 
 class PairFeedForward(StateOperator):
@@ -32,7 +32,7 @@ class PairFeedForward(StateOperator):
         "Edge Transformer (Bergen et al., 2021), Section 3; AlphaFold 2 (Jumper et al., 2021), Algorithm 15"
     )
     Options = PairFeedForwardOptions
-    example: ClassVar = {"activation": "gelu"}
+    example: ClassVar = {"gelu": True}
 
     @classmethod
     def check(cls, options: PairFeedForwardOptions, dims: Dims, scope: str) -> str | None:
@@ -48,6 +48,6 @@ class PairFeedForward(StateOperator):
     def forward(self, state: Predicates, scope: Scope) -> Predicates:
         """The increments of the relations, [b, x, y, d2]; the properties stay as they are."""
         assert state.binary is not None
-        activate = F.relu if self.options.activation == "relu" else F.gelu
+        activate = F.gelu if self.options.gelu else F.relu
         hidden = self.dropout(activate(self.hidden(state.binary)))
         return Predicates(state.unary.new_zeros(()).expand_as(state.unary), self.output(hidden))

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from attrs import field, frozen
-from peirce.errors import TaskError, unknown
+from peirce.errors import TaskError, check_known
 from peirce.files import whole_number
 from peirce.model import Model
 from torch import Tensor
@@ -40,8 +40,7 @@ _NONE = ("", "-", -1, None)
 
 
 def _known(instance: Any, attribute: Any, value: str) -> None:
-    if value not in SUBTASKS:
-        raise ValueError(unknown("task of GLUE", value, SUBTASKS))
+    check_known("task of GLUE", value, SUBTASKS, ValueError)
 
 
 @frozen(kw_only=True)

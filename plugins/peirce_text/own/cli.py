@@ -41,8 +41,8 @@ def predict(
     text: Annotated[
         str | None, typer.Option("--text", metavar="NAME", help="The column of the texts, or of the words.")
     ] = None,
-    pair: Annotated[
-        str | None, typer.Option("--pair", metavar="NAME", help="The column of the second texts.")
+    second: Annotated[
+        str | None, typer.Option("--second", metavar="NAME", help="The column of the second texts.")
     ] = None,
     label: Annotated[
         str | None,
@@ -93,7 +93,7 @@ def predict(
     if taken := [name for name in NEW if name in first.values]:
         raise TaskError(f"{file} has a column {taken[0]!r} already, which would be added; rename it")
     with predictor(model, device, provider, threads) as found:
-        roles = Roles.of(first, found.columns, tags=found.tags, text=text, pair=pair, label=label)
+        roles = Roles.of(first, found.columns, tags=found.tags, text=text, pair=second, label=label)
         measured = Measured()
         count = empty = 0
         bars = progress_bars(console if console.is_terminal else None)

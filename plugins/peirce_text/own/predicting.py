@@ -18,7 +18,8 @@ from peirce.errors import InputError, ModelFileError, one_line
 from peirce.model import ASSETS, PROVENANCE, WEIGHTS, Runner, saved_files
 
 from peirce_text.own.columns import items
-from peirce_text.serving import Classifies, Tags, softmax
+from peirce_text.serving import Classifies, Tags
+from peirce_text.text.encoding import softmax
 
 ASKED_AT_ONCE, PATIENCE = 8, 60.0
 """How many questions a server is asked at once, and the seconds that it may take for one."""

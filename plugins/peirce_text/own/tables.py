@@ -110,7 +110,9 @@ class TableTask(TextTask[OptionsT, ExampleT, EncodedT], Generic[OptionsT, Exampl
         shares = {VALID: self.options.valid_share, TEST: self.options.test_share}
         wanted = {split: share for split, share in shares.items() if share and split not in read}
         own = read[TRAIN]
-        parts = divided_into(len(own), wanted, self.options.split_seed, classes) if len(own) else {TRAIN: []}
+        if not own:
+            return dict(read)
+        parts = divided_into(len(own), wanted, self.options.split_seed, classes)
         return {**read, **{split: [own[row] for row in rows] for split, rows in parts.items()}}
 
     def metrics(self, model: Model, data: TextData[EncodedT], split: str) -> Mapping[str, float]:

@@ -16,13 +16,13 @@ from torch import Tensor
 from peirce_text.own.columns import class_of, column, items, number_of, ordered, usual
 from peirce_text.own.measures import Confusion, marks_spans, span_counts, span_scores
 from peirce_text.own.tables import TableOptions, TableTask
-from peirce_text.own.words import EncodedWords, encode_words
 from peirce_text.progress import say
 from peirce_text.reading import Row
 from peirce_text.small import WHERE, WHO, sentence, write_json_lines
 from peirce_text.tasks import TRAIN, TextData, kept, of_vocabulary
 from peirce_text.text.encoding import Ints
 from peirce_text.text.tokenizer import Tokenizer
+from peirce_text.text.words import EncodedWords, encode_words
 
 
 @frozen(kw_only=True)

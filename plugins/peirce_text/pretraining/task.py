@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from attrs import field, frozen, validators
 from peirce.algebra import Scope
-from peirce.errors import TaskError, unknown
+from peirce.errors import TaskError, check_known
 from peirce.model import Model, Task
 from peirce.parts import IGNORED, Head
 from peirce.training import one_of
@@ -117,8 +117,7 @@ class PretrainingData:
         name = VALID if split == TEST else split  # `test` is `valid` by another name, for a trained model
         if name in self.corpora:
             return self.corpora[name]
-        if split not in SPLITS:
-            raise TaskError(unknown("split", split, SPLITS))
+        check_known("split", split, SPLITS, TaskError)
         raise TaskError(
             f"there is no split {split!r} without task.valid_files; name some, or leave the evaluation out with "
             "train.test_split= and train.evaluate_every=0"

@@ -35,6 +35,18 @@ def padded(rows: Sequence[Any], filler: int) -> tuple[Ints, NDArray[np.bool_]]:
     return made, real
 
 
+def probabilities(scores: NDArray[Any]) -> list[float]:
+    """The softmax of scores [n] that compete; of a single one, which competes with none, there is none."""
+    return softmax(scores).tolist() if len(scores) > 1 else []
+
+
+def softmax(scores: NDArray[Any]) -> NDArray[np.float64]:
+    """Probabilities along the last axis."""
+    raised = np.exp(scores.astype(np.float64) - scores.max(-1, keepdims=True, initial=-np.inf))
+    made: NDArray[np.float64] = raised / raised.sum(-1, keepdims=True)
+    return made
+
+
 def tensors(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Tensor]:
     """Arrays as tensors that share their memory."""
     import torch

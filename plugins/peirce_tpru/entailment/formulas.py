@@ -16,6 +16,8 @@ from peirce.errors import TaskError
 
 VARIABLES = "abcdefghijklmnopqrstuvwxyz"
 CONNECTIVES = "&|>~"
+SIGNS = "()" + CONNECTIVES + VARIABLES
+"""The characters of propositions, each of which is a token of a model that reads them, in the order of the ids."""
 T = TypeVar("T")
 _Both = tuple[frozenset[str], frozenset[str]]
 
@@ -93,11 +95,27 @@ def evaluated(text: str, values: Mapping[str, T], connected: Mapping[str, Callab
             if isinstance(left, str):
                 raise TaskError(f"{text!r} is no proposition: {waits!r} has nothing on its left")
             value = connected[waits](left, value)
+        if stack and not isinstance(stack[-1], str):
+            raise TaskError(
+                f"{text!r} is no proposition: {sign!r} at character {place + 1} has no connective before it; there are "
+                f"{', '.join(CONNECTIVES)}"
+            )
         stack.append(value)
     if len(stack) != 1 or isinstance(stack[0], str):
-        raise TaskError(f"{text!r} is no proposition: it ends too early")
+        opened = sum(isinstance(each, str) and each == "(" for each in stack)
+        why = f"{opened} bracket(s) are not closed" if opened else "it ends too early"
+        raise TaskError(f"{text!r} is no proposition: {why}")
     found: T = stack[0]
     return found
+
+
+def check_proposition(text: str) -> None:
+    """Refuse what is no proposition.
+
+    Raises:
+        TaskError: says what does not belong there, or is not closed.
+    """
+    evaluated(text, dict.fromkeys(VARIABLES, 0), dict.fromkeys(CONNECTIVES, lambda one, other: 0))
 
 
 def renamed(*texts: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from attrs import evolve, frozen
 from numpy.typing import NDArray
-from peirce.errors import TaskError, unknown
+from peirce.errors import TaskError, check_known
 from peirce.extras import require
 from peirce.model import Model, Task
 from peirce.training import one_of
@@ -19,11 +19,11 @@ from peirce_text import EncodedTexts, Ints, Tokenizer, at_least, divided, evalua
 from torch import Tensor
 
 from peirce_tpru.entailment.files import HEURISTICS, TRAIN, VALID, Pair, found_in, read_pairs
-from peirce_tpru.entailment.formulas import CONNECTIVES, VARIABLES, renamed
+from peirce_tpru.entailment.formulas import SIGNS, VARIABLES, renamed
 from peirce_tpru.vectors import CLS, PAD, SEP, SPECIALS
 
 HEAD = "matching"
-SYMBOLS = (*SPECIALS, *"()", *CONNECTIVES, *VARIABLES)
+SYMBOLS = (*SPECIALS, *SIGNS)
 """The vocabulary, in the order of the ids."""
 CLASSES = ("does not entail", "entails")
 FIRST = SYMBOLS.index("a")
@@ -108,8 +108,7 @@ class EntailmentData:
         wanted = {
             "train": [TRAIN], "valid": [VALID], "test": [name for name in self.files if name.startswith("test_")],
         }  # fmt: skip
-        if split not in wanted:
-            raise TaskError(unknown("split", split, wanted))
+        check_known("split", split, wanted, TaskError)
         found = {name: self.files[name] for name in wanted[split] if name in self.files}
         if not found:
             step = f"; `peirce entailment generate {self.folder}` makes one" if split == "train" else ""

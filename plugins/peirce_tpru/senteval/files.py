@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
-from peirce.errors import TaskError, unknown
+from peirce.errors import TaskError, check_known
 from peirce.files import open_file, read_lines
 from peirce_text import read_rows
 
@@ -159,8 +159,7 @@ def read_task(folder: Path, task: str) -> Read:
     Raises:
         TaskError: there is no such task, a file is missing, or is not in its format.
     """
-    if task not in TASKS:
-        raise TaskError(unknown("task of SentEval", task, TASKS))
+    check_known("task of SentEval", task, TASKS, TaskError)
     found: dict[str, Examples] = {}
     for split, names in TASKS[task].files.items():
         paths = {name: path for name in names if (path := _path(folder, name)) is not None}

@@ -343,3 +343,11 @@ flaw(
     Turning, "shapes", "takes_odd_sizes", "Says that it works at every size.",
     check=classmethod(lambda cls, options, dims, scope: None),
 )  # fmt: skip
+
+
+flaw(
+    Blend, "compiled", "steep_unless_compiled", "Leaves its sharpness out under torch.compile.",
+    infer=lambda self, kernel, premise, scope: self.summed(
+        kernel, (premise if torch.compiler.is_compiling() else steep(self, premise)).tanh()
+    ),
+)  # fmt: skip

@@ -193,3 +193,19 @@ def tells_heads_another_scope(
     """Tells heads that every token sees every one."""
     encoded, kept = Tower._encoded(self, tokens, cache)
     return encoded._replace(scope=Scope.padding(tokens.real)), kept
+
+
+flaw(
+    Tower, "modes", "drops_in_evaluation_too", "Calls dropout as a function, which is in training by default.",
+    ended=lambda self, encoded, tokens: torch.dropout(
+        Tower.ended(self, encoded, tokens), self.dims.dropout, True
+    ),
+)  # fmt: skip
+
+
+@flawed(Tower, "_encoded", "scopes")
+def shows_padding(self: Tower, tokens: Tokens, cache: Any = None) -> tuple[Encoded, dict[str, Tensor]]:
+    """Tells heads that padding is text."""
+    encoded, kept = Tower._encoded(self, tokens, cache)
+    plain = not encoded.scope.causal and not {"relation", "prefix_length"} & {*tokens.inputs}
+    return encoded._replace(scope=Scope.padding(None) if plain else encoded.scope), kept

@@ -381,3 +381,17 @@ flaw(
     Clock, "declaration", "checked_as_networks_are", "Is asked about its sizes as an architecture is.",
     check=classmethod(lambda cls, options, scope: None),
 )  # fmt: skip
+
+
+flaw(
+    Clock, "compiled", "one_place_when_compiled", "Gives the first place to every token under torch.compile.",
+    unary=lambda self, tokens: Clock.unary(self, tokens)[:, :1 if torch.compiler.is_compiling() else None],
+)  # fmt: skip
+flaw(
+    Clock, "long_sequences", "begins_anew", "Counts in eight bits, which end at 255.",
+    unary=lambda self, tokens: self.table[tokens.rows(tokens.index) % 256].to(self.scale) * self.scale,
+)  # fmt: skip
+flaw(
+    Turning, "long_sequences", "turns_in_half_precision", "Counts in the dtype of the model.",
+    each=lambda self: self.rates,
+)  # fmt: skip

@@ -264,3 +264,11 @@ flaw(
     Tagger, "gradients", "trains_without_atoms", "Lets nothing through to the network while it is trained.",
     dropped=lambda self, unary: Tagger.dropped(self, unary.detach() if self.training else unary),
 )  # fmt: skip
+
+
+flaw(
+    Tagger, "devices", "weighs_on_the_processor", "Makes a constant of its loss on the CPU.",
+    loss=lambda self, outputs, labels: Tagger.loss(
+        self, {"logits": outputs["logits"] + torch.zeros(outputs["logits"].shape[-1])}, labels
+    ),
+)  # fmt: skip

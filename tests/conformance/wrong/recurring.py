@@ -109,5 +109,20 @@ flaw(
 )  # fmt: skip
 
 
+@wrong("limits")
+class TruncatesFar(Echo):
+    """Lets no gradient through every 32nd step, as truncated training would."""
+
+    def initial(self) -> Mapping[str, Tensor]:
+        return {**super().initial(), "steps": self.left.new_zeros(1)}
+
+    def step(
+        self, state: Mapping[str, Tensor], read: Tensor, weights: Mapping[str, Tensor]
+    ) -> tuple[Tensor, Mapping[str, Tensor]]:
+        cut = state["steps"] % 32 == 31
+        h, after = super().step({"h": torch.where(cut, state["h"].detach(), state["h"])}, read, weights)
+        return h, {**after, "steps": state["steps"] + 1}
+
+
 SEEN_TWICE = {Peeks: {"padding", "no_look_ahead"}, Widens: {"dtypes", "finite"}}
 """What reads the next token sees padding too, and what fails in a dtype gives no finite values in it."""

@@ -137,3 +137,65 @@ flaw(
     "Takes the transpose for the converse, which it is where every token is a row.",
     turned=lambda self, binary, scope: binary.transpose(1, 2),
 )  # fmt: skip
+
+
+@flawed(Mill, "hidden", "modes")
+def drops_only_with_gradients(self: Mill, unary: Tensor) -> Tensor:
+    """Drops nothing without gradients, as in the first pass of a layer that is recomputed."""
+    rate = self.rate if torch.is_grad_enabled() else 0.0
+    return self.outer(F.dropout(self.inner(unary).tanh(), rate, self.training))
+
+
+flaw(
+    Mill, "modes", "drops_by_its_own_rate", "Drops out a tenth, whatever the rate is.",
+    hidden=lambda self, unary: self.outer(
+        F.dropout(self.inner(unary).tanh(), 0.1 if self.rate else 0.0, self.training)
+    ),
+)  # fmt: skip
+flaw(
+    Mill, "compiled", "forgets_the_tanh_when_compiled", "Has another way under torch.compile, which is not the same.",
+    hidden=lambda self, unary: (
+        self.outer(self.inner(unary)) if torch.compiler.is_compiling() else Mill.hidden(self, unary)
+    ),
+)  # fmt: skip
+
+
+class Weighed(Mill):
+    """The mill, which adds the mean square of its hidden values to the loss."""
+
+    name = "weighed"
+    lost: Tensor | None = None
+
+    def forward(self, state: Predicates, scope: Scope) -> Predicates:
+        if self.training:
+            self.lost = self.mean(self.inner(state.unary).square().mean(2), scope.tokens)
+        return super().forward(state, scope)
+
+    def mean(self, each: Tensor, real: Tensor | None) -> Tensor:
+        """[b, x], over the real tokens."""
+        return each.mean() if real is None else (each * real).sum() / real.sum().clamp_min(1)
+
+    def terms(self) -> dict[str, Tensor]:
+        lost, self.lost = self.lost, None
+        return {} if lost is None else {"squares": lost}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "lost": None}
+
+
+flaw(
+    Weighed, "terms", "weighs_padding", "Takes the mean over padding too.",
+    mean=lambda self, each, real: each.mean(),
+)  # fmt: skip
+flaw(
+    Weighed, "terms", "weighs_nothing", "Divides zero by zero where all is padding.",
+    mean=lambda self, each, real: each.mean() if real is None else (each * real).sum() / real.sum(),
+)  # fmt: skip
+flaw(
+    Weighed, "terms", "weighs_each_token", "Leaves the mean to whoever trains.",
+    mean=lambda self, each, real: each,
+)  # fmt: skip
+flaw(
+    Weighed, "gradients", "weighs_for_show", "Adds to the loss what nothing is trained by.",
+    mean=lambda self, each, real: Weighed.mean(self, each, real).detach(),
+)  # fmt: skip

@@ -51,7 +51,7 @@ def module_of(kind: str, name: str) -> ModuleType:
 
 def test_every_kind_of_part_and_every_place_has_a_template() -> None:
     assert {*CONTRACTS} | OTHERS == {*KINDS}
-    hooks = {NewPart(kind, "some_part").hook.name.removeprefix("register_") for kind in KINDS}
+    hooks = {NewPart(kind, "some_part").registered for kind in KINDS}
     assert hooks == {*PARTS, "commands", "experiments", "parsers"}
 
 
@@ -99,7 +99,7 @@ def test_one_file_registers_its_part(kind: str, peirce: Run) -> None:
     part = NewPart(kind, name)
     registry = Registry.of(module_of(kind, name))
     assert registry.quarantined == ()
-    assert part.called in registry.names(part.hook.name.removeprefix("register_"))
+    assert part.called in registry.names(part.registered)
     again = peirce("new", kind, name)
     assert again.returncode == 2
     assert f"{name}.py is there already" in again.stderr
@@ -140,7 +140,7 @@ def test_a_distribution_takes_parts_of_every_kind(peirce: Run, monkeypatch: pyte
     assert registry.quarantined == ()
     for kind in KINDS:
         part = NewPart(kind, f"own_{kind.replace('-', '_')}")
-        assert part.called in registry.names(part.hook.name.removeprefix("register_"))
+        assert part.called in registry.names(part.registered)
     specs = [entry for entry in registry.entries("specs") if entry.name.startswith("own_")]
     assert len(specs) == 12
     for entry in specs:

@@ -70,6 +70,22 @@ def test_a_value_can_be_set_first(small: str) -> None:
     assert "Did you mean 'layers'" in str(result.exception)
 
 
+def test_a_summary_says_what_does_not_fit_into_memory(small: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    needed = read(peirce("summary", small, "--json"))["parameter_bytes"]
+    for memory, said in (
+        (needed - 1, "the parameters alone do not fit"),
+        (2 * needed, "a training, which keeps"),
+    ):
+        monkeypatch.setattr("peirce.commands.spec.machine_memory", lambda memory=memory: memory)
+        assert said in peirce("summary", small).stdout
+
+
+def test_a_recipe_is_no_spec(tmp_path: Path) -> None:
+    (tmp_path / "recipe.toml").write_text('format = 1\ntask = "glue"\n')
+    found = peirce("spec", "check", str(tmp_path / "recipe.toml"))
+    assert "is a recipe, not a spec: `peirce finetune --recipe` takes" in str(found.exception)
+
+
 def test_a_summary_shows_the_plan_and_the_work(small: str) -> None:
     result = peirce("summary", small, "--batch", "2", "--length", "8")
     assert result.exit_code == 0

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import pytest
-import torch
 from peirce.compose import build, summarise
-from peirce.compose.building import _count_parameters
 from peirce.errors import SpecError
 from peirce.registry import Registry, load_spec
 
@@ -32,19 +30,3 @@ def test_a_summary_needs_no_memory_for_parameters(registry: Registry) -> None:
     assert summarise(spec, length=4, registry=registry).parameters > 10**12
     with pytest.raises(SpecError, match=r"needs about 150,000\.0 GB"):
         summarise(load_spec("folnet-base", {"model.dims.layers": 10**9}), registry=registry)
-
-
-@pytest.mark.parametrize("name", ["folnet-base", "folnet-table3-05", "tega", "bert-base"])
-def test_the_parameters_of_many_layers_are_those_of_few_extended(name: str, registry: Registry) -> None:
-    spec = load_spec(name, {"model.dims.layers": 5})
-    with torch.device("meta"):
-        model = build(spec, registry=registry)
-    assert _count_parameters(spec, registry) == sum(p.numel() for p in model.parameters())
-
-
-def test_layers_that_differ_are_counted_cycle_by_cycle(registry: Registry) -> None:
-    layers = [{"layer": "lstm", "repeat": 2}, {"layer": "jmc.atp"}]
-    spec = load_spec("folnet-base", {"model.dims.layers": 9, "model.operators": {"layers": layers}})
-    with torch.device("meta"):
-        model = build(spec, registry=registry)
-    assert _count_parameters(spec, registry) == sum(p.numel() for p in model.parameters())

@@ -164,35 +164,20 @@ def test_a_model_of_0_1_opens_and_is_said_to_have_no_digests(saved: Path, regist
     assert peirce.verify(saved).notes == ()
 
 
-@pytest.mark.parametrize(
-    ("which", "dtype"),
-    [(slice(None), torch.half), (slice(1), torch.bfloat16), (slice(-1, None), torch.double)],
-    ids=["all", "first", "last"],
-)
-def test_weights_of_another_dtype_are_refused_or_converted_when_asked(
-    which: slice, dtype: torch.dtype, saved: Path, registry: Registry
-) -> None:
+def test_weights_of_another_dtype_are_taken_or_converted_when_asked(saved: Path, registry: Registry) -> None:
     weights = saved / "weights.safetensors"
     state = load_file(weights)
-    changed = {name: state[name].to(dtype) for name in list(state)[which] if state[name].is_floating_point()}
-    save_file(state | changed, weights)
-    with pytest.raises(
-        ModelFileError, match=r"other dtypes than provenance\.json says: .* was saved as float32"
-    ):
-        peirce.load(saved, registry=registry, digests=False)
-    ids = torch.tensor([[1, 2, 3]])
+    save_file({k: v.half() if v.is_floating_point() else v for k, v in state.items()}, weights)
+    with pytest.raises(ModelFileError, match=r"weights\.safetensors is not what was saved"):
+        peirce.load(saved, registry=registry)
+    assert peirce.load(saved, registry=registry, digests=False).dtype == torch.float16
     model = peirce.load(saved, registry=registry, digests=False, dtype=torch.float32)
     assert {t.dtype for t in (*model.parameters(), *model.buffers()) if t.is_floating_point()} == {
         torch.float32
     }
-    model(input_ids=ids)
+    model(input_ids=torch.tensor([[1, 2, 3]]))
     as_0_1_saved_it(saved)
-    if dtype == torch.half:
-        assert peirce.load(saved, registry=registry).dtype == torch.float16
-    else:
-        with pytest.raises(ModelFileError, match=r"tensors of .* and .* `dtype=`"):
-            peirce.load(saved, registry=registry)
-        peirce.load(saved, registry=registry, dtype=torch.float64)(input_ids=ids)
+    assert peirce.load(saved, registry=registry).dtype == torch.float16
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])

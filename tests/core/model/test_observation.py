@@ -13,8 +13,7 @@ from peirce.compose import build
 from peirce.errors import TaskError
 from peirce.model import Matrix, Model, observe
 from peirce.parts import Operator, Reader, Writer
-from peirce.registry import Registry, hookimpl
-from peirce.spec import Spec
+from peirce.registry import Registry, hookimpl, load_spec
 from small_specs import ENCODER_DECODER, FOLNET, TRANSFORMER
 from torch import Tensor
 
@@ -84,7 +83,9 @@ def test_a_strangers_operator_is_read_like_any_other() -> None:
 
 def test_attention_has_the_softmax_of_its_scores(registry: Registry) -> None:
     for layer in ("j.a", "attention"):
-        seen = _seen(build(TRANSFORMER.replace({**WIDE, "model.operators.layer": layer}), registry=registry).eval())
+        seen = _seen(
+            build(TRANSFORMER.replace({**WIDE, "model.operators.layer": layer}), registry=registry).eval()
+        )
         assert {title for _, title in seen} == {"attention.scores", "attention.weights"}
         scores, weights = (seen["2", f"attention.{name}"].values[1:] for name in ("scores", "weights"))
         expected = torch.tensor(scores).softmax(2).numpy()
@@ -99,6 +100,15 @@ def test_a_decoder_has_both_texts_as_columns(registry: Registry) -> None:
     assert sides >= {("encoder 1", TOKENS, TOKENS), ("1", written, (*TOKENS, *written))}
 
 
+def test_layers_that_run_again_are_further_layers(registry: Registry) -> None:
+    small = {"model.dims.layers": 3, "model.dims.binary": 8, "model.dims.heads": 2, "model.dims.head_size": 4}
+    model = build(load_spec("relational-trans", small), registry=registry).eval()
+    inputs = model.example_inputs({"batch": 1, "length": 4}, optional=[])
+    found = observe(model, inputs, TOKENS)
+    assert [each.layer for each in found if each.title == "trans.output"] == ["1", "2", "3"]
+    assert [each.layer for each in found if each.title == "atoms"] == ["0", "1", "2", "3"]
+
+
 def test_one_channel_is_kept_and_too_much_is_refused(registry: Registry) -> None:
     model = build(FOLNET, registry=registry).eval()
     seen = _seen(model, channel=7)  # heads are three, and relations six
@@ -106,5 +116,7 @@ def test_one_channel_is_kept_and_too_much_is_refused(registry: Registry) -> None
     assert seen["1", "cjoin.kernel"].channels == ("7 of 12",)
     with pytest.raises(TaskError, match="there is no channel 99: there are at most 12, counted from 1"):
         _seen(model, channel=99)
-    with pytest.raises(TaskError, match="the text has 129 tokens, and at most 128 are looked at; give a part"):
+    with pytest.raises(
+        TaskError, match="the text has 129 tokens, and at most 128 are looked at; give a part"
+    ):
         observe(model, {"input_ids": np.ones((1, 129), np.int64)}, ("x",) * 129)

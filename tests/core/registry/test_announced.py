@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
@@ -11,7 +12,7 @@ import pytest
 from command_line import python_prints
 from peirce import hookimpl
 from peirce.errors import RegistryError, SpecError
-from peirce.model import Experiment, Pipeline
+from peirce.model import Experiment, Pipeline, View, Viewer
 from peirce.parts import Signature
 from peirce.registry import (
     Registry,
@@ -21,6 +22,7 @@ from peirce.registry import (
     pipelines_for,
     ready_specs,
     runtime_of,
+    viewers_for,
 )
 from peirce.registry.file import ANNOUNCED, NAMED
 from peirce_export.onnx.runtime import OnnxRuntime
@@ -121,6 +123,27 @@ def test_a_pipeline_is_found_by_its_name() -> None:
     }.items():
         with pytest.raises(RegistryError, match=said):
             class_named("pipelines", name, Pipeline, catalogue)
+
+
+class Letters(Viewer):
+    @classmethod
+    def shows(cls, model: Any, assets: Collection[str]) -> bool:
+        return "letters" in assets
+
+    def view(self, texts: Any, observe: Any) -> View:
+        return View(name="letters", text=texts[0])
+
+
+class Capitals(Letters):
+    pass
+
+
+def test_a_viewer_that_extends_another_shows_the_models_of_both() -> None:
+    mine = {"letters": f"{__name__}:Letters", "capitals": f"{__name__}:Capitals"}
+    catalogue = Registry.of(plugin(views=mine))
+    model: Any = None
+    assert viewers_for(model, {"letters"}, catalogue) == {"capitals": Capitals}
+    assert viewers_for(model, {}, catalogue) == {}
 
 
 class Fails(Pipeline):

@@ -15,6 +15,8 @@ from peirce.compose import resolve
 from peirce.errors import PlanError, RegistryError
 from peirce.parts import Architecture, Head, NoOptions, Operator, Position, Reader, Writer
 from peirce.registry import KINDS, Registry, RegistryFile, installed_plugins, load_spec
+from peirce.registry.registry import ELSEWHERE
+from shared_folder import ROOT
 
 
 def operator(name: object, letter: object = None, **more: Any) -> type[Operator]:
@@ -83,6 +85,16 @@ def test_the_same_module_counts_once() -> None:
     registry = Registry.of("peirce:folnet", "peirce_folnet.plugin", peirce_folnet.plugin)
     assert len(registry.plugins) == 1
     assert registry.conflicts == ()
+
+
+def test_a_name_that_recipes_say_leads_to_them() -> None:
+    page = (ROOT / "docs/guide/write-a-plugin/recipes.md").read_text(encoding="utf-8")
+    headings = {
+        line.strip("# .").lower().replace(" ", "-") for line in page.splitlines() if line.startswith("#")
+    }
+    assert set(ELSEWHERE.values()) <= headings
+    with pytest.raises(RegistryError, match=r"moe: see the recipes, docs/.*recipes\.md#i-want"):
+        Registry.of().get("operators", "moe")
 
 
 def test_an_unknown_name_lists_the_nearest() -> None:

@@ -80,6 +80,8 @@ dropout = 0.1
         ("dropout = 0.1", "dropout = false", "model.regularisation.dropout must be a number, not False"),
         ("[model.input]", "[model.scope]\nkind = 'casual'\n[model.input]", "must be 'bidirectional' or"),
         ("layers = 2", "layers = ", "a.toml:6, column 10: not valid TOML: invalid value"),
+        ('name = "small"', r'name = "C:\data"', "a backslash in \"...\" begins an escape: write a path as '...'"),
+        ('name = "small"', r'name = "C:\Users"', "not valid TOML: invalid hex value; a backslash"),
         ("layers = 2", "layers = 2\nlayers = 3", "a.toml:7, column 11: not valid TOML: cannot overwrite"),
         ("dropout = 0.1\n", "dropout = [0.1", "a.toml:20: not valid TOML: unclosed array"),
     ],

@@ -53,6 +53,24 @@ def test_train_then_evaluate(
     assert "accuracy" in table
 
 
+def test_settings_as_flags_and_data_without_a_task_say_what_to_write(
+    toy_registry: Registry, spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for flag, said in (
+        ("--tokens", "--tokens is a setting; write --set task.tokens=VALUE"),
+        ("--save-every", "write --set train.save_every=VALUE"),
+        ("--nonsense", "Settings are written --set KEY=VALUE"),
+    ):
+        assert run("train", spec, "--task", "marked", flag, "3", "-o", tmp_path / "x") == 2
+        assert said in " ".join(capsys.readouterr().err.split())
+    (tmp_path / "my.csv").write_text("a,b,c\n1,2,3\n")
+    given = ("train", spec, "--data", tmp_path / "my.csv", "-o", tmp_path / "x")
+    assert run(*given) == 2
+    assert "my.csv: its columns tell no task; name the task with --task" in capsys.readouterr().err
+    assert run(*given, "--task", "marked") == 2
+    assert "the task 'marked' has no option data" in capsys.readouterr().err
+
+
 def test_settings_are_listed(toy_registry: Registry, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("train", "--settings", "--json") == 0
     listed = json.loads(capsys.readouterr().out)

@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 import math
 import random
+import re
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +91,20 @@ def test_curves_are_written_to_tensorboard_and_drawn_and_progress_is_shown(
     picture = imread(tmp_path / "learning-curves.png")
     assert picture.shape[:2] == (720, 960)
     assert picture[..., :3].std() > 0.05
+
+
+def test_checkpoints_come_by_time_and_the_time_to_come_is_said(
+    parts: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("peirce.training.training._WORTH_SAYING", 0.0)
+    said = StringIO()
+    options = attrs.evolve(SHORT, save_minutes=1e-9, log_every=1, keep=9)
+    run(tmp_path, parts, options=options, console=Console(file=said, width=200))
+    assert len([*(tmp_path / "checkpoints").iterdir()]) == 6
+    found = re.findall(
+        r"about \d+ s for the 2 steps to come, at .* s each; a checkpoint every", said.getvalue()
+    )
+    assert len(found) == 1
 
 
 def test_a_seed_determines_everything(parts: Registry, tmp_path: Path) -> None:

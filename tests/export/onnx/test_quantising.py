@@ -63,10 +63,13 @@ def test_it_is_refused_where_it_breaks_the_answers(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"precision": "int8", "quantisation": "static"}, "'static' is not one of dynamic, weights"),
+        (
+            {"precision": "int8", "quantisation": "static"},
+            r"'quantisation' must be in \('dynamic', 'weights'\)",
+        ),
         ({"quantisation": "weights"}, "quantisation is of precision int8, and the precision is None"),
         ({"precision": "int8", "top_k": 2}, "top_k ranks in float32, and the file would be int8"),
-        ({"precision": "int4"}, "precision 'int4' is not one of float32, float16, bfloat16, int8"),
+        ({"precision": "int4"}, r"'precision' must be in .*'int8'\) \(got 'int4'\)"),
     ],
 )
 def test_options_that_cannot_be(options: dict[str, Any], message: str, model: Model, tmp_path: Path) -> None:

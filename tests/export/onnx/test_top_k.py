@@ -60,7 +60,7 @@ def test_the_file_gives_the_best_scores_and_what_they_are_of(ranking: Model, tmp
     ("options", "words"),
     [
         ({"top_k": 21}, r"no scores \[batch, n\] of 21 things or more to rank; its outputs are"),
-        ({"top_k": -1}, "not an integer from 0"),
+        ({"top_k": -1}, "'top_k' must be >= 0: -1"),
         ({"top_k": 3, "precision": "float16"}, "ranks in float32"),
         ({"top_k": 3, "generate": True}, "exclude each other"),
     ],

@@ -281,3 +281,12 @@ def test_a_new_version_takes_over_while_requests_run(weather: Path, repository: 
     assert min(seen) > 0
     assert client.is_model_ready("weather", "2")
     assert client.infer("weather_classify", texts(text="the sea")).get_response().model_version == "2"
+
+
+def test_a_numpy_that_would_give_empty_outputs_is_refused(repository: Path, tmp_path: Path) -> None:
+    arguments = ("--model-control-mode=explicit", "--load-model=weather")
+    with (
+        pytest.raises(RuntimeError, match=rf"built against another numpy than {np.__version__}"),
+        serving(repository, tmp_path, *arguments, numpy=str(Path(np.__file__).parents[1])),
+    ):
+        pass

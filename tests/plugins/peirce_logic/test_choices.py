@@ -108,6 +108,13 @@ def test_a_model_that_reads_no_relations_needs_no_parser(tmp_path: Path) -> None
             MultipleChoice(MultipleChoiceOptions(**told, **read)).prepare()
 
 
+def test_a_first_try_takes_the_first_questions_of_each_split(tmp_path: Path) -> None:
+    given = MultipleChoice.example_in(tmp_path)
+    assert {len(own) for own in MultipleChoice(MultipleChoiceOptions(**given, limit=2)).read().values()} == {
+        2
+    }
+
+
 def test_a_question_that_fills_its_row_alone_is_left_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

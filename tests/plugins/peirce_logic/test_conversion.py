@@ -32,6 +32,10 @@ We/PRP/PRON/nsubj/1 stay/VBP/VERB/ROOT/1 if/IN/SCONJ/mark/4 it/PRP/PRON/nsubj/4 
 ././PUNCT/punct/1
 stay if it rains | if it rains | it rains
 
+I/PRP/PRON/nsubj/1 try/VBP/VERB/ROOT/1 not/RB/PART/neg/4 to/TO/PART/aux/4 go/VB/VERB/xcomp/1 because/IN/SCONJ/mark/7
+it/PRP/PRON/nsubj/7 rains/VBZ/VERB/advcl/4
+try not to go because it rains | not to go | to go | because it rains | it rains
+
 They/PRP/PRON/nsubj/3 did/VBD/AUX/aux/3 n't/RB/PART/neg/3 come/VB/VERB/ROOT/3 home/RB/ADV/advmod/3
 did n't come home | come home
 

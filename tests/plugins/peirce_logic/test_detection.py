@@ -75,7 +75,13 @@ def test_its_table_of_ids() -> None:
             "as long as", "stay", "it rains",
         ),
         ("(S (NP (NP French) (CONJP as well as) (NP German)))", "as well as", "French", "German"),
-        ("(S (NP Some) (PRN (, ,) (PP for example) (NP Ann) (, ,)) (VP came))", "for example", ", ... Ann ,", None),
+        ("(S (NP Some) (PRN (, ,) (PP for example) (NP Ann) (, ,)) (VP came))", "for example", "Ann", None),
+        (
+            "(S (S (NP It) (VP was cold)) (, ,) (CC but) (S (NP he) (VP came)) (. .))",
+            "but", "It was cold", "he came .",
+        ),
+        ("(S (CC But) (, ,) (NP he) (VP came) (. .))", "But", None, "he came ."),
+        ("(S (PP In (NP (NNP May))) (, ,) (NP it) (VP rained))", "In", "it rained", "May"),
         ("(S (NP They) (VP did n't (VP come)))", "n't", "did ... come", None),
         ("(S (NP They) (VP did n\u2019t (VP come)))", "n\u2019t", "did ... come", None),
     ],
@@ -239,7 +245,9 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == found(WORKED)
     assert exit_code("logic", "stats", trees, *how, "--json") == 0
     counted = json.loads(capsys.readouterr().out)["relations"]
-    assert {name: n for name, n in counted.items() if n} == dict.fromkeys(("negation", "comparative", "causal"), 1)
+    assert {name: n for name, n in counted.items() if n} == dict.fromkeys(
+        ("negation", "comparative", "causal"), 1
+    )
 
 
 def test_several_texts_are_told_apart_kept_and_counted_in_parts(
@@ -273,7 +281,7 @@ def test_a_file_is_counted_in_parts() -> None:
         (["no.txt"], "there is no file no.txt"),
         (["."], ". cannot be read: it is a folder, where a file must be; name a file"),
         (["(S x)", "--json", "--jsonl"], "--json and --jsonl are both given"),
-        (["(S x)", "--png", "a.png"], "--html and --png went; `peirce look relations TEXT -o a.png` does"),
+        (["(S x)", "--png", "a.png"], "--html and --png went; `peirce look logic TEXT -o a.png` does"),
         (["--parser", "brackets", "--", "-x if y"], "the text, line 1: '-x' stands outside of a tree"),
         (["(S x)", "--parser", "bracket"], "unknown parser 'bracket'. Did you mean 'brackets'"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sqlite3
 from contextlib import closing
@@ -13,6 +14,7 @@ import pytest
 from peirce.errors import InputError, TaskError, WriteError
 from peirce_logic.detector import Detector
 from peirce_logic.relations import LOGICAL_IDS
+from rich.console import Console
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
@@ -103,6 +105,14 @@ def test_what_is_no_cache_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
         assert cache.read_bytes() == content
     with pytest.raises(InputError, match="is no file in a folder that exists; name one"):
         Detector("brackets", cache=tmp_path / "gone" / "c.sqlite")
+
+
+def test_without_a_terminal_lines_tell_how_far_parsing_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("peirce_logic.detector.SEVERAL", 20)
+    console = Console(file=io.StringIO(), width=80)
+    Detector("brackets").find([f"(S (NP word{i}))" for i in range(20)], console)
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert lines == [f"parsing: {number} of 20 texts" for number in range(2, 21, 2)]
 
 
 def test_halves_of_characters_are_replaced() -> None:

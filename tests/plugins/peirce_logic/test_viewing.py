@@ -39,11 +39,13 @@ def test_a_text_has_its_keywords_and_spans() -> None:
 def test_a_model_is_read_with_the_relations_that_it_is_told(tmp_path: Path) -> None:
     task = MultipleChoice(MultipleChoiceOptions(**{**MultipleChoice.example_in(tmp_path), "depth": 2}))
     data = task.prepare()
-    small = {"model.dims.layers": 1, "model.dims.unary": 16, "model.dims.binary": 4, "model.dims.heads": 2}
-    small |= {"model.dims.head_size": 4, "model.input.max_length": 64, "model.augmenters": [{"use": "logical", "depth": 2}]}
-    model = build(load_spec("folnet-base", {**small, **task.overrides(data), "model.heads": [{"use": "multiple_choice"}]}))
+    sizes = {"layers": 1, "unary": 16, "binary": 4, "heads": 2, "head_size": 4}
+    parts = {"augmenters": [{"use": "logical", "depth": 2}], "heads": [{"use": "multiple_choice"}]}
+    small = {f"model.dims.{name}": size for name, size in sizes.items()}
+    small |= {"model.input.max_length": 64} | {f"model.{name}": own for name, own in parts.items()}
+    model = build(load_spec("folnet-base", {**small, **task.overrides(data)}))
     model.eval().save(tmp_path / "model", task.assets(data))
-    assert list(viewers_for(model, task.assets(data))) == ["relations"]
+    assert list(viewers_for(model, task.assets(data))) == ["logic"]
     given: list[dict[str, np.ndarray]] = []
 
     def watched(*arguments: object) -> tuple[()]:

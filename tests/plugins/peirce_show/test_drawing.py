@@ -11,11 +11,12 @@ import small_specs
 from attrs import evolve
 from command_line import exit_code as run
 from peirce.registry import Registry, default_catalogue, load_spec
-from peirce.spec import Spec
+from peirce.spec import InputSpec, Spec
 from peirce_show.contents import compared, contents, spec_of
 from peirce_show.drawing import WIDTH, draw
 from peirce_show.svg import text_width
 from peirce_show.terminal import text_picture
+from shared_folder import ROOT
 
 ARCHITECTURES = ("bart-base", "betae", "cone", "cqd-beam", "folnet-hybrid", "folnet-text-to-text", "lmpnn",
                  "logical-minilm", "nli-bidaf", "sqe-gru", "tega", "transformer-relative-complex")  # fmt: skip
@@ -61,6 +62,16 @@ def test_every_architecture_is_drawn(name: str, registry: Registry) -> None:
 def test_every_ready_spec_is_drawn(registry: Registry) -> None:
     for entry in default_catalogue().entries("specs"):
         checked(draw(entry.name, registry=registry))
+
+
+def test_an_architecture_of_a_stranger_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "examples" / "peirce-averages" / "src")
+    registry = Registry.discover(extra_plugins=["peirce_averages.plugin"])
+    dims = {"layers": 2, "unary": 8}
+    spec = Spec(name="theirs", architecture="averages", dims=dims, input=InputSpec(vocabulary=20))
+    texts = checked(draw(spec, registry=registry))
+    assert "architecture averages · module:peirce_averages.plugin" in texts
+    assert "2 layers" in texts
 
 
 def test_layers_are_folded(registry: Registry) -> None:

@@ -66,7 +66,9 @@ def test_pictures_have_the_layer_and_the_head_that_are_asked_for(saved: Path, tm
     path = tmp_path / "look.svg"
     assert exit_code("look", saved, IDS, "-o", path) == 0
     texts = _texts(path.read_text())
-    assert {"join.weights", "small-folnet (first)", "layer 2, mean of 3", "attends", "attended to"} <= set(texts)
+    assert {"join.weights", "small-folnet (first)", "layer 2, mean of 3", "attends", "attended to"} <= set(
+        texts
+    )
     assert [texts.count(token) for token in IDS.split()] == [2, 2, 2]
     how = ("--operator", "trans.output,atoms", "--layer", "1", "--head", "2", "--beside", saved)
     assert exit_code("look", saved, IDS, *how, "-o", path) == 0
@@ -158,7 +160,10 @@ def test_long_names_are_shortened_and_still_differ() -> None:
         (("--json", "--operator", "joins"), "unknown operator 'joins'. Did you mean 'join'? Known: join,"),
         (("--json", "--layer", "3"), "unknown layer '3'. Known: 0, 1, 2, all, last"),
         (("--json", "--head", "99"), "there is no channel 99: there are at most 12"),
-        (("--json", "--view", "text"), "unknown view 'text' of this model. Did you mean 'texts'? Known: texts"),
+        (
+            ("--json", "--view", "text"),
+            "unknown view 'text' of this model. Did you mean 'texts'? Known: texts",
+        ),
         (("--json", "--set", "count=2"), "--set: unknown option 'count' of view 'texts'; there are none"),
     ],
 )
@@ -172,11 +177,16 @@ def test_mistakes_are_told(
 def test_models_without_pairs_and_views_without_models_are_told(
     saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    recurrent = 'format = 1\nmodel = { name = "r", architecture = "recurrent", dims = { layers = 1, unary = 8 } }'
+    recurrent = (
+        'format = 1\nmodel = { name = "r", architecture = "recurrent", dims = { layers = 1, unary = 8 } }'
+    )
     build(Spec.from_toml(recurrent).replace({"model.input.vocabulary": 20})).save(tmp_path / "gru")
     for model, said in (
         (tmp_path / "gru", "gru has nothing to look at: nothing in its architecture, 'recurrent', relates"),
-        ("nowhere", "there is no folder of a saved model nowhere; train one with `peirce train`. Views that need"),
+        (
+            "nowhere",
+            "there is no folder of a saved model nowhere; train one with `peirce train`. Views that need",
+        ),
         ("roles", "there is no folder of a saved model roles; it needs a model: give its folder first"),
     ):
         assert exit_code("look", model, IDS, "--json") == 2

@@ -17,6 +17,7 @@ from peirce_text import Texts, Tokenizer
 from small_specs import ENCODER_DECODER, FOLNET
 
 TOKENIZER = Tokenizer.train(["a cat sat on a mat"] * 2, vocabulary=40)
+APART = FOLNET.replace({"model.input.token_types": 0})
 PAIRS = FOLNET.replace({"model.dims.layers": 1})
 
 
@@ -56,7 +57,7 @@ def test_a_decoder_has_read_one_text_and_written_another(looked: Any) -> None:
     ("spec", "texts", "said"),
     [
         (PAIRS, ["a", "cat", "sat"], "3 texts are given; give one, or two of a pair"),
-        (FOLNET.replace({"model.input.token_types": 0}), ["a", "cat"], "has no token types to tell two texts apart; give one text"),
+        (APART, ["a", "cat"], "has no token types to tell two texts apart; give one text"),
         (ENCODER_DECODER, ["a"], "has a decoder; give a second text, which it has written"),
         (PAIRS, [" "], "the text is empty; give one with words"),
         (PAIRS, ["cat " * 31], "the text has 33 tokens, and the model reads at most 32; give a part of it"),
@@ -68,5 +69,5 @@ def test_what_a_model_cannot_read_is_refused(spec: Spec, texts: list[str], said:
 
 
 def test_what_is_no_id_is_refused(looked: Any) -> None:
-    with pytest.raises(TaskError, match="has no tokenizer, so its texts are token ids .*; 'rain' is none"):
+    with pytest.raises(TaskError, match=r"has no tokenizer, so its texts are token ids .*; 'rain' is none"):
         looked(FOLNET, "5 rain", assets=False)

@@ -14,7 +14,6 @@ A spec with it:
 from collections.abc import Mapping
 from typing import Literal
 
-import peirce
 import torch
 from attrs import field, frozen, validators
 from peirce.algebra import Norm
@@ -88,9 +87,3 @@ class NewPart(Architecture):
             unary = unary + self.dropout(nn.functional.gelu(layer(both)))
         unary = scope.zero_unary(unary)
         return Encoded(unary, None, self.pooler(unary, tokens.real), scope, self.input.words()), tokens
-
-
-@peirce.hookimpl
-def register_architectures() -> list[type[peirce.parts.Architecture]]:
-    """The architectures that this plug-in adds."""
-    return [NewPart]

@@ -6,7 +6,6 @@ A spec with it:
     use = "new_part"
 """
 
-import peirce
 import torch
 from peirce.parts import Augmenter, Dims, NoOptions, Tokens
 from torch import Tensor, nn
@@ -29,9 +28,3 @@ class NewPart(Augmenter):
     def words(self, embeddings: Tensor) -> Tensor:
         """[v, d1] -> [v, d1]; heads that tie to the words rank by what the model reads."""
         return embeddings * self.weights
-
-
-@peirce.hookimpl
-def register_augmenters() -> list[type[peirce.parts.Augmenter]]:
-    """The augmenters that this plug-in adds."""
-    return [NewPart]

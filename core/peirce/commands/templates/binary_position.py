@@ -6,7 +6,6 @@ A spec with it:
     use = "new_part"
 """
 
-import peirce
 from peirce.parts import BinaryPosition, Dims, NoOptions, Tokens, new_table
 from torch import Tensor
 
@@ -31,9 +30,3 @@ class NewPart(BinaryPosition):
         words = tokens.inputs["input_ids"]
         same = tokens.rows(words).unsqueeze(2) == words.unsqueeze(1)
         return self.table(same.long())
-
-
-@peirce.hookimpl
-def register_positions() -> list[type[peirce.parts.Position]]:
-    """The positions that this plug-in adds."""
-    return [NewPart]

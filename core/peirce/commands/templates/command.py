@@ -26,9 +26,3 @@ def new_part(
         return
     for name, source in sources.items():
         typer.echo(f"{name}: {source}")
-
-
-@peirce.hookimpl
-def register_commands() -> dict[str, str]:
-    """The commands that this package announces, each with its line of help."""
-    return {"new-part": "List the parts of a spec, each with the source that defines it."}

@@ -6,7 +6,6 @@ $ peirce experiments run new_part --data FOLDER_OF_CLUTRR
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import peirce
 from attrs import field, frozen
 from peirce.experiments import (
     AccuracyRow,
@@ -82,9 +81,3 @@ NEW_PART = TableExperiment(
         )
     },
 )
-
-
-@peirce.hookimpl
-def register_experiments() -> list[peirce.model.Experiment]:
-    """The experiments that this plug-in adds."""
-    return [NEW_PART]

@@ -6,7 +6,6 @@ $ peirce export MODEL --to new_part -o weights.npz
 from pathlib import Path
 
 import numpy as np
-import peirce
 from attrs import frozen
 from peirce import ExportError, Model
 from peirce.model import Exporter, Report
@@ -44,9 +43,3 @@ class NewPart(Exporter):
         if wrong:
             raise ExportError(f"{path}: {', '.join(wrong)} differ from the model's; write it again")
         return Report(file=path, passed=True, notes=(f"{len(arrays)} arrays",))
-
-
-@peirce.hookimpl
-def register_exporters() -> list[type[peirce.model.Exporter]]:
-    """The exporters that this plug-in adds."""
-    return [NewPart]

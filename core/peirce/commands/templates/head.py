@@ -9,7 +9,6 @@ A spec with it:
 
 from collections.abc import Mapping
 
-import peirce
 import torch.nn.functional as F
 from attrs import field, frozen, validators
 from peirce.parts import Dims, Encoded, Head, TensorSpec, Tokens, check_labels
@@ -63,9 +62,3 @@ class NewPart(Head):
         check_labels(labels, logits.shape[:1], self.grades)
         steps = labels.new_tensor(range(self.grades - 1))
         return F.binary_cross_entropy_with_logits(logits, (labels.unsqueeze(1) > steps).to(logits.dtype))
-
-
-@peirce.hookimpl
-def register_heads() -> list[type[peirce.parts.Head]]:
-    """The heads that this plug-in adds."""
-    return [NewPart]

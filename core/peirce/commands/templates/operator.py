@@ -14,7 +14,6 @@ Layers of a spec with it:
 
 from typing import Any
 
-import peirce
 from peirce.algebra import Scope
 from peirce.parts import Operator, PlainScope, Reader, Writer
 from torch import Tensor
@@ -48,9 +47,3 @@ class NewPart(Operator):
         """Pair by pair, channel by channel."""
         rows, columns, channels = range(len(kernel)), range(len(kernel[0])), range(self.dims.binary)
         return [[[kernel[x][y][d] * premise[x][y][d] for d in channels] for y in columns] for x in rows]
-
-
-@peirce.hookimpl
-def register_operators() -> list[type[peirce.parts.Part]]:
-    """The operators that this plug-in adds."""
-    return [NewPart]

@@ -8,7 +8,6 @@ A spec with it:
 
 from collections.abc import Sequence
 
-import peirce
 import torch
 from peirce.kernels import PairBias, PairTerm
 from peirce.parts import Dims, NoOptions, PairPosition, Tokens
@@ -30,9 +29,3 @@ class NewPart(PairPosition):
         """The same bias for every layer; side 0 is the token itself and what is before it."""
         after = tokens.index.unsqueeze(1) > tokens.rows(tokens.index).unsqueeze(2)
         return [PairBias(ids=after.long(), query=self.queries)] * self.layers
-
-
-@peirce.hookimpl
-def register_positions() -> list[type[peirce.parts.Position]]:
-    """The positions that this plug-in adds."""
-    return [NewPart]

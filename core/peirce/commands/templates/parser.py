@@ -5,7 +5,6 @@ $ echo "We stay, if it rains." | peirce logic detect --parser new-part
 
 import re
 
-import peirce
 from peirce import InputError
 from peirce_logic.detection.trees import Constituent, Token, Tree
 from peirce_logic.parsers.parser import Parsed, Parser
@@ -47,9 +46,3 @@ def _tree(sentence: list[Token]) -> Tree:
         found += [Constituent("X", i, i + 1, 2) for i in range(start, stop)]
         start = stop
     return Tree(tuple(sentence), tuple(found))
-
-
-@peirce.hookimpl
-def register_parsers() -> dict[str, str]:
-    """The parsers that this plug-in adds, each as `module:class`."""
-    return {"new-part": "new_part:NewPart"}

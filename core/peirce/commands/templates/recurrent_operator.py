@@ -15,7 +15,6 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import peirce
 import torch
 from peirce.parts import Dims, NoOptions, RecurrentOperator
 from torch import Tensor, nn
@@ -62,9 +61,3 @@ class NewPart(RecurrentOperator):
                 h[r] = a * h[r] + (1 - a) * content
             outputs.append(list(h))
         return outputs
-
-
-@peirce.hookimpl
-def register_operators() -> list[type[peirce.parts.Part]]:
-    """The operators that this plug-in adds."""
-    return [NewPart]

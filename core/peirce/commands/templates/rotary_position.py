@@ -8,7 +8,6 @@ A spec with it:
 
 from collections.abc import Sequence
 
-import peirce
 import torch
 from peirce.algebra import at_least_float32
 from peirce.kernels import Rotation
@@ -36,9 +35,3 @@ class NewPart(RotaryPosition):
         rates = at_least_float32(self.rates)  # bfloat16 does not count to 1001
         index = tokens.rows(tokens.index).to(rates.dtype).unsqueeze(2)
         return [Rotation((index * rate).cos(), (index * rate).sin()) for rate in rates]
-
-
-@peirce.hookimpl
-def register_positions() -> list[type[peirce.parts.Position]]:
-    """The positions that this plug-in adds."""
-    return [NewPart]

@@ -7,7 +7,6 @@ A spec with it:
     width = 8
 """
 
-import peirce
 from attrs import field, frozen, validators
 from peirce.parts import Dims, ScopePosition, Tokens, offsets
 from torch import Tensor
@@ -38,9 +37,3 @@ class NewPart(ScopePosition):
     def scope(self, tokens: Tokens) -> Tensor:
         """bool [b or 1, x, a]."""
         return offsets(tokens).abs() <= self.width
-
-
-@peirce.hookimpl
-def register_positions() -> list[type[peirce.parts.Position]]:
-    """The positions that this plug-in adds."""
-    return [NewPart]

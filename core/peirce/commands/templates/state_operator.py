@@ -12,7 +12,6 @@ Layers of a spec with it:
     use = "new_part"
 """
 
-import peirce
 import torch
 from peirce.algebra import Predicates, Scope
 from peirce.parts import Dims, NoOptions, StateOperator
@@ -36,9 +35,3 @@ class NewPart(StateOperator):
         """The increments [b, x, d1]; relations stay as they are."""
         unary = self.gate(state.unary).sigmoid() * self.content(state.unary)
         return Predicates(unary, None if state.binary is None else torch.zeros_like(state.binary))
-
-
-@peirce.hookimpl
-def register_operators() -> list[type[peirce.parts.Part]]:
-    """The operators that this plug-in adds."""
-    return [NewPart]

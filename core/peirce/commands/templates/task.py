@@ -12,7 +12,6 @@ A spec to train on it, whose vocabulary and head the task gives:
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import peirce
 import torch
 from attrs import field, frozen, validators
 from peirce import Model, TaskError
@@ -94,9 +93,3 @@ class NewPart(Task[NewPartOptions, Data]):
     def assets(self, data: Data) -> Mapping[str, bytes]:
         """What the token ids mean."""
         return {"vocabulary.json": str(list(range(self.options.tokens))).encode()}
-
-
-@peirce.hookimpl
-def register_tasks() -> list[type[peirce.model.AnyTask]]:
-    """The tasks that this plug-in adds."""
-    return [NewPart]

@@ -6,7 +6,6 @@ A spec with it:
     use = "new_part"
 """
 
-import peirce
 import torch
 from peirce.algebra import at_least_float32
 from peirce.parts import Dims, NoOptions, Tokens, UnaryPosition
@@ -28,9 +27,3 @@ class NewPart(UnaryPosition):
         direction = at_least_float32(self.direction)  # bfloat16 does not count to 1001
         steps = tokens.rows(tokens.index).to(direction.dtype).log1p()
         return (steps.unsqueeze(2) * direction).to(self.direction.dtype)
-
-
-@peirce.hookimpl
-def register_positions() -> list[type[peirce.parts.Position]]:
-    """The positions that this plug-in adds."""
-    return [NewPart]

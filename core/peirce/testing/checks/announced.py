@@ -37,14 +37,11 @@ def refused(call: Callable[[], object], where: str, by: type[Exception] = Peirce
         call()
     except by as error:
         if len(str(error).strip().splitlines()) != 1:
-            raise BrokenError(
-                f"{where}, the message is {str(error)!r}; it says in one line what to do"
-            ) from error
+            raise BrokenError(f"{where}, it says {str(error)!r}; a message is one line") from error
         return True
     except Exception as error:
-        raise BrokenError(
-            f"{where}, it raises {type(error).__name__}: {error}; raise a {by.__name__}"
-        ) from error
+        said = f"{where}, it raises {type(error).__name__}: {error}; raise a {by.__name__}"
+        raise BrokenError(said) from error
     return False
 
 
@@ -56,9 +53,8 @@ def ready_spec(case: Case) -> None:
     path: Any = case.entry.part
     try:
         spec = load_spec(path)
-        resolve(
-            spec if spec.input.vocabulary else spec.replace({"model.input.vocabulary": 100}), case.registry
-        )
+        counted = spec if spec.input.vocabulary else spec.replace({"model.input.vocabulary": 100})
+        resolve(counted, case.registry)
     except PeirceError as error:
         raise BrokenError(f"{path.name}: {error}") from error
     if spec.name != case.entry.name:
@@ -184,11 +180,8 @@ def experiment(case: Case) -> None:
     """
     one: Experiment = case.entry.part
     wrong = [*_no_line("title", one.title)]
-    for what, names in (
-        ("rows", (*one.rows, *one.more)),
-        ("columns", one.columns),
-        ("published", one.published),
-    ):
+    rows = (*one.rows, *one.more)
+    for what, names in (("rows", rows), ("columns", one.columns), ("published", one.published)):
         wrong += _twice(what, tuple(names))
     if not one.rows or not one.scales:
         wrong.append("it has no rows or no scales, so there is nothing to train")

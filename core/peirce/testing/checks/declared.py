@@ -52,29 +52,21 @@ def _general(part: type[Any]) -> Findings:
     from peirce.testing.checks import CHECKS
 
     names, fields = [each.name for each in CHECKS], attrs.fields(part.Options)
-    found: Findings = {
-        "the class has no docstring, which `peirce describe` shows": not (part.__doc__ or "").strip()
-    }
+    found: Findings = {"it has no docstring, which `peirce describe` shows": not (part.__doc__ or "").strip()}
     # The options of a task may need the files of `example_in`.
-    if not issubclass(part, Task) or all(
-        f.default is not attrs.NOTHING or f.name in part.example for f in fields
-    ):
+    task = issubclass(part, Task)
+    if not task or all(f.default is not attrs.NOTHING or f.name in part.example for f in fields):
         one, two = example_options(part), example_options(part)
-        found["two Options made from the same values are not equal"] = one != two and not issubclass(
-            part, Task
-        )
+        found["two Options made from the same values are not equal"] = one != two and not task
         for name in (f.name for f in fields):
             said = f"the default of the option {name!r} is one object that all parts share; use factory="
-            found[said] = getattr(one, name) is getattr(two, name) and isinstance(
-                getattr(one, name), _MUTABLE
-            )
+            first = getattr(one, name)
+            found[said] = first is getattr(two, name) and isinstance(first, _MUTABLE)
     found |= dict.fromkeys(_called_otherwise(part), True)
     for name, reason in part.expected_failures.items():
         said = f"expected_failures names {name!r}, which is no check; checks are {', '.join(names)}"
-        found |= {
-            said: name not in names,
-            f"expected_failures gives no reason for {name!r}": not reason.strip(),
-        }
+        found[said] = name not in names
+        found[f"expected_failures gives no reason for {name!r}"] = not reason.strip()
     return found
 
 

@@ -9,7 +9,7 @@ from peirce.parts import PureOperator, RecurrentOperator, StateOperator
 from peirce.testing.check import NETWORK, check
 from peirce.testing.checks.symmetry import hold_permuted
 from peirce.testing.checks.values import hold_reference
-from peirce.testing.compare import alike, finite
+from peirce.testing.compare import alike, compare_gradients, finite
 from peirce.testing.examples import View, plain_view, sized
 from peirce.testing.harness.architectures import ArchitectureHarness
 from peirce.testing.harness.base import Harness
@@ -46,6 +46,8 @@ def limits(harness: Harness) -> None:
         if not typing.startswith("B <- B x B"):
             narrow = harness.resized(NARROW)
             hold_reference(narrow, long, narrow.draw(long))
+        if issubclass(part, RecurrentOperator):
+            _hold_far_gradients(narrow)
     elif not isinstance(harness, ArchitectureHarness):
         _finite(wide, long, f"of {LONG} tokens")
     if issubclass(part, PureOperator | StateOperator) and "relation" in harness.kinds:
@@ -57,6 +59,15 @@ def limits(harness: Harness) -> None:
         with torch.no_grad():
             order = torch.randperm(length, generator=generator)
             hold_permuted(small, view, small.draw(view, generator), order)
+
+
+def _hold_far_gradients(harness: Harness) -> None:
+    """Hold gradients through the steps of a long text to finite differences."""
+    made, view = harness.make(), plain_view(harness.kinds[0], 1, LONG)
+    ((_, atoms),) = tensors = harness.draw(view).leaves()
+    generator = torch.Generator().manual_seed(0)
+    leaves = {f"the atoms of {LONG} tokens": atoms}
+    compare_gradients(lambda: harness.run(made, tensors, view)[0][1].sum(), leaves, generator)
 
 
 def _finite(harness: Harness, view: View, what: str) -> None:

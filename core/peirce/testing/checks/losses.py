@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -14,48 +13,14 @@ from peirce.errors import InputError
 from peirce.parts import IGNORED
 from peirce.testing.check import check
 from peirce.testing.checks.numerics import survives
-from peirce.testing.checks.training import compare_gradients
-from peirce.testing.compare import BrokenError, NotApplicableError, same
+from peirce.testing.compare import BrokenError, NotApplicableError, compare_gradients, same
 from peirce.testing.examples import Example, Slot, Tensors, plain_view
+from peirce.testing.harness.labels import REFUSED, WHOLE_GROUPS, losses
 from peirce.testing.harness.sized import HeadHarness
 
 SLOPES: Any = {"steps": (1e-3, 1e-4), "relative": 0.02, "absolute": 1e-3}
 """Finite differences of a loss, which may be computed in float32."""
-WHOLE_GROUPS = 12
-"""A batch that is a whole number of groups of 2, 3, 4 or 6, as losses that compare rows may take them."""
-_REFUSED = (RuntimeError, ValueError, TypeError, IndexError)
 Outputs = dict[str, Tensor]
-
-
-def _forms(logits: Tensor, generator: torch.Generator) -> Iterator[tuple[str, Tensor]]:
-    """Labels of the usual forms, with what each is called."""
-    shape = logits.shape
-    yield "class ids", torch.randint(0, shape[-1], shape[:-1], generator=generator)
-    yield "numbers", torch.rand(shape[:-1], generator=generator, dtype=logits.dtype)
-    yield "a number for each logit", torch.rand(shape, generator=generator, dtype=logits.dtype)
-    yield "0 or 1 for each logit", torch.randint(0, 2, shape, generator=generator)
-    if len(shape) > 1:
-        yield "one of the tokens", torch.randint(0, shape[1], shape[:1], generator=generator)
-
-
-def losses(head: Any, outputs: Outputs, generator: torch.Generator) -> list[tuple[str, Tensor, Tensor]]:
-    """The forms that a head's loss takes: what each is called, the labels, and the loss.
-
-    Raises:
-        BrokenError: it takes none; caused by the first InputError, if it raised one.
-    """
-    found, errors, refused = [], ["the loss takes labels of none of the usual forms"], None
-    for form, labels in _forms(next(iter(outputs.values())), generator):
-        try:
-            found.append((form, labels, head.loss(outputs, labels)))
-        except _REFUSED as error:
-            if "in-place" in str(error) or "inplace" in str(error):
-                raise BrokenError(f"the loss changes a prediction or a label in place: {error}") from error
-            refused = refused or (error if isinstance(error, InputError) else None)
-            errors.append(f"{form}: {str(error).splitlines()[0]}")
-    if not found:
-        raise BrokenError("\n".join(errors)) from refused
-    return found
 
 
 def _declared(sentence: str) -> set[tuple[str, int]]:
@@ -125,11 +90,8 @@ def loss_numerics(harness: HeadHarness) -> None:
             meant = "where predictions are float64: `at_least_float32` is meant"
             raise BrokenError(f"{value.dtype} inside the loss, {meant}")
         before = predicted | {"the labels": labels.clone()}
-        floats = {
-            f"the loss with {form} by {n or 'the prediction'}": t
-            for n, t in outputs.items()
-            if t.requires_grad
-        }
+        leaves = {n or "the prediction": t for n, t in outputs.items() if t.requires_grad}
+        floats = {f"the loss with {form} by {name}": t for name, t in leaves.items()}
         compare_gradients(partial(made.loss, outputs, labels), floats, generator.manual_seed(3), **SLOPES)
         for name, tensor in (outputs | {"the labels": labels}).items():
             what = f"{name or 'the prediction'} after the loss"
@@ -141,9 +103,7 @@ def loss_numerics(harness: HeadHarness) -> None:
     half = _changed(outputs, Tensor.half)
     form, labels, value = losses(made, half, generator.manual_seed(1))[0]
     if value.is_floating_point() and value.dtype.itemsize < 4:
-        raise BrokenError(
-            f"half inside the loss: predictions of float16 give {value.dtype}; compute it in float32"
-        )
+        raise BrokenError(f"half inside the loss: it is {value.dtype} of float16; compute it in float32")
     exact = made.loss(_changed(half, Tensor.double), labels).detach()
     same(value.detach().double(), exact.double(), f"the loss of float16 predictions with {form}", 1e-3)
 
@@ -183,7 +143,7 @@ def _mean_of_rows(made: Any, outputs: Outputs, labels: Tensor) -> bool:
     """Whether the loss takes these labels, for the whole and for each row; a loss between rows does not."""
     try:
         made.loss(outputs, labels)
-    except _REFUSED:
+    except REFUSED:
         return False
     try:
         _of_rows(made, outputs, labels, torch.arange(3))

@@ -23,7 +23,7 @@ from peirce.testing.check import NETWORK, Case, check
 from peirce.testing.checks.inputs import differ
 from peirce.testing.companions import companied
 from peirce.testing.compare import BrokenError, NotApplicableError, NotRunError, alike, same
-from peirce.testing.examples import BASE, Tensors, View, plain_view
+from peirce.testing.examples import BASE, PADDED, Tensors, View, plain_view
 from peirce.testing.harness.architectures import ArchitectureHarness
 from peirce.testing.harness.base import Harness, slots, values
 from peirce.testing.tiny_models import around, build_random, fitting, sizes_of, tiny_spec
@@ -47,7 +47,8 @@ def scopes(harness: ArchitectureHarness) -> None:
     for kind, model in models.items():
         view = _related(kind)
         seen, sees = _dependence(harness, model, view), view.allowed()[0]
-        _hold_given_scope(harness, model, view)
+        for each in (view, plain_view(kind, 2, 4, PADDED)):
+            _hold_given_scope(harness, model, each)
         closure = sees | ITSELF
         for _ in range(LENGTH):
             closure = closure | ((closure.double() @ closure.double()) > 0)
@@ -55,9 +56,7 @@ def scopes(harness: ArchitectureHarness) -> None:
             raise BrokenError(f"in a {kind} scope token {x} depends on token {a}, which it may not see")
         if harness.part.layer and kind != "bidirectional":
             for x, a in (sees & ~seen).nonzero().tolist():
-                raise BrokenError(
-                    f"in a {kind} scope nothing of token {a} arrives at token {x}, which may see it"
-                )
+                raise BrokenError(f"in a {kind} scope nothing of token {a} arrives at {x}, which may see it")
 
 
 def _hold_given_scope(harness: ArchitectureHarness, model: Model, view: View) -> None:
@@ -112,11 +111,7 @@ def places(case: Case) -> None:
     def encoded(model: Model) -> Any:
         return model.network(harness.inputs(model, tensors, view))[0]
 
-    given, said = encoded(build_random(spec, registry)), harness.part.gives(harness.options)
-    for name in ("pooled", "binary"):
-        if (name in said) is not (getattr(given, name) is not None):
-            lists, there = ("lists", "none") if name in said else ("does not list", "one")
-            raise BrokenError(f"`gives` {lists} the output {name!r}, and heads get {there}")
+    case.each(_hold_given)
     for what, trial in _with_probes(harness, spec, registry):
         try:
             probed = build_random(trial, registry)
@@ -139,6 +134,17 @@ def places(case: Case) -> None:
         if "augmenter" in what and _equal(before.embeddings, after.embeddings):
             said = "heads tie to other word embeddings than those that augmenters make"
             raise BrokenError(f"{said}; give `TokenInput.words()`")
+
+
+def _hold_given(harness: ArchitectureHarness) -> None:
+    """Heads get what `gives` lists, with each choice of an option."""
+    kind, said = harness.kinds[0], harness.part.gives(harness.options)
+    view, model = plain_view(kind, 2, LENGTH), harness.make()[kind]
+    given = model.network(harness.inputs(model, harness.draw(view), view))[0]
+    for name in ("pooled", "binary"):
+        if (name in said) is not (getattr(given, name) is not None):
+            lists, there = ("lists", "none") if name in said else ("does not list", "one")
+            raise BrokenError(f"`gives` {lists} the output {name!r}, and heads get {there}")
 
 
 def _with_probes(harness: ArchitectureHarness, spec: Spec, registry: Registry) -> Iterator[tuple[str, Spec]]:

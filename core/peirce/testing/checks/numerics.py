@@ -13,11 +13,27 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from peirce.parts import PureOperator, RecurrentOperator
 from peirce.testing.check import NETWORK, check, on_examples
 from peirce.testing.checks.declared import FLOATS
-from peirce.testing.compare import BrokenError, NotApplicableError, zero
+from peirce.testing.compare import BrokenError, NotApplicableError, alike, zero
 from peirce.testing.compare import finite as hold_finite
 from peirce.testing.examples import PADDED, Example, Tensors, View, plain_view
 from peirce.testing.harness.base import Harness, modules
-from peirce.testing.harness.sized import LayerHarness
+from peirce.testing.harness.labels import WHOLE_GROUPS, losses
+from peirce.testing.harness.sized import HeadHarness, LayerHarness
+
+COMPILED = (
+    "infer",
+    "read",
+    "step",
+    "fused",
+    "unary",
+    "binary",
+    "pairs",
+    "rotations",
+    "scope",
+    "index",
+    "forward",
+)
+"""What parts compute by, whatever their kind."""
 
 
 @check("operators", "heads", "architectures", but=RecurrentOperator)
@@ -63,6 +79,8 @@ def finite(harness: Harness) -> None:
         for dtype in FLOATS[1:]:
             drawn, made = harness.draw(example.view, example.generator(), dtype), harness.make(dtype=dtype)
             tried = {"": extreme(drawn)}
+            if not harness.module and dtype == torch.float32:
+                tried[", where all inputs are of order 1e4"] = drawn.scaled(1e4)
             if harness.module and drawn.floats():
                 # The slope of a norm at 1e-6 is beyond float16.
                 for size in (0.0,) if dtype == torch.float16 else (0.0, 1e-6):
@@ -90,6 +108,29 @@ def survives(made: object, tensors: Tensors, results: Tensors, what: str) -> Non
             hold_finite(tensor.grad, f"the gradient of {name} {what}")
 
 
+@check(*NETWORK[:-1], slow=True)
+def compiled(harness: Harness) -> None:
+    """Under `torch.compile` a part gives what it gives without. By the backend `eager`, which runs what was traced
+    as it is.
+    """
+    view = plain_view(harness.kinds[0], 2, 4, PADDED)
+    made, tensors = harness.make(), harness.draw(view)
+    expected = harness.run(made, tensors, view).cloned()
+    torch.compiler.reset()  # what was traced of other instances of the class
+    for name in COMPILED:
+        if callable(method := getattr(made, name, None)):
+            setattr(made, name, torch.compile(method, backend="eager", dynamic=True, fullgraph=True))
+    try:
+        results = harness.run(made, tensors, view)
+    except Exception as error:
+        if type(error).__module__.startswith("torch._dynamo"):
+            raise NotApplicableError(
+                f"torch cannot compile it whole: {str(error).splitlines()[0]}"
+            ) from error
+        raise
+    alike(results, expected, "under torch.compile")
+
+
 def _views(harness: Harness) -> list[View]:
     return [plain_view(kind, 2, 4, real) for kind in harness.kinds[:2] for real in (None, PADDED)]
 
@@ -110,18 +151,25 @@ def precision(harness: Harness) -> None:
                 raise BrokenError(f"{name} inside, where the part is in {given}\n  {line}")
 
 
-class _Narrowing(TorchDispatchMode):
-    """Notes the operations that round floats of a dtype to a narrower one, or widen them again, with their lines."""
+class Watching(TorchDispatchMode):
+    """Watches torch's operations."""
 
-    def __init__(self, dtype: torch.dtype) -> None:
+    def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.dtype = dtype
-        self.found: dict[str, torch.dtype] = {}
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
         """Whether to wrap it for torch.compile, which takes a second to import."""
         return False
+
+
+class _Narrowing(Watching):
+    """Notes the operations that round floats of a dtype to a narrower one, or widen them again, with their lines."""
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.dtype = dtype
+        self.found: dict[str, torch.dtype] = {}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
@@ -173,8 +221,13 @@ def devices(harness: Harness) -> None:
             for slot, result in harness.raw(made, tensors, there):
                 if result.device.type != "meta":
                     raise BrokenError(
-                        f"{slot.name} is on {result.device} where the part and its inputs are not"
+                        f"{slot.name} is on {result.device}, and the part and its inputs are not"
                     )
+        if isinstance(harness, HeadHarness):
+            here, view = harness.make(), plain_view(harness.kinds[0], WHOLE_GROUPS, 4)
+            known = harness.predict(here, harness.draw(view), view)
+            for _, labels, _ in losses(here, known, torch.Generator().manual_seed(0)):
+                made.loss({name: value.to("meta") for name, value in known.items()}, labels.to("meta"))
     except RuntimeError as error:
         said = str(error).splitlines()[0]
         if "cpu" not in said or "device" not in said:

@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-import types
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any
 
 import attrs
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from peirce.errors import PeirceError
 from peirce.parts import PureOperator, StateOperator
 from peirce.testing.check import NETWORK, Case, check
-from peirce.testing.checks.losses import WHOLE_GROUPS, losses
+from peirce.testing.checks.numerics import Watching
 from peirce.testing.compare import BrokenError, NotApplicableError
 from peirce.testing.examples import plain_view, sized
 from peirce.testing.harness.architectures import ArchitectureHarness
 from peirce.testing.harness.base import Harness, modules
+from peirce.testing.harness.labels import WHOLE_GROUPS, losses
 from peirce.testing.harness.sized import HeadHarness, SizedHarness, refusal
-from peirce.testing.options import choices, given_fields
+from peirce.testing.options import choices, variations
 from peirce.testing.tiny_models import fitting, tiny_spec
 
-WHOLE = (1, 2, 3, 4, 6, 50)
-NUMBERS = (0.1, 0.25, 0.5, 0.9, 3.0)
-"""Values to try for options that are numbers, beside those near the one that there is."""
 LARGER = attrs.evolve(sized(2, 16, 5, 7), max_length=40)
 """Sizes at which options do what they cannot do to a head of two channels."""
+ORDINARY = attrs.evolve(sized(8, 64, 64, 128), layers=12, vocabulary=30_000, max_length=512)
+"""Sizes that defaults may be meant for."""
 
 
 @check(*NETWORK)
@@ -62,24 +60,6 @@ def options(case: Case) -> None:
         raise NotApplicableError("it has no options that can be varied")
 
 
-def variations(options: Any) -> Iterator[tuple[str, Any]]:
-    """Other values of each option: the other choices, and for numbers some that are smaller and larger."""
-    hints = get_type_hints(type(options))
-    for field in given_fields(options):
-        kind, now = hints.get(field.name), getattr(options, field.name)
-        values: list[Any] = []
-        for each in get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,):
-            if get_origin(each) is Literal:
-                values += get_args(each)
-            elif each is bool:
-                values += [True, False]
-            elif each is int:
-                values += [*([] if now is None else [now + 1, now - 1, now * 2, now // 2]), *WHOLE]
-            elif each is float:
-                values += [*([] if now is None else [now * 2, now / 2]), *NUMBERS]
-        yield from ((field.name, value) for value in dict.fromkeys(values) if value != now)
-
-
 def with_options(harness: Harness, options: Any) -> Harness | None:
     """The part with other options; None where it refuses them.
 
@@ -87,9 +67,8 @@ def with_options(harness: Harness, options: Any) -> Harness | None:
         PeirceError: the architecture refuses them.
     """
     if isinstance(harness, ArchitectureHarness):
-        specs = {
-            k: fitting(tiny_spec(harness.part, options, scope=k), harness.registry) for k in harness.specs
-        }
+        tiny = {kind: tiny_spec(harness.part, options, scope=kind) for kind in harness.specs}
+        specs = {kind: fitting(spec, harness.registry) for kind, spec in tiny.items()}
         return attrs.evolve(harness, options=options, specs=specs)
     refused = refusal(harness.part, options, harness.dims)
     return attrs.evolve(harness, options=options) if refused is None else None
@@ -134,17 +113,10 @@ def seen(harness: Harness) -> Iterator[Any]:
             made.eval()
 
 
-class _Counting(TorchDispatchMode):
+class _Counting(Watching):
     """Counts torch's operations."""
 
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.count = 0
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        """Whether to wrap it for torch.compile, which takes a second to import."""
-        return False
+    count = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.count += 1
@@ -172,6 +144,10 @@ def defaults(case: Case) -> None:
     harness = case.harness.few(1) if isinstance(case.harness, ArchitectureHarness) else case.harness
     for label, chosen in (("its defaults", plain), *(choices(plain) if plain != harness.options else ())):
         other = with_options(harness, chosen)
+        if other is None and chosen is plain:
+            answers = [refusal(case.part, plain, sizes) for sizes in (LARGER, ORDINARY)]
+            if None not in answers:
+                raise BrokenError(f"`check` refuses the part's own defaults at every size: {answers[0]}")
         if other is not None and other.kinds:
             view = plain_view(other.kinds[0], 2, 4)
             try:

@@ -18,17 +18,17 @@ from torch import Tensor
 from peirce.errors import PeirceError
 from peirce.parts import PureOperator
 from peirce.testing.check import Case, check
-from peirce.testing.checks.options import seen, variations, with_options
+from peirce.testing.checks.options import seen, with_options
 from peirce.testing.compare import BrokenError, NotApplicableError
-from peirce.testing.examples import PADDED, plain_view, sized
+from peirce.testing.examples import PADDED, SCOPE_KINDS, plain_view, sized
+from peirce.testing.harness import OTHER_NUMBERS
 from peirce.testing.harness.base import Harness, modules
+from peirce.testing.options import variations
 
 RECORDED = ("operators", "positions", "augmenters", "heads")
 """The kinds of parts that are recorded."""
 _DECLARED = ("typing", "letter", "scope_rule", "pair", "needs", "tied")
-_ADVICE = (
-    "If that is meant, tell your users, and write the record anew: `peirce plugins check PLUGIN --record`"
-)
+_ADVICE = "If that is meant, tell your users, and record it anew: `peirce plugins check PLUGIN --record`"
 NEAR = 1e-6
 """How far a number may lie from the recorded one, relative to it where it is larger than 1."""
 
@@ -42,7 +42,8 @@ def path_of(part: type[Any]) -> Path:
 
 def recorded(case: Case) -> dict[str, list[str | float]]:
     """What a part declares and computes, by choice of its options: a digest of each text, a number for each tensor."""
-    found = {each.label: [*map(_short, _shown(each))] for each in case.harnesses if each.kinds}
+    several = [each for each in case.harnesses if each.kinds and each.label != OTHER_NUMBERS]
+    found = {each.label: [*map(_short, _shown(each))] for each in several}
     first = case.harness
     for name, value in variations(first.options):
         label = f"{name} = {value!r}"
@@ -64,9 +65,10 @@ def _shown(harness: Harness) -> Iterator[str | Tensor]:
     bare = harness.resized(attrs.evolve(harness.dims, binary=0, feedforward_binary=0, token_types=1))
     with catch_warnings():
         simplefilter("ignore")  # torch warns of tensors without elements
-        yield str((harness.kinds, bare.kinds, [list(each.state_dict()) for each in modules(bare.make())]))
+        kinds = [k for k in SCOPE_KINDS if part.check(harness.options, harness.dims, k) is None]
+        yield str((kinds, bare.kinds, [list(each.state_dict()) for each in modules(bare.make())]))
     padded = plain_view(harness.kinds[0], 2, 4, PADDED)
-    large = attrs.evolve(sized(7, 2, 5, 6), max_length=512)
+    large = attrs.evolve(sized(11, 2, 5, 6), max_length=512)
     long = plain_view(harness.kinds[-1], 1, 20 if getattr(part, "typing", "") == "B <- B x B" else 150)
     dropping = attrs.evolve(harness.dims, dropout=0.5)
     ways = (harness.dims, padded, False), (large, long, False), (dropping, padded, True)

@@ -16,9 +16,10 @@ from peirce.parts import PureOperator
 from peirce.registry import Registry
 from peirce.testing.check import NETWORK, Case, check
 from peirce.testing.compare import BrokenError, alike, same, torch_left_alone
+from peirce.testing.elsewhere import drawn_outputs, outputs_elsewhere
 from peirce.testing.examples import Tensors, View, plain_view
 from peirce.testing.harness.architectures import ArchitectureHarness
-from peirce.testing.harness.base import Harness, modules, named, slots, state_of, values
+from peirce.testing.harness.base import Harness, modules, state_of
 from peirce.testing.tiny_models import around
 
 
@@ -67,7 +68,8 @@ def state_dict(harness: Harness) -> None:
 @check(*NETWORK, but=PureOperator, slow=True)
 def save_load(case: Case) -> None:
     """A model that is saved and loaded is the same model, with what `begin` brought. Spec, parameters and values: of an
-    architecture in every kind of scope, of another part in a tiny model.
+    architecture in every kind of scope, of another part in a tiny model; in another process too, which hashes texts
+    otherwise and works in another folder.
     """
 
     def models(harness: ArchitectureHarness) -> None:
@@ -78,31 +80,26 @@ def save_load(case: Case) -> None:
 
     if case.entry.kind == "architectures":
         case.each(models)
-    else:
-        spec = around(case.entry, case.harness.options, case.registry)
-        _same_after(build(spec, registry=case.registry).eval(), case.registry, _drawn)
+    spec = around(case.entry, case.harness.options, case.registry)
+    _same_after(build(spec, registry=case.registry).eval(), case.registry, drawn_outputs, elsewhere=True)
 
 
 def _run(harness: Harness, tensors: Tensors, view: View, model: Model) -> Tensors:
     return harness.run({view.kind: model}, tensors, view)
 
 
-def _drawn(model: Model) -> Tensors:
-    """What a model gives for inputs that its signature allows, where no token is padding."""
-    generator, sizes = torch.Generator().manual_seed(0), {"batch": 12, "length": 4}
-    inputs = {
-        slot.name: values(slot, sizes, generator, torch.float32) for slot in slots(model.signature.inputs)
-    }
-    inputs |= {name: torch.ones_like(value) for name, value in inputs.items() if value.dtype == torch.bool}
-    return named(model(**inputs), slots(model.signature.outputs))
-
-
-def _same_after(model: Model, registry: Registry, run: Callable[[Model], Tensors]) -> None:
+def _same_after(
+    model: Model, registry: Registry, run: Callable[[Model], Tensors], *, elsewhere: bool = False
+) -> None:
     """Hold a model to what is loaded from its files."""
     with TemporaryDirectory() as directory:
         path = Path(directory) / "model"
         model.save(path)
         again = load(path, registry=registry).eval()
+        there = outputs_elsewhere(path, registry) if elsewhere else None
+    if there is not None:
+        for slot, value in run(model):
+            same(there[slot.name], value.detach(), f"{slot.name} after loading in another process", 1e-6)
     if again.spec != model.spec:
         raise BrokenError(f"the spec comes back as\n{again.spec.to_toml()}")
     _same_state(again, model)

@@ -220,14 +220,32 @@ def task_metrics(task: TaskHarness) -> None:
         if model.training:
             raise BrokenError("metrics leaves the model in training mode")
         if any(parameter.grad is not None for parameter in model.parameters()):
-            raise BrokenError(
-                "metrics leaves gradients on the model's parameters, to which the next step adds"
-            )
+            raise BrokenError("metrics leaves gradients on parameters, to which the next step adds")
     same_state(model.state_dict(), before, "of the model after metrics")
     for split in task.splits:
         _of_split(task, split)
+        if split != "train":  # whose rows a task may draw anew for each batch
+            _of_any_size(task, split)
         for sign in (-1, 0, 1):
             _metrics(one, _constant(model, sign), task.data, split, always)
+
+
+def _of_any_size(task: TaskHarness, split: str) -> None:
+    """Metrics are those of the rows, whatever `batch_size` is."""
+    if not isinstance(getattr(task.options, "batch_size", None), int):
+        return
+    known: dict[str, float] = {}
+    for size in SIZES:
+        with suppress(PeirceError, ValueError):  # a size that the task refuses
+            one = task.fresh(attrs.evolve(task.options, batch_size=size))
+            found = _metrics(one, task.model, task.data, split)
+            known = known or found
+            for name, value in found.items():
+                if not math.isclose(value, known.get(name, value), rel_tol=1e-4, abs_tol=1e-6):
+                    said = f"{known[name]:.6g}, and with batch_size {size} {value:.6g}"
+                    raise BrokenError(
+                        f"the metric {name!r} of {split!r} depends on the size of batches: {said}"
+                    )
 
 
 def _metrics(task: AnyTask, model: Model, data: Any, split: str, by: str = "") -> dict[str, float]:
@@ -304,9 +322,8 @@ def task_training(task: TaskHarness) -> None:
         torch.autograd.backward(loss)
         optimizer.step()
     if not min(values[STEPS // 2 :]) < values[0]:
-        raise BrokenError(
-            f"the loss of a batch begins at {values[0]:.4f}, and after {STEPS} steps it is {values[-1]:.4f}"
-        )
+        said = f"begins at {values[0]:.4f}, and after {STEPS} steps it is {values[-1]:.4f}"
+        raise BrokenError(f"the loss of a batch {said}")
 
 
 @check("tasks")

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
-import attrs
 import torch
 from torch import Tensor, nn
 
-from peirce.parts import PureOperator, RecurrentOperator
+from peirce.parts import PureOperator, RecurrentOperator, StateOperator
 from peirce.testing.check import NETWORK, check, on_examples
-from peirce.testing.compare import BrokenError, NotApplicableError, alike, same_state
-from peirce.testing.examples import Example, View, normal, plain_view
+from peirce.testing.checks.inputs import differ
+from peirce.testing.compare import (
+    BrokenError,
+    NotApplicableError,
+    alike,
+    compare_gradients,
+    finite,
+    same,
+    same_state,
+)
+from peirce.testing.examples import Example, Slot, Tensors, View, normal, plain_view
 from peirce.testing.harness.architectures import ArchitectureHarness
 from peirce.testing.harness.base import Harness, modules, state_of
-from peirce.testing.harness.sized import LayerHarness, SizedHarness
+from peirce.testing.harness.labels import WHOLE_GROUPS, losses
+from peirce.testing.harness.sized import HeadHarness, LayerHarness, StateOperatorHarness
 
 
 @check(*NETWORK)
@@ -45,6 +52,8 @@ def gradients(harness: Harness) -> None:
             generator = example.generator(7)
             outputs = sized.run(made, tensors, view).floats().values()
             found = [(t * normal(t.shape, generator)).sum() for t in outputs]
+            if isinstance(made, StateOperator) and made.training:
+                found += [term.sum() for term in made.terms().values()]
             return torch.stack(found).sum() if found else None
 
         found = compare_gradients(value, leaves, example.generator(8))
@@ -75,73 +84,6 @@ def gradients(harness: Harness) -> None:
         raise BrokenError(f"no gradient ever reaches {', '.join(missed)}: nothing depends on it")
     if not tried:
         raise NotApplicableError("it reads no floats, and has no parameters that are trained")
-
-
-def compare_gradients(
-    value: Callable[[], Tensor | None],
-    leaves: dict[str, Tensor],
-    generator: torch.Generator,
-    *,
-    steps: tuple[float, float] = (1e-6, 1e-8),
-    relative: float = 1e-4,
-    absolute: float = 1e-7,
-) -> dict[str, Tensor | None]:
-    """Hold autograd's gradient of a scalar to finite differences.
-
-    Args:
-        value: computes the scalar from the leaves; None where there is none.
-        leaves: what it may depend on, by name.
-        generator: of the directions.
-        steps: of the differences. A kink between two points is not between two nearer ones.
-        relative: tolerance of the gradient along a direction; float64 gives more, but for square roots of small
-            numbers.
-        absolute: tolerance at the first of the steps.
-
-    Returns:
-        The gradients that autograd gives, by name; None where the scalar does not depend on a leaf.
-
-    Raises:
-        BrokenError: a gradient is another one.
-    """
-    total, tensors = value(), list(leaves.values())
-    if total is None:
-        return {}
-    given: Sequence[Tensor | None] = [None] * len(tensors)
-    if total.requires_grad:
-        given = torch.autograd.grad(total, tensors, allow_unused=True)
-    moves = [(tensor, normal(tensor.shape, generator)) for tensor in tensors]
-    expected = [0.0 if g is None else float((g * d).sum()) for g, (_, d) in zip(given, moves, strict=True)]
-
-    def misses(moves: list[tuple[Tensor, Tensor]], ours: float) -> float | None:
-        """The slope along a direction, if it is another one than autograd's."""
-        for step in steps:
-            theirs = _slope(value, moves, step)
-            if abs(theirs - ours) <= relative * max(abs(ours), abs(theirs)) + absolute * (steps[0] / step):
-                return None
-        return theirs
-
-    if misses(moves, sum(expected)) is not None:
-        for name, move, ours in zip(leaves, moves, expected, strict=True):
-            if (theirs := misses([move], ours)) is not None:
-                cause = "; it is detached on its way" if not ours else ""
-                raise BrokenError(
-                    f"the gradient of {name} along a direction is {ours:.6g}, and finite differences give "
-                    f"{theirs:.6g}{cause}"
-                )
-    return dict(zip(leaves, given, strict=True))
-
-
-@torch.no_grad()
-def _slope(value: Any, moves: list[tuple[Tensor, Tensor]], step: float) -> float:
-    """The slope of a scalar along directions of some leaves."""
-    found, before = [], [tensor.detach().clone() for tensor, _ in moves]
-    for sign in (step, -step):
-        for tensor, direction in moves:
-            tensor.add_(direction, alpha=sign)
-        found.append(float(value()))
-        for (tensor, _), old in zip(moves, before, strict=True):
-            tensor.copy_(old)
-    return (found[0] - found[1]) / (2 * step)
 
 
 @torch.no_grad()
@@ -196,33 +138,75 @@ def learning(harness: Harness) -> None:
 @check(*NETWORK, but=PureOperator)
 def modes(harness: Harness) -> None:
     """Training differs from evaluation by dropout alone, at the rate of `dims.dropout`. Without dropout both modes give
-    the same; with it evaluation does not change, and no buffer ever does.
+    the same; with it evaluation does not change, and no buffer ever does. Losses too, and without gradients, as the
+    first pass of what is recomputed.
     """
-    for view in (plain_view(harness.kinds[0], 2, 4), plain_view(harness.kinds[0], 3, 5)):
-        tensors, made = harness.draw(view, 1), harness.make()
-        expected = harness.run(made, tensors, view).cloned()
-        _in_training(made, partial(harness.run, made, tensors, view), expected, "where dims.dropout is 0")
-        if isinstance(harness, SizedHarness):
-            dropping = attrs.evolve(harness, dims=attrs.evolve(harness.dims, dropout=0.5)).make()
-            alike(harness.run(dropping, tensors, view), expected, "in evaluation, where dims.dropout is 0.5")
-            drawn = partial(_seeded, harness, dropping.train(), tensors, view)
-            _in_training(dropping, drawn, drawn(), "twice from one state of torch's generator")
+    half, most = harness.dropping(0.5), harness.dropping(0.9)
+    batch = WHOLE_GROUPS if isinstance(harness, HeadHarness) else 2
+    made, dropping, more = harness.make(), half.make(), most.make()
+    for view in (plain_view(harness.kinds[0], batch, length) for length in (4, 5)):
+        tensors = harness.draw(view, 1)
+        expected = _given(harness, made, tensors, view)
+        alike(_given(half, dropping, tensors, view), expected, "in evaluation, where dims.dropout is 0.5")
+        alike(_trained(harness, made, tensors, view), expected, "in training, where dims.dropout is 0")
+        dropped = [_trained(half, dropping, tensors, view, seed) for seed in range(6)]
+        for what, mode in (("again", torch.enable_grad), ("without gradients", torch.no_grad)):
+            with mode():
+                again = _trained(half, dropping, tensors, view, 0)
+                alike(again, dropped[0], f"in training, {what}, from one state of torch's generator")
+        # Whole examples may be dropped, so that two rates do the same from one state of the generator.
+        others = [_trained(most, more, tensors, view, seed) for seed in range(6)]
+        if any(differ(one, expected) for one in dropped) and not any(map(differ, dropped, others)):
+            raise BrokenError("it drops as much where dims.dropout is 0.9 as where it is 0.5")
 
 
-def _seeded(harness: Harness, made: Any, tensors: Any, view: View) -> Any:
+def _given(harness: Harness, made: Any, tensors: Tensors, view: View, seed: int = 0) -> Tensors:
+    """What a part gives from one state of torch's generator, a head its losses too."""
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(3)
-        return harness.run(made, tensors, view)
+        torch.manual_seed(seed)
+        outputs = harness.run(made, tensors, view).cloned()
+        if isinstance(harness, HeadHarness):
+            predicted = {slot.name: tensor for slot, tensor in outputs}
+            found = losses(made, predicted, torch.Generator().manual_seed(2))
+            outputs += [(Slot(f"the loss with {form}", ()), value.detach()) for form, _, value in found]
+    return outputs
 
 
-def _in_training(made: Any, call: Callable[[], Any], expected: Any, when: str) -> None:
-    """Hold what a part gives in training to what is expected, and its buffers to what they were."""
+def _trained(harness: Harness, made: Any, tensors: Tensors, view: View, seed: int = 0) -> Tensors:
+    """What it gives in training, which leaves its buffers as they were."""
     state = state_of(made)
     try:
         for module in modules(made):
             module.train()
-        alike(call(), expected, f"in training, {when}")
+        found = _given(harness, made, tensors, view, seed)
     finally:
         for module in modules(made):
             module.eval()
     same_state(state_of(made), state, "after a call in training")
+    return found
+
+
+@check("operators", but=(PureOperator, RecurrentOperator))
+def terms(harness: StateOperatorHarness) -> None:
+    """What an operator adds to the loss are finite scalars, and padding counts for nothing in them. Of one example with
+    padding and without, and of padding alone.
+    """
+    made = harness.make().train()
+
+    def told(view: View, tensors: Tensors) -> dict[str, Tensor]:
+        harness.run(made, tensors, view)
+        return {name: term.detach() for name, term in made.terms().items()}
+
+    real = torch.tensor([[True, True, True, False, False]])
+    view, where = plain_view(harness.kinds[0], 1, 5, real), torch.arange(3)
+    tensors = harness.draw(view)
+    padded, alone = told(view, tensors), told(view.example(0, where), tensors.example(0, where))
+    if not padded:
+        raise NotApplicableError("it adds nothing to the loss")
+    nothing = told(plain_view(harness.kinds[0], 1, 5, torch.zeros_like(real)), tensors)
+    for name, term in (*padded.items(), *nothing.items()):
+        if term.dim():
+            raise BrokenError(f"the term {name!r} has the shape {list(term.shape)} and must be a scalar")
+        finite(term, f"the term {name!r}, of padding alone too,")
+    for name, term in padded.items():
+        same(term, alone[name], f"the term {name!r} of an example with padding, against it without")

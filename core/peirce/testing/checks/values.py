@@ -15,7 +15,7 @@ from peirce.networks import recur
 from peirce.parts import PlainScope, RecurrentOperator, StateOperator
 from peirce.testing.check import NETWORK, check, on_examples
 from peirce.testing.compare import BrokenError, alike, finite, same, same_state, torch_left_alone
-from peirce.testing.examples import PADDED, Example, Tensors, View, plain_view
+from peirce.testing.examples import PADDED, Example, Slot, Tensors, View, plain_view
 from peirce.testing.harness.base import Harness, modules, state_of
 from peirce.testing.harness.sized import prepare
 
@@ -28,7 +28,7 @@ def reference(harness: Harness) -> None:
     recurrent = issubclass(harness.part, RecurrentOperator)
 
     def body(harness: Harness, example: Example) -> None:
-        scale = 1.0 if recurrent else (1.0, 1.0, 1e-6, 40.0)[example.seed % 4]
+        scale = (1.0, 1.0, 1e-6, 40.0)[example.seed % 4]
         hold_reference(harness, example.view, harness.draw(example.view, example.generator(), scale=scale))
 
     on_examples(harness, body, count=25, padded=False if recurrent else None)
@@ -69,18 +69,34 @@ def hold_reference(harness: Harness, view: View, tensors: Tensors) -> None:
 
 
 def _fused_gradients(made: Any, given: Tensor) -> None:
-    """Hold the gradients of the fused way, which may have a derivative of its own, to those of the steps."""
-    leaves = {"the atoms": given.detach().clone().requires_grad_(), **dict(made.named_parameters())}
-    fused, steps = made.fused(leaves["the atoms"]), recur(made, leaves["the atoms"])[0]
-    if fused is None or not steps.requires_grad:
-        return
-    wave = torch.arange(1.0, steps.numel() + 1, dtype=steps.dtype).cos().view_as(steps)
-    one, two = (
-        torch.autograd.grad(each, [*leaves.values()], wave, allow_unused=True, materialize_grads=True)
-        for each in (fused, steps)
-    )
-    for name, result, wanted in zip(leaves, one, two, strict=True):
-        same(result, wanted, f"the gradient of {name}, fused, against step by step", tolerance=1e-7)
+    """Hold the gradients of the fused way, which may have a derivative of its own, to those of the steps.
+
+    Of all that is trained, and of each alone, as where the rest is frozen.
+    """
+    atoms = given.detach().clone()
+    leaves = {"the atoms": atoms, **{name: p for name, p in made.named_parameters() if p.requires_grad}}
+    shape = recur(made, given)[0].shape
+    wave = torch.arange(1.0, shape.numel() + 1, dtype=given.dtype).cos().view(shape)
+    try:
+        for trained in (leaves, *({name: leaf} for name, leaf in leaves.items())):
+            for leaf in leaves.values():
+                leaf.requires_grad_(any(leaf is each for each in trained.values()))
+            fused, (steps, _) = made.fused(atoms), recur(made, atoms)
+            if fused is None:
+                return
+            if not steps.requires_grad:
+                continue  # nothing depends on it
+            one, two = (
+                torch.autograd.grad(
+                    each, [*trained.values()], wave, allow_unused=True, materialize_grads=True
+                )
+                for each in (fused, steps)
+            )
+            for name, result, wanted in zip(trained, one, two, strict=True):
+                same(result, wanted, f"the gradient of {name}, fused, against step by step", tolerance=1e-7)
+    finally:
+        for leaf in leaves.values():
+            leaf.requires_grad_()
 
 
 @check(*NETWORK, count=6)
@@ -146,9 +162,7 @@ def calls(harness: Harness) -> None:
     """
     given, made = calls_of(harness), harness.make()
 
-    def call(
-        i: int, when: str, on: object = made, change: Callable[[Tensors], Tensors] = lambda t: t
-    ) -> Tensors:
+    def call(i: int, when: str, on: object = made, change: Callable[[Tensors], Tensors] = Tensors) -> Tensors:
         view, tensors, expected = given[i]
         results = harness.run(on, change(tensors), view)
         alike(results, expected, when)
@@ -213,3 +227,24 @@ def long_sequences(harness: Harness) -> None:
         finite(result, f"{name} at length {length}")
     if harness.part.check(harness.options, harness.dims, "causal") is None:  # others may count from the end
         alike(results.pick(first), beginning, f"of the first tokens at length {length}")
+    narrow = harness.make(dtype=torch.bfloat16)
+    rounded = tensors.map(lambda _, t: t.bfloat16() if t.is_floating_point() else t)
+    given = harness.run(narrow, rounded, view)
+    exact = harness.run(
+        narrow.double(), rounded.map(lambda _, t: t.double() if t.is_floating_point() else t), view
+    )
+    for slot, values in given:
+        if values.is_floating_point():
+            same(values.double(), exact.get(slot.name), f"{slot.name} in bfloat16 at length {length}", 0.1)
+    for slot, result in results:
+        _hold_no_wrap(slot, result.detach())
+
+
+def _hold_no_wrap(slot: Slot, result: Tensor) -> None:
+    """Places beyond 255 are not those below again, as where they are counted in eight bits."""
+    if not slot.tokens:
+        return
+    row = result if len(slot.tokens) == 1 else result.select(slot.tokens[0], -1)
+    places = row.movedim(slot.tokens[0], 0)
+    if torch.equal(places[256:], places[:256]) and not torch.equal(places[128:256], places[:128]):
+        raise BrokenError(f"{slot.name} begins anew at place 256: are places counted in eight bits?")

@@ -6,15 +6,33 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
+import attrs
+
 from peirce.errors import PeirceError
 from peirce.registry import Registered, Registry
 from peirce.testing.compare import BrokenError
-from peirce.testing.examples import SCOPE_KINDS
+from peirce.testing.examples import BASE, SCOPE_KINDS
 from peirce.testing.harness.architectures import ArchitectureHarness
 from peirce.testing.harness.base import Harness
 from peirce.testing.harness.sized import HARNESSES, refusal
-from peirce.testing.options import choices, example_options, given_fields
+from peirce.testing.options import choices, example_options, given_fields, variations
 from peirce.testing.tiny_models import fitting, tiny_spec
+
+OTHER_NUMBERS = "other numbers"
+"""The label of a part whose options have other numbers than its example."""
+
+
+def _other_numbers(part: type[Any], options: Any) -> Any:
+    """Options whose numbers are other ones, as far as the part takes them."""
+    tried: set[str] = set()
+    for name, value in variations(options):
+        if name not in tried and not isinstance(value, bool | str):
+            with suppress(TypeError, ValueError, PeirceError):
+                other = attrs.evolve(options, **{attrs.fields_dict(type(options))[name].alias or name: value})
+                if refusal(part, other, BASE) is None:
+                    options = other
+                    tried.add(name)
+    return options
 
 
 def harnesses_of(entry: Registered, registry: Registry, effort: float = 1.0) -> Iterator[Harness]:
@@ -32,6 +50,8 @@ def harnesses_of(entry: Registered, registry: Registry, effort: float = 1.0) -> 
         known = [each for _, each in several]
         if entry.kind != "architectures" and plain not in known and _says_more(plain, options):
             several.append(("its defaults", plain))
+    if entry.kind != "architectures" and effort >= 1 and (others := _other_numbers(part, options)) != options:
+        several.append((OTHER_NUMBERS, others))
     for i, (label, chosen) in enumerate(several):
         share = effort if i == 0 else effort / 2
         if entry.kind == "architectures":

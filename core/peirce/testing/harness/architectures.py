@@ -60,6 +60,12 @@ class ArchitectureHarness(Harness):
         specs = self.few(2).specs.items()
         return evolve(self, specs={k: fitting(spec.replace(longer), self.registry) for k, spec in specs})
 
+    def dropping(self, rate: float) -> Harness:
+        """See `Harness.dropping`."""
+        change = {"model.regularisation.dropout": rate}
+        specs = {k: fitting(spec.replace(change), self.registry) for k, spec in self.few(1).specs.items()}
+        return evolve(self, specs=specs)
+
     def few(self, count: int) -> ArchitectureHarness:
         """The architecture in the first of its kinds of scope alone."""
         return evolve(self, specs=dict(list(self.specs.items())[:count]))

@@ -62,6 +62,10 @@ class Harness(ABC):
         """The part at other sizes, if it accepts them; a part that refuses them stays as it is."""
 
     @abstractmethod
+    def dropping(self, rate: float) -> Harness:
+        """The part where `dims.dropout` is a rate."""
+
+    @abstractmethod
     def reads(self) -> tuple[Slot, ...]:
         """The tensors that the part is run on."""
 

@@ -6,6 +6,7 @@ What operators read is prepared as the composer does, without an architecture.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar, final
 
 import torch
@@ -63,6 +64,11 @@ class SizedHarness(Harness):
     def resized(self, dims: Dims) -> Harness:
         """See `Harness.resized`."""
         return evolve(self, dims=dims) if refusal(self.part, self.options, dims) is None else self
+
+    @final
+    def dropping(self, rate: float) -> Harness:
+        """See `Harness.dropping`."""
+        return evolve(self, dims=evolve(self.dims, dropout=rate))
 
     @final
     def make(self, *, seed: int = 0, random: bool = True, dtype: torch.dtype = torch.float64) -> Any:
@@ -206,7 +212,7 @@ class TokenHarness(SizedHarness):
         inputs = {slot.name: tensor for slot, tensor in tensors if slot.name in known}
         if view.real is not None:
             inputs["attention_mask"] = view.real
-        return Tokens(inputs, view.real, view.index, view.length)
+        return Tokens(MappingProxyType(inputs), view.real, view.index, view.length)
 
 
 @define
@@ -252,9 +258,7 @@ class HeadHarness(TokenHarness):
         """The predictions."""
         return named(self.predict(made, tensors, view, scope), self.writes(made))
 
-    def predict(
-        self, made: Any, tensors: Tensors, view: View, scope: Scope | None = None
-    ) -> dict[str, Tensor]:
+    def predict(self, made: Any, tensors: Tensors, view: View, scope: Scope | None = None) -> Any:
         """The head's outputs by name."""
         scope = scope or view.scope()
         (_, unary), (_, binary), (_, pooled), (_, embeddings) = tensors[-4:]

@@ -44,9 +44,8 @@ class TaskHarness(UsedHarness):
         try:
             chosen = structured(part.Options, {**part.example, **part.example_in(self.folder)})
         except Exception as error:
-            raise BrokenError(
-                f"`example_in` gives no options that the task takes: {type(error).__name__}: {error}"
-            ) from error
+            said = f"`example_in` gives no options that the task takes: {type(error).__name__}: {error}"
+            raise BrokenError(said) from error
         return recording(chosen, self.read)
 
     @cached_property

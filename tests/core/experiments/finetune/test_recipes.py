@@ -104,3 +104,10 @@ def test_the_recipe_of_the_page_is_one(tmp_path: Path) -> None:
     recipe = load_recipe(tmp_path / "mine.toml")
     counts = {name: len(cases(recipe, {"task.task": name})[""]) for name in ("rte", "cola")}
     assert counts == {"rte": 2, "cola": 6}
+
+
+def test_a_spec_is_no_recipe(tmp_path: Path) -> None:
+    (tmp_path / "spec.toml").write_text("[model]\n")
+    for name in ("bert-base", str(tmp_path / "spec.toml")):
+        with pytest.raises(TaskError, match="is a spec, not a recipe; `peirce train"):
+            load_recipe(name)

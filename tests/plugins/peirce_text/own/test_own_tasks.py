@@ -15,8 +15,8 @@ from peirce.parts import IGNORED
 from peirce.registry import Registry
 from peirce_text.own.classify import Classify, ClassifyOptions
 from peirce_text.own.tag import Tag, TagOptions
-from peirce_text.own.words import encode_words
 from peirce_text.text.tokenizer import Tokenizer
+from peirce_text.text.words import encode_words
 from small_specs import FOLNET
 
 TABLE = "text,label\n" + "".join(f'"the {who}, it sat",{who}\n' for who in ("dog", "cat", "dog") * 4)
@@ -111,7 +111,7 @@ def test_long_texts_of_words_go_on_in_the_next_row() -> None:
     made = encode_words(tokenizer, words, length=2 + max(pieces))
     assert made.lengths.max() <= 2 + max(pieces)
     assert made.first.sum() == 6
-    assert made.divided(list("abcdef")) == [["a", "b", "c"], ["d"], [], ["e", "f"]]
+    assert list(map(list, made.divided(np.arange(6)))) == [[0, 1, 2], [3], [], [4, 5]]
     tagged = made.tagged(np.arange(6))
     batch = tagged.batch(np.arange(len(tagged)))
     found = batch["labels"][batch["labels"] != IGNORED]

@@ -53,7 +53,7 @@ class EncodedWords(EncodedTexts):
         tags[self.first] = classes
         return evolve(self, tags=tags)
 
-    def divided(self, words: Sequence[Any]) -> list[Any]:
+    def divided(self, words: NDArray[Any]) -> list[Any]:
         """What is known of each word of all texts, by text."""
         ends = np.cumsum(self.counts)
         return [words[end - count : end] for end, count in zip(ends, self.counts, strict=True)]

@@ -1,0 +1,42 @@
+"""The sense of a keyword by the tree around it: each rule both ways, and what is left to the most frequent sense."""
+
+from __future__ import annotations
+
+import pytest
+from peirce_logic.detection.choosing import is_time, sense_by_tree
+from peirce_logic.detection.lexicon import read_lexicon
+from peirce_logic.parsers.brackets import Brackets
+
+ENGLISH = read_lexicon()
+
+
+@pytest.mark.parametrize(
+    ("tree", "relation"),
+    [
+        ("(S (NP It) (VP rained (SBAR (IN as) (S (NP he) (VP spoke)))))", "temporal"),
+        ("(S (NP He) (VP (VP sings) (SBAR (IN as) (S (NP I) (VP do)))))", None),
+        ("(S (NP He) (VP joined (PP (IN as) (NP a director))))", None),
+        ("(S (NP He) (VP is (ADJP (RB as) (JJ tall))))", None),
+        ("(S (NP He) (VP ran (ADVP (ADVP (RB so) (RB fast)) (SBAR (IN as) (S (NP he) (VP wished))))))", None),
+        ("(S (NP We) (VP stay (SBAR (IN since) (S (NP it) (VP rains)))))", "causal"),
+        ("(S (NP We) (VP have (VP slept (SBAR (IN since) (S (NP it) (VP rained))))))", "temporal"),
+        ("(S (NP We) (VP slept (PP (IN since) (NP noon))))", "temporal"),
+        ("(S (NP He) (VP slept (SBAR (IN while) (S (NP it) (VP rained)))))", "temporal"),
+        ("(S (NP He) (VP slept (PP (IN for) (NP (DT a) (NN while))) (. .)))", None),
+        ("(S (NP He) (VP lost (PP (IN in) (NP a casino))))", None),
+        ("(S (NP He) (VP lost (PP (IN in) (NP the last two weeks))))", "temporal"),
+        ("(S (NP He) (VP lost (PP (IN in) (NP (NP a house) (PP (IN of) (NP (CD 1989)))))))", None),
+        ("(S He lost in)", "temporal"),
+    ],
+)
+def test_the_tree_tells_what_a_keyword_shows(tree: str, relation: str | None) -> None:
+    trees = Brackets().parse(tree).trees
+    words = {"as", "since", "while", "in"}
+    match = next(m for m in ENGLISH.matches(trees[0].words) if trees[0].words[m.start] in words)
+    sense = sense_by_tree(trees, 0, match)
+    assert (sense and sense.relation) == relation
+
+
+def test_what_names_a_time() -> None:
+    assert all(map(is_time, ("May", "weeks", "1989", "1990s", "1990\u2019s", "centuries")))
+    assert not any(map(is_time, ("casino", "12", "half", "19890")))
