@@ -29,7 +29,7 @@ class Piece:
 
     Args:
         kind: operator, position, augmenter, head or architecture.
-        plugin: whose it is, and the version of its distribution.
+        plugin: whose it is.
         reads, writes: the branch, `U` or `B`, the channels such as `12×64`, and what is read as what, such as `kernel`.
         options: each option as text; `given` has those that are no defaults.
         notes: what else there is to say, such as a head's outputs, and where a position acts.
@@ -206,7 +206,7 @@ def _piece(planned: Planned, registry: Registry, **more: Any) -> Piece:
         given["activation"] = options["activation"] = activation
     return Piece(
         kind=planned.kind.removesuffix("s"), name=planned.name,
-        plugin=f"{entry.plugin} {entry.version or ''}".strip(), options=options, given=given, **more,
+        plugin=entry.plugin, options=options, given=given, **more,
     )  # fmt: skip
 
 

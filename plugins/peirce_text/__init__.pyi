@@ -31,4 +31,5 @@ from .text.encoding import padded as padded
 from .text.encoding import probabilities as probabilities
 from .text.encoding import tensors as tensors
 from .text.tokenizer import Tokenizer as Tokenizer
+from .viewing import ReadTexts as ReadTexts
 from .viewing import Texts as Texts

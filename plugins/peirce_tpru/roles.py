@@ -11,7 +11,7 @@ import torch
 from attrs import evolve, field, frozen, validators
 from numpy.typing import NDArray
 from peirce.model import Matrix, Model, Observe, View
-from peirce_text import Texts
+from peirce_text import ReadTexts, Texts
 from torch import Tensor
 
 from peirce_tpru.entailment.formulas import check_proposition
@@ -41,6 +41,14 @@ class Roles(Texts):
     def shows(cls, model: Model, assets: Collection[str]) -> bool:
         """Where there is such a recurrence."""
         return super().shows(model, assets) and bool(_units(model))
+
+    def read(self, texts: Sequence[str]) -> ReadTexts:
+        """Texts as the model reads them; what is no proposition is refused where it reads propositions."""
+        tokenizer = self.tokenizer
+        if tokenizer is not None and tokenizer.content == propositions().content:
+            for text in texts:
+                check_proposition(text)
+        return super().read(texts)
 
     def view(self, texts: Sequence[str], observe: Observe) -> View:
         """The strongest roles of each recurrence, the strongest first; a model of propositions reads those alone."""

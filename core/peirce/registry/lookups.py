@@ -108,25 +108,22 @@ def pipelines_for(
 def viewers_for(
     model: Model, assets: Collection[str], registry: Registry | None = None
 ) -> dict[str, type[Viewer]]:
-    """The viewers that say that they show a model, by name, without those that another of them extends.
+    """The viewers that say that they show a model, by name; one that another of them refines is none.
+
+    One that fails is named, and set aside.
 
     Args:
         model: the model.
         assets: the names of the files that it keeps in `assets/`.
         registry: where to look; what is installed and active if None.
     """
-    found = _fitting("views", Viewer, lambda each: each.shows(model, assets), registry)
-    return {
-        name: kind
-        for name, kind in found.items()
-        if not any(other is not kind and issubclass(other, kind) for other in found.values())
-    }
+    return _fitting("views", Viewer, lambda each: each.shows(model, assets), registry)
 
 
 def _fitting(
     kind: str, base: type[Any], fits: Callable[[Any], bool], registry: Registry | None
 ) -> dict[str, type[Any]]:
-    """The classes of a kind that say that they fit, by name. One that fails is named, and set aside."""
+    """The classes of a kind that say that they fit, by name, and that no other of them refines."""
     found: dict[str, type[Any]] = {}
     for entry in (registry or default_catalogue()).entries(kind):
         try:
@@ -136,8 +133,8 @@ def _fitting(
         except Exception as error:
             said = f"the {singular(kind)} {entry.name!r} of {entry.plugin} fails: {one_line(error)}"
             _log.warning("%s; it is not used", error if isinstance(error, RegistryError) else said)
-    bases = {base for kind in found.values() for base in kind.__mro__[1:]}
-    return {name: kind for name, kind in found.items() if kind not in bases}
+    refined = {base for own in found.values() for base in own.__mro__[1:]}
+    return {name: own for name, own in found.items() if own not in refined}
 
 
 def runtime_of(path: str | os.PathLike[str], registry: Registry | None = None) -> type[Runtime]:

@@ -17,9 +17,14 @@ from tempfile import TemporaryDirectory
 import torch
 from torch import Tensor
 
-from peirce.errors import one_line
+from peirce.compose import load
+from peirce.errors import PeirceError, one_line
+from peirce.model import Model
 from peirce.registry import Registry
+from peirce.testing.companions import companied
 from peirce.testing.compare import BrokenError
+from peirce.testing.examples import Tensors
+from peirce.testing.harness.base import named, slots, values
 
 FILE = "outputs.pt"
 
@@ -43,6 +48,15 @@ def _process() -> Popen[str]:
     return begun
 
 
+def drawn_outputs(model: Model) -> Tensors:
+    """What a model gives for inputs that its signature allows, where no token is padding."""
+    generator, sizes = torch.Generator().manual_seed(0), {"batch": 12, "length": 4}
+    reads = slots(model.signature.inputs)
+    inputs = {slot.name: values(slot, sizes, generator, torch.float32) for slot in reads}
+    inputs |= {name: torch.ones_like(value) for name, value in inputs.items() if value.dtype == torch.bool}
+    return named(model(**inputs), slots(model.signature.outputs))
+
+
 def outputs_elsewhere(path: Path, registry: Registry) -> dict[str, Tensor] | None:
     """What a saved model gives in another process; None where a plug-in of the registry cannot be imported there.
 
@@ -58,29 +72,36 @@ def outputs_elsewhere(path: Path, registry: Registry) -> dict[str, Tensor] | Non
     said = process.stdout.readline()
     if said == "unknown\n":
         return None
+    if not said:
+        _process.cache_clear()
     if said != "done\n":
         raise BrokenError(f"loaded in another process, it fails: {said.strip() or 'the process ended'}")
     found: dict[str, Tensor] = torch.load(path / FILE)
     return found
 
 
+@cache
+def _registry(*targets: str) -> Registry | None:
+    """The registry of some plug-ins; None where they cannot be loaded, or not together."""
+    try:
+        registry = companied(Registry.of(*targets))
+    except PeirceError:
+        return None
+    return None if registry.quarantined else registry
+
+
 def serve() -> None:
     """Answer in that process, until stdin ends."""
-    from peirce.compose import load
-    from peirce.testing.checks.state import drawn_outputs
-    from peirce.testing.companions import companied
-
     torch.set_num_threads(1)
     answers, sys.stdout = sys.stdout, sys.stderr
-    known: dict[str, Registry] = {}
     for line in sys.stdin:
         path, targets = json.loads(line)
-        registry = known.setdefault(str(targets), companied(Registry.of(*targets)))
-        said = "unknown" if registry.quarantined else "done"
-        if said == "done":
+        said = "unknown"
+        if (registry := _registry(*targets)) is not None:
             try:
                 outputs = drawn_outputs(load(path, registry=registry).eval())
                 torch.save({slot.name: value.detach() for slot, value in outputs}, Path(path, FILE))
+                said = "done"
             except Exception as error:
                 said = one_line(error)
         print(said, file=answers, flush=True)

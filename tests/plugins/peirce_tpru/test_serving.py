@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from peirce.compose import build
+from peirce.compose import build, load
 from peirce.errors import TaskError
 from peirce.registry import load_spec, pipelines_for
 from peirce_tpru.entailment.task import Entailment, EntailmentData, EntailmentOptions
-from peirce_tpru.roles import read_roles
+from peirce_tpru.roles import Roles, RolesOptions
 from peirce_tpru.serving import Entails
 
 NO_PROPOSITIONS = {
@@ -38,9 +38,7 @@ class Says:
     providers = ("numpy",)
 
     def __init__(self, folder: Path) -> None:
-        import peirce
-
-        self.signature = peirce.load(folder).signature
+        self.signature = load(folder).signature
 
     def run(self, inputs: Mapping[str, Any], outputs: Any = None) -> dict[str, Any]:
         return {"matching_logits": np.array([[0.0, 1.0]], np.float32)}
@@ -53,6 +51,7 @@ def test_it_stands_in_the_place_of_classify_and_refuses_what_is_no_proposition(s
     model = Says(saved)
     assets = {"tokenizer.json", "labels.json"}
     assert pipelines_for(model.signature, assets, False) == {"entails": Entails}
+    viewer = Roles(RolesOptions(), saved, load(saved))
     pipeline, said = Entails(saved, model), list[Mapping[str, Any]]()
     pipeline.ask(pipeline.example(), said.append)
     assert said[0]["classes"] == ["entails", "does not entail"]
@@ -61,4 +60,4 @@ def test_it_stands_in_the_place_of_classify_and_refuses_what_is_no_proposition(s
             with pytest.raises(TaskError, match=why):
                 pipeline.ask(question, said.append)
         with pytest.raises(TaskError, match=why):
-            read_roles(saved, ["p", text])
+            viewer.read(["p", text])

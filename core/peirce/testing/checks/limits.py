@@ -22,6 +22,7 @@ CUBE = 48
 """Tokens of a long text where an operator may weigh every triple of them."""
 WIDE = attrs.evolve(sized(17, 3, 13, 11), max_length=512, vocabulary=37)
 NARROW = attrs.evolve(sized(1, 1, 1, 1), max_length=512)
+UNEVEN = attrs.evolve(sized(3, 2, 4, 5), unary=7)
 ONE = attrs.evolve(sized(1, 1, 1, 1), layers=1, token_types=1, vocabulary=2, max_length=1)
 
 
@@ -36,6 +37,7 @@ def limits(harness: Harness) -> None:
     most = CUBE if triples else LONG
     for kind in kinds:
         _finite(harness.resized(ONE), plain_view(kind, 1, 1), "with one of everything")
+        _finite(harness.resized(UNEVEN), plain_view(kind, 2, 3), "of a width that is not that of its heads")
         _few_of_many(wide, kind, most, tuple(place * most // LONG for place in WHERE))
     _few_of_many(wide, kinds[-1], 6, (1, 2, 5))
     long = plain_view(kinds[0], 1, most)

@@ -16,10 +16,10 @@ from peirce.parts import PureOperator
 from peirce.registry import Registry
 from peirce.testing.check import NETWORK, Case, check
 from peirce.testing.compare import BrokenError, alike, same, torch_left_alone
-from peirce.testing.elsewhere import outputs_elsewhere
+from peirce.testing.elsewhere import drawn_outputs, outputs_elsewhere
 from peirce.testing.examples import Tensors, View, plain_view
 from peirce.testing.harness.architectures import ArchitectureHarness
-from peirce.testing.harness.base import Harness, modules, named, slots, state_of, values
+from peirce.testing.harness.base import Harness, modules, state_of
 from peirce.testing.tiny_models import around
 
 
@@ -86,15 +86,6 @@ def save_load(case: Case) -> None:
 
 def _run(harness: Harness, tensors: Tensors, view: View, model: Model) -> Tensors:
     return harness.run({view.kind: model}, tensors, view)
-
-
-def drawn_outputs(model: Model) -> Tensors:
-    """What a model gives for inputs that its signature allows, where no token is padding."""
-    generator, sizes = torch.Generator().manual_seed(0), {"batch": 12, "length": 4}
-    reads = slots(model.signature.inputs)
-    inputs = {slot.name: values(slot, sizes, generator, torch.float32) for slot in reads}
-    inputs |= {name: torch.ones_like(value) for name, value in inputs.items() if value.dtype == torch.bool}
-    return named(model(**inputs), slots(model.signature.outputs))
 
 
 def _same_after(
