@@ -109,6 +109,8 @@ class OperatorSpec:
 def _tables(cls: type[T], given: object) -> tuple[T, ...]:
     """Entries as tables of a class: a name, a part's class, or another kind of table is one with that name.
 
+    A plain dict is read as a table of TOML.
+
     Raises:
         SpecError: it is no list, or an entry is none of these.
     """
@@ -120,6 +122,8 @@ def _tables(cls: type[T], given: object) -> tuple[T, ...]:
         name = getattr(each, "name", None) if isinstance(each, type) else each
         if isinstance(name, str) and name:
             entries[i] = made(use=name)
+        elif isinstance(each, Mapping):
+            entries[i] = structure(cls, each, where=lambda key: "a spec in Python", label="key")
         elif isinstance(each, PartSpec | OperatorSpec | HeadSpec) and not isinstance(each, cls):
             entries[i] = made(use=each.use, options=each.options)
         elif not isinstance(each, cls):
@@ -205,9 +209,9 @@ class HeadSpec:
     )
 
 
-_Operator = OperatorSpec | PartSpec | str | type[Any]
-_Part = PartSpec | str | type[Any]
-_Head = HeadSpec | PartSpec | str | type[Any]
+_Operator = OperatorSpec | PartSpec | str | type[Any] | Mapping[str, Any]
+_Part = PartSpec | str | type[Any] | Mapping[str, Any]
+_Head = HeadSpec | PartSpec | str | type[Any] | Mapping[str, Any]
 
 
 def _parts(given: Iterable[_Part]) -> tuple[PartSpec, ...]:
