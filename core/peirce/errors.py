@@ -15,6 +15,7 @@ LONGEST, _TAIL = 2000, 500
 """The most characters of a message, and how many of them are its end, where the next step stands."""
 _NOTE = 60
 _LONGEST_NAME = 200
+_MOST_NAMES = 20
 _CONTROLS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
@@ -159,7 +160,7 @@ def unusable(what: object, reason: object) -> str:
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> str:
-    """The one sentence for a name that nothing answers to: it lists the valid names, nearest first.
+    """The one sentence for a name that nothing answers to: it lists the nearest of the valid names.
 
     Args:
         kind: what the name should be one of, such as `position` or `option of position 'shaw'`.
@@ -173,8 +174,9 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> str:
         return f"{subject}; there are none"
     close = SequenceMatcher(None, str(name), names[0]).ratio() >= 0.6
     hint = f" Did you mean {names[0]!r}?" if close else ""
-    shown = (f'"{other}"' if "," in other else other for other in names)
-    return f"{subject}.{hint} Known: {', '.join(shown)}"
+    shown = [f'"{other}"' if "," in other else other for other in names[:_MOST_NAMES]]
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return f"{subject}.{hint} Known: {', '.join(shown)}{more}"
 
 
 def check_known(kind: str, name: str, known: Collection[str], error: type[Exception] = InputError) -> None:

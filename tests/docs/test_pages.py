@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import posixpath
 import re
-import sys
 import tomllib
-from collections.abc import Iterator
-from importlib import import_module
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
-import peirce
 import pytest
-from code_blocks import FENCE, blocks, run_page
-from peirce.commands.main import commands, loaded_command
-from peirce.registry import KINDS, Registry, fields, ready_specs
+from code_blocks import blocks, run_page
+from peirce.registry import KINDS, Registry
 from peirce.testing.checks import CHECKS
 from shared_folder import ROOT
 
@@ -25,18 +16,6 @@ DOCS = ROOT / "docs"
 EXAMPLE = DOCS.parent / "examples" / "peirce-hadamard"
 GUIDE = DOCS / "guide" / "write-a-plugin"
 CHECKS_PAGE = GUIDE / "checks.md"
-
-
-@pytest.fixture(scope="module")
-def reference() -> ModuleType:
-    """The hook that makes the reference."""
-    found = spec_from_file_location("reference_hook", DOCS / "hooks" / "reference.py")
-    assert found is not None
-    assert found.loader is not None
-    module = module_from_spec(found)
-    sys.modules["reference_hook"] = module
-    found.loader.exec_module(module)
-    return module
 
 
 def test_the_blocks_of_the_start_of_a_package_run(tmp_path: Path) -> None:
@@ -132,37 +111,6 @@ def test_the_guide_knows_every_hook() -> None:
     assert all(f"`register_{kind}`" in text for kind in KINDS)
 
 
-def test_every_public_name_is_in_the_reference(reference: ModuleType) -> None:
-    grouped = [name for names in reference.GROUPS.values() for name in names]
-    assert sorted([*grouped, "__version__"]) == sorted(peirce.__all__)
-    assert reference.api_page().count("\n::: ") == len(grouped)
-
-
-@pytest.mark.parametrize("face", ["peirce.parts", "peirce.model"])
-def test_every_name_of_authors_is_in_the_reference(reference: ModuleType, face: str) -> None:
-    assert face in reference.FACES
-    room, page = import_module(face), reference.face_page(face)
-    described = {line.rpartition(".")[2] for line in page.splitlines() if line.startswith("::: ")}
-    linked = set(re.findall(r"^`(\w+)` is also a name of \[peirce\]", page, re.M))
-    constants = {name for name in room.__all__ if isinstance(getattr(room, name), str)}
-    assert all(f"`{name}` is `{getattr(room, name)!r}`." in page for name in constants)
-    assert described | linked | constants == set(room.__all__)
-    assert linked == set(room.__all__) & set(peirce.__all__)
-
-
-def test_every_part_and_option_is_in_the_reference(reference: ModuleType, registry: Registry) -> None:
-    page = reference.parts_page(registry)
-    for kind in KINDS:
-        for entry in registry.entries(kind):
-            assert f"{{ #{kind}-{entry.name} }}" in page
-            if kind == "heads":
-                assert f"- labels: {entry.part.labels.partition('[')[0]}" in page
-            classes = [entry.part.Options, *([entry.part.Dims] if kind == "architectures" else [])]
-            for options in classes:
-                unsaid = [field["name"] for field in fields(options) if not field["meaning"]]
-                assert unsaid == [], f"{entry.name}: no meaning"
-
-
 def test_every_part_of_a_package_is_on_the_pages_of_the_package(registry: Registry) -> None:
     packages = {"basics", "folnet", "kg", "text", "tpru", "logic"}
     seen = set()
@@ -176,46 +124,6 @@ def test_every_part_of_a_package_is_on_the_pages_of_the_package(registry: Regist
                 assert any(f"`{entry.name}`" in page for page in pages), f"{kind}.{entry.name}"
                 seen.add(package)
     assert seen == packages
-
-
-def test_every_ready_spec_is_in_the_reference(reference: ModuleType) -> None:
-    rows = re.findall(r"^\| `([\w-]+)` \| (.*) \|$", reference.specs_page(), re.M)
-    assert [name for name, _ in rows] == list(ready_specs())
-    assert all(comment for _, comment in rows)
-
-
-def test_every_command_is_in_the_reference(reference: ModuleType) -> None:
-    page = reference.commands_page()
-    shipped = {
-        command.name: command
-        for command in commands()
-        if any(entry.distribution == "peirce" for entry in command.entries)
-    }
-    for name, command in shipped.items():
-        assert command.help.endswith("."), f"{name} has no line of help"
-        assert f"## peirce {command.words}\n" in page, name
-        for words in _commands_within(loaded_command(command), f"peirce {command.words}"):
-            assert f"```\n{words} " in page, f"no usage of {words}"
-
-
-def _commands_within(command: Any, words: str) -> Iterator[str]:
-    """What a user types for each command that is no group of others."""
-    nested = getattr(command, "commands", None)
-    if nested is None:
-        yield words
-    for name, one in (nested or {}).items():
-        yield from _commands_within(one, f"{words} {name}")
-
-
-def test_every_page_is_in_the_navigation_and_every_link_leads_somewhere() -> None:
-    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
-    for path in DOCS.rglob("*.md"):
-        page = path.relative_to(DOCS).as_posix()
-        assert f": {page}\n" in navigation
-        for link in re.findall(r"\]\(([^)#]+)", FENCE.sub("", path.read_text(encoding="utf-8"))):
-            target = posixpath.normpath(posixpath.join(posixpath.dirname(page), link))
-            made = target.startswith("reference/") and f": {target}\n" in navigation
-            assert link.startswith("https://") or made or (DOCS / target).is_file(), f"{page}: {link}"
 
 
 def test_the_floors_of_the_design_are_those_that_are_held() -> None:

@@ -230,11 +230,14 @@ def _sentence(error: Exception) -> tuple[str, int]:
 def _failed_plugin(error: Exception) -> str | None:
     """The plug-in or the command of another distribution whose code an exception came through, and where."""
     with suppress(RegistryError):
-        owners = {entry.top: f"a command of {entry.distribution}" for entry in announcements(GROUP)}
-        owners |= {plugin.top: f"plug-in {plugin.name}" for plugin in all_plugins(find_registry_file())}
+        points, plugins = announcements(GROUP), all_plugins(find_registry_file())
+        owners = {
+            each.top: f"a command of {each.distribution}" for each in points if each.distribution != "peirce"
+        }
+        owners |= {each.top: f"plug-in {each.name}" for each in plugins if each.distribution != "peirce"}
         for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):
             top = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-            if top in owners and not top.startswith("peirce"):
+            if top in owners:
                 code = frame.f_code
                 where = f"in {code.co_qualname}, {Path(code.co_filename).name} line {line}"
                 return f"{owners[top]} failed: {one_line(error)} ({where})"

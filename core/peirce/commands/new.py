@@ -78,7 +78,7 @@ def _part(kind: str, given: str, package: Path | None) -> _Files:
         proper = re.sub(r"[^a-z0-9]+", "_", given.lower()).strip("_0123456789")
         proper = "my_part" if not proper or keyword.iskeyword(proper) else proper
         raise InputError(
-            f"{given!r} is no name for a {kind}: small letters, digits and '_', a letter first, and no word of "
+            f"{given!r} is no name for the {kind}: small letters, digits and '_', a letter first, and no word of "
             f"Python's, such as {proper}"
         )
     if package is None:
@@ -114,9 +114,8 @@ def _free(part: NewPart) -> None:
         owners = {entry.name: entry.plugin for entry in registry.entries(kind)}
         owners |= {alias: f"an alias of {of!r}" for alias, of in registry.aliases(kind).items()}
     if owner := owners.get(part.called):
-        raise RegistryError(
-            f"{kind} has {part.called!r} already, of {owner}; choose another name, or uninstall that"
-        )
+        rid = "" if owner.startswith("peirce:") else ", or uninstall that"
+        raise RegistryError(f"{kind} has {part.called!r} already, of {owner}; choose another name{rid}")
 
 
 def _spec(name: str, package: Path | None, architecture: str) -> _Files:

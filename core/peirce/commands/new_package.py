@@ -56,6 +56,10 @@ class Package:
         """
         if (folder / "pyproject.toml").is_file():
             return cls._there(folder)
+        if folder.is_dir() and any(not path.name.startswith(".") for path in folder.iterdir()):
+            raise InputError(
+                f"{folder} has files and no pyproject.toml: name the folder of a distribution, or one that is not there"
+            )
         name = folder.absolute().name
         module = re.sub(r"[-_.]+", "_", name).lower()
         if not _NAME.fullmatch(name):

@@ -11,7 +11,7 @@ import tomlkit
 from peirce.compose import resolve
 from peirce.errors import PeirceError, PlanError
 from peirce.registry import Registry, fields, first_line, load_spec, ready_specs
-from peirce.spec import FORMAT, InputSpec, Regularisation, ScopeSpec, Spec, to_plain
+from peirce.spec import FORMAT, InputSpec, Regularisation, ScopeSpec, Spec, structure, to_plain
 
 SCHEMA = "peirce.schema.json"
 """Where editors look for the schema, beside the spec; `peirce spec schema -o` writes it there."""
@@ -103,6 +103,10 @@ def _lists(part: Any, registry: Registry) -> Iterator[str]:
         parts: list[Any] = [entry.part for entry in registry.entries(kind)]
         if kind == "positions":
             parts = [each for each in parts if not part.places.isdisjoint(each.places())]
+        if kind == "heads":
+            options = structure(part.Options, part.example, where=str, label="option")
+            gives = part.gives(options) | {"past"}  # which another scope gives
+            parts = [each for each in parts if each.needs <= gives]
         if names := [each.name for each in parts]:
             about = f"{kind.capitalize()} to add, with their options below `use`: {', '.join(names)}."
             yield from ("", *_comment(about), f"# [[model.{kind}]]", f'# use = "{names[0]}"')

@@ -84,7 +84,7 @@ def _find(registry: Registry, name: str) -> list[Registered]:
         return [registry.entry(each, name) for each in kinds]
     known = [entry.name for each in KINDS for entry in registry.entries(each)]
     broken_too = "".join(f". Quarantined: {one.plugin} ({one.cause})" for one in registry.quarantined)
-    raise RegistryError(unknown("part", name, known) + broken_too)
+    raise RegistryError(unknown("part", name, known) + "; `peirce list` lists all" + broken_too)
 
 
 def _gist(entry: Registered) -> str:

@@ -116,7 +116,8 @@ class CheckedPlugin:
             typer.secho(self.error, fg="red")
             return
         failed, ran = len(self.of("failed")), len(self.checks) - len(self.of("does not apply"))
-        said = f"{failed} of {ran} checks failed" if failed else f"{len(self.of('passed'))} checks passed"
+        passed = len(self.of("passed"))
+        said = f"{failed} of {ran} checks failed" if failed else f"{passed} check{'s' * (passed != 1)} passed"
         on = f"on {len(parts)} part{'s' if len(parts) != 1 else ''}"
         typer.secho(f"{said} {on}", fg="red" if failed else "green")
 

@@ -11,9 +11,11 @@ import typer
 
 from peirce.commands.show import Json, as_json, as_table, group
 from peirce.errors import RegistryError, unknown
+from peirce.files import parse_toml, read_text
 from peirce.registry import (
     KINDS,
     PREFERABLE,
+    VARIABLE,
     EntryPoint,
     Registry,
     RegistryFile,
@@ -119,7 +121,9 @@ def _switch(given: str, state: str, json: bool) -> None:
         spelt = next((key for key in table if canonical(key) == plugin), plugin)
         table[spelt] = state
 
-    _edit(file, change, json, plugins={plugin: state})
+    target = _edit(file, change, json, plugins={plugin: state})
+    if state == "on" and plugin.startswith("module:"):
+        _tell_of_modules(file, target)
 
 
 @app.command()
@@ -160,12 +164,7 @@ def add(
     if find_spec(top) is None:
         notes.append(f"no module {top!r} is on the import path now; set PYTHONPATH or install it")
     target = _edit(file, change, json, notes, modules=[module])
-    if target != file.path or not file.imports_modules:
-        typer.echo(
-            f"modules of a file that is merely found are not imported: run with `--registry {target}`, "
-            f"or set PEIRCE_REGISTRY to it",
-            err=True,
-        )
+    _tell_of_modules(file, target)
 
 
 @app.command()
@@ -223,7 +222,11 @@ def check(
     wanted, _ = named_plugin(plugin, installed)
     if wanted.distribution is None and not plugin.startswith("module:") and find_spec(wanted.top) is None:
         # most likely a slip in a plug-in's name
-        raise unknown_plugin(plugin, installed, ". There is no module of that name either")
+        here, more = Path("pyproject.toml"), ". There is no module of that name either"
+        own = parse_toml(read_text(here)).get("project", {}).get("name", "") if here.is_file() else ""
+        if canonical(own) == canonical(plugin.partition(":")[0]):
+            more = ". It is the distribution of this folder, and is not installed: `pip install -e .`"
+        raise unknown_plugin(plugin, installed, more)
     everything_off = RegistryFile(path=find_registry_file().path, default="off")
     broken = Registry.discover(everything_off, extra_plugins=[wanted.name], strict=False).quarantined
     if broken and json:
@@ -268,6 +271,16 @@ def _known(given: str, file: RegistryFile) -> str:
     if found := find_plugin(given, plugins):
         return found.name
     raise unknown_plugin(given, plugins)
+
+
+def _tell_of_modules(file: RegistryFile, target: Path) -> None:
+    """Say how the modules of an edited file come to be imported, if the file was not named."""
+    if target != file.path or not file.imports_modules:
+        typer.echo(
+            f"next: export {VARIABLE}={target}    # or `peirce --registry {target} ...`: modules of a file that is "
+            "merely found are not imported",
+            err=True,
+        )
 
 
 def _table(document: Any, name: str) -> Any:

@@ -133,9 +133,11 @@ def identity(spec: Spec, task: Mapping[str, Any], training: TrainingOptions, see
     """
     from peirce.training import plain
 
-    told = plain(training) | {"threads": 0}
+    # Runs from before an option was there, or had its default, keep their names.
+    told = plain(training) | {"threads": 0, "save_every": training.save_every or 500}
+    del told["save_minutes"]
     if not training.compile:
-        del told["compile"]  # runs from before there was such an option keep their names
+        del told["compile"]
     return f"{spec.name}-{seed}-{digest(spec.to_toml(), *more, task, told, seed)}"
 
 

@@ -242,3 +242,8 @@ class StateOperator(SizedPart, nn.Module, ABC):
         They are asked for once a pass, and a name is summed over the layers.
         """
         return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is copied and pickled: an attribute that is part of a pass's graph, such as a term, is None there."""
+        kept = self.__dict__.items()
+        return {key: None if isinstance(value, Tensor) and value.grad_fn else value for key, value in kept}

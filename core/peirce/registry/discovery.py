@@ -77,6 +77,11 @@ def _warn(where: str, why: str) -> None:
     _log.warning("the distribution %s cannot be read: %s; reinstall it, or remove that folder", where, why)
 
 
+@cache
+def _warn_of_modules(where: str, modules: str) -> None:
+    _log.warning("%s was merely found, so its modules are not imported: %s", where, modules)
+
+
 def installed_plugins() -> tuple[EntryPoint, ...]:
     """Every plug-in that an installed distribution announces, sorted."""
     found = announcements("peirce.plugins")
@@ -109,11 +114,7 @@ def active_plugins(
         if file.is_on(plugin.name):
             wanted.setdefault(plugin.name, (plugin, None))
     if file.modules and not file.imports_modules:
-        _log.warning(
-            "%s names modules (%s), which are not imported from a file that was merely found; to import "
-            "them, run with `--registry %s` or set PEIRCE_REGISTRY to it",
-            *(file.where, ", ".join(file.modules), file.where),
-        )
+        _warn_of_modules(file.where, ", ".join(file.modules))
     return tuple(wanted.values()), tuple(each.name for each in plugins if each.name not in wanted)
 
 

@@ -102,6 +102,15 @@ class RegistryFile:
         """Whether `modules` are imported: not from a file that merely lies above the working directory."""
         return self.origin != "found"
 
+    def why_off(self, plugin: str) -> str:
+        """Why a plug-in is not active, and what makes it so, as the end of a sentence."""
+        if plugin.startswith("module:") and not self.imports_modules:
+            return (
+                f"is not imported, since {self.where} was merely found: run `peirce --registry {self.where} ...`, "
+                f"or `export {VARIABLE}={self.where}`"
+            )
+        return f"is switched off; `peirce plugins enable {plugin}` switches it on"
+
     def is_on(self, plugin: str) -> bool:
         """Whether a plug-in is active; a module that the file names is, unless the file switches it off."""
         named = plugin.removeprefix("module:") in self.modules

@@ -82,7 +82,13 @@ def load(
                 cause, *parts = error.args
                 quarantined.append(Quarantined(plugin=plugin.name, cause=cause, parts=tuple(parts)))
             except (Exception, SystemExit) as error:  # a script that was named as a plug-in may exit
-                detail = "".join(traceback.format_exception(error))
+                frames = error.__traceback__
+                while (
+                    frames and str(frames.tb_frame.f_globals.get("__name__")).partition(".")[0] != plugin.top
+                ):
+                    frames = frames.tb_next  # how the plug-in was reached tells its author nothing
+                whole = frames or error.__traceback__
+                detail = "".join(traceback.format_exception(type(error), error, whole))
                 cause = _cause(plugin, error)
                 quarantined.append(Quarantined(plugin=plugin.name, cause=cause, detail=detail))
     return tuple(loaded.values()), registered, tuple(quarantined)

@@ -60,7 +60,7 @@ class Registry:
         """Load the wanted plug-ins; those that are off have been left out of them, and are named in messages."""
         self.file, self.off, self.kinds = file, tuple(off), tuple(kinds)
         self.plugins, registered, self.quarantined = load(wanted, self.kinds)
-        absent = dict.fromkeys(self.off, "is switched off")
+        absent = {plugin: file.why_off(plugin) for plugin in self.off}
         absent |= {broken.plugin: f"is quarantined: {broken.cause}" for broken in self.quarantined}
         self._names = Names()
         self._names.settle(registered, file, absent)
@@ -206,12 +206,15 @@ class Registry:
                 f"`peirce plugins check {owners[0].plugin}` tells more"
             )
         message = unknown(what, actual, (*self.names(kind), *self.aliases(kind))) + via
+        if kind == "specs" or kind in KINDS:
+            message += f"; `peirce {'spec ' if kind == 'specs' else ''}list` lists all"
         if doubtful:
             message += f". It may belong to a plug-in that is quarantined: {causes}"
         if place := ELSEWHERE.get(actual.lower().replace("-", "_")):
             message += f". {actual}: see the recipes, docs/guide/write-a-plugin/recipes.md#{place}"
-        if self.off:
-            off = ", ".join(self.off)
+        if modules := [plugin for plugin in self.off if plugin.startswith("module:")]:
+            message += f". {modules[0]} {self.file.why_off(modules[0])}"
+        if off := ", ".join(plugin for plugin in self.off if plugin not in modules):
             message += f". Switched off: {off}; `peirce plugins enable PLUGIN` switches one on"
         return message
 

@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import attrs
 from attrs import Factory, field, frozen, validators
@@ -22,6 +22,7 @@ from peirce.spec.files import Ready, extended, read
 from peirce.spec.structuring import HIDDEN, REST, structure
 from peirce.spec.values import FrozenDict, toml_key
 
+T = TypeVar("T")
 FORMAT = 1
 """The newest format of spec files that this version reads, and the one that it writes."""
 
@@ -105,12 +106,39 @@ class OperatorSpec:
     )
 
 
-def _layer(given: str | Iterable[OperatorSpec] | None) -> str | tuple[OperatorSpec, ...] | None:
-    return given if given is None or isinstance(given, str) else tuple(given)
+def _tables(cls: type[T], given: object) -> tuple[T, ...]:
+    """Entries as tables of a class: a name, a part's class, or another kind of table is one with that name.
+
+    Raises:
+        SpecError: it is no list, or an entry is none of these.
+    """
+    made: Any = cls
+    if isinstance(given, str | type) or not isinstance(given, Iterable):
+        raise SpecError(f"{given!r} stands where a list of {cls.__name__} belongs: write it in brackets")
+    entries: list[Any] = list(given)
+    for i, each in enumerate(entries):
+        name = getattr(each, "name", None) if isinstance(each, type) else each
+        if isinstance(name, str) and name:
+            entries[i] = made(use=name)
+        elif isinstance(each, PartSpec | OperatorSpec | HeadSpec) and not isinstance(each, cls):
+            entries[i] = made(use=each.use, options=each.options)
+        elif not isinstance(each, cls):
+            raise SpecError(f"{each!r} stands where a {cls.__name__}, a part's class or its name belongs")
+    return tuple(entries)
 
 
-def _state(given: str | Iterable[str | OperatorSpec] | None) -> str | tuple[str | OperatorSpec, ...] | None:
-    return given if given is None or isinstance(given, str) else tuple(given)
+def _layer(given: str | type[Any] | Iterable[_Operator] | None) -> str | tuple[OperatorSpec, ...] | None:
+    if given is None or isinstance(given, str | type):
+        return None if given is None else _name(given)
+    return _tables(OperatorSpec, given)
+
+
+def _state(
+    given: str | type[Any] | Iterable[_Operator] | None,
+) -> str | tuple[str | OperatorSpec, ...] | None:
+    if given is None or isinstance(given, str | type):
+        return None if given is None else _name(given)
+    return tuple(each if isinstance(each, str) else _tables(OperatorSpec, [each])[0] for each in given)
 
 
 @frozen(kw_only=True)
@@ -177,12 +205,17 @@ class HeadSpec:
     )
 
 
-def _parts(given: Iterable[PartSpec]) -> tuple[PartSpec, ...]:
-    return tuple(given)
+_Operator = OperatorSpec | PartSpec | str | type[Any]
+_Part = PartSpec | str | type[Any]
+_Head = HeadSpec | PartSpec | str | type[Any]
 
 
-def _heads(given: Iterable[HeadSpec]) -> tuple[HeadSpec, ...]:
-    return tuple(given)
+def _parts(given: Iterable[_Part]) -> tuple[PartSpec, ...]:
+    return _tables(PartSpec, given)
+
+
+def _heads(given: Iterable[_Head]) -> tuple[HeadSpec, ...]:
+    return _tables(HeadSpec, given)
 
 
 @frozen(kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 import torch
 from attrs import field, frozen, validators
@@ -109,10 +109,6 @@ class Experts(StateOperator):
         """The balancing loss of the last pass in training."""
         balance, self._balance = self._balance, None
         return {} if balance is None else {BALANCE: balance}
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What is copied and pickled: not the loss of a pass, which is part of its graph."""
-        return {**self.__dict__, "_balance": None}
 
     def _chances(self, atoms: Tensor) -> Tensor:
         """[b, x, d1] -> [b, x, n], in at least float32: Switch, Section 2.4."""

@@ -46,6 +46,16 @@ def test_bad_input_is_exit_2_without_a_traceback(words: str, peirce: Run) -> Non
     assert "Traceback" not in done.stderr
 
 
+def test_a_plugin_whose_name_begins_as_ours_is_named_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "named.toml").write_text('format = 1\nmodules = ["peirce_theirs"]\n')
+    monkeypatch.setenv("PEIRCE_REGISTRY", str(tmp_path / "named.toml"))
+    with pytest.raises(KeyError) as failed:
+        exec("{}['nope']", {"__name__": "peirce_theirs"})
+    assert cli._sentence(failed.value)[0].startswith("plug-in module:peirce_theirs failed: KeyError: 'nope'")
+
+
 def test_a_command_of_a_plugin_that_fails_is_named_in_one_line(peirce: Run) -> None:
     done = peirce("stumble", "--json", beside=("twin",))
     said = "plug-in peirce-twin:extra failed: ValueError: one line and another (in stumble, twin_parts.py "

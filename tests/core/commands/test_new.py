@@ -212,6 +212,14 @@ def test_what_cannot_be_written_is_refused_with_the_next_step(
     assert list(Path().iterdir()) == []
 
 
+def test_a_folder_of_other_files_becomes_no_distribution(peirce: Run) -> None:
+    Path("data").mkdir()
+    Path("data/table.csv").write_text("a\n")
+    done = peirce("new", "head", "mine", "--package", "data")
+    assert done.returncode == 2
+    assert "has files and no pyproject.toml" in done.stderr
+
+
 def test_a_failure_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "there").mkdir()
     (tmp_path / "there" / "old.py").write_text("old")
@@ -238,6 +246,14 @@ def test_a_commented_spec_of_every_architecture_is_a_model(registry: Registry) -
         assert spec.architecture == name
         if not name.startswith("pretrained"):  # whose weights are somebody's files
             build(spec, registry=registry)
+
+
+def test_heads_that_an_architecture_cannot_feed_are_not_offered(registry: Registry) -> None:
+    offered = {
+        name: spec_of("begun", name, registry).partition("# Heads to add")[2]
+        for name in ("transformer", "folnet")
+    }
+    assert [", relation, " in " ".join(text.split("\n# ")) for text in offered.values()] == [False, True]
 
 
 def test_a_spec_may_join_a_distribution(peirce: Run) -> None:

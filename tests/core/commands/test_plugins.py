@@ -145,7 +145,8 @@ def test_add_names_a_module_and_the_command_that_loads_it(
     assert "needs the module 'no_such_module'" in rows(listed.stdout)["module:my_lab"]["failure"]
     found = peirce("plugins", "add", "my_lab", beside=None)
     made = tmp_path / "work" / "registry.toml"
-    assert f"--registry {made}" in found.stderr
+    for done in (found, peirce("plugins", "enable", "module:my_lab", beside=None)):
+        assert f"next: export PEIRCE_REGISTRY={made}" in done.stderr
     assert peirce("plugins", "add", "my lab").returncode == 2
 
 
@@ -286,3 +287,8 @@ def test_check_names_the_nearest_plugin(peirce: Run, given: str) -> None:
     assert f"unknown plug-in {given!r}" in done.stderr
     assert "peirce-good:extra" in done.stderr
     assert ("Did you mean 'peirce-good" in done.stderr) == (given != "good_pats")
+
+
+def test_check_says_that_the_distribution_of_the_folder_is_not_installed(peirce: Run) -> None:
+    Path("pyproject.toml").write_text('[project]\nname = "peirce-fresh"\n')
+    assert "is not installed: `pip install -e .`" in peirce("plugins", "check", "peirce_fresh").stderr

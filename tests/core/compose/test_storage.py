@@ -38,7 +38,8 @@ def test_a_model_comes_back(spec: Spec, fuse: bool, tmp_path: Path, registry: Re
     assert back.provenance == model.provenance
     for name, value in model(input_ids=IDS).items():
         assert torch.allclose(value, back(input_ids=IDS)[name], atol=1e-5)
-    assert sorted(os.listdir(tmp_path / "m")) == ["provenance.json", "spec.toml", "weights.safetensors"]
+    files = ["README.md", "provenance.json", "spec.toml", "weights.safetensors"]
+    assert sorted(os.listdir(tmp_path / "m")) == files
     assert peirce.load(tmp_path / "m", registry=registry, dtype=torch.float64).dtype == torch.float64
 
 

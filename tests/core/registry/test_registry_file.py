@@ -99,7 +99,11 @@ def test_modules_of_a_found_file_are_not_imported(
         registry = Registry.discover()
     assert registry.plugins == ()
     assert len(caplog.records) == 1
-    assert f"run with `--registry {path}`" in caplog.text
+    assert "modules are not imported: lab_of_files" in caplog.text
+    with pytest.raises(RegistryError, match="module:lab_of_files is not imported, since") as refused:
+        registry.get("tasks", "mine")
+    assert f"`peirce --registry {path} ...`" in str(refused.value)
+    assert "Switched off: module" not in str(refused.value)
     monkeypatch.setenv("PEIRCE_REGISTRY", str(path))
     assert [plugin.name for plugin in Registry.discover().plugins] == ["module:lab_of_files"]
     assert [plugin.name for plugin in Registry.discover(path).plugins] == ["module:lab_of_files"]

@@ -11,12 +11,14 @@ import attrs
 import pytest
 from peirce import Spec
 from peirce.compose import resolve
+from peirce.errors import SpecError
 from peirce.registry import KINDS, Registry
 from peirce.spec import HeadSpec, InputSpec, LayerSpec, OperatorSpec, OperatorsSpec, PartSpec
 from peirce.testing.options import example_options
 from peirce_basics.heads.linear import Classification
 from peirce_folnet.architectures.folnet import FolNet
 from peirce_folnet.operators.assoc import Assoc
+from peirce_folnet.operators.bool import Bool
 from peirce_folnet.operators.cjoin import CJoin
 from peirce_folnet.operators.join import Join
 from peirce_folnet.positions.distance import Distance
@@ -99,6 +101,24 @@ def test_layers_that_differ_may_be_lists() -> None:
     assert hash(Spec.from_toml(made.to_toml())) == hash(made)
 
 
+@pytest.mark.parametrize("operators", [{"layer": [PartSpec(use=Join), "assoc"]}, {"layer": [Join, Assoc]}])
+def test_entries_of_lists_may_be_names_classes_and_other_tables(
+    operators: dict[str, Any], registry: Registry
+) -> None:
+    head = PartSpec(use=Classification, options=Classification.Options(classes=3))
+    made = spec(operators=OperatorsSpec(**operators, state=[Bool]), positions=[Distance], heads=[head])
+    assert made.operators.layer == (OperatorSpec(use="join"), OperatorSpec(use="assoc"))
+    assert made.heads == (HeadSpec(use="classification", options={"classes": 3}),)
+    assert Spec.from_toml(made.to_toml()) == made
+    assert [each.name for each in resolve(made, registry).state] == ["bool"]
+
+
+@pytest.mark.parametrize("change", [{"positions": "distance"}, {"heads": [3]}, {"augmenters": [int]}])
+def test_what_is_no_list_of_parts_is_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(SpecError, match=r"stands where a .*belongs"):
+        spec(**change)
+
+
 RIGHT = """
 from peirce import Spec
 from peirce.spec import HeadSpec, LayerSpec, OperatorSpec, OperatorsSpec, PartSpec
@@ -109,7 +129,7 @@ from peirce_folnet.positions.distance import Distance
 from theirs import Scale
 
 dims = FolNet.Dims(layers=2, unary=32, binary=8, heads=2, head_size=16)
-OperatorsSpec(layers=[LayerSpec(layer=[OperatorSpec(use=Join)], state=["bool"])])
+OperatorsSpec(layers=[LayerSpec(layer=[OperatorSpec(use=Join), "assoc"], state=["bool"])])
 Spec(name="a", architecture=FolNet, dims=dims, positions=[PartSpec(use=Scale, options=Scale.Options(factor=2.0))])
 """
 WRONG = {

@@ -2,14 +2,9 @@
 
 Layers of a spec with it:
 
-    [[model.operators.layer]]
-    use = "join"
-
-    [[model.operators.layer]]
-    use = "assoc"
-
-    [[model.operators.layer]]
-    use = "new_part"
+    [model.operators]
+    layer = "j.a"
+    state = ["new_part"]
 """
 
 import torch

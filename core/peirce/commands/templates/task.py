@@ -85,6 +85,8 @@ class NewPart(Task[NewPartOptions, Data]):
 
     def metrics(self, model: Model, data: Data, split: str) -> Mapping[str, float]:
         """The share of texts that are judged rightly."""
+        if split not in data:
+            raise TaskError(f"there is no split {split!r}; there are {', '.join(data)}")
         ids, labels = data[split]
         device = next(model.parameters()).device
         guesses = model(input_ids=ids.to(device))["classification_logits"].argmax(1).cpu()

@@ -20,6 +20,7 @@ from peirce_basics.heads.linear import (
     MultipleChoice,
     MultipleChoiceOptions,
     Relation,
+    RelationOptions,
     Span,
     Swap,
     TokenClassification,
@@ -159,7 +160,7 @@ def test_pairs_are_read_from_relations() -> None:
     _, tokens = encode([[2, 3, 4]], [[True, True, False]])
     swapped = Swap(NoOptions(), BINARY)(encoded, tokens)["logits"]
     assert torch.equal(swapped, swapped.transpose(1, 2))
-    classes = Relation(ClassesOptions(classes=5), BINARY)(encoded, tokens)["logits"]
+    classes = Relation(RelationOptions(classes=5), BINARY)(encoded, tokens)["logits"]
     assert classes.shape == (1, 3, 3, 5)
     for logits in (swapped, classes):
         assert logits[:, 2].eq(0).all()

@@ -1,0 +1,156 @@
+"""What is written before the site is built: every part, spec, command and public name has its place there."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import runpy
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
+import peirce
+import pytest
+from code_blocks import FENCE
+from peirce.commands.main import commands, loaded_command
+from peirce.registry import EXPERIMENTS, KINDS, Registry, fields, ready_specs
+from shared_folder import ROOT
+
+DOCS = ROOT / "docs"
+
+
+@pytest.fixture(scope="module")
+def writer() -> Iterator[dict[str, Any]]:
+    """The script that writes the pages, as its names."""
+    sys.path.insert(0, str(DOCS / "writer"))
+    yield runpy.run_path(str(DOCS / "writer" / "__main__.py"))
+    sys.path.remove(str(DOCS / "writer"))
+
+
+@pytest.fixture(scope="module")
+def pages(writer: dict[str, Any]) -> dict[str, str]:
+    """Every page and picture that is written, by its path."""
+    return writer["written"]()
+
+
+def test_every_public_name_is_in_the_reference(writer: dict[str, Any], pages: dict[str, str]) -> None:
+    grouped = [name for names in import_module("api").GROUPS.values() for name in names]
+    assert sorted([*grouped, "__version__"]) == sorted(peirce.__all__)
+    for face in ("peirce.parts", "peirce.model", "peirce.networks"):
+        page, room = pages[f"reference/api-{face.rpartition('.')[2]}.md"], import_module(face)
+        assert {*re.findall(r"^\| \[?`(\w+)`", page, re.M)} == set(room.__all__)
+    described = "".join(page for path, page in pages.items() if path.startswith("reference/api"))
+    links = re.findall(r"\]\((api[\w/-]*\.md)#(\w+)\)", described)
+    assert links
+    for path, name in links:
+        assert f"## {name}\n" in pages[f"reference/{path}"].lower(), f"{path}#{name}"
+
+
+def test_every_part_has_a_page_with_its_options(pages: dict[str, str], registry: Registry) -> None:
+    for kind in KINDS:
+        for entry in registry.entries(kind):
+            page = pages[f"reference/{kind}/{entry.name}.md"]
+            assert f"({kind}/{entry.name}.md)" in pages["reference/parts.md"]
+            assert f"`{entry.plugin}" in page
+            assert entry.name in page.partition("```")[2], f"{entry.name}: no line of a spec"
+            if kind == "operators":
+                assert pages[f"reference/{kind}/{entry.name}.svg"].startswith("<svg")
+                assert r"\[" in page, f"{entry.name}: no formula"
+            if kind == "heads":
+                assert f"- labels: {entry.part.labels.partition('[')[0]}" in page
+            classes = [entry.part.Options, *([entry.part.Dims] if kind == "architectures" else [])]
+            for options in classes:
+                for field in fields(options):
+                    assert field["meaning"], f"{entry.name}: no meaning of {field['name']}"
+                    assert f"| `{field['name']}` |" in page
+
+
+@pytest.mark.parametrize(
+    ("text", "latex", "rest"),
+    [
+        (
+            "u[h](x) = sum_a K[h](x,a) v[h](a), with K a softmax.",
+            r"u_{h}(x)=\sum _{a}\,K_{h}(x,a)\,v_{h}(a)",
+            "with K a softmax.",
+        ),
+        ("score[h](x,y) -= m[h] |y - x|.", r"\operatorname{score}_{h}(x,y)\mathrel{-}=m_{h}|y-x|", ""),
+        ("b_{t-1} = 2 ** (-8 h / n).", r"b_{t-1}=2^{-8\,h/n}", ""),
+        ("A class for each token, as in tagging.", "", "A class for each token, as in tagging."),
+    ],
+)
+def test_a_formula_becomes_latex(writer: dict[str, Any], text: str, latex: str, rest: str) -> None:
+    assert import_module("formulas").display(text) == (latex, rest)
+
+
+def test_formulas_within_prose_leave_articles_and_hyphens_alone(writer: dict[str, Any]) -> None:
+    said = import_module("formulas").inline("A cross-entropy of a [CLS], `u[h]` and q(x) . k(y) is x's own.")
+    assert said == r"A cross-entropy of a \[CLS\], `u[h]` and \(q(x)\cdot k(y)\) is \(x\)'s own."
+
+
+def test_every_ready_spec_and_experiment_is_in_the_gallery(pages: dict[str, str]) -> None:
+    for name in ready_specs():
+        assert f"(specs/{name}.md)" in pages["gallery/specs.md"]
+        page = pages[f"gallery/specs/{name}.md"]
+        assert "- **Size:**" in page
+        assert "- **Measured:**" in page
+        assert f"peirce summary {name}\n" in page
+    drawn = [name for name in ready_specs() if f"gallery/specs/{name}.svg" in pages]
+    assert len(drawn) == len(ready_specs())
+    for name in Registry.discover(kinds=(EXPERIMENTS,)).experiments:
+        section = pages["gallery/experiments.md"].partition(f"## {name}\n")[2].partition("\n## ")[0]
+        assert f"peirce experiments run {name} " in section
+        for path in re.findall(r"\]\(([\w/-]+\.svg)\)", section):
+            assert f"gallery/{path}" in pages
+
+
+def test_the_chart_of_the_first_page_is_what_its_table_gives(pages: dict[str, str]) -> None:
+    assert (DOCS / "assets" / "clutrr.svg").read_text(encoding="utf-8") == pages["assets/clutrr.svg"]
+
+
+def test_every_command_has_a_page(pages: dict[str, str]) -> None:
+    for command in commands():
+        if any(entry.distribution == "peirce" for entry in command.entries):
+            assert command.help.endswith("."), f"{command.name} has no line of help"
+            page = pages[f"reference/commands/{command.words.replace(' ', '-')}.md"]
+            for words in _commands_within(loaded_command(command), f"peirce {command.words}"):
+                assert f"```\n{words} " in page, f"no usage of {words}"
+
+
+def _commands_within(command: Any, words: str) -> Iterator[str]:
+    """What a user types for each command that is no group of others."""
+    nested = getattr(command, "commands", None)
+    if nested is None:
+        yield words
+    for name, one in (nested or {}).items():
+        yield from _commands_within(one, f"{words} {name}")
+
+
+def test_notebooks_are_pages_with_what_they_printed(pages: dict[str, str]) -> None:
+    page = pages["notebooks/write-an-operator.md"]
+    assert "``` { .text .output }\n" in page
+    assert "5 of 21 checks failed on 1 part" in page
+    for path, text in pages.items():
+        for link in (
+            re.findall(r"\]\(([\w-]+\.png)\)", text)
+            if path.startswith("notebooks/") and path[-1] == "d"
+            else ()
+        ):
+            assert f"notebooks/{link}" in pages
+
+
+def test_every_page_is_in_the_navigation_and_every_link_leads_somewhere(
+    writer: dict[str, Any], pages: dict[str, str]
+) -> None:
+    template = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    navigation = writer["configuration"](template, pages)
+    texts = {
+        path.relative_to(DOCS).as_posix(): path.read_text(encoding="utf-8") for path in DOCS.rglob("*.md")
+    }
+    texts |= {path: page for path, page in pages.items() if path.endswith(".md")}
+    for page, text in texts.items():
+        assert f": {page}\n" in navigation
+        for link in re.findall(r"\]\(([^)#\s]+)", re.sub(r"`[^`\n]*`", "", FENCE.sub("", text))):
+            target = posixpath.normpath(posixpath.join(posixpath.dirname(page), link))
+            known = target in texts or target in pages or (DOCS / target).is_file()
+            assert link.startswith("https://") or known, f"{page}: {link}"
