@@ -272,3 +272,7 @@ flaw(
         self, {"logits": outputs["logits"] + torch.zeros(outputs["logits"].shape[-1])}, labels
     ),
 )  # fmt: skip
+flaw(
+    Tagger, "precision", "rounds_its_loss", "Computes its loss in float32, and gives it back as if it were exact.",
+    loss=lambda self, outputs, labels: Tagger.loss(self, {"logits": outputs["logits"].float()}, labels).double(),
+)  # fmt: skip

@@ -132,7 +132,9 @@ def compiled(harness: Harness) -> None:
 
 
 def _views(harness: Harness) -> list[View]:
-    return [plain_view(kind, 2, 4, real) for kind in harness.kinds[:2] for real in (None, PADDED)]
+    several = WHOLE_GROUPS // 2 if isinstance(harness, HeadHarness) else 1
+    every = ((2 * several, None), (2 * several, PADDED.repeat(several, 1)))
+    return [plain_view(kind, batch, 4, real) for kind in harness.kinds[:2] for batch, real in every]
 
 
 @check(*NETWORK)
@@ -145,7 +147,10 @@ def precision(harness: Harness) -> None:
         for view in _views(harness):
             tensors = harness.draw(view, 0, dtype)
             with torch.no_grad(), _Narrowing(dtype) as watched:
-                harness.run(made, tensors, view)
+                outputs = harness.run(made, tensors, view)
+                if isinstance(harness, HeadHarness):
+                    predicted = {slot.name: tensor for slot, tensor in outputs}
+                    losses(made, predicted, torch.Generator().manual_seed(0))
             for line, narrow in watched.found.items():
                 name, given = (str(each).removeprefix("torch.") for each in (narrow, dtype))
                 raise BrokenError(f"{name} inside, where the part is in {given}\n  {line}")
