@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 import torch.nn.functional as F
 from attrs import field, frozen, validators
+from peirce.algebra import at_least_float32
 from peirce.parts import Dims, Encoded, Head, TensorSpec, Tokens, check_labels
 from torch import Tensor, nn
 
@@ -58,7 +59,7 @@ class NewPart(Head):
 
     def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
         """Binary cross-entropy at each step, against labels [b]."""
-        logits = outputs["logits"].float()
+        logits = at_least_float32(outputs["logits"])
         check_labels(labels, logits.shape[:1], self.grades)
         steps = labels.new_tensor(range(self.grades - 1))
         return F.binary_cross_entropy_with_logits(logits, (labels.unsqueeze(1) > steps).to(logits.dtype))
