@@ -39,6 +39,7 @@ def test_a_notebook_runs(path: Path, shared: Path, tmp_path: Path) -> None:
         "MPLBACKEND": "Agg",
         "STEPS": "3",
         "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": ".",  # Jupyter has the folder of a notebook on its path
     }
     done = subprocess.run(
         [sys.executable, "-P", "-c", script],
