@@ -31,7 +31,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
-from peirce.algebra import Attended, Norm, Predicates, Scope, standardise
+from peirce.algebra import NORM_EPS, Attended, Norm, Predicates, Scope, standardise
 from peirce.kernels import (
     FusedLinear,
     PairTerm,
@@ -59,10 +59,10 @@ from peirce.parts import Branch, Dims, Plan, PlannedOperator, Reader, Writer
 class Norms(nn.Module):
     """One norm for each branch; atoms outside the scope become exact zeros after it."""
 
-    def __init__(self, dims: Dims, *, affine: bool = False) -> None:
+    def __init__(self, dims: Dims, *, affine: bool = False, epsilon: float = NORM_EPS) -> None:
         super().__init__()
-        self.unary = Norm(dims.unary, affine=affine)
-        self.binary = Norm(dims.binary, affine=affine)
+        self.unary = Norm(dims.unary, affine=affine, epsilon=epsilon)
+        self.binary = Norm(dims.binary, affine=affine, epsilon=epsilon)
 
     def forward(self, state: Predicates, scope: Scope) -> Predicates:
         """Both branches, in the dtype that they come in."""

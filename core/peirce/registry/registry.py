@@ -36,8 +36,8 @@ _log = logging.getLogger("peirce")
 ELSEWHERE: Mapping[str, str] = {
     "moe": "i-want", "mixture_of_experts": "i-want", "mamba": "mamba", "mamba2": "mamba", "s4": "mamba", "ssm": "mamba",
     "linear_attention": "linear-attention", "performer": "linear-attention", "retnet": "linear-attention",
-    "triangular_attention": "triangular-attention", "triangle": "triangular-attention", "window": "a-mask-of-my-own",
-    "sliding_window": "a-mask-of-my-own", "local": "a-mask-of-my-own", "focal": "a-loss-of-my-own",
+    "window": "a-mask-of-my-own", "sliding_window": "a-mask-of-my-own", "local": "a-mask-of-my-own",
+    "focal": "a-loss-of-my-own",
 }  # fmt: skip
 """Names that the field uses and no part has, and the section of the recipes that says how it is said here."""
 

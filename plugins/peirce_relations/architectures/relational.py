@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
-from peirce.algebra import Norm, Predicates, Scope
+from peirce.algebra import Predicates, Scope
 from peirce.networks import Mixing, Norms, Projections, TokenInput, binary_output, run_layers, unary_output
 from peirce.parts import Architecture, Encoded, Plan, StateOperator, TensorSpec, Tokens
 from torch import Tensor, nn
@@ -149,8 +149,11 @@ class Layer(nn.Module):
         self.normed = options.residual == "normed"
         self.mixing = Mixing(plan, projections, normed=self.normed) if plan.mixing else None
         self._states, self.rate = tuple(states), plan.dims.dropout
-        norms = [_norms(plan, options) for _ in range(len(states) + bool(plan.mixing))]
-        self.norms = nn.ModuleList(norms)
+        # A norm before each stage: that of the mixing operators, if there are any, and each state operator.
+        self.norms = nn.ModuleList(
+            Norms(plan.dims, affine=options.affine_norm, epsilon=options.epsilon)
+            for _ in range(len(states) + bool(plan.mixing))
+        )
 
     def forward(
         self, state: Predicates, scope: Scope, terms: Any, cache: Any = None
@@ -169,13 +172,3 @@ class Layer(nn.Module):
         if increment.binary is None or state.binary is None:
             return Predicates(unary, state.binary)
         return Predicates(unary, state.binary + F.dropout(increment.binary, self.rate, self.training))
-
-
-def _norms(plan: Plan, options: RelationalOptions) -> Norms:
-    """The norms of a stage, with the epsilon of the options."""
-    norms = Norms(plan.dims, affine=options.affine_norm)
-    norms.unary, norms.binary = (
-        Norm(width, affine=options.affine_norm, epsilon=options.epsilon)
-        for width in (plan.dims.unary, plan.dims.binary)
-    )
-    return norms

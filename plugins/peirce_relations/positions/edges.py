@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from attrs import field, frozen, validators
 from peirce.parts import BinaryPosition, Dims, TensorSpec, Tokens, new_table
@@ -31,7 +33,7 @@ class Edges(BinaryPosition):
     name = "edges"
     source = "Edge Transformer (Bergen et al., 2021), Section 3; FOLNet (Chen, 2023), Section 3.1: relations are atoms"
     Options = EdgesOptions
-    example = {"relations": 3, "converse": True}  # noqa: RUF012
+    example: ClassVar = {"relations": 3, "converse": True}
 
     @classmethod
     def check(cls, options: EdgesOptions, dims: Dims, scope: str) -> str | None:
