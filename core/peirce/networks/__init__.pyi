@@ -1,7 +1,9 @@
 from .channels import CachedState as CachedState
 from .channels import Projections as Projections
 from .layers import Pooler as Pooler
+from .layers import added as added
 from .layers import binary_output as binary_output
+from .layers import both_branches as both_branches
 from .layers import cache_from_layer as cache_from_layer
 from .layers import cache_of_layer as cache_of_layer
 from .layers import layer_cached_states as layer_cached_states

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from torch import Tensor, nn
 
-from peirce.algebra import Scope
+from peirce.algebra import Predicates, Scope
 from peirce.kernels import PairTerm, Rotation
-from peirce.networks.channels import CachedState
+from peirce.networks.channels import CachedState, drop
 from peirce.parts import TensorSpec
 
 
@@ -70,6 +70,31 @@ def cache_of_layer(layer: int, cache: CachedState) -> dict[str, Tensor]:
 
 def _flat(layer: int, name: str) -> str:
     return f"memory_{layer}_{name}"
+
+
+def added(state: Predicates, increment: Predicates, rate: float) -> Predicates:
+    """The atoms with what a state operator adds to them, dropped out at a rate; a branch without increments stays."""
+    unary = state.unary + drop(increment.unary, rate)
+    if increment.binary is None or state.binary is None:
+        return Predicates(unary, state.binary)
+    return Predicates(unary, state.binary + drop(increment.binary, rate))
+
+
+def both_branches(dims: Any) -> Mapping[str, int]:
+    """The sizes of layers that keep both branches; feed-forward widths of 0 are four times the branch's.
+
+    Args:
+        dims: `[model.dims]`, with `layers`, `unary`, `binary`, `heads`, `head_size` and both feed-forward widths.
+    """
+    return {
+        "layers": dims.layers,
+        "unary": dims.unary,
+        "binary": dims.binary,
+        "heads": dims.heads,
+        "head_size": dims.head_size,
+        "feedforward_unary": dims.feedforward_unary or 4 * dims.unary,
+        "feedforward_binary": dims.feedforward_binary or 4 * dims.binary,
+    }
 
 
 class Pooler(nn.Module):

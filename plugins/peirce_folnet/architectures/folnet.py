@@ -19,7 +19,9 @@ from peirce.networks import (
     Recurrence,
     SourceReader,
     TokenInput,
+    added,
     binary_output,
+    both_branches,
     layer_cached_states,
     pooled_output,
     run_layers,
@@ -88,16 +90,7 @@ class FolNet(GenerativeArchitecture):
     @classmethod
     def sizes(cls, options: FolNetOptions, dims: FolNetDims) -> Mapping[str, int]:
         """Both branches; feedforward widths default to four times the branch's."""
-        return {
-            "layers": dims.layers,
-            "unary": dims.unary,
-            "binary": dims.binary,
-            "heads": dims.heads,
-            "head_size": dims.head_size,
-            "recurrent": dims.unary,
-            "feedforward_unary": dims.feedforward_unary or 4 * dims.unary,
-            "feedforward_binary": dims.feedforward_binary or 4 * dims.binary,
-        }
+        return {**both_branches(dims), "recurrent": dims.unary}
 
     @classmethod
     def gives(cls, options: FolNetOptions) -> frozenset[Literal["pooled", "binary", "past"]]:
@@ -231,7 +224,7 @@ class Layer(nn.Module):
         for operator in self._states:
             if self.state_norm is not None:
                 normal = self.state_norm(state, scope)
-            state = self._add(state, operator(normal, scope))
+            state = added(state, operator(normal, scope), self.rate if self.training else 0.0)
         return state, kept
 
     def read_source(
@@ -246,9 +239,3 @@ class Layer(nn.Module):
     def cached_channels(self) -> dict[str, tuple[str | None, tuple[int, ...]]]:
         """The operators' keys and values, by name: the branch that they are read from, and their channels."""
         return dict(self.mixing.cached_channels())
-
-    def _add(self, state: Predicates, increment: Predicates) -> Predicates:
-        unary = state.unary + F.dropout(increment.unary, self.rate, self.training)
-        if increment.binary is None or state.binary is None:
-            return Predicates(unary, state.binary)
-        return Predicates(unary, state.binary + F.dropout(increment.binary, self.rate, self.training))

@@ -9,7 +9,17 @@ import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
 from peirce.algebra import Predicates, Scope
-from peirce.networks import Mixing, Norms, Projections, TokenInput, binary_output, run_layers, unary_output
+from peirce.networks import (
+    Mixing,
+    Norms,
+    Projections,
+    TokenInput,
+    added,
+    binary_output,
+    both_branches,
+    run_layers,
+    unary_output,
+)
 from peirce.parts import Architecture, Encoded, Plan, StateOperator, TensorSpec, Tokens
 from torch import Tensor, nn
 
@@ -77,15 +87,7 @@ class Relational(Architecture):
     @classmethod
     def sizes(cls, options: RelationalOptions, dims: RelationalDims) -> Mapping[str, int]:
         """Both branches; feed-forward widths default to four times the branch's."""
-        return {
-            "layers": dims.layers,
-            "unary": dims.unary,
-            "binary": dims.binary,
-            "heads": dims.heads,
-            "head_size": dims.head_size,
-            "feedforward_unary": dims.feedforward_unary or 4 * dims.unary,
-            "feedforward_binary": dims.feedforward_binary or 4 * dims.binary,
-        }
+        return both_branches(dims)
 
     @classmethod
     def gives(cls, options: RelationalOptions) -> frozenset[Literal["pooled", "binary", "past"]]:
@@ -164,11 +166,6 @@ class Layer(nn.Module):
             state, _ = self.mixing(state, cast(Any, next(norms)), scope, terms)
         for operator, norm in zip(self._states, norms, strict=True):
             normal = norm(state, scope)
-            state = self._add(normal if self.normed else state, operator(normal, scope))
+            rate = self.rate if self.training else 0.0
+            state = added(normal if self.normed else state, operator(normal, scope), rate)
         return state, {}
-
-    def _add(self, state: Predicates, increment: Predicates) -> Predicates:
-        unary = state.unary + F.dropout(increment.unary, self.rate, self.training)
-        if increment.binary is None or state.binary is None:
-            return Predicates(unary, state.binary)
-        return Predicates(unary, state.binary + F.dropout(increment.binary, self.rate, self.training))
