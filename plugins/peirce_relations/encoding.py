@@ -45,15 +45,19 @@ class Relations:
             input_ids, int64 [b, x], where nodes are not alike.
 
         Raises:
-            InputError: a relation is unknown, or a problem has more nodes than there are names.
+            InputError: a relation is unknown, a pair has two, or a problem has more nodes than there are names.
         """
         ids, most = {name: i for i, name in enumerate(self.names)}, max(each.nodes for each in problems)
         edges = np.full((len(problems), most, most), len(self.names), np.int64)
         for i, problem in enumerate(problems):
             for (x, y), label in zip(problem.edges, problem.labels, strict=True):
+                where = f"{problem.where}: " if problem.where else ""
                 if label not in ids:
-                    where = f"{problem.where}: " if problem.where else ""
                     raise InputError(where + unknown("relation", label, self.names))
+                if edges[i, x, y] not in (len(self.names), ids[label]):
+                    raise InputError(
+                        f"{where}node {x} has two relations to node {y}; a model reads one of each pair"
+                    )
                 edges[i, x, y] = ids[label]
         counts = np.array([each.nodes for each in problems])
         found: dict[str, Array] = {

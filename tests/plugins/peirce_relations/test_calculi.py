@@ -15,7 +15,8 @@ from peirce.errors import InputError, TaskError
 from peirce_relations.calculi.algebra import CALCULI, calculus, drawn, flaws, intervals, rcc8
 from peirce_relations.calculi.closure import InconsistentError, closure
 from peirce_relations.calculi.problems import Paths, block, make
-from peirce_relations.graphs import read_graphs, read_problems
+from peirce_relations.encoding import Relations
+from peirce_relations.graphs import Problem, read_graphs, read_problems
 
 PUBLISHED = 15_600
 
@@ -123,6 +124,14 @@ def test_what_is_no_problem_is_named_with_its_row(tmp_path: Path, invoke: Any) -
         file.write('{"edges": [[0, 1]], "labels": ["a"], "query": [0, 1], "answer": "a"}\n')
     (problem,) = read_problems(tmp_path / "test_k3_b2.jsonl.gz")
     assert (problem.steps, problem.paths, problem.nodes) == (3, 2, 2)
+
+
+def test_a_pair_with_two_relations_is_no_input() -> None:
+    problem = Problem(
+        nodes=2, edges=((0, 1), (0, 1)), labels=("EC", "DC"), query=(0, 1), answer="DC", where="x.jsonl:1"
+    )
+    with pytest.raises(InputError, match="x.jsonl:1: node 0 has two relations to node 1"):
+        Relations(rcc8().relations).arrays([problem])
 
 
 def test_stories_of_clutrr_are_graphs(shared: Path) -> None:
