@@ -128,9 +128,9 @@ def test_what_is_no_problem_is_named_with_its_row(tmp_path: Path, invoke: Any) -
 
 def test_a_pair_with_two_relations_is_no_input() -> None:
     problem = Problem(
-        nodes=2, edges=((0, 1), (0, 1)), labels=("EC", "DC"), query=(0, 1), answer="DC", where="x.jsonl:1"
+        nodes=2, edges=((0, 1), (0, 1)), labels=("EC", "DC"), query=(0, 1), answer="DC", where="row 1"
     )
-    with pytest.raises(InputError, match="x.jsonl:1: node 0 has two relations to node 1"):
+    with pytest.raises(InputError, match="row 1: node 0 has two relations to node 1"):
         Relations(rcc8().relations).arrays([problem])
 
 
