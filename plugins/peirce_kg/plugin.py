@@ -37,19 +37,21 @@ def register_heads() -> list[type[Head]]:
     from peirce_kg.parts.heads.cqd import BeamSearch, ContinuousSearch
     from peirce_kg.parts.heads.distances import BetaRanking, ConeRanking, CosineRanking
     from peirce_kg.parts.heads.entities import Entities
+    from peirce_kg.ultra.head import Fuzzy
 
-    return [Entities, BetaRanking, ConeRanking, CosineRanking, BeamSearch, ContinuousSearch]
+    return [Entities, BetaRanking, ConeRanking, CosineRanking, BeamSearch, ContinuousSearch, Fuzzy]
 
 
 @hookimpl
 def register_architectures() -> list[type[Architecture]]:
-    """Systems that execute a query themselves."""
+    """Systems that execute a query themselves, and ULTRA, which knows a graph by its relations alone."""
     from peirce_kg.parts.systems.betae import BetaE
     from peirce_kg.parts.systems.cone import ConE
     from peirce_kg.parts.systems.cqd import Cqd
     from peirce_kg.parts.systems.lmpnn import Lmpnn
+    from peirce_kg.ultra.network import Ultra
 
-    return [BetaE, ConE, Cqd, Lmpnn]
+    return [BetaE, ConE, Cqd, Lmpnn, Ultra]
 
 
 @hookimpl
