@@ -92,6 +92,7 @@ def register_views() -> dict[str, str]:
 def register_commands() -> dict[str, str]:
     """Knowledge graphs and queries over them."""
     return {
-        "ask": "Answer a first-order query with an exported model.",
+        "ask": "Answer a first-order query, with an exported model or on any graph untrained.",
+        "import.ultra": "Import a published ULTRA or UltraQuery, which answers on any graph.",
         "kg": "Look at knowledge graphs and at first-order queries over them.",
     }

@@ -33,7 +33,7 @@ from peirce_kg.queries.language import (
 from peirce_kg.queries.lisp import Complement, Intersection, Projection, SetExpression, Union, parse_lisp
 from peirce_kg.queries.parsing import MAX_DEPTH, QueryError, check_length
 
-_OPERATOR = re.compile(r"\s*\(\s*[^\s(),&|!\"'\\]+\s*,")
+LISP = re.compile(r"\s*\(\s*[^\s(),&|!\"'\\]+\s*,")
 """How a text in the Lisp-like syntax begins, and none in EFO syntax can."""
 _SHOWN = 200
 """Characters of a formula that a message shows."""
@@ -53,7 +53,7 @@ def read_query(text: str) -> Query:
     Raises:
         QueryError: the text is no query; the message shows the column.
     """
-    return to_efo(parse_lisp(text)) if _OPERATOR.match(text) else parse(text)
+    return to_efo(parse_lisp(text)) if LISP.match(text) else parse(text)
 
 
 def to_efo(expression: SetExpression) -> Query:
@@ -145,7 +145,7 @@ def _expression(formula: Formula, place: _Place) -> SetExpression:
             # An existential variable that several operands share may be one of each: exists distributes over |.
             return Union(tuple(_expression(operand, place.deeper()) for operand in operands))
         case And():
-            parts = _components(chained(formula, And), place.target)
+            parts = components(chained(formula, And), place.target)
             if len(parts) == 1:
                 return _component(parts[0], place)
             return Intersection(tuple(_component(part, place.deeper()) for part in parts))
@@ -180,7 +180,7 @@ def _shown(formula: Formula | Query) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
-def _components(conjuncts: Iterator[Formula], target: Variable) -> list[list[Formula]]:
+def components(conjuncts: Iterator[Formula], target: Variable) -> list[list[Formula]]:
     """The conjuncts in groups that share variables other than the target, each in the order of the formula."""
     groups: list[tuple[set[Variable], list[int]]] = []
     every = list(conjuncts)

@@ -3,43 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 import torch
 import torch.nn.functional as F
-from attrs import field, frozen, validators
 from peirce.algebra import at_least_float32
 from peirce.errors import InputError
 from peirce.parts import Dims, Encoded, Head, Linear, TensorSpec, Tokens, without_autocast
 from torch import Tensor
 
-Logic = Literal["product", "godel", "lukasiewicz"]
-
-
-@frozen(kw_only=True)
-class FuzzyOptions:
-    """How fuzzy sets are joined, which a query of several links does with what the head gives.
-
-    Args:
-        logic: `product` has xy for and, x + y - xy for or; `godel` min and max; `lukasiewicz` max(x + y - 1, 0) and
-            min(x + y, 1).
-        threshold: an entity belongs to a set that a relation leads on from where it belongs to it further than this;
-            about 0.8 for a network that was trained on links alone.
-    """
-
-    logic: Logic = field(default="product", validator=validators.in_(("product", "godel", "lukasiewicz")))
-    threshold: float = field(default=0.0, validator=[validators.ge(0.0), validators.lt(1.0)])
-
-
 class Fuzzy(Head):
     """A hidden layer on state and relation, a score of each entity, and its sigmoid as a membership.
 
-    In training, negatives weigh by the softmax of their scores.
+    In training, wrong entities weigh by the softmax of their scores (RotatE: Sun et al., 2019, eq. 5-6).
     """
 
     name = "fuzzy"
-    source = "ULTRA (Galkin et al., 2023), Section 4.3; UltraQuery (Galkin et al., 2024), Section 4; RotatE (Sun et al., 2019), eq. 5-6"
-    Options = FuzzyOptions
+    source = "ULTRA (Galkin et al., 2023), Section 4.3; UltraQuery (Galkin et al., 2024), Section 4.1"
     needs = frozenset({"pooled"})
     labels = "int64 [b]: the right entity; or float [b, x]: 1 for the right ones, 0 for the others"
 

@@ -15,11 +15,11 @@ import torch.nn.functional as F
 from attrs import field, frozen, validators
 from numpy.typing import NDArray
 from peirce.algebra import Scope, at_least_float32
+from peirce.errors import PlanError
 from peirce.parts import (
     Architecture,
     Encoded,
     Linear,
-    NoOptions,
     Plan,
     TensorSpec,
     Tokens,
@@ -52,6 +52,18 @@ class UltraDims:
     unary: int = field(default=64, validator=validators.ge(1))
 
 
+@frozen(kw_only=True)
+class UltraOptions:
+    """How far a set is believed.
+
+    Args:
+        threshold: an entity takes part in a set where it belongs to it further than this; about 0.8 for a network that
+            was trained on links alone.
+    """
+
+    threshold: float = field(default=0.0, validator=[validators.ge(0.0), validators.lt(1.0)])
+
+
 class Ultra(Architecture):
     """NBFNet on relations, then NBFNet on entities: DistMult messages, sums, a residual in each layer.
 
@@ -60,9 +72,9 @@ class Ultra(Architecture):
     """
 
     name = "ultra"
-    source = "ULTRA (Galkin et al., 2023), Section 4; NBFNet (Zhu et al., 2021)"
+    source = "ULTRA (Galkin et al., 2023), Section 4; UltraQuery (Galkin et al., 2024), Section 4.1"
     Dims = UltraDims
-    Options = NoOptions
+    Options = UltraOptions
     places = frozenset()
     branches = "U"
     layer = ""
@@ -71,17 +83,22 @@ class Ultra(Architecture):
     fixed_layer = True
 
     @classmethod
-    def sizes(cls, options: NoOptions, dims: UltraDims) -> Mapping[str, int]:
+    def sizes(cls, options: UltraOptions, dims: UltraDims) -> Mapping[str, int]:
         """Layers, and one width."""
         return {"layers": dims.layers, "unary": dims.unary}
 
     @classmethod
-    def gives(cls, options: NoOptions) -> frozenset[Literal["pooled", "binary", "past"]]:
+    def gives(cls, options: UltraOptions) -> frozenset[Literal["pooled", "binary", "past"]]:
         """The asked relation's vector is the pooled output."""
         return frozenset({"pooled"})
 
-    def __init__(self, options: NoOptions, plan: Plan) -> None:
+    def __init__(self, options: UltraOptions, plan: Plan) -> None:
         super().__init__(options, plan)
+        for planned in plan.augmenters:
+            raise PlanError(
+                f"{plan.spec.at(planned.path)}: architecture {self.name!r} reads no tokens for {planned} to change; "
+                "leave it out"
+            )
         self.width = width = plan.dims.unary
         self.relations = nn.ModuleList(RelationLayer(width) for _ in range(plan.model_dims.relation_layers))
         self.entities = nn.ModuleList(EntityLayer(width) for _ in range(plan.dims.layers))
@@ -133,10 +150,12 @@ class Ultra(Architecture):
             vectors = self.vectors(shared.to(exact.dtype), torch.where(condition == -1, asked, condition))
             unary, pooled = self.states(edges, exact, vectors, asked)
         index = torch.arange(entities, device=sets.device).unsqueeze(0)
-        tokens = Tokens(inputs, None, index, entities)
-        kind = sets.dtype
-        words = pooled.new_zeros(0, self.width, dtype=kind)
-        return Encoded(unary.to(kind), None, pooled.to(kind), Scope.padding(None), words), tokens
+        encoded = self.encoded(unary.to(sets.dtype), pooled.to(sets.dtype))
+        return encoded, Tokens(inputs, None, index, entities)
+
+    def encoded(self, unary: Tensor, pooled: Tensor) -> Encoded:
+        """What heads are given, of what `states` gave."""
+        return Encoded(unary, None, pooled, Scope.padding(None), unary.new_zeros(0, self.width))
 
     def vectors(self, shared: Tensor, condition: Tensor) -> Tensor:
         """The vectors of relations, seen from one of them.
@@ -169,7 +188,8 @@ class Ultra(Architecture):
             [b, entities, d] and [b, d].
         """
         query = (_chosen(asked, vectors).T.unsqueeze(2) * vectors).sum(0)
-        first = sets.T.unsqueeze(2) * query
+        members = torch.where(sets > self.options.threshold, sets, 0)
+        first = members.T.unsqueeze(2) * query
         states = first
         for layer in self.entities:
             states = layer(states, first, vectors, edges)
