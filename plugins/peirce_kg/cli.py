@@ -42,16 +42,20 @@ def ask(
     ] = None,
     split: Annotated[
         Literal["train", "valid", "test"],
-        typer.Option(help="Which triples of the graph are known: valid has those of train too, test all of them."),
+        typer.Option(
+            help="Which triples of the graph are known: valid has those of train too, test all of them."
+        ),
     ] = "test",
     exact: Annotated[
-        bool, typer.Option("--exact", help="With --zero-shot: the answers that the graph entails, and no others.")
+        bool,
+        typer.Option("--exact", help="With --zero-shot: the answers that the graph entails, and no others."),
     ] = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="With --zero-shot: show the likeliest values of the variables.")
     ] = False,
     logic: Annotated[
-        Literal["product", "godel", "lukasiewicz"], typer.Option(help="With --zero-shot: how fuzzy sets are joined.")
+        Literal["product", "godel", "lukasiewicz"],
+        typer.Option(help="With --zero-shot: how fuzzy sets are joined."),
     ] = "product",
     queries: Annotated[
         Path | None,
@@ -59,23 +63,36 @@ def ask(
     ] = None,
     scores: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Where --queries goes: an .npz file with the scores of all entities."),
+        typer.Option(
+            metavar="FILE", help="Where --queries goes: an .npz file with the scores of all entities."
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
     """Answer a first-order query, with an exported model or on any graph untrained."""
     if zero_shot:
         if graph is None or (queries is None) != (scores is None):
-            raise TaskError("--zero-shot asks a graph: give it with --graph, and with --queries FILE also --scores FILE")
+            raise TaskError(
+                "--zero-shot asks a graph: give it with --graph, and with --queries FILE also --scores FILE"
+            )
         if queries is None and query is None:
             directory, query = None, directory
         if queries is None and query is None:
             raise TaskError("give a query, or a file of them with --queries")
-        given = {"top": top, "budget": budget or None, "exact": exact, "explain": explain, "logic": logic, "json": json}
+        given = {
+            "top": top,
+            "budget": budget or None,
+            "exact": exact,
+            "explain": explain,
+            "logic": logic,
+            "json": json,
+        }
         _ask_graph(Path(directory or "ultra"), graph, split, query, queries, scores, given)
         return
     if directory is None or query is None or graph is not None or queries is not None:
-        raise TaskError("give a model's folder and a query; to ask another graph than the model's, add --zero-shot")
+        raise TaskError(
+            "give a model's folder and a query; to ask another graph than the model's, add --zero-shot"
+        )
     from peirce_kg.ask import Asker
 
     asker = Asker(Path(directory), budget or None)
@@ -98,7 +115,13 @@ def ask(
 
 
 def _ask_graph(
-    model: Path, source: str, split: Any, query: str | None, queries: Path | None, scores: Path | None, given: Any
+    model: Path,
+    source: str,
+    split: Any,
+    query: str | None,
+    queries: Path | None,
+    scores: Path | None,
+    given: Any,
 ) -> None:
     from peirce_kg.graphs.commands import shown_to_people
     from peirce_kg.graphs.graph import load_graph

@@ -56,10 +56,11 @@ def register_architectures() -> list[type[Architecture]]:
 
 @hookimpl
 def register_tasks() -> list[type[AnyTask]]:
-    """First-order queries over knowledge graphs."""
+    """First-order queries over knowledge graphs, and links of any graph."""
     from peirce_kg.task import KgQa
+    from peirce_kg.ultra.links import Links
 
-    return [KgQa]
+    return [KgQa, Links]
 
 
 @hookimpl

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 import torch
@@ -16,13 +16,13 @@ from peirce_kg.encoding.literal_inputs import UnsupportedQueryError
 from peirce_kg.engine.template import Groundings, Template
 from peirce_kg.evaluation import Floats
 from peirce_kg.graphs.graph import Index, Ints
+from peirce_kg.ultra.head import Fuzzy
 from peirce_kg.ultra.messages import Edges
 from peirce_kg.ultra.network import Ultra, shared_heads
 from peirce_kg.ultra.program import NoProgramError, Program, Step, program_of
 
 Logic: TypeAlias = Literal["product", "godel", "lukasiewicz"]
 """How sets are joined: xy and x + y - xy; the least and the greatest; max(x + y - 1, 0) and min(x + y, 1)."""
-LOGICS: tuple[Logic, ...] = get_args(Logic)
 STATE_BYTES = 64 << 20
 """What the states of the queries that go through the network together may take; about six such tensors exist at once,
 and one query is taken at least."""
@@ -46,13 +46,8 @@ class Answerer:
     """
 
     def __init__(self, model: Model, index: Index, logic: Logic = "product") -> None:
-        heads = [prefix for prefix, head in model.heads.items() if head.name == "fuzzy"]
-        if not isinstance(model.network, Ultra) or not heads:
-            raise ModelFileError(
-                f"{model.spec.name!r} has the architecture {model.spec.architecture!r}, and answers on any graph are "
-                "those of 'ultra' with the head 'fuzzy'; `peirce import ultra` makes such a model"
-            )
-        self.network, self.head, self.logic = model.eval().network, model.heads[heads[0]], logic
+        self.head: Any = model.heads[fuzzy_head(model)]
+        self.network, self.logic = cast(Ultra, model.eval().network), logic
         self.name, self.relations, self.entities = model.spec.name, index.relations, index.entities
         weight = next(model.parameters())
         self.dtype = torch.float64 if weight.dtype == torch.float64 else torch.float32
@@ -106,7 +101,11 @@ class Answerer:
         return torch.stack([self._vectors[each] for each in condition.tolist()], 1)
 
     def run(
-        self, program: Program, names: Mapping[str, Ints], entities: Mapping[str, Ints], done: Done | None = None
+        self,
+        program: Program,
+        names: Mapping[str, Ints],
+        entities: Mapping[str, Ints],
+        done: Done | None = None,
     ) -> Iterator[tuple[Step, Tensor]]:
         """Run a program for n groundings.
 
@@ -158,6 +157,17 @@ class Answerer:
         return np.log((found + TINY) / (1 - found + TINY))
 
 
+def fuzzy_head(model: Model) -> str:
+    """The prefix of the head that makes fuzzy sets of what `ultra` gives; a `ModelFileError` where there is none."""
+    heads = [planned.prefix for planned in model.plan.heads if issubclass(planned.part, Fuzzy)]
+    if not isinstance(model.network, Ultra) or not heads:
+        raise ModelFileError(
+            f"{model.spec.name!r} has the architecture {model.spec.architecture!r}, and answers on any graph are those "
+            "of 'ultra' with the head 'fuzzy'; `peirce import ultra` makes such a model"
+        )
+    return heads[0]
+
+
 def slots(template: Template, groundings: Groundings) -> tuple[dict[str, Ints], dict[str, Ints]]:
     """The relations and the entities that the names of a template stand for: int64 [n] by name."""
     relations = dict(zip(template.relations, groundings.relations.T, strict=True))
@@ -173,4 +183,3 @@ def joined(left: Tensor, right: Tensor, logic: Logic, all_of: bool) -> Tensor:
             return torch.minimum(left, right) if all_of else torch.maximum(left, right)
         case _:
             return (left + right - 1).clamp_min(0) if all_of else (left + right).clamp_max(1)
-

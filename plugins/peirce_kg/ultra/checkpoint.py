@@ -45,7 +45,9 @@ def read_ultra(path: Path, name: str = "ultra") -> Model:
     layers = {kind: _count(found, kind) for kind in ("relations", "entities")}
     width = next((len(each.T) // 2 for key, each in found.items() if key.endswith("linear.weight")), 0)
     if not min(width, *layers.values()):
-        raise ModelFileError(f"{path} holds no ULTRA: it has no layers with a linear map on relations and on entities")
+        raise ModelFileError(
+            f"{path} holds no ULTRA: it has no layers with a linear map on relations and on entities"
+        )
     sizes = {"unary": width, "relation_layers": layers["relations"], "layers": layers["entities"]}
     settings = {f"model.dims.{key}": value for key, value in sizes.items()}
     settings |= {"model.name": name, "model.options.threshold": 0.0 if queries else THRESHOLD}
@@ -68,4 +70,6 @@ def _named(path: Path) -> tuple[dict[str, Tensor], bool]:
 
 
 def _count(tensors: Mapping[str, torch.Tensor], kind: str) -> int:
-    return len({key.split(".")[2] for key in tensors if re.match(rf"network\.{kind}\.\d+\.linear\.weight", key)})
+    return len(
+        {key.split(".")[2] for key in tensors if re.match(rf"network\.{kind}\.\d+\.linear\.weight", key)}
+    )

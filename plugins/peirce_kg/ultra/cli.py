@@ -13,7 +13,9 @@ from peirce.errors import ModelFileError
 def ultra(
     checkpoint: Annotated[
         Path,
-        typer.Argument(metavar="CHECKPOINT", help="Its tensors: a safetensors file, or a torch file of a state dict."),
+        typer.Argument(
+            metavar="CHECKPOINT", help="Its tensors: a safetensors file, or a torch file of a state dict."
+        ),
     ],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="DIR", help="Where the saved model goes.")
@@ -31,4 +33,7 @@ def ultra(
     model.save(output)
     parameters = sum(p.numel() for p in model.parameters())
     threshold = model.spec.options["threshold"]
-    made(json, {"model": str(output), "name": model.spec.name, "parameters": parameters, "threshold": threshold})
+    made(
+        json,
+        {"model": str(output), "name": model.spec.name, "parameters": parameters, "threshold": threshold},
+    )

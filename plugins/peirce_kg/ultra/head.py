@@ -12,6 +12,7 @@ from peirce.errors import InputError
 from peirce.parts import Dims, Encoded, Head, Linear, TensorSpec, Tokens, without_autocast
 from torch import Tensor
 
+
 class Fuzzy(Head):
     """A hidden layer on state and relation, a score of each entity, and its sigmoid as a membership.
 
@@ -56,7 +57,9 @@ class Fuzzy(Head):
         if not labels.is_floating_point() and labels.shape == logits.shape[:1]:
             labels = F.one_hot(labels, logits.shape[1])
         elif labels.shape != logits.shape or not labels.is_floating_point():
-            raise InputError(f"labels are {labels.dtype} {list(labels.shape)}, and do not fit {list(logits.shape)}")
+            raise InputError(
+                f"labels are {labels.dtype} {list(labels.shape)}, and do not fit {list(logits.shape)}"
+            )
         right = labels.to(logits.dtype)
         others = logits.detach().masked_fill(right > 0, torch.finfo(logits.dtype).min).softmax(1)
         missed = (F.softplus(-logits) * right).sum(1) / right.sum(1).clamp_min(1)

@@ -21,11 +21,11 @@ relation, so what sums messages sums their gradients too.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import torch
 import torch.nn.functional as F
-from peirce.parts import dense
 from torch import Tensor
 from torch.autograd import Function
 
@@ -72,7 +72,9 @@ class Edges:
     def blocks(self, channels: int, item: int) -> list[tuple[slice, slice, slice]]:
         """Blocks of receivers, with their pairs and their edges, for sums of so many channels of `item` bytes."""
         pairs, entities = len(self.pair_relations), len(self.firsts) - 1
-        step = max(1, BLOCK_BYTES // (channels * item)) if self.senders.device.type == "cpu" else max(pairs, 1)
+        step = (
+            max(1, BLOCK_BYTES // (channels * item)) if self.senders.device.type == "cpu" else max(pairs, 1)
+        )
         ends = torch.arange(0, pairs + step, step, device=self.firsts.device)
         rows = torch.searchsorted(self.firsts, ends, right=True).clamp_max(entities)
         rows = torch.cat([rows.new_zeros(1), rows, rows.new_full((1,), entities)]).unique()
@@ -80,7 +82,7 @@ class Edges:
         cuts = [bounds.tolist() for bounds in (rows, at, self.starts[at])]
         return [
             (slice(*own[0]), slice(*own[1]), slice(*own[2]))
-            for own in zip(*(zip(each, each[1:], strict=False) for each in cuts), strict=True)
+            for own in zip(*(pairwise(each) for each in cuts), strict=True)
         ]
 
     def sums(self, states: Tensor, pairs: slice, edges: slice) -> Tensor:
@@ -115,7 +117,9 @@ class _Messages(Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
         states, vectors = ctx.saved_tensors
         return (
-            _Messages.apply(grad, ctx.edges.opposite(vectors), ctx.edges) if ctx.needs_input_grad[0] else None,
+            _Messages.apply(grad, ctx.edges.opposite(vectors), ctx.edges)
+            if ctx.needs_input_grad[0]
+            else None,
             _Products.apply(states, grad, ctx.edges) if ctx.needs_input_grad[1] else None,
             None,
         )  # type: ignore[no-untyped-call]

@@ -113,7 +113,7 @@ class Ultra(Architecture):
             ),
             TensorSpec(
                 name="shared_heads", dtype="bool", dims=ends,
-                meaning="Whether an entity is a head of both relations, the axes of 2 being a relation and its inverse.",
+                meaning="Whether an entity is a head of both; axes of 2: a relation and its inverse.",
             ),
             TensorSpec(
                 name="sets", dtype="float", dims=("batch", "entities"),
@@ -133,10 +133,10 @@ class Ultra(Architecture):
         """The entities' states, and the asked relation's vector."""
         width = self.width
         return (
-            TensorSpec(name="unary", dtype="float", dims=("batch", "entities", width), meaning="Of entities."),
             TensorSpec(
-                name="pooled", dtype="float", dims=("batch", width), meaning="Of the asked relation."
+                name="unary", dtype="float", dims=("batch", "entities", width), meaning="Of entities."
             ),
+            TensorSpec(name="pooled", dtype="float", dims=("batch", width), meaning="Of the asked relation."),
         )
 
     def forward(self, inputs: Mapping[str, Tensor]) -> tuple[Encoded, Tokens]:
@@ -241,7 +241,9 @@ class EntityLayer(Layer):
     def forward(self, states: Tensor, first: Tensor, vectors: Tensor, edges: Edges | Tensor) -> Tensor:
         """[entities, b, d], and vectors [2 relations, b, d] -> [entities, b, d]."""
         own = self.project(vectors)
-        told = messages(states, own, edges) if isinstance(edges, Edges) else traced_messages(states, own, edges)
+        told = (
+            messages(states, own, edges) if isinstance(edges, Edges) else traced_messages(states, own, edges)
+        )
         return self.update(states, first, told)
 
 

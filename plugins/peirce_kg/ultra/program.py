@@ -62,7 +62,9 @@ class NoProgramError(QueryError):
     """A query that operations on sets cannot say, and the reason."""
 
     def __init__(self, query: object, reason: str) -> None:
-        super().__init__(f"{query} is no program of projections, &, | and !: {reason}; ask it with --exact alone")
+        super().__init__(
+            f"{query} is no program of projections, &, | and !: {reason}; ask it with --exact alone"
+        )
         self.reason = reason
 
 
@@ -179,4 +181,3 @@ def _joined(parts: Sequence[list[Step]], all_of: bool) -> Iterator[Step]:
         yield from part
         if number:
             yield Step("and" if all_of else "or")
-
