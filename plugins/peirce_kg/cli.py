@@ -18,8 +18,8 @@ def ask(
         str | None,
         typer.Argument(
             metavar="MODEL",
-            help="Its folder, which holds spec.toml, provenance.json, model.onnx and assets/. With --zero-shot, a folder "
-            "that `peirce import ultra` made, or a checkpoint; the folder `ultra` if absent.",
+            help="Its folder, which holds spec.toml, provenance.json, model.onnx and assets/. With --zero-shot, what "
+            "`peirce import ultra` made, or a checkpoint; the folder `ultra` if absent.",
         ),
     ] = None,
     query: Annotated[
@@ -156,5 +156,5 @@ def _ask_graph(
     as_table(("rank", "entity", "score", ""), rows)
     for name, own in variables.items():
         typer.echo(escaped(f"{name}: {', '.join(f'{each.entity} {each.score:.4f}' for each in own)}"))
-    unmarked = "The answers that the graph entails are not known: too many, too slow (--budget), or no formula says them."
+    unmarked = "What the graph entails is not known: too much, too slow (--budget), or no formula says it."
     typer.echo(unmarked if found.exact is None else f"The graph entails {found.exact:,} answers.")

@@ -127,7 +127,7 @@ def _together(lines: list[Line], index: Index, limit: int, seconds: float | None
 
 
 def read_queries(lines: IO[bytes], source: Path, graph: Graph) -> Iterator[Line]:
-    """The queries of a file of JSON lines; a `TaskError` names the line that is malformed or names what is not there."""
+    """The queries of JSON lines; a `TaskError` names a line that is malformed, or has names that the graph has not."""
     for number, raw in enumerate(read_lines(lines), 1):
         if not raw.strip():
             continue
