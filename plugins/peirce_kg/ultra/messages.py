@@ -65,10 +65,6 @@ class Edges:
         firsts = torch.searchsorted(receivers, torch.arange(entities + 1, device=keys.device))
         return cls(relations, senders[order], starts, firsts, pairs % (2 * relations), receivers)
 
-    def opposite(self, vectors: Tensor) -> Tensor:
-        """The vectors of all relations' inverses: [2 relations, ...] -> [2 relations, ...]."""
-        return vectors.roll(self.relations, 0)
-
     def blocks(self, channels: int, item: int) -> list[tuple[slice, slice, slice]]:
         """Blocks of receivers, with their pairs and their edges, for sums of so many channels of `item` bytes."""
         pairs, entities = len(self.pair_relations), len(self.firsts) - 1
@@ -117,7 +113,7 @@ class _Messages(Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
         states, vectors = ctx.saved_tensors
         return (
-            _Messages.apply(grad, ctx.edges.opposite(vectors), ctx.edges)
+            _Messages.apply(grad, opposite(vectors), ctx.edges)
             if ctx.needs_input_grad[0]
             else None,
             _Products.apply(states, grad, ctx.edges) if ctx.needs_input_grad[1] else None,
@@ -145,13 +141,17 @@ class _Products(Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
         states, values = ctx.saved_tensors
-        of_states = _Messages.apply(values, ctx.edges.opposite(grad), ctx.edges)  # type: ignore[no-untyped-call]
+        of_states = _Messages.apply(values, opposite(grad), ctx.edges)  # type: ignore[no-untyped-call]
         of_values = _Messages.apply(states, grad, ctx.edges)  # type: ignore[no-untyped-call]
         return of_states, of_values, None
 
 
 def traced_messages(states: Tensor, vectors: Tensor, triples: Tensor) -> Tensor:
-    """The same sums from triples [n, 3], a message for each edge, for graphs that are traced or have no values."""
+    """The same sums from triples [n, 3], a message for each edge, for graphs that are traced or have no values.
+
+    Places are spread over all channels, since ONNX Runtime adds rows at equal places (ScatterND) in several threads at
+    once and loses some.
+    """
     entities, relations = states.shape[0], vectors.shape[0] // 2
     head, relation, tail = triples.unbind(1)
     known = (triples >= 0).all(1) & (head < entities) & (relation < relations) & (tail < entities)
@@ -159,8 +159,14 @@ def traced_messages(states: Tensor, vectors: Tensor, triples: Tensor) -> Tensor:
     result = torch.zeros_like(states)
     for receivers, senders, own in ((head, tail, relation), (tail, head, relation + relations)):
         sent = states[senders] * vectors[own] * known[:, None, None]
-        result = result.index_put((receivers,), sent, accumulate=True)
+        result = result.scatter_add(0, receivers[:, None, None].expand_as(sent), sent)
     return result
+
+
+def opposite(vectors: Tensor) -> Tensor:
+    """The vectors of all relations' inverses: [2 relations, ...] -> [2 relations, ...]."""
+    relations = vectors.shape[0] // 2
+    return torch.cat([vectors[relations:], vectors[:relations]])
 
 
 def _bags(table: Tensor, rows: Tensor, starts: Tensor) -> Tensor:

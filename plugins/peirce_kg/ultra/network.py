@@ -29,7 +29,7 @@ from peirce.parts import (
 from torch import Tensor, nn
 
 from peirce_kg.graphs.index import spans
-from peirce_kg.ultra.messages import Edges, messages, traced_messages
+from peirce_kg.ultra.messages import Edges, messages, opposite, traced_messages
 
 KINDS = 4
 """Which ends of two relations meet at an entity: both heads, both tails, a head and a tail, a tail and a head."""
@@ -223,12 +223,11 @@ class RelationLayer(Layer):
 
         An inverse's heads are the relation's tails, so one matrix says of all four kinds who meets whom.
         """
-        relations = states.shape[0] // 2
         heads, tails, head_tail, tail_head = self.kinds.to(states.dtype)
-        inverse = states.roll(relations, 0)
+        inverse = opposite(states)
         sent = torch.stack([heads * states + head_tail * inverse, tail_head * states + tails * inverse], 1)
         own, turned = (shared @ sent.flatten(1)).view_as(sent).unbind(1)
-        return self.update(states, first, own + turned.roll(relations, 0))
+        return self.update(states, first, own + opposite(turned))
 
 
 class EntityLayer(Layer):
