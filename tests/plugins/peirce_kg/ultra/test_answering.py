@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import peirce
 import pytest
 import torch
 from peirce.errors import ModelFileError, TaskError
 from peirce.model import Model
-from peirce.registry import Registry
+from peirce.registry import Registry, load_spec
 from peirce_kg.engine.answers import to_ids
 from peirce_kg.evaluation import evaluate
 from peirce_kg.graphs.graph import Graph
@@ -130,9 +131,6 @@ def test_it_ranks_sampled_queries_of_the_types_that_it_can_say(
 
 
 def test_other_models_are_refused(registry: Registry, umls: Graph, tmp_path: Path) -> None:
-    import peirce
-    from peirce.registry import load_spec
-
     headless = peirce.build(load_spec("ultra", {"model.heads": []}), registry=registry)
     with pytest.raises(ModelFileError, match="those of 'ultra' with the head 'fuzzy'"):
         Answerer(headless, umls.index("train"))

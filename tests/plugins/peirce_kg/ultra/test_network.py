@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import peirce
 import pytest
 import torch
 import torch.nn.functional as F
@@ -66,15 +67,11 @@ def test_the_graph_of_relations_does_not_depend_on_how_it_is_cut(monkeypatch: py
 
 
 def test_what_it_cannot_take_is_refused_at_its_line(registry: Registry) -> None:
-    import peirce
-
     spec = load_spec("ultra", {"model.augmenters": [{"use": "kge", "file": "none.safetensors"}]})
     with pytest.raises(PlanError, match=r"reads no tokens for augmenter 'kge' to change; leave it out"):
         peirce.build(spec, registry=registry)
 
 
 def test_the_ready_spec_has_the_published_size(registry: Registry) -> None:
-    import peirce
-
     model = peirce.build("ultra", registry=registry)
     assert sum(parameter.numel() for parameter in model.parameters()) == 168_705
