@@ -23,9 +23,11 @@ from peirce_kg.ultra.program import NoProgramError, Program, Step, program_of
 
 Logic: TypeAlias = Literal["product", "godel", "lukasiewicz"]
 """How sets are joined: xy and x + y - xy; the least and the greatest; max(x + y - 1, 0) and min(x + y, 1)."""
-STATE_BYTES = 64 << 20
-"""What the states of the queries that go through the network together may take; about six such tensors exist at once,
-and one query is taken at least."""
+STATE_BYTES = 4 << 20
+"""What the states of the queries that go through the network together may take, one query at least.
+
+About six such tensors exist at once. More of them are slower, as they leave the cache and their memory is not reused.
+"""
 KEPT_BYTES = 256 << 20
 """What the vectors of relations that are kept, one set for each relation that was asked, may take."""
 TINY = 1e-10

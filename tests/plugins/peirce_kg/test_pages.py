@@ -21,6 +21,7 @@ KG = "plugins/kg"
         (f"{KG}/queries.md", 7, ["query.svg", "triangle.png"]),
         (f"{KG}/sampling.md", 2, ["queries/test/2in.parquet", "queries/test/sample.json"]),
         (f"{KG}/systems.md", 1, []),
+        (f"{KG}/zero-shot.md", 1, []),
         ("results/experiments.md", 1, []),
     ],
 )
