@@ -14,8 +14,8 @@ from onnx_ir.convenience import replace_nodes_and_values
 
 from peirce_export.metadata import SCOPE
 
-_OF_PART = re.compile(r"(?:.*/)?((?:operators|positions|augmenters|heads)\.\w+)")
-"""A scope up to the part that it is in, whose dotted name is the group."""
+_OF_PART = re.compile(r"(?:.*/)?(?:operators|positions|augmenters|heads)\.\w+")
+"""A scope up to the part that it is in, whose dotted name is the last of it."""
 
 
 def call_parts(graph: ir.Model, plugins: Mapping[str, str]) -> None:
@@ -55,27 +55,30 @@ def _groups(graph: ir.Graph) -> Iterable[tuple[str, list[ir.Node]]]:
     group_of: dict[ir.Node, int] = {}
     latest: dict[str, int] = {}
     for node in graph:
-        match = _OF_PART.match(node.metadata_props.get(SCOPE, ""))
-        plain = not any(
-            each.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
-            for each in node.attributes.values()
-        )
+        scope = _part_scope(node)
         producers = {group_of[p] for value in node.inputs if value is not None and (p := value.producer())}
-        needed = producers.union(*(needs[p] for p in producers))
-        own = latest.get(match[0]) if match and plain else None
+        own = latest.get(scope)
         if own is None or any(own in needs[p] for p in producers):
             own = len(groups)
-            groups.append((match[1] if match and plain else "", []))
+            groups.append((re.sub(".*/", "", scope), []))
             needs.append(set())
-            if match and plain:
-                latest[match[0]] = own
+            if scope:
+                latest[scope] = own
         groups[own][1].append(node)
         group_of[node] = own
-        for each in needs:
-            if each is needs[own] or own in each:
-                each |= needed - {own}
+        needed = producers.union(*(needs[p] for p in producers)) - {own}
+        for i, each in enumerate(needs):
+            if i == own or own in each:
+                each |= needed
     order = sorted(range(len(groups)), key=lambda i: len(needs[i]))
     return [groups[i] for i in order if groups[i][0]]
+
+
+def _part_scope(node: ir.Node) -> str:
+    """The scope of a node up to the part that it is in; empty where it is in none, or has a graph inside."""
+    nested = {ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS}
+    found = _OF_PART.match(node.metadata_props.get(SCOPE, ""))
+    return found[0] if found and nested.isdisjoint(each.type for each in node.attributes.values()) else ""
 
 
 def _boundary(nodes: Sequence[ir.Node], given: Iterable[ir.Value]) -> tuple[list[ir.Value], list[ir.Value]]:
@@ -131,11 +134,14 @@ def _canonical(function: ir.Function) -> bytes:
 
 
 def _call(
-    graph: ir.Graph, function: ir.Function, nodes: Sequence[ir.Node], inputs: Sequence[ir.Value], outputs: Sequence[ir.Value]
-) -> None:  # fmt: skip
+    graph: ir.Graph,
+    function: ir.Function,
+    nodes: Sequence[ir.Node],
+    inputs: Sequence[ir.Value],
+    outputs: Sequence[ir.Value],
+) -> None:
     """Put a call in the place of the nodes."""
-    scope = _OF_PART.match(nodes[0].metadata_props[SCOPE])
-    assert scope is not None
-    call = ir.Node(function.domain, function.name, inputs, num_outputs=len(outputs), name=scope[0])
-    call.metadata_props.update(nodes[0].metadata_props, **{SCOPE: scope[0]})
+    scope = _part_scope(nodes[0])
+    call = ir.Node(function.domain, function.name, inputs, num_outputs=len(outputs), name=scope)
+    call.metadata_props.update(nodes[0].metadata_props, **{SCOPE: scope})
     replace_nodes_and_values(graph, nodes[-1], nodes, [call], outputs, call.outputs)
