@@ -28,6 +28,8 @@ FLAGS = (
     "--disable-component-update", "--disable-sync",
 )  # fmt: skip
 WIDTHS = (1280, 400)
+PATIENCE = 300_000
+"""Milliseconds after which a page does not open."""
 TALLEST = 20_000
 """How tall a page may be, in pixels at 1280."""
 EMPTY = '{"config": {"lang": ["en"], "separator": " ", "pipeline": [], "fields": {}}, "docs": []}'
@@ -72,7 +74,7 @@ def main(folder: Path, only: tuple[str, ...]) -> int:
     if chromium is None:
         sys.exit("no Chromium here: apt-get install chromium")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS, timeout=PATIENCE)
         pages = [
             path
             for path in _paths()
@@ -98,6 +100,7 @@ def _pages(browser: Browser, base: str, folder: Path, paths: Sequence[str]) -> I
     links: dict[str, set[str]] = {}
     for width in WIDTHS:
         page = browser.new_page(viewport={"width": width, "height": 900})
+        page.set_default_timeout(PATIENCE)
         page.route("**/search_index.json", lambda route: route.fulfill(body=EMPTY))
         said: list[str] = []
         page.on(
