@@ -103,7 +103,7 @@ class ExporterHarness(UsedHarness):
         raise BrokenError(f"it exports no tiny model of the registered architectures\n{reasons}")
 
     def _models(self) -> Iterator[Model]:
-        """Tiny models of its own plug-in, then of the plainest architectures: with a head that reads no input of its own, and without any."""
+        """Tiny models, those of its own plug-in first: with a head that reads no input of its own, and without any."""
         heads = [head for part, head in example_heads(self.registry) if not part.needs]
 
         def inputs(model: Model) -> int:
