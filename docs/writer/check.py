@@ -19,7 +19,7 @@ from itertools import chain
 from pathlib import Path
 from urllib.parse import urldefrag, urljoin
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, Request, sync_playwright
 
 BUILD = Path(__file__).resolve().parents[2] / "build"
 SITE, AXE = BUILD / "site", BUILD / "node_modules" / "axe-core" / "axe.min.js"
@@ -108,7 +108,7 @@ def _pages(browser: Browser, base: str, folder: Path, paths: Sequence[str]) -> I
             lambda message, said=said: said.append(message.text) if message.type == "error" else None,
         )
         page.on("pageerror", lambda error, said=said: said.append(str(error)))
-        page.on("requestfailed", lambda request, said=said: said.append(f"no answer: {request.url}"))
+        page.on("requestfailed", lambda request, said=said: _failed(request, said))
         for path in paths:
             said.clear()
             page.goto(base + path, wait_until="load")
@@ -143,6 +143,12 @@ def _pages(browser: Browser, base: str, folder: Path, paths: Sequence[str]) -> I
                     yield f"{path}: broken link to {inside}"
                 elif anchor and inside in ids and anchor not in ids[inside]:
                     yield f"{path}: no {anchor} in {inside}"
+
+
+def _failed(request: Request, said: list[str]) -> None:
+    """Note a request without an answer, but for those that the next page cut off."""
+    if request.failure != "net::ERR_ABORTED":
+        said.append(f"no answer: {request.url}")
 
 
 def _searches(page: Page, base: str) -> Iterator[str]:
