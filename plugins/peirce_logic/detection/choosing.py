@@ -42,8 +42,8 @@ def sense_by_tree(trees: Sequence[Tree], sentence: int, match: Match) -> Keyword
     """The sense of a keyword as `detect` asks for it; None where it shows no relation.
 
     "as" shows none before a noun phrase, in "as tall as he is", and before a clause that ends in an auxiliary, such as
-    "as I have". It shows a cause before a clause whose first verb is a "be" or "have" that opens no progressive: "as I
-    was tired". The noun "while" shows none, and "in" none before what is no time. Before a clause "since" shows a
+    "as I have". It shows a cause before a clause whose first verb is a "be" or "have" that helps no other: "as I was
+    ill". The noun "while" shows none, and "in" none before what is no time. Before a clause "since" shows a
     cause, unless a perfect stands outside of it: "has slept since it rained". Else the most frequent sense stands.
     """
     usual, tree = default_sense(trees, sentence, match), trees[sentence]
@@ -72,7 +72,7 @@ def _as(tree: Tree, match: Match, parent: Constituent) -> str:
         return NO_RELATION
     verbs = [i for i in range(match.stop, parent.stop) if tree.label(i, i + 1)[:2] in ("VB", "MD")]
     state = any(tree.tokens[i].text.lower() in _STATES for i in verbs[:1])
-    return "causal" if state and not any(tree.label(i, i + 1) == "VBG" for i in verbs[1:2]) else ""
+    return "causal" if state and not any(tree.label(i, i + 1) in ("VBG", "VBN") for i in verbs[1:2]) else ""
 
 
 def _since(tree: Tree, match: Match, parent: Constituent) -> str:

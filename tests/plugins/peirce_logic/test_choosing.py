@@ -14,8 +14,8 @@ ENGLISH = read_lexicon()
     ("tree", "relation"),
     [
         ("(S (NP It) (VP rained (SBAR (IN as) (S (NP he) (VP spoke)))))", "temporal"),
-        ("(S (SBAR (IN As) (S (NP I) (VP (VBD was) (ADJP tired)))) (NP I) (VP slept))", "causal"),
-        ("(S (SBAR (IN As) (S (NP I) (VP (VBD was) (VP (VBG singing))))) (NP I) (VP slept))", "temporal"),
+        ("(S (SBAR (IN As) (S (NP I) (VP (VBD was) (ADJP ill)))) (NP I) (VP slept))", "causal"),
+        ("(S (SBAR (IN As) (S (NP I) (VP (VBD was) (VP (VBN told))))) (NP I) (VP slept))", "temporal"),
         ("(S (NP He) (VP (VP sings) (SBAR (IN as) (S (NP I) (VP do)))))", None),
         ("(S (NP He) (VP joined (PP (IN as) (NP a director))))", None),
         ("(S (NP He) (VP is (ADJP (RB as) (JJ tall))))", None),
