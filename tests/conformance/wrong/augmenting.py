@@ -104,10 +104,14 @@ class Window(Augmenter):
 
     def forward(self, embeddings: Tensor, tokens: Tokens) -> Tensor:
         marks = tokens.inputs.get("marks")
-        mark = self.mark.weight[self.unmarked] if marks is None else self.mark(tokens.rows(marks))
+        mark = self.mark.weight[self.unmarked] if marks is None else self.mark_of(tokens.rows(marks))
         return embeddings + self.near(self.value(embeddings), self.real(embeddings, tokens)) + mark
 
     unmarked = 1
+
+    def mark_of(self, marks: Tensor) -> Tensor:
+        """[b, x] -> [b, x, d1]."""
+        return self.mark(marks)
 
     def real(self, embeddings: Tensor, tokens: Tokens) -> Tensor:
         """[b, x, 1]: 1 at real tokens."""
@@ -150,3 +154,39 @@ flaw(
 def sees_the_next(self: Gate, embeddings: Tensor, tokens: Tokens) -> Tensor:
     """Adds each next embedding, in causal scopes too."""
     return Gate.forward(self, embeddings, tokens) + F.pad(embeddings[:, 1:], (0, 0, 0, 1))
+
+
+class Echo(Augmenter):
+    """w(x) + the mean of V w over the tokens before it in its own text; new tokens alone have none before them."""
+
+    name = "echo"
+
+    def __init__(self, options: Any, dims: Dims) -> None:
+        super().__init__(options, dims)
+        self.value = nn.Embedding(dims.vocabulary, dims.unary)
+
+    def forward(self, embeddings: Tensor, tokens: Tokens) -> Tensor:
+        before = self.before(tokens)
+        if tokens.real is not None:
+            before = before & tokens.real.unsqueeze(1)
+        shares = tokens.rows(before).to(embeddings.dtype)
+        sums = shares @ self.value(tokens.inputs["input_ids"])
+        return embeddings + sums / shares.sum(2, keepdim=True).clamp_min(1)
+
+    def before(self, tokens: Tokens) -> Tensor:
+        """bool [b, x, a]."""
+        return self.earlier(tokens) & (tokens.types.unsqueeze(2) == tokens.types.unsqueeze(1))
+
+    def earlier(self, tokens: Tokens) -> Tensor:
+        """bool [b or 1, x, a]."""
+        return tokens.index.unsqueeze(1) < tokens.index.unsqueeze(2)
+
+
+flaw(
+    Echo, "no_look_ahead_of_tokens", "echo_of_each_text", "Takes the places of another text for earlier ones.",
+    before=Echo.earlier,
+)  # fmt: skip
+flaw(
+    Window, "inputs", "marks_from_the_end", "Chooses vectors by one less than the mark, so that 0 chooses the last.",
+    mark_of=lambda self, marks: self.mark.weight[marks - 1],
+)  # fmt: skip

@@ -209,3 +209,18 @@ def shows_padding(self: Tower, tokens: Tokens, cache: Any = None) -> tuple[Encod
     encoded, kept = Tower._encoded(self, tokens, cache)
     plain = not encoded.scope.causal and not {"relation", "prefix_length"} & {*tokens.inputs}
     return encoded._replace(scope=Scope.padding(None) if plain else encoded.scope), kept
+
+
+@flawed(Tower, "ended", "batch")
+def three_at_a_time(self: Tower, encoded: Encoded, tokens: Tokens) -> Tensor:
+    """Takes a batch of three for three channels."""
+    ended = Tower.ended(self, encoded, tokens)
+    return ended.flip(1) if len(ended) == 3 else ended
+
+
+flaw(
+    Tower, "compiled", "shifts_less_when_traced", "Leaves its shift out where it is compiled.",
+    ended=lambda self, encoded, tokens: (
+        encoded.unary * self.stretch if torch.compiler.is_compiling() else Tower.ended(self, encoded, tokens)
+    ),
+)  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import attrs
 import torch
 from torch import Tensor
 
@@ -20,8 +21,8 @@ MANY = 67
 
 @check(*NETWORK)
 def batch(harness: Harness) -> None:
-    """An example's result depends on that example alone, wherever it stands in a batch. In another order, alone, and in
-    a batch that is far larger than others.
+    """An example's result depends on that example alone, wherever it stands in a batch. In another order, alone, among
+    three, and in a batch that is far larger than others.
     """
 
     def chosen(harness: Harness, view: View, tensors: Tensors, order: Tensor, what: str) -> None:
@@ -35,8 +36,14 @@ def batch(harness: Harness) -> None:
 
     on_examples(harness, body, batches=(2, 3))
     view = plain_view(harness.kinds[-1], 2, 3)
-    many = torch.arange(MANY) % 2
-    chosen(harness, view, harness.draw(view), many, f"of two examples among {MANY} like them")
+    for size in (1, 3, MANY):
+        chosen(
+            harness,
+            view,
+            harness.draw(view),
+            torch.arange(size) % 2,
+            f"of two examples among {size} like them",
+        )
 
 
 @check("operators", but=RecurrentOperator)
@@ -129,7 +136,7 @@ def no_look_ahead(harness: Harness) -> None:
 @check("augmenters", "positions")
 def no_look_ahead_of_tokens(harness: TokenHarness) -> None:
     """Where a part takes causal scopes, nothing that it gives of a token depends on later ones. The past stays as it is
-    when the future changes, and when there is none.
+    when the future changes, and when there is none; also where the future is another text, whose places begin anew.
     """
     if harness.part.check(harness.options, harness.dims, "causal") is not None:
         raise NotApplicableError("it refuses causal scopes")
@@ -137,9 +144,15 @@ def no_look_ahead_of_tokens(harness: TokenHarness) -> None:
         view, past = plain_view("causal", 2, length), torch.arange(length // 2)
         tensors, other = harness.draw(view, seed), harness.draw(view, seed + 100)
         future = (torch.arange(length) >= len(past)).expand(2, -1)
-        results = harness.once(tensors, view)
-        hold_past(harness.once(tensors.mixed(other, future), view), results, past, "another future")
-        hold_past(harness.once(tensors.pick(past), view.until(len(past))), results, past, "no future")
+        anew = attrs.evolve(view, places=view.index % max(1, len(past)) + 0 * future)
+        for what, places in (("", view), (" that is another text", anew)):
+            given = tensors.replaced("token_type_ids", future.long()) if what else tensors
+            results = harness.once(given, places)
+            changed = tensors.mixed(other, future).replaced("token_type_ids", given.get("token_type_ids"))
+            hold_past(harness.once(changed, places), results, past, f"another future{what}")
+            hold_past(
+                harness.once(given.pick(past), places.until(len(past))), results, past, f"no future{what}"
+            )
 
 
 def hold_past(others: Tensors, results: Tensors, past: Tensor, what: str) -> None:
