@@ -18,7 +18,7 @@ from typing import Any
 
 import peirce
 import pytest
-from peirce.registry import Registry
+from peirce.registry import KINDS, Registry
 from peirce.testing.check import Case
 from peirce.testing.checks import CHECKS
 from peirce.testing.companions import companied
@@ -135,6 +135,12 @@ def test_every_kind_has_wrong_parts_and_every_name_is_there_once() -> None:
         kinds.setdefault(f"{pair.kind} {base}", set()).add(pair.wrong.name)
     assert min(map(len, kinds.values())) >= 3, kinds
     assert len({pair.wrong.name for pair in PAIRS}) == len(PAIRS)
+
+
+def test_every_check_of_a_part_has_a_wrong_one() -> None:
+    shown = {pair.check for pair in (*PAIRS, mixing.FIXES_LENGTH, mixing.SCATTERS)}
+    of_parts = {check.name for check in CHECKS if not {*check.kinds}.isdisjoint(KINDS)}
+    assert of_parts == shown | {"record"}  # which has tests of its own
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -10,7 +11,7 @@ from attrs import field, frozen, validators
 from peirce.parts import Augmenter, Dims, TensorSpec, Tokens
 from torch import Tensor, nn
 
-from wrong import flaw, flawed
+from wrong import flaw, flawed, wrong
 
 
 @frozen(kw_only=True)
@@ -150,7 +151,7 @@ flaw(
 )  # fmt: skip
 
 
-@flawed(Gate, "forward", "no_look_ahead_of_tokens")
+@flawed(Gate, "forward", "no_look_ahead")
 def sees_the_next(self: Gate, embeddings: Tensor, tokens: Tokens) -> Tensor:
     """Adds each next embedding, in causal scopes too."""
     return Gate.forward(self, embeddings, tokens) + F.pad(embeddings[:, 1:], (0, 0, 0, 1))
@@ -183,10 +184,42 @@ class Echo(Augmenter):
 
 
 flaw(
-    Echo, "no_look_ahead_of_tokens", "echo_of_each_text", "Takes the places of another text for earlier ones.",
+    Echo, "no_look_ahead", "echo_of_each_text", "Takes the places of another text for earlier ones.",
     before=Echo.earlier,
 )  # fmt: skip
 flaw(
     Window, "inputs", "marks_from_the_end", "Chooses vectors by one less than the mark, so that 0 chooses the last.",
     mark_of=lambda self, marks: self.mark.weight[marks - 1],
 )  # fmt: skip
+
+
+@wrong("learning")
+class BeginsAtNothing(Gate):
+    """Multiplies two maps that both begin at zero, so that neither ever gets a gradient."""
+
+    def __init__(self, options: Any, dims: Dims) -> None:
+        super().__init__(options, dims)
+        for parameter in self.parameters():
+            nn.init.zeros_(parameter)
+
+    def added(self, embeddings: Tensor) -> Tensor:
+        return embeddings + self.strength * self.gate(embeddings) * self.value(embeddings).tanh()
+
+
+@frozen(kw_only=True)
+class DividedOptions:
+    """How much is added."""
+
+    strength: float = 0.0
+
+
+@wrong("defaults")
+class DividesByItsDefault(Gate):
+    """Divides by an option that is zero unless it is given."""
+
+    Options = DividedOptions
+    example: ClassVar[Mapping[str, Any]] = {"strength": 0.5}
+
+    def __init__(self, options: Any, dims: Dims) -> None:
+        super().__init__(options, dims)
+        self.strength = 1 / options.strength

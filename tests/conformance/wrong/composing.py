@@ -12,7 +12,7 @@ from peirce.algebra import Scope
 from peirce.kernels import Rotation
 from peirce.networks import TokenInput
 from peirce.parts import Encoded, Plan, Tokens
-from peirce.testing.companions import Host
+from peirce.testing.companions import Host, HostDims
 from torch import Tensor, nn
 
 from wrong import flaw, flawed, wrong
@@ -224,3 +224,29 @@ flaw(
         encoded.unary * self.stretch if torch.compiler.is_compiling() else Tower.ended(self, encoded, tokens)
     ),
 )  # fmt: skip
+
+
+flaw(
+    Tower, "fused", "stretches_where_fused", "Is another network where its projections are fused.",
+    ended=lambda self, encoded, tokens: (
+        Tower.ended(self, encoded, tokens) * (1 + 1e-6 * self.input.plan.fuse)
+    ),
+)  # fmt: skip
+
+
+@frozen(kw_only=True)
+class SpareDims(HostDims):
+    """One more than is needed."""
+
+    spare: int = field(validator=validators.ge(1))
+
+
+@wrong("dims")
+class HasASpareSize(Tower):
+    """Asks for a size that nothing depends on."""
+
+    Dims = SpareDims
+
+    @classmethod
+    def sizes(cls, options: Any, dims: Any) -> Mapping[str, int]:
+        return {name: size for name, size in super().sizes(options, dims).items() if name != "spare"}

@@ -312,3 +312,9 @@ flaw(
     Focus, "loss_numerics", "focus_without_an_end", "Has no slope where it is certain, with gamma below 1.",
     least=0.0,
 )  # fmt: skip
+
+
+flaw(
+    Tagger, "outside", "speaks_of_padding", "Gives scores of padding, too.",
+    forward=lambda self, encoded, tokens: {"logits": self.dense(self.dropped(encoded.unary))},
+)  # fmt: skip

@@ -11,7 +11,6 @@ from torch import Tensor
 from peirce.algebra import Predicates
 from peirce.testing.check import NETWORK, check
 from peirce.testing.checks.numerics import Watching
-from peirce.testing.checks.symmetry import hold_past
 from peirce.testing.compare import BrokenError, NotApplicableError, alike, same
 from peirce.testing.examples import Tensors, View, normal, plain_view
 from peirce.testing.harness.architectures import ArchitectureHarness
@@ -129,8 +128,8 @@ def _optional(harness: ArchitectureHarness, view: View, tensors: Tensors) -> Non
 
 @check("heads")
 def needs(harness: HeadHarness) -> None:
-    """A head reads what `needs` lists and nothing else that may be absent; with `past`, nothing of the future. Without
-    the outputs that it does not need, with others where it needs them, and with another future.
+    """A head reads what `needs` lists and nothing else that may be absent. Without the outputs that it does not need,
+    and with others where it needs them.
     """
     wanted = harness.part.needs
     view = plain_view("causal" if "past" in wanted else "bidirectional", 2, LENGTH)
@@ -143,10 +142,6 @@ def needs(harness: HeadHarness) -> None:
             alike(_once(absent, tensors, view, what), results, what)
         elif not differ(harness.once(tensors.replaced(name, drawn.get(name)), view), results):
             raise BrokenError(f"needs lists {name!r}, and no prediction depends on it")
-    if "past" in wanted:
-        past = torch.arange(LENGTH // 2)
-        future = (torch.arange(LENGTH) >= len(past)).expand(2, -1)
-        hold_past(harness.once(tensors.mixed(drawn, future), view), results, past, "other tokens after them")
 
 
 @check("augmenters")

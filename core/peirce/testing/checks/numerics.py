@@ -24,18 +24,8 @@ from peirce.testing.harness.sized import HeadHarness, LayerHarness
 from peirce.testing.tiny_models import fitting, tiny_spec
 
 COMPILED = (
-    "infer",
-    "read",
-    "step",
-    "fused",
-    "unary",
-    "binary",
-    "pairs",
-    "rotations",
-    "scope",
-    "index",
-    "forward",
-)
+    "infer", "read", "step", "fused", "unary", "binary", "pairs", "rotations", "scope", "index", "forward",
+)  # fmt: skip
 """What parts compute by, whatever their kind."""
 
 
