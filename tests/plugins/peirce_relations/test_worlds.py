@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from attrs import evolve
+from code_blocks import run_page
 from peirce.errors import InputError
 from peirce_relations.calculi import sources
 from peirce_relations.calculi.algebra import calculus, flaws
@@ -20,6 +21,7 @@ from peirce_relations.calculi.offpath import GUILDS, STEPS, WEAK, OffPath, on_pa
 from peirce_relations.calculi.reach import Reach
 from peirce_relations.calculi.sources import block, lines, source
 from peirce_relations.graphs import Problem
+from shared_folder import ROOT
 
 
 def problems(name: str, steps: tuple[int, ...], branches: tuple[int, ...], count: int) -> list[Problem]:
@@ -146,3 +148,7 @@ def test_any_number_of_workers_writes_the_same_and_what_was_done_is_kept(
     assert (
         json.loads(invoke("relations", "solve", str(tmp_path / "one.jsonl"), *solved).stdout)["agree"] == 600
     )
+
+
+def test_the_blocks_of_the_page_run(tmp_path: Path) -> None:
+    assert run_page(ROOT / "docs" / "plugins" / "relations" / "index.md", tmp_path) == 3
