@@ -190,8 +190,10 @@ def on_paths(problem: Problem) -> Problem:
 
     # With an edge between the two, the simple paths are the cycles through it: its biconnected component.
     graph = networkx.Graph([pair for pair in (*problem.edges, problem.query) if pair[0] != pair[1]])
-    parts = cast("Iterable[set[int]]", networkx.biconnected_components(graph))
-    near = next(part for part in parts if {*problem.query} <= part)
+    near = {*problem.query}
+    if len(near) > 1:
+        parts = cast("Iterable[set[int]]", networkx.biconnected_components(graph))
+        near = next(part for part in parts if near <= part)
     kept = [i for i, (x, y) in enumerate(problem.edges) if x in near and y in near]
     return evolve(
         problem,

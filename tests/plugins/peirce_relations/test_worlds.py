@@ -95,6 +95,7 @@ def test_what_lies_on_a_path_is_what_a_simple_path_goes_through() -> None:
     edges = ((0, 1), (1, 2), (0, 2), (2, 3), (3, 4), (4, 2), (5, 0), (1, 1), (3, 3))
     problem = Problem(nodes=6, edges=edges, labels=("same",) * 9, query=(0, 2), answer=None)
     assert on_paths(problem).edges == ((0, 1), (1, 2), (0, 2), (1, 1))
+    assert on_paths(evolve(problem, query=(3, 3))).edges == ((3, 3),)
 
 
 def test_contradictions_and_unknown_words_are_named() -> None:
