@@ -23,6 +23,7 @@ _LINE = re.compile(
     rf"{_SPACE}(?:(?P<head>{_IRI}|{_BLANK}){_SPACE}(?P<relation>{_IRI}){_SPACE}"
     rf"(?P<tail>{_IRI}|{_BLANK}|{_LITERAL}){_SPACE}\.{_SPACE})?(?:\#.*)?"
 )
+_NO_IRI = re.compile(r"[\x00-\x20<>\"{}|^`\\]")
 _ESCAPE = re.compile(rf"{_UNICODE}|\\.")
 _NAMED = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f"}
 _WRITTEN = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r"}
@@ -69,3 +70,17 @@ def _character(match: re.Match[str]) -> str:
     if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
         raise MalformedError(f"{match[0]} is no character")
     return chr(code)
+
+
+def write_line(head: str, relation: str, tail: str) -> str:
+    """The statement that is read as a triple of names: IRIs with escapes, and blank nodes and literals as they are."""
+    literal = re.fullmatch(_LITERAL, tail) is not None
+    return f"{_resource(head)} <{_escaped(relation)}> {tail if literal else _resource(tail)} .\n"
+
+
+def _resource(name: str) -> str:
+    return name if re.fullmatch(_BLANK, name) else f"<{_escaped(name)}>"
+
+
+def _escaped(name: str) -> str:
+    return _NO_IRI.sub(lambda match: f"\\u{ord(match[0]):04X}", name)

@@ -1,0 +1,62 @@
+"""`peirce kg convert`: graphs and queries from one project's files to another's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from peirce.commands import Json, as_json, as_table
+
+
+def convert(
+    source: Annotated[
+        str, typer.Argument(metavar="SOURCE", help="A folder or a file; what is in it says its format.")
+    ],
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="DIR", help="A new folder for the graph and its queries."),
+    ],
+    to: Annotated[
+        str,
+        typer.Option(
+            metavar="FORMAT",
+            help="peirce, as `kg sample` writes; betae, also for +H files; query2box; sqe; efok; tsv or nt, the graph.",
+        ),
+    ] = "peirce",
+    graph: Annotated[
+        str | None,
+        typer.Option(
+            metavar="GRAPH",
+            help="The graph of the queries, with what their numbers mean, if it lies elsewhere.",
+        ),
+    ] = None,
+    types: Annotated[
+        Path | None,
+        typer.Option(
+            "--types",
+            metavar="FILE",
+            help="Query types of your own, in the form of --types-file: these alone, by their names.",
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Convert graphs and queries: BetaE, Query2box, +H, SQE, EFOK-CQA, TSV, N-Triples, own samples."""
+    from peirce_kg.exchange.formats import read, write
+
+    content = write(read(source, graph, types), to, output, Path(source).name)
+    if json:
+        names = ("split", "type", "queries", "exact", "left_out")
+        rows = [dict(zip(names, row, strict=True)) for row in content.told]
+        as_json(
+            "peirce.kg.convert/1", output=str(output), format=to, graph=content.graph.summary(), types=rows
+        )
+        return
+    typer.echo(f"{output}: {content.graph.summary()}")
+    if content.told:
+        rows = [
+            (split, name, f"{n:,}", "" if exact is None else f"{exact:,}", f"left out: {why}" if why else "")
+            for split, name, n, exact, why in content.told
+        ]
+        as_table(("split", "type", "queries", "exact", ""), rows)
+        typer.echo("exact: how many have exactly the answers of the graph")

@@ -1,0 +1,174 @@
+"""The formats that graphs and queries are converted between: how each is known, read and written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from attrs import evolve, field, frozen
+from peirce.errors import TaskError, check_known
+from peirce.files import scratch, writing
+
+from peirce_kg.exchange import texts, tuples
+from peirce_kg.exchange.content import VOCABULARIES, Content, convert, read_numbered, vocabulary_of
+from peirce_kg.graphs.graph import SPLITS, Graph, load_graph
+from peirce_kg.graphs.ntriples import write_line
+from peirce_kg.queries.conversion import NoLispFormError
+from peirce_kg.queries.language import Query
+from peirce_kg.queries.parsing import QueryError
+from peirce_kg.queries.types import load_types
+from peirce_kg.sampling import files
+from peirce_kg.sampling.files import DESCRIPTION, Description, TypeAsked
+
+
+@frozen
+class Format:
+    """How a format is written.
+
+    Args:
+        graph: writes a graph into a folder.
+        queries: writes the queries into it; None where the format holds a graph alone.
+        check: raises a `QueryError` for the query of a type that the format cannot say.
+    """
+
+    graph: Callable[[Path, Graph], None]
+    queries: Callable[[Path, Content], None] | None = None
+    check: Callable[[Query], object] = field(default=lambda query: None)
+
+
+def read(source: str, graph: str | None, types_file: Path | None) -> Content:
+    """The graph and the queries of a folder or a file, whatever format they have.
+
+    Args:
+        source: what to read.
+        graph: where the graph lies, or the vocabulary, if not beside the queries.
+        types_file: the only types to read, by name; the known ones and all others where None.
+
+    Raises:
+        TaskError: nothing there is known, or a file is missing, damaged or malformed.
+    """
+    path = Path(source).expanduser()
+    folder, inside = (path, sorted(path.iterdir())) if path.is_dir() else (path.parent, [path])
+    if any((path / split / DESCRIPTION).is_file() for split in SPLITS):
+        own = load_graph(graph or source)
+        there = [split for split in SPLITS if (path / split / DESCRIPTION).is_file()]
+        sets = {split: files.read_queries(path, own, split) for split in there}
+        told = [(split, one.type.name, len(one), None, "") for split in sets for one in sets[split]]
+        return Content(own, sets, told)
+    efok = [file for file in inside if file.name.endswith("qaa.json")]
+    sqe = [file for file in inside if file.suffix == ".json" and (file == path or "_queries" in file.name)]
+    if any(file.name.endswith("-queries.pkl") for file in inside):
+        found = tuples.read_betae(path)
+    elif any("_ans_" in file.name and file.suffix == ".pkl" for file in inside):
+        found = tuples.read_query2box(path)
+    elif efok or sqe:
+        found = texts.read_efok(efok) if efok else texts.read_sqe(sqe)
+    elif (vocabulary := vocabulary_of(folder)) and path.is_dir():
+        return Content(read_numbered(folder, vocabulary)[0])
+    else:
+        return Content(load_graph(source))
+    place = Path(graph).expanduser() if graph else folder
+    form = vocabulary_of(place)
+    if form is None:
+        wanted = ", ".join(dict.fromkeys(names[0] for names in VOCABULARIES.values()))
+        raise TaskError(
+            f"{place} has no vocabulary ({wanted}) to tell what the numbers in {source} mean; give --graph the folder "
+            "of BetaE's, Query2box's or EFOK-CQA's graph that the queries were made from"
+        )
+    return convert(found, *read_numbered(place, form), load_types(types_file), types_file is not None)
+
+
+def write(content: Content, to: str, output: Path, source: str) -> Content:
+    """Write a graph and its queries into a new folder, whole or not at all.
+
+    Args:
+        content: what to write.
+        to: the format.
+        output: the folder.
+        source: where the queries come from; own files say it.
+
+    Returns:
+        What was written; `told` also says which types the format cannot hold, and why.
+
+    Raises:
+        TaskError: the folder holds something, or the format cannot hold the graph.
+        WriteError: the disk takes no more.
+    """
+    check_known("format", to, FORMATS, TaskError)
+    form, output = FORMATS[to], output.absolute()
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        raise TaskError(f"{output} holds something, and nothing is overwritten; give -o a new folder")
+    if not output.parent.is_dir():
+        raise TaskError(f"there is no folder {output.parent}; make it first")
+    refused: dict[str, str] = {}
+    for queries in (one for of in content.sets.values() for one in of):
+        try:
+            form.check(queries.type.query)
+        except QueryError as error:
+            reason = error.reason if isinstance(error, NoLispFormError) else error
+            refused[queries.type.name] = f"{to} cannot say it: {reason}"
+    sets = {s: [q for q in of if q.type.name not in refused] for s, of in content.sets.items()}
+    told = [(*row[:4], row[4] or refused.get(row[1], "")) for row in content.told if form.queries]
+    kept = evolve(content, sets=sets if form.queries else {}, told=told)
+    with writing(str(output)), scratch(output) as folder:
+        whole = folder / "whole"
+        whole.mkdir()
+        form.graph(whole, kept.graph)
+        if form.queries is not None:
+            form.queries(whole, evolve(kept, source=source))
+        os.replace(whole, output)
+    return kept
+
+
+def _tsv(folder: Path, graph: Graph) -> None:
+    wrong = [
+        name
+        for name in (*graph.entity_names, *graph.relation_names)
+        if {*"\t\n\r"} & {*name} or not name.strip()
+    ]
+    if wrong:
+        raise TaskError(f"a TSV file cannot hold the name {wrong[0]!r}; write --to nt, which can")
+    _lines(folder, graph, "tsv", lambda head, relation, tail: f"{head}\t{relation}\t{tail}\n")
+
+
+def _lines(folder: Path, graph: Graph, ending: str, line: Callable[[str, str, str], str]) -> None:
+    entities, relations = graph.entity_names, graph.relation_names
+    for split, triples in graph.added.items():
+        with (folder / f"{split}.{ending}").open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(line(entities[h], relations[r], entities[t]) for h, r, t in triples.tolist())
+
+
+def _sampled(folder: Path, content: Content) -> None:
+    """Write queries as `peirce kg sample` does."""
+    graph = content.graph
+    for split, sets in content.sets.items():
+        asked = tuple(TypeAsked(q.type.name, str(q.type.query), q.type.seen, len(q)) for q in sets)
+        most = max((int(q.answers[split].counts.max()) for q in sets), default=0)
+        described = Description(
+            graph.name, files.fingerprint(graph), split, 0, most, asked, source=content.source
+        )
+        (folder / split).mkdir()
+        (folder / split / DESCRIPTION).write_text(described.to_json(), encoding="utf-8")
+        for queries in sets:
+            path = files.type_file(folder / split, queries.type.name)
+            files.write_type(path, queries.type, described, graph, [queries])
+
+
+def _betae(folder: Path, graph: Graph) -> None:
+    tuples.write_numbered(folder, graph, ("id2ent.pkl", "id2rel.pkl"), ("ent2id.pkl", "rel2id.pkl"))
+
+
+def _query2box(folder: Path, graph: Graph) -> None:
+    tuples.write_numbered(folder, graph, ("ind2ent.pkl", "ind2rel.pkl"), None)
+
+
+FORMATS = {
+    "peirce": Format(_tsv, _sampled),
+    "betae": Format(_betae, tuples.write_betae, tuples.structure_of),
+    "query2box": Format(_query2box, tuples.write_query2box, tuples.query2box_type),
+    "sqe": Format(_betae, texts.write_sqe, tuples.structure_of),
+    "efok": Format(texts.write_kgindex, texts.write_efok),
+    "tsv": Format(_tsv),
+    "nt": Format(lambda folder, graph: _lines(folder, graph, "nt", write_line)),
+}
