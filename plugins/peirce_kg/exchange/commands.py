@@ -42,9 +42,9 @@ def convert(
     json: Json = False,
 ) -> None:
     """Convert graphs and queries: BetaE, Query2box, +H, SQE, EFOK-CQA, TSV, N-Triples, own samples."""
-    from peirce_kg.exchange.formats import read, write
+    from peirce_kg.exchange.formats import convert_files
 
-    content = write(read(source, graph, types), to, output, Path(source).name)
+    content = convert_files(source, to, output, graph, types)
     if json:
         names = ("split", "type", "queries", "exact", "left_out")
         rows = [dict(zip(names, row, strict=True)) for row in content.told]

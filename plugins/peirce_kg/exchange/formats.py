@@ -79,20 +79,19 @@ def read(source: str, graph: str | None, types_file: Path | None) -> Content:
     return convert(found, *read_numbered(place, form), load_types(types_file), types_file is not None)
 
 
-def write(content: Content, to: str, output: Path, source: str) -> Content:
-    """Write a graph and its queries into a new folder, whole or not at all.
+def convert_files(source: str, to: str, output: Path, graph: str | None, types_file: Path | None) -> Content:
+    """Read a graph and its queries, and write them into a new folder, whole or not at all.
 
     Args:
-        content: what to write.
-        to: the format.
+        source, graph, types_file: what to read, as for `read`.
+        to: the format to write.
         output: the folder.
-        source: where the queries come from; own files say it.
 
     Returns:
         What was written; `told` also says which types the format cannot hold, and why.
 
     Raises:
-        TaskError: the folder holds something, or the format cannot hold the graph.
+        TaskError: the folder holds something, the format cannot hold the graph, or as `read`.
         WriteError: the disk takes no more.
     """
     check_known("format", to, FORMATS, TaskError)
@@ -101,6 +100,7 @@ def write(content: Content, to: str, output: Path, source: str) -> Content:
         raise TaskError(f"{output} holds something, and nothing is overwritten; give -o a new folder")
     if not output.parent.is_dir():
         raise TaskError(f"there is no folder {output.parent}; make it first")
+    content = read(source, graph, types_file)
     refused: dict[str, str] = {}
     for queries in (one for of in content.sets.values() for one in of):
         try:
@@ -108,17 +108,19 @@ def write(content: Content, to: str, output: Path, source: str) -> Content:
         except QueryError as error:
             reason = error.reason if isinstance(error, NoLispFormError) else error
             refused[queries.type.name] = f"{to} cannot say it: {reason}"
-    sets = {s: [q for q in of if q.type.name not in refused] for s, of in content.sets.items()}
     told = [(*row[:4], row[4] or refused.get(row[1], "")) for row in content.told if form.queries]
-    kept = evolve(content, sets=sets if form.queries else {}, told=told)
+    sets = {
+        s: [q for q in of if q.type.name not in refused] for s, of in content.sets.items() if form.queries
+    }
+    content = evolve(content, sets=sets, told=told, source=Path(source).name)
     with writing(str(output)), scratch(output) as folder:
         whole = folder / "whole"
         whole.mkdir()
-        form.graph(whole, kept.graph)
+        form.graph(whole, content.graph)
         if form.queries is not None:
-            form.queries(whole, evolve(kept, source=source))
+            form.queries(whole, content)
         os.replace(whole, output)
-    return kept
+    return content
 
 
 def _tsv(folder: Path, graph: Graph) -> None:

@@ -100,9 +100,14 @@ def read_efok(paths: list[Path]) -> Iterator[Found]:
             place = f"{path}, {formula}"[:300]
             query, refusal = None, ""
             try:
-                query = parse(formula)
-                if not query.abstract:
-                    raise QueryError("it names more than r1, r2, ... and s1, s2, ...")
+                query = parse(formula, pairs=True)
+                if query.pairs or not query.abstract:
+                    asks = (
+                        "asks for pairs, which samples cannot hold"
+                        if query.pairs
+                        else "names more than r1 and s1"
+                    )
+                    query, refusal = None, f"it {asks}"
             except QueryError as error:
                 refusal = str(error)
             slots = list[str]() if query is None else [*query.relations, *query.constants]

@@ -41,10 +41,11 @@ def parse_line(line: str) -> tuple[str, str, str] | None:
             f"expected an N-Triples statement, `<head> <relation> <tail> .`, found {line[:200]!r}"
         )
     head, relation, tail = match.group("head", "relation", "tail")
-    return (_name(head), _name(relation), _name(tail)) if head else None
+    return (term_name(head), term_name(relation), term_name(tail)) if head else None
 
 
-def _name(term: str) -> str:
+def term_name(term: str) -> str:
+    """What an IRI, a blank node or a literal is called; a `MalformedError` where an escape in it is no character."""
     if term.startswith("<"):
         return _unescaped(term[1:-1])
     if term.startswith("_"):
