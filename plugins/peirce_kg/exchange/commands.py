@@ -21,7 +21,7 @@ def convert(
         str,
         typer.Option(
             metavar="FORMAT",
-            help="peirce, as `kg sample` writes; betae, also for +H files; query2box; sqe; efok; tsv or nt, the graph.",
+            help="peirce, as `kg sample` writes; betae; sqe; efok; tsv or nt for the graph.",
         ),
     ] = "peirce",
     graph: Annotated[

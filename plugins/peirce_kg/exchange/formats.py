@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from fnmatch import fnmatch
 from pathlib import Path
 
 from attrs import evolve, field, frozen
@@ -11,7 +12,7 @@ from peirce.errors import TaskError, check_known
 from peirce.files import scratch, writing
 
 from peirce_kg.exchange import texts, tuples
-from peirce_kg.exchange.content import VOCABULARIES, Content, convert, read_numbered, vocabulary_of
+from peirce_kg.exchange.content import VOCABULARIES, Content, convert, read_numbered
 from peirce_kg.graphs.graph import SPLITS, Graph, load_graph
 from peirce_kg.graphs.ntriples import write_line
 from peirce_kg.queries.conversion import NoLispFormError
@@ -20,6 +21,14 @@ from peirce_kg.queries.parsing import QueryError
 from peirce_kg.queries.types import load_types
 from peirce_kg.sampling import files
 from peirce_kg.sampling.files import DESCRIPTION, Description, TypeAsked
+
+_READERS = {
+    "*-queries.pkl": tuples.read_betae,
+    "*_ans_*.pkl": tuples.read_query2box,
+    "*qaa.json": texts.read_efok,
+    "*_queries*.json": texts.read_sqe,
+}
+"""Readers of queries by what their files are called."""
 
 
 @frozen
@@ -50,33 +59,25 @@ def read(source: str, graph: str | None, types_file: Path | None) -> Content:
     """
     path = Path(source).expanduser()
     folder, inside = (path, sorted(path.iterdir())) if path.is_dir() else (path.parent, [path])
-    if any((path / split / DESCRIPTION).is_file() for split in SPLITS):
+    if there := [split for split in SPLITS if (path / split / DESCRIPTION).is_file()]:
         own = load_graph(graph or source)
-        there = [split for split in SPLITS if (path / split / DESCRIPTION).is_file()]
         sets = {split: files.read_queries(path, own, split) for split in there}
-        told = [(split, one.type.name, len(one), None, "") for split in sets for one in sets[split]]
-        return Content(own, sets, told)
-    efok = [file for file in inside if file.name.endswith("qaa.json")]
-    sqe = [file for file in inside if file.suffix == ".json" and (file == path or "_queries" in file.name)]
-    if any(file.name.endswith("-queries.pkl") for file in inside):
-        found = tuples.read_betae(path)
-    elif any("_ans_" in file.name and file.suffix == ".pkl" for file in inside):
-        found = tuples.read_query2box(path)
-    elif efok or sqe:
-        found = texts.read_efok(efok) if efok else texts.read_sqe(sqe)
-    elif (vocabulary := vocabulary_of(folder)) and path.is_dir():
-        return Content(read_numbered(folder, vocabulary)[0])
-    else:
-        return Content(load_graph(source))
+        return Content(own, sets, [(s, one.type.name, len(one), None, "") for s in there for one in sets[s]])
+    matching = {pattern: [file for file in inside if fnmatch(file.name, pattern)] for pattern in _READERS}
+    pattern = next((pattern for pattern, matched in matching.items() if matched), None)
     place = Path(graph).expanduser() if graph else folder
-    form = vocabulary_of(place)
+    form = next((form for form, names in VOCABULARIES.items() if (place / names[0]).is_file()), None)
+    if pattern is None:
+        return Content(read_numbered(place, form)[0] if form and path.is_dir() else load_graph(source))
     if form is None:
-        wanted = ", ".join(dict.fromkeys(names[0] for names in VOCABULARIES.values()))
+        wanted = ", ".join(names[0] for names in VOCABULARIES.values())
         raise TaskError(
             f"{place} has no vocabulary ({wanted}) to tell what the numbers in {source} mean; give --graph the folder "
             "of BetaE's, Query2box's or EFOK-CQA's graph that the queries were made from"
         )
-    return convert(found, *read_numbered(place, form), load_types(types_file), types_file is not None)
+    own, *meanings = read_numbered(place, form)
+    found = _READERS[pattern](matching[pattern])
+    return convert(found, own, meanings, load_types(types_file), types_file is not None)
 
 
 def convert_files(source: str, to: str, output: Path, graph: str | None, types_file: Path | None) -> Content:
@@ -100,8 +101,7 @@ def convert_files(source: str, to: str, output: Path, graph: str | None, types_f
         raise TaskError(f"{output} holds something, and nothing is overwritten; give -o a new folder")
     if not output.parent.is_dir():
         raise TaskError(f"there is no folder {output.parent}; make it first")
-    content = read(source, graph, types_file)
-    refused: dict[str, str] = {}
+    content, refused = read(source, graph, types_file), dict[str, str]()
     for queries in (one for of in content.sets.values() for one in of):
         try:
             form.check(queries.type.query)
@@ -123,22 +123,23 @@ def convert_files(source: str, to: str, output: Path, graph: str | None, types_f
     return content
 
 
-def _tsv(folder: Path, graph: Graph) -> None:
-    wrong = [
-        name
-        for name in (*graph.entity_names, *graph.relation_names)
-        if {*"\t\n\r"} & {*name} or not name.strip()
-    ]
-    if wrong:
-        raise TaskError(f"a TSV file cannot hold the name {wrong[0]!r}; write --to nt, which can")
-    _lines(folder, graph, "tsv", lambda head, relation, tail: f"{head}\t{relation}\t{tail}\n")
+def _lines(ending: str, line: Callable[[str, str, str], str]) -> Callable[[Path, Graph], None]:
+    """Writes a graph as a file of lines for each split."""
+
+    def write(folder: Path, graph: Graph) -> None:
+        entities, relations = graph.entity_names, graph.relation_names
+        for split, triples in graph.added.items():
+            with (folder / f"{split}.{ending}").open("w", encoding="utf-8", newline="\n") as file:
+                file.writelines(line(entities[h], relations[r], entities[t]) for h, r, t in triples.tolist())
+
+    return write
 
 
-def _lines(folder: Path, graph: Graph, ending: str, line: Callable[[str, str, str], str]) -> None:
-    entities, relations = graph.entity_names, graph.relation_names
-    for split, triples in graph.added.items():
-        with (folder / f"{split}.{ending}").open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(line(entities[h], relations[r], entities[t]) for h, r, t in triples.tolist())
+def _tab_separated(*names: str) -> str:
+    for name in names:
+        if {*"\t\n\r"} & {*name} or not name.strip():
+            raise TaskError(f"a TSV file cannot hold the name {name!r}; write --to nt, which can")
+    return "\t".join(names) + "\n"
 
 
 def _sampled(folder: Path, content: Content) -> None:
@@ -157,20 +158,13 @@ def _sampled(folder: Path, content: Content) -> None:
             files.write_type(path, queries.type, described, graph, [queries])
 
 
-def _betae(folder: Path, graph: Graph) -> None:
-    tuples.write_numbered(folder, graph, ("id2ent.pkl", "id2rel.pkl"), ("ent2id.pkl", "rel2id.pkl"))
-
-
-def _query2box(folder: Path, graph: Graph) -> None:
-    tuples.write_numbered(folder, graph, ("ind2ent.pkl", "ind2rel.pkl"), None)
-
-
+_TSV = _lines("tsv", _tab_separated)
 FORMATS = {
-    "peirce": Format(_tsv, _sampled),
-    "betae": Format(_betae, tuples.write_betae, tuples.structure_of),
-    "query2box": Format(_query2box, tuples.write_query2box, tuples.query2box_type),
-    "sqe": Format(_betae, texts.write_sqe, tuples.structure_of),
-    "efok": Format(texts.write_kgindex, texts.write_efok),
-    "tsv": Format(_tsv),
-    "nt": Format(lambda folder, graph: _lines(folder, graph, "nt", write_line)),
+    "peirce": Format(_TSV, _sampled),
+    "betae": Format(tuples.write_graph, tuples.write_betae, tuples.structure_of),
+    "sqe": Format(tuples.write_graph, texts.write_sqe, tuples.structure_of),
+    "efok": Format(texts.write_graph, texts.write_efok),
+    "tsv": Format(_TSV),
+    "nt": Format(_lines("nt", write_line)),
 }
+"""How each format is written, by name."""

@@ -20,11 +20,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from peirce.errors import TaskError
-
-from peirce_kg.exchange.content import Content, Found, columns, inferred
+from peirce_kg.exchange.content import Content, Found, inferred, reading, split_of, upto
 from peirce_kg.exchange.pickles import read_pickle
-from peirce_kg.graphs.graph import SPLITS, Graph, Split
+from peirce_kg.graphs.graph import Graph, Split
 from peirce_kg.queries.conversion import to_efo, to_lisp
 from peirce_kg.queries.language import Constant, Query
 from peirce_kg.queries.lisp import Complement, Intersection, Projection, SetExpression, Union
@@ -32,120 +30,83 @@ from peirce_kg.queries.parsing import QueryError
 
 _MARKS = {"n": -2, "u": -1}
 _E = ("e", ("r",))
-_QUERY2BOX: dict[str, tuple[str, Any]] = {
-    "1c": ("1-chain", _E),
-    "2c": ("2-chain", ("e", ("r", "r"))),
-    "3c": ("3-chain", ("e", ("r", "r", "r"))),
-    "2i": ("2-inter", (_E, _E)),
-    "3i": ("3-inter", (_E, _E, _E)),
-    "ic": ("inter-chain", ((_E, _E), ("r",))),
-    "ci": ("chain-inter", (("e", ("r", "r")), _E)),
-    "2u": ("2-union", (_E, _E, ("u",))),
-    "uc": ("union-chain", ((_E, _E, ("u",)), ("r",))),
+_QUERY2BOX: dict[str, Any] = {
+    "1c": _E,
+    "2c": ("e", ("r", "r")),
+    "3c": ("e", ("r", "r", "r")),
+    "2i": (_E, _E),
+    "3i": (_E, _E, _E),
+    "ic": ((_E, _E), ("r",)),
+    "ci": (("e", ("r", "r")), _E),
+    "2u": (_E, _E, ("u",)),
+    "uc": ((_E, _E, ("u",)), ("r",)),
 }
-"""Query2box's types: what it calls them within a file, and their structure in BetaE's files."""
+"""Query2box's types, and their structure in BetaE's files."""
 
 
-def read_betae(folder: Path) -> Iterator[Found]:
+def read_betae(paths: Sequence[Path]) -> Iterator[Found]:
     """The queries of BetaE's files; a `TaskError` where one is missing or malformed."""
-    for split in SPLITS:
-        for path in sorted(folder.glob(f"{split}*-queries.pkl")):
-            stem = path.name.removesuffix("queries.pkl")
-            names = ("answers",) if split == "train" else ("easy-answers", "hard-answers")
-            parts = [_mapping(folder / f"{stem}{name}.pkl") for name in names]
-            for structure, queries in _mapping(path).items():
-                place = f"{path}, {structure!r}"[:300]
-                try:
-                    listed = sorted(queries)
-                    rows = [_numbers(structure, each) for each in listed]
-                    found = [[part.get(each, ()) for each in listed] for part in parts]
-                except (TypeError, ValueError) as error:
-                    raise TaskError(
-                        f"{place} is no structure of queries ({error}); get the file again"
-                    ) from error
-                own = SPLITS[SPLITS.index(split) - len(found) + 1 : SPLITS.index(split) + 1]
-                told = dict(zip(own, found, strict=True))
-                yield _found(place, split, structure, rows, told, adds=split != "train")
+    for path in paths:
+        split, stem = split_of(path), str(path).removesuffix("queries.pkl")
+        names = ("answers",) if split == "train" else ("easy-answers", "hard-answers")
+        parts = [read_pickle(Path(f"{stem}{name}.pkl")) for name in names]
+        for structure, queries in read_pickle(path).items():
+            with reading(f"{path}, {structure!r}"):
+                listed = sorted(queries)
+                rows = [_numbers(structure, each) for each in listed]
+                found = [[part.get(each, ()) for each in listed] for part in parts]
+            told = dict(zip(upto(split)[-len(parts) :], found, strict=True))
+            yield Found(f"{path}, {structure!r}", split, *_said(structure), rows, told, split != "train")
 
 
-def read_query2box(folder: Path) -> Iterator[Found]:
+def read_query2box(paths: Sequence[Path]) -> Iterator[Found]:
     """The queries of Query2box's files; a `TaskError` where one is missing or malformed."""
-    for split in SPLITS:
-        for name, (_, structure) in _QUERY2BOX.items():
-            path = folder / f"{split}_ans_{name}.pkl"
-            if not path.is_file():
-                continue
-            every = _mapping(path)
-            hard = {} if split == "train" else _mapping(folder / f"{split}_ans_{name}_hard.pkl")
-            try:
-                rows = [list(_leaves(query)) for query in every]
-                told: dict[Split, list[Any]] = {split: list(every.values())}
-                if split != "train":
-                    before = SPLITS[SPLITS.index(split) - 1]
-                    told[before] = [{*found} - {*hard.get(query, ())} for query, found in every.items()]
-            except TypeError as error:
-                raise TaskError(
-                    f"{path} holds no queries with their answers ({error}); get it again"
-                ) from error
-            yield _found(str(path), split, structure, rows, told, adds=False)
+    for path in paths:
+        split, name = split_of(path), path.stem.rpartition("_")[2]
+        if name not in _QUERY2BOX:
+            continue
+        every, (query, slots) = read_pickle(path), _said(_QUERY2BOX[name])
+        with reading(str(path)):
+            rows = [[*_leaves(each)] for each in every]
+            if any(len(row) != len(slots) for row in rows):
+                raise ValueError(f"a query of {name} has {len(slots)} numbers")
+            told: dict[Split, list[Any]] = {split: [*every.values()]}
+            if split != "train":
+                hard = read_pickle(path.with_name(f"{path.stem}_hard.pkl"))
+                told[upto(split)[-2]] = [{*found} - {*hard.get(each, ())} for each, found in every.items()]
+        yield Found(str(path), split, query, slots, rows, told)
 
 
-def _mapping(path: Path) -> dict[Any, Any]:
-    content = read_pickle(path)
-    if not isinstance(content, dict):
-        raise TaskError(
-            f"{path} holds a {type(content).__name__}, where a dict of queries belongs; get it again"
-        )
-    return content
-
-
-def _found(
-    place: str,
-    split: Split,
-    structure: Any,
-    rows: Sequence[list[int]],
-    told: Mapping[Split, Sequence[Any]],
-    *,
-    adds: bool,
-) -> Found:
-    """The queries of a structure; those whose structure no formula says come with the reason."""
-    slots: list[str] = []
-    query, refusal = None, ""
-    try:
-        query = to_efo(_expression(structure, slots, {"r": count(1), "s": count(1)}))
-    except QueryError as error:
-        refusal = str(error)
-    if any(len(row) != len(slots) for row in rows):
-        raise TaskError(f"{place} has queries of another structure; get the file again")
-    return Found(place, split, query, slots, rows, told, adds=adds, refusal=refusal)
-
-
-def _expression(structure: Any, slots: list[str], numbers: Mapping[str, Iterator[int]]) -> SetExpression:
-    """The set that a structure describes; its placeholders are added to `slots`, in the order of a query's numbers."""
+def _said(structure: Any) -> tuple[Query | str, list[str]]:
+    """The query of a structure, or why no formula says it, and its placeholders in the order of a query's numbers."""
+    slots, numbers = list[str](), {"r": count(1), "s": count(1)}
 
     def slot(kind: str) -> str:
         slots.append(f"{kind}{next(numbers[kind])}")
         return slots[-1]
 
-    match structure:
-        case (*operands, ("u",)) if len(operands) > 1:
-            return Union(tuple(_expression(operand, slots, numbers) for operand in operands))
-        case (base, (_, *_) as steps) if all(step in ("r", "n") for step in steps):
-            found = Constant(slot("s")) if base == "e" else _expression(base, slots, numbers)
-            for step in steps:
-                if step == "r":
-                    found = Projection(slot("r"), found)
-                elif isinstance(found, Constant):
-                    raise QueryError(
-                        f"{structure!r} is the complement of an entity, which is no set of a relation"
-                    )
-                else:
-                    found = Complement(found)
-            if not isinstance(found, Constant):
+    def expression(structure: Any) -> SetExpression:
+        match structure:
+            case (*operands, ("u",)) if len(operands) > 1:
+                return Union(tuple(map(expression, operands)))
+            case (base, ("r" | "n", *_) as steps):
+                found = Constant(slot("s")) if base == "e" else expression(base)
+                for step in steps:
+                    if step == "r":
+                        found = Projection(slot("r"), found)
+                    elif step == "n" and not isinstance(found, Constant):
+                        found = Complement(found)
+                    else:
+                        raise QueryError(f"{structure!r} is no structure of a query")
                 return found
-        case (_, _, *_):
-            return Intersection(tuple(_expression(operand, slots, numbers) for operand in structure))
-    raise QueryError(f"{structure!r} is no structure of a query")
+            case (_, _, *_):
+                return Intersection(tuple(map(expression, structure)))
+        raise QueryError(f"{structure!r} is no structure of a query")
+
+    try:
+        return to_efo(expression(structure)), slots
+    except QueryError as error:
+        return str(error), slots
 
 
 def _numbers(structure: Any, query: Any) -> list[int]:
@@ -155,131 +116,70 @@ def _numbers(structure: Any, query: Any) -> list[int]:
     if structure in _MARKS and query == _MARKS[structure]:
         return []
     if isinstance(structure, tuple) and isinstance(query, tuple):
-        return [n for one, own in zip(structure, query, strict=True) for n in _numbers(one, own)]
-    raise ValueError(f"{query!r} is no query of it"[:200])
+        return [number for pair in zip(structure, query, strict=True) for number in _numbers(*pair)]
+    raise ValueError(f"{query!r} is no query of it")
 
 
 def _leaves(query: Any) -> Iterator[int]:
-    for part in query if isinstance(query, tuple) else ():
-        if isinstance(part, tuple):
-            yield from _leaves(part)
-        else:
-            yield part
+    for part in query:
+        yield from _leaves(part) if isinstance(part, tuple) else (part,)
 
 
 def structure_of(query: Query) -> Any:
     """The structure of an abstract query, with placeholders in it; a `QueryError` where sets cannot say it."""
-    return _structure(to_lisp(query))
 
+    def structure(expression: SetExpression | Constant) -> Any:
+        match expression:
+            case Constant(name):
+                return name
+            case Intersection(operands):
+                return tuple(map(structure, operands))
+            case Union(operands):
+                return (*map(structure, operands), ("u",))
+            case Projection(step, operand):
+                pass
+            case Complement(operand):
+                step = "n"
+        found = structure(operand)
+        base, steps = found if isinstance(operand, Projection | Complement) else (found, ())
+        return base, (*steps, step)
 
-def _structure(expression: SetExpression | Constant) -> Any:
-    match expression:
-        case Constant(name):
-            return name
-        case Projection(relation, operand):
-            return _along(operand, relation)
-        case Complement(operand):
-            return _along(operand, "n")
-        case Intersection(operands):
-            return tuple(map(_structure, operands))
-        case Union(operands):
-            return (*map(_structure, operands), ("u",))
-
-
-def _along(operand: SetExpression | Constant, step: str) -> Any:
-    found = _structure(operand)
-    base, steps = found if isinstance(operand, Projection | Complement) else (found, ())
-    return base, (*steps, step)
+    return structure(to_lisp(query))
 
 
 def _filled(structure: Any, values: Mapping[str, Any]) -> Any:
-    return (
-        tuple(_filled(part, values) for part in structure)
-        if isinstance(structure, tuple)
-        else values[structure]
-    )
-
-
-def _kinds(structure: Any) -> Any:
-    """A structure with `e` and `r` in place of its placeholders."""
     if isinstance(structure, tuple):
-        return tuple(map(_kinds, structure))
-    return structure if structure in _MARKS else {"s": "e", "r": "r"}[structure[0]]
+        return tuple(_filled(part, values) for part in structure)
+    return values[structure]
 
 
 def write_betae(folder: Path, content: Content) -> None:
-    """Write the queries that sets can say as BetaE's files."""
+    """Write queries as BetaE's files."""
     for split, sets in content.sets.items():
-        queries: defaultdict[Any, set[Any]] = defaultdict(set)
-        easy, hard = (defaultdict[Any, set[int]](set) for _ in range(2))
+        queries, easy, hard = (defaultdict[Any, set[Any]](set) for _ in range(3))
         for own in sets:
-            structure = structure_of(own.type.query)
-            before, added = inferred(own, content.graph.entities)
-            for row, ids in enumerate(columns(own)):
-                query = _filled(structure, {**ids, **_MARKS})
-                queries[_kinds(structure)].add(query)
-                easy[query], hard[query] = {*before[row].tolist()}, {*added[row].tolist()}
-        files = {"queries": queries, "hard-answers": hard, "easy-answers": easy}
-        if split == "train":
-            files = {"queries": queries, "answers": hard}
-        for name, value in files.items():
+            structure, query = structure_of(own.type.query), own.type.query
+            names = {
+                **dict.fromkeys(query.relations, "r"),
+                **dict.fromkeys(query.constants, "e"),
+                "n": "n",
+                "u": "u",
+            }
+            kinds = _filled(structure, names)
+            for ids, before, added in inferred(own, content.graph.entities):
+                ground = _filled(structure, {**ids, **_MARKS})
+                queries[kinds].add(ground)
+                easy[ground], hard[ground] = {*before}, {*added}
+        files = {"easy-answers": easy, "hard-answers": hard} if split != "train" else {"answers": hard}
+        for name, value in {"queries": queries, **files}.items():
             (folder / f"{split}-{name}.pkl").write_bytes(pickle.dumps(value, 4))
 
 
-def query2box_type(query: Query) -> str:
-    """What Query2box calls the type of a query; a `QueryError` where it has none."""
-    kinds = _kinds(structure_of(query))
-    for name, (_, structure) in _QUERY2BOX.items():
-        if kinds == structure:
-            return name
-    raise QueryError(f"it is none of Query2box's types, which are {', '.join(_QUERY2BOX)}")
-
-
-def write_query2box(folder: Path, content: Content) -> None:
-    """Write the queries of Query2box's types as its files."""
-    for split, sets in content.sets.items():
-        for own in sets:
-            name = query2box_type(own.type.query)
-            structure, (called, _) = structure_of(own.type.query), _QUERY2BOX[name]
-            before, added = inferred(own, content.graph.entities)
-            triples, every, hard = list[Any](), dict[Any, set[int]](), dict[Any, set[int]]()
-            for row, ids in enumerate(columns(own)):
-                query = _filled(structure, {**ids, **_MARKS})
-                tail = next(iter(added[row].tolist()), -1)
-                if name.endswith("c") and name[0].isdigit():
-                    triples.append(((*query, tail), called))
-                    query = (query,)
-                else:
-                    query = (
-                        (*query[0][:2], query[1][0])
-                        if name in ("ic", "uc")
-                        else query[: 3 if name == "3i" else 2]
-                    )
-                    triples.append((*query, tail, called))
-                every[query] = {*before[row].tolist(), *added[row].tolist()}
-                hard[query] = {*added[row].tolist()}
-            files = {f"triples_{name}": triples, f"ans_{name}": every, f"ans_{name}_hard": hard}
-            for file in list(files)[: 2 if split == "train" else 3]:
-                (folder / f"{split}_{file}.pkl").write_bytes(pickle.dumps(files[file], 4))
-
-
-def write_numbered(
-    folder: Path, graph: Graph, names: tuple[str, str], inverse: tuple[str, str] | None
-) -> None:
-    """Write a graph as numbers, with its vocabulary and sizes.
-
-    Args:
-        folder: where to.
-        graph: the graph.
-        names: the files of the names of entities and of relations by number.
-        inverse: the files of their numbers by name, where the format has them.
-    """
-    tables = (graph.entity_names, graph.relation_names)
-    for file, table in zip(names, tables, strict=True):
-        (folder / file).write_bytes(pickle.dumps(dict(enumerate(table)), 4))
-    for file, table in zip(inverse or (), tables if inverse else (), strict=True):
-        (folder / file).write_bytes(pickle.dumps({name: i for i, name in enumerate(table)}, 4))
+def write_graph(folder: Path, graph: Graph) -> None:
+    """Write a graph as BetaE has it: numbers, their names both ways, and sizes."""
+    for name, table in (("ent", graph.entity_names), ("rel", graph.relation_names)):
+        (folder / f"id2{name}.pkl").write_bytes(pickle.dumps(dict(enumerate(table)), 4))
+        (folder / f"{name}2id.pkl").write_bytes(pickle.dumps({each: i for i, each in enumerate(table)}, 4))
     (folder / "stats.txt").write_text(f"numentity: {graph.entities}\nnumrelations: {graph.relations}\n")
     for split, triples in graph.added.items():
-        lines = "".join(f"{h}\t{r}\t{t}\n" for h, r, t in triples.tolist())
-        (folder / f"{split}.txt").write_text(lines)
+        (folder / f"{split}.txt").write_text("".join(f"{h}\t{r}\t{t}\n" for h, r, t in triples.tolist()))

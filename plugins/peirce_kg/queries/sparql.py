@@ -1,8 +1,7 @@
 """SPARQL's basic graph patterns as queries: triples, UNION and FILTER NOT EXISTS (W3C, SPARQL 1.1, sections 5 to 8).
 
 An entity is called by its IRI without `<` and `>`, between which any name may stand here, and a literal as N-Triples
-writes it. Solutions are a set, as with DISTINCT. A filter looks at each solution of its own group, so a variable of it
-that the group leaves open is one of its own, and says something of every value, which no EFO query can.
+writes it. Solutions are a set, as with DISTINCT.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from lark import Token, Transformer, v_args
 
 from peirce_kg.graphs.ntriples import MalformedError, term_name
 from peirce_kg.queries.language import (
-    And,
     Atom,
     Constant,
     Formula,
@@ -28,7 +26,7 @@ from peirce_kg.queries.language import (
     with_atoms,
 )
 from peirce_kg.queries.parsing import located, read
-from peirce_kg.queries.patterns import asked, bound, joined, own_value
+from peirce_kg.queries.patterns import asked, check_negations, joined
 
 _TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 _Part: TypeAlias = Formula | list[Atom]
@@ -54,7 +52,7 @@ def parse_sparql(text: str) -> Query:
         _Build,
         lambda node: (node.pattern,) if isinstance(node, _Select) else operands(node),
     )
-    _check_filters(text, select.pattern)
+    check_negations(text, select.pattern)
 
     def named(token: str) -> str:
         assert isinstance(token, Token)
@@ -77,19 +75,6 @@ def parse_sparql(text: str) -> Query:
         return Atom(named(atom.relation), head, tail)
 
     return asked(text, with_atoms(select.pattern, renamed), select.answers)
-
-
-def _check_filters(text: str, pattern: Formula) -> None:
-    """Refuse filters with variables of their own; filters within a filter see what is bound outside of it."""
-    known = bound(pattern)
-    for part in pattern.operands if isinstance(pattern, And) else (pattern,):
-        if isinstance(part, Not):
-            for variable in Query(part).variables:
-                if variable not in known:
-                    raise own_value(text, variable)
-        elif not isinstance(part, Atom):
-            for inner in operands(part):
-                _check_filters(text, inner)
 
 
 @v_args(inline=True)

@@ -16,7 +16,6 @@ from peirce_kg.sampling.files import read_queries
 TYPES = "1p,2p,pi,2in,up,pni,3c"
 HOLD = {
     "betae": {"1p", "2p", "pi", "2in", "up"},
-    "query2box": {"1p", "2p", "pi", "up"},
     "sqe": {"1p", "2p", "pi", "2in", "up"},
     "efok": {*TYPES.split(",")},
 }
@@ -131,6 +130,23 @@ def test_published_json_is_read_with_a_vocabulary_elsewhere(tmp_path: Path) -> N
     assert "left out: it asks for pairs" in " ".join(shown.split())
 
 
+def test_files_of_query2box_are_read(tmp_path: Path) -> None:
+    named = {"train.txt": "a\t+r\tb\nb\t-r\ta\n"}
+    own = {((0, (0,)), (2, (1,)), 1): {0}, ((1, (1,)), (0, (0,)), 0): {1, 2}}
+    easy = {((1, (1,)), (0, (0,)), 0): {2}}
+    folder = _write(tmp_path / "q2b", {**named, "valid_ans_uc.pkl": own, "valid_ans_uc_hard.pkl": easy})
+    for name in ("ent", "rel"):
+        (folder / f"id2{name}.pkl").rename(folder / f"ind2{name}.pkl")
+    run("convert", str(folder), "-o", str(tmp_path / "own"))
+    graph = load_graph(str(tmp_path / "own"))
+    (read,) = read_queries(tmp_path / "own", graph, "valid")
+    assert str(read.query(0, graph)) == "((+r(a,e1))|(-r(c,e1)))&(-r(e1,f))"
+    assert [[read.answers[s][row].tolist() for s in SPLITS[:2]] for row in (0, 1)] == [
+        [[0], [0]],
+        [[1], [1, 2]],
+    ]
+
+
 def test_own_types_are_taken_alone(sampled: Path, tmp_path: Path) -> None:
     own = tmp_path / "own.toml"
     own.write_text('[[type]]\nname = "hops"\nformula = "(r2(e1,f))&(r1(s1,e1))"\nseen = true\n')
@@ -158,17 +174,17 @@ def test_graphs_are_written(form: str, tmp_path: Path) -> None:
     [
         (
             {"train.txt": "0\t0\t1\n0\t9\t1\n"},
-            r"train\.txt, line 2: '9' is no number of id2ent\.pkl or id2rel\.pkl",
+            r"train\.txt, line 2: expected three numbers of id2ent\.pkl and id2rel\.pkl",
         ),
-        ({"id2rel.pkl": {0: "r", 1: "r"}}, r"id2rel\.pkl does not give each number a name of its own"),
+        ({"id2rel.pkl": {0: "r", 1: "r"}}, r"id2rel\.pkl: not as .*each number needs a name of its own"),
         ({"test-queries.pkl": {}}, r"test-easy-answers\.pkl cannot be read: No such file"),
         (
             {"train-queries.pkl": {"e": 3}, "train-answers.pkl": {}},
-            r"train-queries\.pkl, 'e' is no structure",
+            r"train-queries\.pkl, 'e': not as the format is published",
         ),
         (
             {"train-queries.pkl": {("e", ("r",)): {PATH}}, "train-answers.pkl": {}},
-            "is no structure of queries",
+            r"'e', \('r',\)\): not as",
         ),
         (
             {"train-queries.pkl": {("e", ("r",)): {(7, (0,))}}, "train-answers.pkl": {}},
@@ -178,11 +194,11 @@ def test_graphs_are_written(form: str, tmp_path: Path) -> None:
             {"x_test_queries.json": {"(p,(e))": {"(p,(0),(p,(0),(e,(1))))": {}}}},
             r"\(p,\(e\)\): .* is no query of this",
         ),
-        ({"x_test_queries.json": "{\n  1"}, r"queries\.json cannot be read as JSON: .*line 2"),
-        ({"test-qaa.json": {"r1(s1,f)": [[{"r1": 0}, {}, {}]]}}, "has no number for s1"),
+        ({"x_test_queries.json": "{\n  1"}, r"queries\.json cannot be read as a JSON object: .*line 2"),
+        ({"test-qaa.json": {"r1(s1,f)": [[{"r1": 0}, {}, {}]]}}, "KeyError: 's1'"),
         (
             {"test-qaa.json": {"r1(s1,f)": [[{"r1": 0, "s1": 1}, {"f": ["x"]}, {}]]}},
-            "answers must be numbers",
+            "not as the format is published .*get the file again",
         ),
     ],
 )
