@@ -54,9 +54,7 @@ def convert(
         return
     typer.echo(f"{output}: {content.graph.summary()}")
     if content.told:
-        rows = [
-            (split, name, f"{n:,}", "" if exact is None else f"{exact:,}", f"left out: {why}" if why else "")
-            for split, name, n, exact, why in content.told
-        ]
+        rows = [(*row, f"left out: {why}" if why else "") for *row, why in content.told]
         as_table(("split", "type", "queries", "exact", ""), rows)
+    if any(exact is not None for _, _, _, exact, _ in content.told):
         typer.echo("exact: how many have exactly the answers of the graph")

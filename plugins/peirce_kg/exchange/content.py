@@ -75,7 +75,7 @@ class Content:
 
     graph: Graph
     sets: Mapping[Split, Sequence[QuerySet]] = field(factory=dict)
-    told: Sequence[tuple[str, str, int, int | None, str]] = ()
+    told: Sequence[tuple[Split, str, int, int | None, str]] = ()
     source: str = ""
 
 
@@ -183,7 +183,7 @@ def convert(
     )
     known = {**further, **types}
     sets: dict[Split, dict[str, list[QuerySet]]] = {}
-    told: dict[tuple[str, str, str], list[int]] = {}
+    told: dict[tuple[Split, str, str], list[int]] = {}
     for each in found:
         kind, slots = _kind(each, known, only)
         refusal = (
@@ -197,7 +197,7 @@ def convert(
             sets.setdefault(each.split, {}).setdefault(kind.name, []).append(queries)
     joined = {split: [QuerySet.joined(parts) for parts in of.values()] for split, of in sets.items()}
     rows = [(s, name, n, None if why else exact, why) for (s, name, why), (n, exact) in told.items()]
-    return Content(graph, joined, rows)
+    return Content(graph, joined, sorted(rows, key=lambda row: SPLITS.index(row[0])))
 
 
 def _kind(each: Found, known: dict[str, QueryType], only: bool) -> tuple[QueryType | None, Sequence[str]]:
