@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import peirce
@@ -135,8 +136,9 @@ class Asker:
             QueryError: the text is no query. TaskError: a name is not in the graph, or the query is too long.
         """
         query, exact = read_query(text, pairs=True), None
-        best, answer = (best_pairs, pair_answers) if query.pairs else (Asker.best, answers)
-        entities, scores = best(self, query, top)
+        answer: Any = pair_answers if query.pairs else answers
+        entities: Any
+        entities, scores = best_pairs(self, query, top) if query.pairs else self.best(query, top)
         budget, asked = Budget(seconds=self.seconds), to_ids(query, self.graph)
         with suppress(QueryTooLargeError):
             found = {s: answer(*asked, self.graph.index(s), budget=budget)[0].tolist() for s in SPLITS}

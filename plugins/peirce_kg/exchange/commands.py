@@ -54,7 +54,7 @@ def convert(
         return
     typer.echo(f"{output}: {content.graph.summary()}")
     if content.told:
-        rows = [(*row, f"left out: {why}" if why else "") for *row, why in content.told]
-        as_table(("split", "type", "queries", "exact", ""), rows)
+        reasons = [(*row, f"left out: {why}" if why else "") for *row, why in content.told]
+        as_table(("split", "type", "queries", "exact", ""), reasons)
     if any(exact is not None for _, _, _, exact, _ in content.told):
         typer.echo("exact: how many have exactly the answers of the graph")

@@ -84,7 +84,7 @@ def reading(place: str) -> Iterator[None]:
     """Within it, whatever a file has otherwise than it is published is a `TaskError` of that place."""
     try:
         yield
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         said = f"{type(error).__name__}: {error}"[:200]
         raise TaskError(
             f"{place[:300]}: not as the format is published ({said}); get the file again"
@@ -124,8 +124,8 @@ def read_numbered(folder: Path, form: str) -> tuple[Graph, Ints, Ints]:
     *vocabularies, pattern = VOCABULARIES[form]
     tables = [_names(folder / file, key) for file, key in zip(vocabularies, "er", strict=True)]
     named = [{str(number): name for number, name in table.items()} for table in tables]
-    for table in named if form == "query2box" else ():
-        table.update({name: name for name in table.values()})
+    if form == "query2box":
+        named = [known | {name: name for name in known.values()} for known in named]
     # ICEWS18+H has its triples in a folder of their own
     inner = folder / "KG_splits" if (folder / "KG_splits").is_dir() else folder
 
@@ -158,6 +158,7 @@ def _names(path: Path, key: str) -> dict[int, str]:
             table = {int(number): str(name) for number, name in read_pickle(path).items()}
         if len({*table.values()}) < len(table) or min(table) < 0 or max(table) >= 100 * len(table):
             raise ValueError("each number needs a name of its own")
+        "".join(table.values()).encode()  # a file cannot hold every name that JSON and pickles can
     return table
 
 
@@ -228,7 +229,7 @@ def alike(query: Query, other: Query) -> dict[str, str] | None:
         nodes.append(graph.nodes)
         drawn.append(DiGraph(graph.edges))
         drawn[-1].add_nodes_from((number, {"kind": node.kind}) for number, node in enumerate(graph.nodes))
-    matcher = DiGraphMatcher(*drawn, node_match=lambda one, two: bool(one["kind"] == two["kind"]))
+    matcher = DiGraphMatcher(drawn[0], drawn[1], node_match=lambda one, two: bool(one["kind"] == two["kind"]))
     for image in matcher.isomorphisms_iter():
         pairs = {(nodes[0][one], nodes[1][two]) for one, two in image.items()}
         named = {(one.name, two.name) for one, two in pairs if one.kind in ("entity", "relation")}

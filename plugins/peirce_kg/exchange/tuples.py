@@ -52,11 +52,12 @@ def read_betae(paths: Sequence[Path]) -> Iterator[Found]:
         parts = [read_pickle(Path(f"{stem}{name}.pkl")) for name in names]
         for structure, queries in read_pickle(path).items():
             with reading(f"{path}, {structure!r}"):
+                query, slots = _said(structure)
                 listed = sorted(queries)
                 rows = [_numbers(structure, each) for each in listed]
                 found = [[part.get(each, ()) for each in listed] for part in parts]
             told = dict(zip(upto(split)[-len(parts) :], found, strict=True))
-            yield Found(f"{path}, {structure!r}", split, *_said(structure), rows, told, split != "train")
+            yield Found(f"{path}, {structure!r}", split, query, slots, rows, told, split != "train")
 
 
 def read_query2box(paths: Sequence[Path]) -> Iterator[Found]:
@@ -85,12 +86,12 @@ def _said(structure: Any) -> tuple[Query | str, list[str]]:
         slots.append(f"{kind}{next(numbers[kind])}")
         return slots[-1]
 
-    def expression(structure: Any) -> SetExpression:
+    def expression(structure: Any) -> Any:
         match structure:
             case (*operands, ("u",)) if len(operands) > 1:
                 return Union(tuple(map(expression, operands)))
             case (base, ("r" | "n", *_) as steps):
-                found = Constant(slot("s")) if base == "e" else expression(base)
+                found: Any = Constant(slot("s")) if base == "e" else expression(base)
                 for step in steps:
                     if step == "r":
                         found = Projection(slot("r"), found)

@@ -84,7 +84,7 @@ class _Build(Transformer[Token, Any]):
     negation = Not
 
     def select(self, *parts: Any) -> _Select:
-        prefixes = dict(part for part in parts if isinstance(part, tuple))
+        prefixes: dict[str, str] = dict(part for part in parts if isinstance(part, tuple))
         answers = tuple(_variable(part).name for part in parts if isinstance(part, Token))
         return _Select(prefixes, answers, parts[-1])
 
