@@ -84,7 +84,7 @@ def reading(place: str) -> Iterator[None]:
     """Within it, whatever a file has otherwise than it is published is a `TaskError` of that place."""
     try:
         yield
-    except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         said = f"{type(error).__name__}: {error}"[:200]
         raise TaskError(
             f"{place[:300]}: not as the format is published ({said}); get the file again"
@@ -255,18 +255,19 @@ def _complete(
         return ids
 
     template = Template.of(kind.query)
-    columns = [
-        own([row[slots.index(slot)] for row in each.rows], meanings[slot[0] == "r"])
-        for slot in (*template.relations, *template.constants)
-    ]
+    with reading(each.place):
+        columns = [
+            own([row[slots.index(slot)] for row in each.rows], meanings[slot[0] == "r"])
+            for slot in (*template.relations, *template.constants)
+        ]
+        given = {}
+        for split, sets in each.answers.items():
+            entities = own(list(chain.from_iterable(sets)), meanings[0])
+            keys = np.repeat(np.arange(len(sets)), [*map(len, sets)]) * graph.entities + entities
+            given[split] = np.unique(keys)
     relations, constants = np.split(np.stack(columns, axis=1), [len(template.relations)], axis=1)
     groundings = Groundings(relations, constants)
     exact = {s: answers(template, groundings, graph.index(s)) for s in SPLITS}
-    given = {}
-    for split, sets in each.answers.items():
-        entities = own(list(chain.from_iterable(sets)), meanings[0])
-        keys = np.repeat(np.arange(len(sets)), [*map(len, sets)]) * graph.entities + entities
-        given[split] = np.unique(keys)
     if each.adds:  # of the answers before, a negation can take some away
         still = np.intersect1d(given[upto(each.split)[-2]], exact[each.split].keys(graph.entities))
         given[each.split] = np.union1d(given[each.split], still)

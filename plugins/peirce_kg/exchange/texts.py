@@ -15,7 +15,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -33,23 +32,11 @@ def read_sqe(paths: Sequence[Path]) -> Iterator[Found]:
     """The queries of SQE's files; a `TaskError` where one is malformed."""
     for path in paths:
         for pattern, queries in read_object(path).items():
-            slots, numbers = list[str](), {"r": count(1), "s": count(1)}
-
-            def named(match: re.Match[str], slots: list[str] = slots, numbers: Any = numbers) -> str:
-                kind = "r" if match[0] == "(p," else "s"
-                slots.append(f"{kind}{next(numbers[kind])}")
-                return f"(p,({slots[-1]})," if kind == "r" else f"({slots[-1]})"
-
-            query: Query | str
-            try:
-                query = to_efo(parse_lisp(re.sub(r"\(p,|\(e\)", named, pattern)))
-            except QueryError as error:
-                query = str(error)
+            query, slots = _pattern(pattern)
             with reading(f"{path}, {pattern}"):
-                if wrong := [
-                    text for text in queries if _GROUND.sub(lambda match: f"({match[1]}", text) != pattern
-                ]:
-                    raise ValueError(f"{wrong[0]!r} is no query of this pattern")
+                wrong = next((text for text in queries if _GROUND.sub(r"(\1", text) != pattern), None)
+                if wrong is not None:
+                    raise ValueError(f"{wrong!r} is no query of this pattern")
                 rows = [[int(number) for _, number in _GROUND.findall(text)] for text in queries]
                 known = [s for s in SPLITS if any(f"{s}_answers" in found for found in queries.values())]
                 told: dict[Split, list[list[int]]] = {
@@ -57,6 +44,20 @@ def read_sqe(paths: Sequence[Path]) -> Iterator[Found]:
                     for s in known
                 }
             yield Found(f"{path}, {pattern}", known[-1] if known else "train", query, slots, rows, told)
+
+
+def _pattern(pattern: str) -> tuple[Query | str, list[str]]:
+    """The query of a pattern, or why no formula says it, and its placeholders in the order of a query's numbers."""
+    kinds = ["r" if kind == "p" else "s" for kind in re.findall(r"\((p),|\(e\)", pattern)]
+    slots = [f"{kind}{kinds[: place + 1].count(kind)}" for place, kind in enumerate(kinds)]
+    named = iter(slots)
+    text = re.sub(
+        r"(\(p,)|\(e\)", lambda match: f"{match[1] or ''}({next(named)})" + "," * bool(match[1]), pattern
+    )
+    try:
+        return to_efo(parse_lisp(text)), slots
+    except QueryError as error:
+        return str(error), slots
 
 
 def write_sqe(folder: Path, content: Content) -> None:
@@ -99,10 +100,9 @@ def _formula(text: str) -> tuple[Query | str, list[str]]:
         return str(error), []
     if query.pairs:
         return "it asks for pairs, which only `peirce kg answer` and `peirce ask` take", []
-    return query if query.abstract else "it names more than r1, ... and s1, ...", [
-        *query.relations,
-        *query.constants,
-    ]
+    if not query.abstract:
+        return "it names more than r1, r2, ... and s1, s2, ...", []
+    return query, [*query.relations, *query.constants]
 
 
 def write_efok(folder: Path, content: Content) -> None:

@@ -194,6 +194,11 @@ def test_graphs_are_written(form: str, tmp_path: Path) -> None:
             {"x_test_queries.json": {"(p,(e))": {"(p,(0),(p,(0),(e,(1))))": {}}}},
             r"\(p,\(e\)\): .* is no query of this",
         ),
+        ({"train-queries.pkl": {("e", ("r",)): {(2**70, (0,))}}, "train-answers.pkl": {}}, "OverflowError"),
+        (
+            {"train-queries.pkl": {("e", ("r",)): {(0, (0,))}}, "train-answers.pkl": {(0, (0,)): 3}},
+            "TypeError: 'int'",
+        ),
         ({"x_test_queries.json": "{\n  1"}, r"queries\.json cannot be read as a JSON object: .*line 2"),
         ({"test-qaa.json": {"r1(s1,f)": [[{"r1": 0}, {}, {}]]}}, "KeyError: 's1'"),
         (
