@@ -7,20 +7,22 @@ and the encoder no more: keys and values lie within layers that each family of m
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, cast
 
 import torch
 import torch.nn.functional as F
 from peirce.algebra import Scope
 from peirce.networks import CachedState
-from peirce.parts import Encoded, GenerativeArchitecture, TensorSpec, Tokens
+from peirce.parts import Encoded, GenerativeArchitecture, Head, Plan, PlannedHead, TensorSpec, Tokens
 from torch import Tensor
 
 from peirce_hf.pretrained.architecture import PretrainedArchitecture, SourceOptions
+from peirce_hf.pretrained.configuration import published
 from peirce_hf.pretrained.packing import Packing, without_choices
 
 IDS, MASK, TARGET, SOURCE = "memory_input_ids", "memory_attention_mask", "memory_target", "memory_source"
 """What is known of each token of the source and, after them, of the target."""
+BIAS = "final_logits_bias"
 
 
 class PretrainedEncoderDecoder(PretrainedArchitecture, GenerativeArchitecture):
@@ -39,10 +41,44 @@ class PretrainedEncoderDecoder(PretrainedArchitecture, GenerativeArchitecture):
         }
     }  # fmt: skip
 
+    def __init__(self, options: SourceOptions, plan: Plan) -> None:
+        super().__init__(options, plan)
+        self._language_models: tuple[Head, ...] = ()  # modules of the model, and none of this one
+
     @classmethod
     def gives(cls, options: SourceOptions) -> frozenset[Literal["pooled", "binary", "past"]]:
         """No token of a target sees the next one."""
         return frozenset({"past"})
+
+    def own_head(self, planned: PlannedHead) -> Head | None:
+        """Peirce's, which takes the logits' bias where a new model has one, as BART's; see `begin`."""
+        if planned.name != "causal_lm":
+            return None
+        head = cast(Head, planned.build(self.plan.dims))
+        self._language_models += (head,)
+        return head
+
+    def begin(self) -> None:
+        """The weights of the source; of BART and its like the bias of the logits, too, for heads that have one.
+
+        Raises:
+            PlanError: the source cannot be read, or lacks weights of the network.
+        """
+        super().begin()
+        heads = [head for head in self._language_models if getattr(head, "bias", None) is not None]
+        if self.options.source is None or not heads:
+            return
+        from transformers import AutoModelForSeq2SeqLM as Auto
+
+        config = self.body.config
+        with torch.device("meta"):
+            whole = Auto.from_config(config) if type(config) in Auto._model_mapping else None
+        if not hasattr(whole, BIAS):
+            return
+        whole, _ = published(Auto, self.options.source, config, "the bias of the logits")
+        with torch.no_grad():
+            for head in heads:
+                head.get_parameter("bias").copy_(getattr(whole, BIAS)[0])
 
     def inputs(self) -> tuple[TensorSpec, ...]:
         """The source, as an encoder's, and the target."""
