@@ -9,18 +9,21 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import torch
-from peirce.errors import one_line
 from peirce.networks import CachedState, cache_from_layer, cache_of_layer, unary_output
 from peirce.parts import Encoded, GenerativeArchitecture, Plan, TensorSpec, Tokens
 from torch import Tensor
 
-from peirce_hf.pretrained.architecture import REFUSALS, HeadOptions, NoDims, SourceOptions, WithHeads
-from peirce_hf.pretrained.configuration import configuration, without_storage
+from peirce_hf.pretrained.architecture import HeadOptions, NoDims, SourceOptions, WithHeads
+from peirce_hf.pretrained.caching import (
+    Layers,
+    cache_with,
+    kept_of_one,
+    kept_specs,
+    layers_in,
+    why_nothing_kept,
+)
+from peirce_hf.pretrained.configuration import configuration
 from peirce_hf.pretrained.packing import Packing, without_choices
-
-KEY, VALUE = "key", "value"
-Layers = list[dict[str, Tensor]]
-"""The keys and values of each layer, [b, x, heads, head size]."""
 
 
 class PretrainedDecoder(WithHeads, GenerativeArchitecture):
@@ -54,23 +57,11 @@ class PretrainedDecoder(WithHeads, GenerativeArchitecture):
 
         if type(config) in AutoModelForMaskedLM._model_mapping and not getattr(config, "is_decoder", False):
             return f'a model of type {config.model_type!r} reads both ways; write architecture = "pretrained"'
-        try:
-            kept = _kept_of_one(config)
-        except REFUSALS as error:
-            return f"config makes no decoder: {one_line(error)}"
-        if len(kept) != config.num_hidden_layers:
-            return (
-                f"a model of type {config.model_type!r} does not cache keys and values in each of its "
-                f'{config.num_hidden_layers} layers, so it does not generate here; write architecture = "pretrained"'
-            )
-        return None
+        return why_nothing_kept(config)
 
     def __init__(self, options: HeadOptions, plan: Plan) -> None:
         super().__init__(options, plan)
-        self._shapes = [
-            {name: tuple(value.shape[2:]) for name, value in layer.items()}
-            for layer in _kept_of_one(self.body.config)
-        ]
+        self._kept = kept_of_one(self.body.config)
 
     def outputs(self) -> tuple[TensorSpec, ...]:
         """The atoms."""
@@ -83,25 +74,14 @@ class PretrainedDecoder(WithHeads, GenerativeArchitecture):
 
     def cached_state(self) -> tuple[TensorSpec, ...]:
         """The tokens before, and each layer's keys and values."""
-        return (
-            *self.input.cached_state(),
-            *(
-                TensorSpec(
-                    name=named, dtype="float", dims=("batch", "past", *shape),
-                    meaning=f"The {name} of layer {i} at the tokens before.",
-                )
-                for i, layer in enumerate(self._shapes)
-                for name, shape in layer.items()
-                for named in cache_from_layer(i, {name: torch.empty(0)})
-            ),
-        )  # fmt: skip
+        return (*self.input.cached_state(), *kept_specs(self._kept))
 
     def advance(
         self, inputs: Mapping[str, Tensor], cache: CachedState
     ) -> tuple[Encoded, Tokens, dict[str, Tensor]]:
         """The atoms of tokens that follow others, from their keys and values."""
         tokens, kept = self.input.following(inputs, cache)
-        before = [dict(cache_of_layer(i, cache)) for i in range(len(self._shapes))] if cache else []
+        before = [dict(cache_of_layer(i, cache)) for i in range(len(self._kept))] if cache else []
         encoded, layers = self._read(tokens, before)
         for i, layer in enumerate(layers):
             kept |= cache_from_layer(i, layer)
@@ -121,7 +101,7 @@ class PretrainedDecoder(WithHeads, GenerativeArchitecture):
         # A row of padding alone sees its first token, so that nothing is divided by zero.
         first = torch.arange(mask.shape[1], device=mask.device) == 0
         mask = torch.where(first & ~mask.bool().any(1, keepdim=True), 1, mask)
-        given: dict[str, Any] = {"past_key_values": None if before is None else _cache(before)}
+        given: dict[str, Any] = {"past_key_values": None if before is None else cache_with(before)}
         if before:
             given["position_ids"] = tokens.rows(tokens.index).expand(ids.shape[0], -1)
         with without_choices(ids):
@@ -133,39 +113,10 @@ class PretrainedDecoder(WithHeads, GenerativeArchitecture):
                 **given,
             )
         atoms = scope.zero_unary(packing.unpack(found.last_hidden_state))
-        layers = [] if before is None else _of(found.past_key_values)
+        layers = [] if before is None else layers_in(found.past_key_values)
         if packing.real is not None:
             layers = [
                 {n: packing.unpack(v.flatten(2)).unflatten(2, v.shape[2:]) for n, v in layer.items()}
                 for layer in layers
             ]
         return Encoded(atoms, None, None, scope, self._words()), layers
-
-
-def _cache(layers: Layers) -> Any:
-    """A cache of `transformers` with these keys and values."""
-    from transformers import DynamicCache
-
-    return DynamicCache([(own[KEY].transpose(1, 2), own[VALUE].transpose(1, 2)) for own in layers] or None)
-
-
-def _of(cache: Any) -> Layers:
-    """The keys and values in a cache of `transformers`."""
-    return [
-        {KEY: layer.keys.transpose(1, 2), VALUE: layer.values.transpose(1, 2)}
-        for layer in cache.layers
-        if layer.is_initialized
-    ]
-
-
-def _kept_of_one(config: Any) -> Layers:
-    """The keys and values of one token, without storage."""
-    body = without_storage(config)
-    atoms = torch.zeros(1, 1, body.get_input_embeddings().weight.shape[1], device="meta")
-    cache = _cache([])
-    with without_choices(atoms):
-        mask = torch.ones(1, 1, device="meta", dtype=torch.int64)
-        body(
-            inputs_embeds=atoms, attention_mask=mask, past_key_values=cache, use_cache=True, return_dict=True
-        )
-    return _of(cache)
