@@ -27,7 +27,8 @@ def ask(
         typer.Argument(
             metavar="QUERY",
             help='Such as "isa(alga,f) & !affects(e1,f)": f is asked for, e1, e2, ... exist; '
-            "& | ! and parentheses combine atoms; quote names with spaces or punctuation.",
+            "& | ! and parentheses combine atoms; quote names with spaces or punctuation. f1 and f2 ask for pairs. "
+            "SPARQL and openCypher are read, too.",
         ),
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="How many answers to show.")] = 10,
@@ -75,6 +76,10 @@ def ask(
             raise TaskError(
                 "--zero-shot asks a graph: give it with --graph, and with --queries FILE also --scores FILE"
             )
+        if exact and queries is not None:
+            raise TaskError(
+                "`peirce kg answer --queries` answers a file exactly; leave out --exact, or --queries"
+            )
         if queries is None and query is None:
             directory, query = None, directory
         if queries is None and query is None:
@@ -104,7 +109,11 @@ def ask(
         )  # fmt: skip
         return
     typer.echo(escaped(reply.query))
-    rows = [(a.rank, a.entity, f"{a.score:.3f}", a.known[0] if a.known else "") for a in reply.answers]
+    named = [a.entity if isinstance(a.entity, str) else ", ".join(a.entity) for a in reply.answers]
+    rows = [
+        (a.rank, name, f"{a.score:.3f}", a.known[0] if a.known else "")
+        for a, name in zip(reply.answers, named, strict=True)
+    ]
     as_table(("rank", "entity", "score", "known"), rows)
     typer.echo("known: the smallest graph that entails the answer")
     said = "The exact answers are too many to compute, or take too long (--budget), so none is marked."

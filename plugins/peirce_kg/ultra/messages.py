@@ -113,9 +113,7 @@ class _Messages(Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
         states, vectors = ctx.saved_tensors
         return (
-            _Messages.apply(grad, opposite(vectors), ctx.edges)
-            if ctx.needs_input_grad[0]
-            else None,
+            _Messages.apply(grad, opposite(vectors), ctx.edges) if ctx.needs_input_grad[0] else None,
             _Products.apply(states, grad, ctx.edges) if ctx.needs_input_grad[1] else None,
             None,
         )  # type: ignore[no-untyped-call]
