@@ -35,6 +35,10 @@ TINY = 1e-10
 Done: TypeAlias = Callable[[], Any]
 
 
+def _nothing() -> None:
+    """What nobody is told."""
+
+
 class Answerer:
     """A model of the architecture `ultra` with a head `fuzzy`, and a graph that is prepared once.
 
@@ -60,7 +64,7 @@ class Answerer:
         self._vectors: dict[int, Tensor] = {}
 
     def scores(
-        self, sets: Tensor, asked: Ints, condition: Ints | None = None, done: Done | None = None
+        self, sets: Tensor, asked: Ints, condition: Ints | None = None, done: Done = _nothing
     ) -> Tensor:
         """The scores of entities as what relations lead to from sets.
 
@@ -84,7 +88,7 @@ class Answerer:
                 members = sets[some].to(self.shared.device, self.dtype)
                 encoded = self.network.encoded(*self.network.states(self.edges, members, vectors, which))
                 found.append(self.head(encoded, Tokens({}, None, which, self.entities))["logits"])
-                for _ in range(len(which) if done is not None else 0):
+                for _ in range(len(which)):
                     done()
         return torch.cat(found)
 
@@ -107,7 +111,7 @@ class Answerer:
         program: Program,
         names: Mapping[str, Ints],
         entities: Mapping[str, Ints],
-        done: Done | None = None,
+        done: Done = _nothing,
     ) -> Iterator[tuple[Step, Tensor]]:
         """Run a program for n groundings.
 
@@ -140,7 +144,7 @@ class Answerer:
             stack.append(found)
             yield step, found
 
-    def memberships(self, template: Template, groundings: Groundings, done: Done | None = None) -> Floats:
+    def memberships(self, template: Template, groundings: Groundings, done: Done = _nothing) -> Floats:
         """How far each entity is an answer of each grounding: [n, entities] in float64.
 
         Raises:

@@ -90,8 +90,10 @@ def ask_graph(
     with progress_bars(console) as progress:
         bar = progress.add_task("asking", total=sum(s.operation == "project" for s in program), shown="")
         found = np.zeros(graph.entities)
-        ids = ({name: np.array([each]) for name, each in table.items()} for table in (names, anchors))
-        for step, members in answerer.run(program, *ids, lambda: progress.advance(bar)):
+        relations, entities = (
+            {name: np.array([each]) for name, each in table.items()} for table in (names, anchors)
+        )
+        for step, members in answerer.run(program, relations, entities, lambda: progress.advance(bar)):
             found = members[0].numpy()
             if step.variable is not None and step.operation != "every":
                 variables[str(step.variable)] = _members(found, graph, SHOWN)

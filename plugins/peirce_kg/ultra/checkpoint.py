@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-import torch
 from peirce.compose import build, load
 from peirce.errors import ModelFileError
 from peirce.model import Model, check_published, published_tensors
@@ -49,7 +49,7 @@ def read_ultra(path: Path, name: str = "ultra") -> Model:
             f"{path} holds no ULTRA: it has no layers with a linear map on relations and on entities"
         )
     sizes = {"unary": width, "relation_layers": layers["relations"], "layers": layers["entities"]}
-    settings = {f"model.dims.{key}": value for key, value in sizes.items()}
+    settings: dict[str, Any] = {f"model.dims.{key}": value for key, value in sizes.items()}
     settings |= {"model.name": name, "model.options.threshold": 0.0 if queries else THRESHOLD}
     model = build(load_spec("ultra", settings))
     check_published(found, {key: value.shape for key, value in model.state_dict().items()}, path)
@@ -69,7 +69,7 @@ def _named(path: Path) -> tuple[dict[str, Tensor], bool]:
     return found, queries
 
 
-def _count(tensors: Mapping[str, torch.Tensor], kind: str) -> int:
+def _count(tensors: Mapping[str, Tensor], kind: str) -> int:
     return len(
         {key.split(".")[2] for key in tensors if re.match(rf"network\.{kind}\.\d+\.linear\.weight", key)}
     )

@@ -112,11 +112,12 @@ class _Messages(Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
         states, vectors = ctx.saved_tensors
-        return (
-            _Messages.apply(grad, opposite(vectors), ctx.edges) if ctx.needs_input_grad[0] else None,
-            _Products.apply(states, grad, ctx.edges) if ctx.needs_input_grad[1] else None,
-            None,
-        )  # type: ignore[no-untyped-call]
+        of_states = of_vectors = None
+        if ctx.needs_input_grad[0]:
+            of_states = _Messages.apply(grad, opposite(vectors), ctx.edges)  # type: ignore[no-untyped-call]
+        if ctx.needs_input_grad[1]:
+            of_vectors = _Products.apply(states, grad, ctx.edges)  # type: ignore[no-untyped-call]
+        return of_states, of_vectors, None
 
 
 class _Products(Function):
