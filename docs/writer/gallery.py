@@ -58,6 +58,9 @@ NOT_SHOWN = {
     "tega/table14": (),
     "tega/table16": ("transformer-absolute-6", "transformer-relative-12"),
     "tpru/table2": ("nli-tpru", "nli-bidaf"),
+    "relations/clutrr": ("relational-folnet", "edge-transformer"),
+    "relations/rcc8": ("relational-folnet", "edge-transformer"),
+    "relations/intervals": ("relational-folnet", "edge-transformer"),
 }
 """Experiments without results of ours, and the models that show what they compare."""
 FAMILIES = {
