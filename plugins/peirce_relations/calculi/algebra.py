@@ -6,13 +6,14 @@ The tables of Allen's intervals and of RCC-8 are counted from models of the calc
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from functools import cache
 from itertools import combinations
 from typing import Any
 
 import numpy as np
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 from numpy.typing import NDArray
 from peirce.errors import InputError, unknown
 
@@ -205,14 +206,27 @@ def _cycle(r: int, s: int, t: int, converse: Ids) -> list[tuple[int, int, int]]:
 
 CALCULI: Mapping[str, Callable[[], RelationAlgebra]] = {"rcc8": rcc8, "interval": intervals}
 """The calculi by name."""
+DENSITY = 0.2
+"""Of algebras that are drawn by name."""
+_DRAWN = re.compile(r"(random|associative)(?::(\d+))?(?::(\d+))?")
 
 
+@cache
 def calculus(name: str) -> RelationAlgebra:
-    """The calculus of a name.
+    """The algebra of a name: a calculus, or one that is drawn.
+
+    Args:
+        name: `rcc8`, `interval`, `random:N:SEED` for a table of N relations (8 where it is not said) that is drawn by a
+            seed (0), or `associative:N:SEED` for an associative one (of 5).
 
     Raises:
         InputError: there is none; the message lists them.
     """
+    if said := _DRAWN.fullmatch(name):
+        associative = said[1] == "associative"
+        sizes = int(said[2] or (5 if associative else 8)), int(said[3] or 0)
+        algebra = drawn(sizes[0], DENSITY, sizes[1], associative=associative)
+        return evolve(algebra, name=":".join([said[1], *map(str, sizes)]))
     if name not in CALCULI:
-        raise InputError(unknown("algebra", name, CALCULI))
+        raise InputError(unknown("algebra", name, [*CALCULI, "random:N:SEED", "associative:N:SEED"]))
     return CALCULI[name]()
