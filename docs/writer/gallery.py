@@ -60,6 +60,8 @@ NOT_SHOWN = {
     "tpru/table2": ("nli-tpru", "nli-bidaf"),
     "relations/clutrr": ("relational-folnet", "edge-transformer"),
     "relations/rcc8": ("relational-folnet", "edge-transformer"),
+    "relations/random": ("relational-folnet", "edge-transformer"),
+    "relations/offpath": ("relational-folnet", "edge-transformer"),
     "relations/intervals": ("relational-folnet", "edge-transformer"),
 }
 """Experiments without results of ours, and the models that show what they compare."""

@@ -6,7 +6,6 @@ tested with other numbers of rounds.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +16,7 @@ from attrs import evolve, field, frozen
 from peirce.experiments import (
     Arm,
     Cell,
+    Figure,
     FigureTable,
     NetworkRow,
     Networks,
@@ -27,8 +27,8 @@ from peirce.experiments import (
 )
 from peirce.files import write_whole
 
-from peirce_relations.calculi.algebra import calculus
-from peirce_relations.calculi.problems import Paths, block
+from peirce_relations.calculi.baselines import majority, path_only
+from peirce_relations.calculi.sources import BLOCK, block, source
 from peirce_relations.graphs import Problem
 
 if TYPE_CHECKING:
@@ -49,16 +49,19 @@ _GRAPH = {
         "feedforward_unary": 64,
         "feedforward_binary": 64,
     },
-    "model.regularisation.dropout": 0.0,
-    "model.regularisation.init_std": 0.1,
 }
-MORE = (-2, -1, 0, 2, 4)
+MORE = (-1, 0, 1, 2, 4)
 """Rounds more than in training that networks are tested with whose rounds share their weights."""
-TRAIN = "train.jsonl"
+TRAIN, LEVEL = "train.jsonl", 3
 SCALES = {
     "small": Scale(
         about="4 rounds of 32, 2,000 steps of 64 problems",
-        settings={"train.steps": 2000, "train.lr": 3e-3},
+        settings={
+            "train.steps": 2000,
+            "train.lr": 3e-3,
+            "model.regularisation.dropout": 0.1,
+            "model.regularisation.init_std": 0.1,
+        },
     ),
     "paper": Scale(
         about="8 rounds of 200, 50 passes of 400 problems, as the Edge Transformer was published",
@@ -72,6 +75,7 @@ SCALES = {
             "task.batch_size": 400,
             "train.epochs": 50,
             "train.lr": 1e-3,
+            "model.regularisation.dropout": 0.2,
         },
     ),
 }
@@ -99,8 +103,6 @@ ARMS = (
             "model.dims": {"layers": 4, "unary": 32, "heads": 4, "feedforward": 64},
             "model.input.token_types": 0,
             "model.positions": [{"use": "shaw", "clip": 4}],
-            "model.regularisation.dropout": 0.0,
-            "model.regularisation.init_std": 0.1,
         },
         width="model.dims.feedforward",
     ),
@@ -136,6 +138,8 @@ class RelationNetworks(Networks[GraphRow]):
     constant = "commonest answer"
     aside: ClassVar[Mapping[str, Any]] = {"data": "", "test": ""}
     title: ClassVar[str] = "CLUTRR's graphs"
+    shown: ClassVar[int] = 1
+    """How many paths the problems have whose accuracy is shown by edges of a path."""
     many: ClassVar[int] = 0
     """The edges of a path for which accuracy by the number of paths is shown; 0 for none."""
 
@@ -180,19 +184,20 @@ class RelationNetworks(Networks[GraphRow]):
                 yield {"split": "test", "k": int(k), "b": int(b), "more": more, **counts}
 
     def wanted(self, row: GraphRow) -> bool:
-        """Whether a result is one of a single path with the rounds of the training."""
-        return row.more == 0 and row.b == 1
+        """Whether a result is one that the first table shows."""
+        return row.more == 0 and row.b == self.shown
 
     def baseline(self, data: RelationsData) -> dict[str, tuple[dict[str, object], float]]:
-        """Always giving the training problems' commonest answer, by steps of a single path."""
-        return self._commonest(data, "k", b=1)
+        """Always giving the training problems' commonest answer, by edges of the path."""
+        return self._commonest(data, "k", b=self.shown)
 
     def _commonest(
         self, data: RelationsData, by: str, **only: int
     ) -> dict[str, tuple[dict[str, object], float]]:
-        guess = Counter(each.answer for each in data.of("train")).most_common(1)[0][0]
+        problems = data.of("test")
+        guesses = majority(data.of("train"), problems)
         found: dict[int, list[bool]] = {}
-        for each in data.of("test"):
+        for each, guess in zip(problems, guesses, strict=True):
             sizes = {"k": each.steps, "b": each.paths}
             if all(sizes[name] == value for name, value in only.items()):
                 found.setdefault(sizes[by], []).append(each.answer == guess)
@@ -210,7 +215,7 @@ class RelationNetworks(Networks[GraphRow]):
         trained = sorted({str(each.steps) for each in self.data.of("train")})
         return self.accuracies(
             rows,
-            f"{self.title}, one path",
+            self.title,
             self.about,
             across="edges of the path",
             shaded=(trained, "trained on"),
@@ -220,7 +225,7 @@ class RelationNetworks(Networks[GraphRow]):
     def about(self) -> str:
         """How many problems are learnt, and of which sizes."""
         train = self.data.of("train")
-        return f"{len(train):,} problems of {_said(train, 'steps')} edges in a path, {_said(train, 'paths')} paths."
+        return f"{len(train):,} problems of {_said(train, 'steps')} edges in a path."
 
     def by_paths(self, rows: Sequence[GraphRow]) -> FigureTable:
         """Accuracy by network and number of paths."""
@@ -233,11 +238,11 @@ class RelationNetworks(Networks[GraphRow]):
 
     def by_rounds(self, rows: Sequence[GraphRow]) -> FigureTable:
         """Accuracy on the longest single path, by rounds more or less than trained with."""
-        longest = max(row.k for row in rows if row.b == 1)
+        longest = max(row.k for row in rows if row.b == self.shown)
         shared = [row for row in rows if any(r.more and r.run == row.run for r in rows)]
 
         def accuracy(label: str, column: str) -> tuple[float, ...]:
-            return accuracies(shared, arm=label, k=longest, b=1, more=int(column))
+            return accuracies(shared, arm=label, k=longest, b=self.shown, more=int(column))
 
         return self.beside(
             shared,
@@ -255,7 +260,8 @@ class RelationNetworks(Networks[GraphRow]):
 class MadeNetworks(RelationNetworks):
     """The networks on problems that are made, in the folder of the results; published test problems are taken first."""
 
-    algebra: ClassVar[str]
+    kinds: ClassVar[tuple[str, ...]]
+    """What makes the problems, evenly; where there are several, their number stands for that of paths."""
     train: ClassVar[tuple[int, tuple[int, ...], tuple[int, ...]]] = (20_000, (2, 3), (1, 2, 3))
     """How many problems are made for training, of which numbers of edges in a path, and of paths."""
     sizes: ClassVar[Sequence[tuple[int, int]]]
@@ -263,37 +269,40 @@ class MadeNetworks(RelationNetworks):
 
     def places(self) -> Mapping[str, Any]:
         """A folder of problems, which is made where it is not there."""
-        folder = self.request.directory / f"problems-{self.algebra}"
+        folder = self.request.directory / f"problems-{self.kinds[0].replace(':', '-')}"
         if not (folder / TRAIN).exists():
             self._make(folder)
         return {"task.data": str(folder)}
 
     def _make(self, folder: Path) -> None:
         """Write the problems, those for training last."""
-
-        def lines(
-            name: str, steps: tuple[int, ...], branches: tuple[int, ...], count: int, seed: int
-        ) -> None:
-            paths = Paths(calculus(self.algebra), max(steps))
-            made = block(paths, {"steps": steps, "branches": branches}, seed, 0, count)
-            write_whole(folder / name, "".join(map(Problem.line, made)))
-
         folder.mkdir(parents=True, exist_ok=True)
         published = {path.name.split(".")[0]: path for path in Path(self.request.data).glob("*.jsonl*")}
         for name, path in published.items():
-            if name.startswith(f"{self.algebra}_"):
+            if name.startswith(f"{self.kinds[0]}_"):
                 write_whole(folder / f"test_{path.name}", path.read_bytes())
         for k, b in self.sizes:
-            if f"{self.algebra}_k{k}_b{b}" not in published:
-                lines(f"test_{self.algebra}_k{k}_b{b}.jsonl", (k,), (b,), MANY, 1)
+            name = f"{self.kinds[0]}_k{k}_b{b}".replace(":", "-")
+            if name not in published:
+                write_whole(folder / f"test_{name}.jsonl", self._made((k,), (b,), MANY, 1))
         count, steps, branches = self.train
-        lines(TRAIN, steps, branches, count, 0)
+        write_whole(folder / TRAIN, self._made(steps, branches, count, 0))
+
+    def _made(self, steps: tuple[int, ...], branches: tuple[int, ...], count: int, seed: int) -> str:
+        if len(self.kinds) == 1:
+            return "".join(map(Problem.line, _problems(self.kinds[0], steps, branches, count, seed)))
+        made = [
+            evolve(problem, paths=number).line()
+            for number in branches
+            for problem in _problems(self.kinds[number - 1], steps, (1,), count // len(branches), seed)
+        ]
+        return "".join(made)
 
 
 class Rcc8Networks(MadeNetworks):
     """The networks on RCC-8."""
 
-    algebra, title, many = "rcc8", "RCC-8", 3
+    kinds, title, many = ("rcc8",), "RCC-8", 3
     sizes: ClassVar[Sequence[tuple[int, int]]] = (
         *((k, 1) for k in range(2, 11)),
         *((3, b) for b in range(2, 9)),
@@ -303,7 +312,49 @@ class Rcc8Networks(MadeNetworks):
 class IntervalNetworks(Rcc8Networks):
     """The networks on Allen's intervals."""
 
-    algebra, title = "interval", "Allen's intervals"
+    kinds, title = ("interval",), "Allen's intervals"
+
+
+class RandomNetworks(MadeNetworks):
+    """The networks on a relation algebra whose table is drawn, and is not associative."""
+
+    kinds, title, many = ("random:8:0",), "A random algebra", 3
+    sizes: ClassVar[Sequence[tuple[int, int]]] = (*((k, 1) for k in range(2, 11)), (3, 2), (3, 3))
+
+
+class OffPathNetworks(MadeNetworks):
+    """The networks where facts off the path decide; the level of a problem stands for its number of paths."""
+
+    kinds, title, shown = ("offpath:1", "offpath:2", "offpath:3"), "Off the path", LEVEL
+    train: ClassVar[tuple[int, tuple[int, ...], tuple[int, ...]]] = (20_000, (2, 3), (1, 2, 3))
+    sizes: ClassVar[Sequence[tuple[int, int]]] = tuple((k, level) for k in range(2, 7) for level in (1, 2, 3))
+
+    def table(self, rows: Sequence[GraphRow]) -> FigureTable:
+        """Accuracy at the third level, beside what is reached by the facts on paths alone."""
+        data = self.data
+        some = [each for each in data.of("test") if each.paths == LEVEL]
+        train = [each for each in data.of("train") if each.paths == LEVEL]
+        known, found = path_only(source(self.kinds[-1]), train, some), self.baseline(data)
+        figures = {
+            k: [
+                each.answer == answer
+                for each, answer in zip(some, known, strict=True)
+                if str(each.steps) == k
+            ]
+            for k in found
+        }
+        label = "facts on paths alone"
+        own = [Figure(row=label, column=k, values=(100 * float(np.mean(figures[k])),)) for k in found]
+        table = super().table(rows)
+        return evolve(table, figures={**table.figures, label: own}, constant=(*table.constant, label))
+
+
+def _problems(
+    name: str, steps: tuple[int, ...], branches: tuple[int, ...], count: int, seed: int
+) -> Iterator[Problem]:
+    kind, sizes = source(name, max(steps)), {"steps": steps, "branches": branches}
+    for number in range(-(-count // BLOCK)):
+        yield from block(kind, sizes, seed, number, min(BLOCK, count - number * BLOCK))
 
 
 def _said(problems: Sequence[Problem], what: str) -> str:
@@ -328,5 +379,9 @@ EXPERIMENTS = (
     _experiment(Rcc8Networks, "rcc8", "RCC-8: longer and more paths than were trained on"),
     _experiment(
         IntervalNetworks, "intervals", "Allen's intervals: longer and more paths than were trained on"
+    ),
+    _experiment(RandomNetworks, "random", "A drawn relation algebra: longer paths than were trained on"),
+    _experiment(
+        OffPathNetworks, "offpath", "Answers by facts off the path: longer paths than were trained on"
     ),
 )

@@ -54,7 +54,7 @@ def test_networks_of_one_size_are_tested_by_edges_paths_and_rounds(asked: MadeNe
     tables = {table.name: table for table in asked.tables(rows)}
     assert tables["accuracy"].columns == ("2", "4")
     assert tables["paths"].columns == ("2",)
-    assert tables["rounds"].columns == ("-2", "-1", "0", "+2", "+4")
+    assert tables["rounds"].columns == ("-1", "0", "+1", "+2", "+4")
     assert list(tables["rounds"].figures) == ["trans"]
     folder = asked.request.directory
     assert read_rows(folder / "results.csv", GraphRow) == rows
