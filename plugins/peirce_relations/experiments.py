@@ -39,25 +39,23 @@ if TYPE_CHECKING:
 MANY = 200
 """Problems that are made for a number of edges in a path and of paths, where none are published."""
 TEXT = "BERT on edges as text"
-_GRAPH = {
-    "model.dims": {
-        "layers": 4,
-        "unary": 32,
-        "binary": 32,
-        "heads": 4,
-        "head_size": 8,
-        "feedforward_unary": 64,
-        "feedforward_binary": 64,
-    },
+_DIMS = {
+    "layers": 4,
+    "unary": 32,
+    "binary": 32,
+    "heads": 4,
+    "head_size": 8,
+    "feedforward_unary": 64,
+    "feedforward_binary": 64,
 }
 MORE = (-1, 0, 1, 2, 4)
 """Rounds more than in training that networks are tested with whose rounds share their weights."""
 TRAIN, LEVEL = "train.jsonl", 3
 SCALES = {
     "small": Scale(
-        about="4 rounds of 32, 2,000 steps of 64 problems",
+        about="4 rounds of 32, 1,000 steps of 64 problems",
         settings={
-            "train.steps": 2000,
+            "train.steps": 1000,
             "train.lr": 3e-3,
             "model.regularisation.dropout": 0.1,
             "model.regularisation.init_std": 0.1,
@@ -81,19 +79,19 @@ SCALES = {
 }
 _RELATIONAL = ("model.dims.binary", "model.dims.feedforward_unary", "model.dims.feedforward_binary")
 """What a network without relations does not have."""
-_WIDTH = "model.dims.feedforward_binary"
 
 
-def _graph(name: str, spec: str, **options: Any) -> Arm:
-    changes = {**_GRAPH, "model.options.share": True}
-    return Arm(name=name, spec=spec, changes=changes, width=_WIDTH, **options)
+def _graph(name: str, spec: str, layers: int = 4) -> Arm:
+    changes = {"model.dims": {**_DIMS, "layers": layers}, "model.options.share": True}
+    return Arm(name=name, spec=spec, changes=changes, width="model.dims.feedforward_binary")
 
 
 ARMS = (
-    Arm(name="FOLNet (jmc.atp)", spec="relational-folnet", changes=_GRAPH),
+    Arm(name="FOLNet (jmc.atp)", spec="relational-folnet", changes={"model.dims": _DIMS}),
     _graph("trans", "relational-trans"),
     _graph("trans and edge attention", "relational-trans-edges"),
     _graph("Edge Transformer", "edge-transformer"),
+    _graph("chain, 3 rounds", "relational-chain", 3),
     _graph("triangle", "triangle"),
     evolve(_graph("RAT", "rat"), width="model.dims.feedforward_unary"),
     Arm(

@@ -14,13 +14,21 @@ if TYPE_CHECKING:
 
 @hookimpl
 def register_operators() -> list[type[PureOperator | StateOperator]]:
-    """Attention through triangles of pairs, triangle updates, and attention that is told of relations."""
+    """Attention through triangles of pairs, triangle updates, composition, and attention that is told of relations."""
+    from peirce_relations.operators.chain import Chain
     from peirce_relations.operators.edge_attention import EdgeAttention
     from peirce_relations.operators.pair_feedforward import PairFeedForward
     from peirce_relations.operators.relation_attention import RelationAttention
     from peirce_relations.operators.triangles import TriangleAttention, TriangleMultiplication
 
-    return [EdgeAttention, RelationAttention, TriangleMultiplication, TriangleAttention, PairFeedForward]
+    return [
+        Chain,
+        EdgeAttention,
+        RelationAttention,
+        TriangleMultiplication,
+        TriangleAttention,
+        PairFeedForward,
+    ]
 
 
 @hookimpl
