@@ -97,9 +97,9 @@ class Relations:
                 order, names = drawn.permutation(order), drawn.permutation(names)
             node = [name + int(each) for each in names]
             row = [first, *(node[each] for each in problem.query), second]
-            for i in order:
-                one, other = problem.edges[i]
-                row += [node[one], self.names.index(problem.labels[i]), node[other]]
+            for edge in order.tolist():
+                one, other = problem.edges[edge]
+                row += [node[one], self.names.index(problem.labels[edge]), node[other]]
             rows.append(row)
         ids = np.full((len(rows), max(map(len, rows))), pad, np.int64)
         for i, row in enumerate(rows):
