@@ -93,7 +93,7 @@ ARMS = (
     _graph("Edge Transformer", "edge-transformer"),
     _graph("chain, 3 rounds", "relational-chain", 3),
     _graph("triangle", "triangle"),
-    evolve(_graph("RAT", "rat"), width="model.dims.feedforward_unary"),
+    _graph("RAT, relations updated", "rat-updated"),
     Arm(
         name=TEXT,
         spec="bert-base",
