@@ -88,10 +88,6 @@ class View:
         full = torch.ones(self.batch, self.length, self.length, dtype=torch.bool)
         return full if pairs is None else pairs & full
 
-    def materialised(self) -> Scope:
-        """This scope as a plain relation, so that no fast form applies."""
-        return Scope.padding(self.real).at(self.index, self.index) & Scope.relation(self.allowed())
-
     def unpadded(self, i: int) -> Tensor:
         """int64 [r]: where example i has real tokens."""
         return torch.arange(self.length) if self.real is None else self.real[i].nonzero().squeeze(1)
@@ -104,7 +100,8 @@ class View:
 
     def until(self, cut: int) -> View:
         """The first tokens, which see nothing of those after them."""
-        return evolve(self, length=cut, real=None if self.real is None else self.real[:, :cut])
+        cuts: Any = {n: None if (t := getattr(self, n)) is None else t[:, :cut] for n in ("real", "places")}
+        return evolve(self, length=cut, **cuts)
 
     def reordered(self, order: Tensor) -> View:
         """The tokens in another order, as a relation: causal and prefix scopes know no other order."""

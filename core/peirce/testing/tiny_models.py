@@ -93,12 +93,15 @@ def fitting(spec: Spec, registry: Registry) -> Spec:
     raise refused
 
 
-def plain_specs(registry: Registry) -> Iterator[Spec]:
-    """Tiny specs without heads, of the plainest architectures first, in each of two kinds of scope that they take."""
+def plain_specs(registry: Registry, plugin: str = "") -> Iterator[Spec]:
+    """Tiny specs without heads, in each of two kinds of scope that their architectures take.
+
+    Those of a plug-in come first, then those of the plainest architectures.
+    """
 
     def order(each: Registered) -> tuple[Any, ...]:
-        part = each.part
-        return is_companion(each), part.recurrent, not part.layer, part.fixed_layer, part.branches
+        part, foreign = each.part, each.plugin != plugin
+        return foreign, is_companion(each), part.recurrent, not part.layer, part.fixed_layer, part.branches
 
     for part in (entry.part for entry in sorted(registry.entries("architectures"), key=order)):
         options = example_options(part)
@@ -131,8 +134,12 @@ def around(
     """
     if scope is None:
         past = entry.kind == "heads" and "past" in entry.part.needs
-        both_ways = entry.kind != "positions" or entry.part.check(options, BASE, "bidirectional") is None
-        scope = "causal" if past or not both_ways else "bidirectional"
+        refused = None
+        if entry.kind == "positions":
+            refused = entry.part.check(options, BASE, "bidirectional")
+        elif entry.kind == "architectures":
+            refused = entry.part.check_scope(options, "bidirectional")
+        scope = "causal" if past or refused else "bidirectional"
     if entry.kind == "architectures":
         kind = scope if entry.part.scope is None else "bidirectional"
         return fitting(tiny_spec(entry.part, options, layers=1, scope=kind), registry)

@@ -17,7 +17,7 @@ from rich.console import Console
 
 from peirce_kg.embedding.training import EmbeddingOptions, embed
 from peirce_kg.evaluation import TOP, Filtering, Knowledge, Report, evaluate
-from peirce_kg.experiments.tables import SAME, Definitions, Evaluation, Scale, TegaTable
+from peirce_kg.experiments.tables import Definitions, Evaluation, Scale, TegaTable, kept_as
 from peirce_kg.graphs.graph import Graph
 from peirce_kg.parts.augmenters.kge_files import Predictor, write_kge
 from peirce_kg.queries.types import load_types, select
@@ -149,7 +149,7 @@ class TegaRuns(Matrix[RankingRow]):
     ) -> Iterable[RankingRow]:
         """A row for each evaluation that is not there, each filtering, type and kind of answers.
 
-        Where an answer's own graph is the first one, filtering by the one before it changes nothing, and has no rows.
+        What two filterings have in common has one row, see `kept_as`.
         """
         common: dict[str, Any] = {
             **self.facts(cell, trained),
@@ -223,5 +223,5 @@ def _measured(filtered: Mapping[Filtering, Report]) -> Iterator[tuple[Filtering,
     for name, by in next(iter(filtered.values())).cells.items():
         for knowledge in by:
             for filtering in filtered:
-                if (filtering, knowledge) not in SAME:
+                if filtering == kept_as(filtering, knowledge):
                     yield filtering, name, knowledge

@@ -63,13 +63,16 @@ class TegaRow:
     paper: Mapping[str, tuple[float, ...]] = field(factory=dict)
 
 
-SAME: frozenset[tuple[Filtering, Knowledge]] = frozenset({("before", "entailed")})
-"""Filterings of answers that are what is published already: there is no graph before the training graph."""
 _FILTERED: Mapping[Filtering, str] = {
-    "graph": "",
+    "before": "",
+    "graph": ", test alone filtered",
     "graphs": ", all graphs filtered",
-    "before": ", valid and test filtered",
 }
+
+
+def kept_as(filtering: Filtering, knowledge: Knowledge) -> Filtering:
+    """The filtering that results call it by: there is no graph before the one that entails an answer."""
+    return "graph" if (filtering, knowledge) == ("before", "entailed") else filtering
 
 
 @frozen
@@ -123,11 +126,13 @@ class TegaTable:
 
     @property
     def measured(self) -> tuple[Column, ...]:
-        """Its columns under every filtering, the published one first."""
-        order = [PUBLISHED, *(f for f in FILTERINGS if f != PUBLISHED)]
-        return tuple(
-            evolve(cell, filtering=f) for f in order for cell in self.cells if (f, cell.knowledge) not in SAME
-        )
+        """Its columns under every filtering, the published one first, and no figure twice."""
+        found: dict[Column, Column] = {}
+        for filtering in FILTERINGS:
+            for cell in self.cells:
+                kept = evolve(cell, filtering=kept_as(filtering, cell.knowledge))
+                found.setdefault(kept, evolve(cell, filtering=filtering))
+        return tuple(found.values())
 
     @property
     def columns(self) -> tuple[str, ...]:

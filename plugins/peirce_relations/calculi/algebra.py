@@ -17,6 +17,8 @@ from attrs import evolve, field, frozen
 from numpy.typing import NDArray
 from peirce.errors import InputError, unknown
 
+MOST = 40
+"""Relations of an algebra that is drawn; the table of its laws grows with their fourth power."""
 Ids = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
@@ -164,9 +166,9 @@ def drawn(relations: int, density: float, seed: int, *, associative: bool = Fals
     Raises:
         InputError: sizes are impossible, or no associative table was found among a thousand.
     """
-    if relations < 2 or not 0 < density <= 1:
+    if not 2 <= relations <= MOST or not 0 < density <= 1:
         raise InputError(
-            f"{relations} relations with density {density}: give 2 or more, and a density in (0, 1]"
+            f"{relations} relations with density {density}: give 2 or more, up to {MOST}, and a density in (0, 1]"
         )
     random = np.random.default_rng(seed)
     converse = np.arange(relations)

@@ -8,8 +8,10 @@ node to itself.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import count, pairwise
 from random import Random
+from typing import cast
 
 from attrs import evolve
 from peirce.errors import InputError, unknown
@@ -59,7 +61,7 @@ class OffPath:
     Chains have between one and (K + 1) / 2 edges; one more hangs at the path and tells nothing.
     """
 
-    branches = (1,)
+    branches: tuple[int, ...] = (1,)
 
     def __init__(self, level: int) -> None:
         if level not in LEVELS:
@@ -188,7 +190,10 @@ def on_paths(problem: Problem) -> Problem:
 
     # With an edge between the two, the simple paths are the cycles through it: its biconnected component.
     graph = networkx.Graph([pair for pair in (*problem.edges, problem.query) if pair[0] != pair[1]])
-    near = next(part for part in networkx.biconnected_components(graph) if {*problem.query} <= part)
+    near = {*problem.query}
+    if len(near) > 1:
+        parts = cast("Iterable[set[int]]", networkx.biconnected_components(graph))
+        near = next(part for part in parts if near <= part)
     kept = [i for i, (x, y) in enumerate(problem.edges) if x in near and y in near]
     return evolve(
         problem,

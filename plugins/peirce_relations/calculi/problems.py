@@ -4,7 +4,7 @@ A path's edges compose to a set of relations; what the sets of all paths have in
 meet at their ends alone, so this is what path consistency leaves as well. An answer is drawn first, then paths, evenly
 among those whose set holds it, until no other relation is left.
 
-That what is left is possible at all is known of RCC-8 and of intervals. Algebras that are drawn have no models that
+That what is left is possible at all is known of RCC-8 and of intervals. Algebras that are drawn may have no models that
 could tell, so path consistency decides by definition; paths that it finds a contradiction in are drawn again.
 """
 
@@ -34,7 +34,8 @@ class Paths:
 
     def __init__(self, algebra: RelationAlgebra, longest: int) -> None:
         self.name, self.algebra, size = algebra.name, algebra, len(algebra.relations)
-        self.branches = (1, 2, 3)
+        # Where composition is not associative, three longer paths all but always contradict each other.
+        self.branches: tuple[int, ...] = (1,) if algebra.name.startswith("random") else (1, 2, 3)
         bits = 1 << np.arange(size, dtype=object)
         rows = [[int(bits[algebra.composition[r, s]].sum()) for s in range(size)] for r in range(size)]
 

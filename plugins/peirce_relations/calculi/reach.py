@@ -19,7 +19,8 @@ class Reach:
     the second node is reached; so the number of turned edges is the same for both answers, which are as likely.
     """
 
-    name, branches = "reach", (1, 2, 3)
+    name = "reach"
+    branches: tuple[int, ...] = (1, 2, 3)
 
     def make(self, steps: int, branches: int, drawn: Random) -> Problem:
         """One problem with `branches` paths of `steps` edges."""

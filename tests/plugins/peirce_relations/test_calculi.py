@@ -113,6 +113,7 @@ def test_what_is_no_problem_is_named_with_its_row(tmp_path: Path, invoke: Any) -
         "not an object": "3\n",
         "is no pair of nodes": '{"edges": [[0, -1]], "labels": ["a"], "query": [0, 1], "answer": "a"}\n',
         "a label for each edge": '{"edges": [[0, 1]], "labels": [], "query": [0, 1], "answer": "a"}\n',
+        "node 1024 is named": '{"edges": [[0, 1024]], "labels": ["a"], "query": [0, 1], "answer": "a"}\n',
         "is no relation's name": '{"edges": [[0, 1]], "labels": [3], "query": [0, 1], "answer": "a"}\n',
     }
     for said, line in wrong.items():

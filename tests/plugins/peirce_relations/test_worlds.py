@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from attrs import evolve
+from code_blocks import run_page
 from peirce.errors import InputError
 from peirce_relations.calculi import sources
 from peirce_relations.calculi.algebra import calculus, flaws
@@ -20,6 +21,7 @@ from peirce_relations.calculi.offpath import GUILDS, STEPS, WEAK, OffPath, on_pa
 from peirce_relations.calculi.reach import Reach
 from peirce_relations.calculi.sources import block, lines, source
 from peirce_relations.graphs import Problem
+from shared_folder import ROOT
 
 
 def problems(name: str, steps: tuple[int, ...], branches: tuple[int, ...], count: int) -> list[Problem]:
@@ -93,6 +95,7 @@ def test_what_lies_on_a_path_is_what_a_simple_path_goes_through() -> None:
     edges = ((0, 1), (1, 2), (0, 2), (2, 3), (3, 4), (4, 2), (5, 0), (1, 1), (3, 3))
     problem = Problem(nodes=6, edges=edges, labels=("same",) * 9, query=(0, 2), answer=None)
     assert on_paths(problem).edges == ((0, 1), (1, 2), (0, 2), (1, 1))
+    assert on_paths(evolve(problem, query=(3, 3))).edges == ((3, 3),)
 
 
 def test_contradictions_and_unknown_words_are_named() -> None:
@@ -146,3 +149,7 @@ def test_any_number_of_workers_writes_the_same_and_what_was_done_is_kept(
     assert (
         json.loads(invoke("relations", "solve", str(tmp_path / "one.jsonl"), *solved).stdout)["agree"] == 600
     )
+
+
+def test_the_blocks_of_the_page_run(tmp_path: Path) -> None:
+    assert run_page(ROOT / "docs" / "plugins" / "relations" / "index.md", tmp_path) == 3

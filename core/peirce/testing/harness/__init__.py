@@ -13,7 +13,7 @@ from peirce.registry import Registered, Registry
 from peirce.testing.compare import BrokenError
 from peirce.testing.examples import BASE, SCOPE_KINDS
 from peirce.testing.harness.architectures import ArchitectureHarness
-from peirce.testing.harness.base import Harness
+from peirce.testing.harness.base import EXAMPLE, Harness
 from peirce.testing.harness.sized import HARNESSES, refusal
 from peirce.testing.options import choices, example_options, given_fields, variations
 from peirce.testing.tiny_models import fitting, tiny_spec
@@ -44,7 +44,7 @@ def harnesses_of(entry: Registered, registry: Registry, effort: float = 1.0) -> 
         effort: how many examples the first is tried on, as a factor; the others get half of them.
     """
     part, options = entry.part, example_options(entry.part)
-    several = [("its example options", options), *choices(options)]
+    several = [(EXAMPLE, options), *choices(options)]
     with suppress(TypeError, ValueError):  # not every option has a default
         plain = part.Options()
         known = [each for _, each in several]
@@ -56,13 +56,14 @@ def harnesses_of(entry: Registered, registry: Registry, effort: float = 1.0) -> 
         share = effort if i == 0 else effort / 2
         if entry.kind == "architectures":
             # Every kind of scope once; the other choices in the two scopes that differ most.
-            specs = {}
+            specs, first = {}, None
             for kind in SCOPE_KINDS if i == 0 else ("bidirectional", "causal"):
                 try:
                     specs[kind] = fitting(tiny_spec(part, chosen, scope=kind), registry)
                 except PeirceError as error:
-                    if i == 0 and kind == "bidirectional":
-                        raise BrokenError(f"a tiny model of it cannot be composed: {error}") from error
+                    first = first or error
+            if i == 0 and not specs:
+                raise BrokenError(f"a tiny model of it cannot be composed: {first}") from first
             yield ArchitectureHarness(part, chosen, label, effort=share, specs=specs, registry=registry)
             continue
         kind_of = next(found for base, found in HARNESSES.items() if issubclass(part, base))
