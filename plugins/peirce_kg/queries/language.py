@@ -228,7 +228,8 @@ def checked_pairs(query: Query, *, pairs: bool) -> Query:
     """The query; a `QueryError` where it asks for pairs and may not."""
     if query.pairs and not pairs:
         raise QueryError(
-            f"{query} asks for pairs, which `peirce kg answer` and `peirce ask` alone do; ask for f alone"
+            f"{query} asks for pairs, which only `peirce kg answer` and `peirce ask` without --zero-shot take; "
+            "ask for f alone"
         )
     return query
 

@@ -95,7 +95,9 @@ def test_pairs_are_ranked_by_the_chances_of_both(exported: tuple[Path, Model, Kg
     (exact,) = pair_answers(*to_ids(reply.query, data.graph), index)
     assert reply.exact is not None
     assert reply.exact["train"] == len(exact) > 0
-    with pytest.raises(TaskError, match="asks for pairs, which `peirce kg answer` and `peirce ask` alone do"):
+    with pytest.raises(
+        TaskError, match="asks for pairs, which only `peirce kg answer` and `peirce ask` without"
+    ):
         read_query("r(f1,f2)")
 
 
