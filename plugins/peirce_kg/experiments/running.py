@@ -24,6 +24,9 @@ from peirce_kg.queries.types import load_types, select
 from peirce_kg.sampling.files import fingerprint
 from peirce_kg.task import KgQa, KgQaData, model_scorer
 
+SHOWN = ("filtering", "strata")
+"""Options of the task that say which figures are shown; a table measures all of them."""
+
 
 def _truth(value: object) -> bool:
     return str(value) == "True"
@@ -97,20 +100,22 @@ class TegaRuns(Matrix[RankingRow]):
                 model, task, training = settings_by_part(
                     wanted, row.settings, row.scaled.get(self.scale.name, {}), self.request.settings
                 )
-                task.pop("filtering", None)
+                for shown in SHOWN:
+                    task.pop(shown, None)
                 spec = load_spec(row.spec, model)
                 made = make_task(KgQa.name, task, self.registry)
                 options = training_options(training)
                 vectors = None
                 if row.vectors:
                     vectors = plain(EmbeddingOptions(model=row.vectors, dim=spec.dims["unary"]))
+                told = {name: value for name, value in plain(made.options).items() if name != "strata"}
                 yield TegaCell(
                     label=row.label,
                     seed=seed,
                     spec=spec,
                     task=made,
                     training=options,
-                    run=identity(spec, plain(made.options), options, seed, vectors),
+                    run=identity(spec, told, options, seed, vectors),
                     vectors=row.vectors,
                 )
 
@@ -194,6 +199,7 @@ class TegaRuns(Matrix[RankingRow]):
             console if console.is_terminal else None,
             entities=data.graph.entities,
             seen={queries.type.name for queries in sets if queries.type.seen},
+            missing=[m for q, m in zip(data.sets["test"], data.missing("test"), strict=True) if q in sets],
         )
 
 

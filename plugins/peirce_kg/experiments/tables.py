@@ -12,7 +12,16 @@ from attrs import evolve, field, frozen
 from cattrs import Converter
 from peirce.errors import TaskError
 
-from peirce_kg.evaluation import FILTERINGS, KNOWLEDGE, PUBLISHED, TYPES, Filtering, Knowledge, Types
+from peirce_kg.evaluation import (
+    FILTERINGS,
+    KNOWLEDGE,
+    PUBLISHED,
+    STRATA,
+    TYPES,
+    Filtering,
+    Knowledge,
+    Types,
+)
 from peirce_kg.parts.augmenters.kge_files import Predictor
 
 PREFIX = "tega/"
@@ -63,8 +72,11 @@ class TegaRow:
     paper: Mapping[str, tuple[float, ...]] = field(factory=dict)
 
 
-SAME: frozenset[tuple[Filtering, Knowledge]] = frozenset({("before", "entailed")})
-"""Filterings of answers that are what is published already: there is no graph before the training graph."""
+SAME: frozenset[tuple[Filtering, Knowledge]] = frozenset(
+    {("before", "entailed"), *((f, k) for f in FILTERINGS for k in STRATA if f != PUBLISHED)}
+)
+"""Filterings of answers without figures of their own: there is no graph before the training graph, and strata are
+measured as published alone."""
 _FILTERED: Mapping[Filtering, str] = {
     "graph": "",
     "graphs": ", all graphs filtered",
@@ -86,7 +98,7 @@ class Column:
         """Read `seen/inferred`, or `after:all/entailed`."""
         evaluation, _, rest = text.rpartition(":")
         types, _, knowledge = rest.partition("/")
-        if types not in TYPES or knowledge not in KNOWLEDGE:
+        if types not in TYPES or knowledge not in (*KNOWLEDGE, *STRATA):
             raise TaskError(f"{text!r} is no cell of a table, such as seen/inferred")
         return cls(evaluation, types, knowledge)
 
@@ -128,6 +140,11 @@ class TegaTable:
         return tuple(
             evolve(cell, filtering=f) for f in order for cell in self.cells if (f, cell.knowledge) not in SAME
         )
+
+    def split(self) -> TegaTable:
+        """The table with columns for the inferred answers that miss 1, 2, ... links, and for hard ones."""
+        strata = [evolve(c, knowledge=k) for c in self.cells if c.knowledge == "inferred" for k in STRATA]
+        return evolve(self, cells=tuple(dict.fromkeys([*self.cells, *strata])))
 
     @property
     def columns(self) -> tuple[str, ...]:
