@@ -65,6 +65,7 @@ class Description:
     max_answers: int
     types: tuple[TypeAsked, ...]
     schema: str = SCHEMA
+    hard: bool = False
 
     def to_json(self) -> str:
         """The content of `sample.json`."""

@@ -19,7 +19,7 @@ KG = "plugins/kg"
         (f"{KG}/encoders.md", 1, ["distmult.safetensors"]),
         (f"{KG}/graphs.md", 7, ["answers.jsonl"]),
         (f"{KG}/queries.md", 7, ["query.svg", "triangle.png"]),
-        (f"{KG}/sampling.md", 2, ["queries/test/2in.parquet", "queries/test/sample.json"]),
+        (f"{KG}/sampling.md", 3, ["queries/test/2in.parquet", "queries/test/sample.json"]),
         (f"{KG}/systems.md", 1, []),
         ("results/experiments.md", 1, []),
     ],
