@@ -76,6 +76,7 @@ TASKS = {
         "cqd_continuous",
         "cosine",
         "entities",
+        "qto_tree",
     ): "train {name} --task kgqa --set graph=umls -o runs/{name}",
     ("multiple_choice",): "train {name} --task multiple_choice --set folder=dream -o runs/{name}",
     ("matching",): "train {name} --task {pairs} --set folder=data -o runs/{name}",

@@ -37,8 +37,9 @@ def register_heads() -> list[type[Head]]:
     from peirce_kg.parts.heads.cqd import BeamSearch, ContinuousSearch
     from peirce_kg.parts.heads.distances import BetaRanking, ConeRanking, CosineRanking
     from peirce_kg.parts.heads.entities import Entities
+    from peirce_kg.parts.heads.qto import QueryTreeSearch
 
-    return [Entities, BetaRanking, ConeRanking, CosineRanking, BeamSearch, ContinuousSearch]
+    return [Entities, BetaRanking, ConeRanking, CosineRanking, BeamSearch, ContinuousSearch, QueryTreeSearch]
 
 
 @hookimpl
@@ -46,10 +47,10 @@ def register_architectures() -> list[type[Architecture]]:
     """Systems that execute a query themselves."""
     from peirce_kg.parts.systems.betae import BetaE
     from peirce_kg.parts.systems.cone import ConE
-    from peirce_kg.parts.systems.cqd import Cqd
+    from peirce_kg.parts.systems.cqd import Cqd, Qto
     from peirce_kg.parts.systems.lmpnn import Lmpnn
 
-    return [BetaE, ConE, Cqd, Lmpnn]
+    return [BetaE, ConE, Cqd, Lmpnn, Qto]
 
 
 @hookimpl

@@ -23,6 +23,8 @@ SMALL: dict[str, dict[str, Any]] = {
     "cone": {"model.dims.feedforward": 5},
     "cqd-beam": {},
     "cqd-continuous": {"model.heads.0.steps": 5},
+    "cqd-hybrid": {"model.augmenters": [], "model.heads.0.links": ""},
+    "qto": {"model.augmenters": [], "model.heads.0.links": "", "model.heads.0.threshold": 0.05},
     "lmpnn": {"model.dims.feedforward": 5, "model.augmenters": []},
 }
 

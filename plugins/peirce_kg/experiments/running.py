@@ -19,7 +19,7 @@ from peirce_kg.embedding.training import EmbeddingOptions, embed
 from peirce_kg.evaluation import TOP, Filtering, Knowledge, Report, evaluate
 from peirce_kg.experiments.tables import SAME, Definitions, Evaluation, Scale, TegaTable
 from peirce_kg.graphs.graph import Graph
-from peirce_kg.parts.augmenters.kge_files import Predictor, write_kge
+from peirce_kg.parts.augmenters.kge_files import Predictor
 from peirce_kg.queries.types import load_types, select
 from peirce_kg.sampling.files import fingerprint
 from peirce_kg.task import KgQa, KgQaData, model_scorer
@@ -220,7 +220,7 @@ def vectors_file(directory: Path, graph: Graph, predictor: Predictor, width: int
         console.print(f"training {predictor} on {graph.name}: {options.epochs} epochs", highlight=False)
         found = embed(graph, options)
         console.print(f"{predictor}: validation MRR {found.mrr:.3f}" if found.mrr is not None else predictor)
-        write_kge(path, found.facts, found.entities, found.relations)
+        found.write(path)
     return path
 
 

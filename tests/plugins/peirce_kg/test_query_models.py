@@ -16,7 +16,7 @@ from peirce.registry import Registry, load_spec
 from peirce_kg.ask import Asker
 from peirce_kg.encoding.literal_inputs import UnsupportedQueryError
 from peirce_kg.engine.answers import to_ids
-from peirce_kg.evaluation import not_supported, protocol, table
+from peirce_kg.evaluation import KNOWLEDGE, STRATA, not_supported, protocol, table, told_shares
 from peirce_kg.parts.positions.query_graph import GRAPH_INPUTS
 from peirce_kg.task import KgQa, KgQaData, KgQaOptions, model_scorer
 from rich.console import Console
@@ -34,6 +34,8 @@ SYSTEMS: Mapping[str, Mapping[str, Any]] = {
     "cone": {},
     "cqd-beam": {"model.heads.0.candidates": 4},
     "cqd-continuous": {"model.heads.0.steps": 4},
+    "cqd-hybrid": {"model.augmenters": [], "model.heads.0.links": "", "model.heads.0.candidates": 4},
+    "qto": {"model.augmenters": [], "model.heads.0.links": ""},
     "lmpnn": {"model.augmenters": []},
 }
 SMALL = {
@@ -98,12 +100,13 @@ def test_it_learns_and_says_what_it_cannot(
     assert model.training
     refused = {"betae": {"2m"}, "cone": {"2m"}}.get(name, {"2in"} if name.startswith("cqd") else set())
     assert set(report.unsupported) == refused
-    assert all(set(report.cells[kind]) == {"entailed", "inferred"} for kind in {"1p", "up"} - refused)
+    assert all({*report.cells[kind]} - {*STRATA} == {*KNOWLEDGE} for kind in {"1p", "up"} - refused)
     assert all(report.cells[kind] == {} for kind in refused)
     said = not_supported(name, report.unsupported)
     Console(width=200, record=True, quiet=True).print(table([report], "models"))
     assert 0 < report.metrics()["inferred/mrr"] <= 1
-    how, *left_out = task.remarks(model, data, "test")
+    how, shares, *left_out = task.remarks(model, data, "test")
+    assert shares == f"I{told_shares(report.shares)[1:]}."
     assert how == f"MRR and Hits@k: {protocol(report.filtering)}."
     if refused:
         assert f"{name} does not support {next(iter(refused))}" in said

@@ -1,4 +1,4 @@
-"""cqd: the vectors of a link predictor; the heads `cqd_beam` and `cqd_continuous` search for answers with them."""
+"""cqd, qto: the vectors of a link predictor, with which the heads of their names search for answers."""
 
 from __future__ import annotations
 
@@ -41,3 +41,11 @@ class Cqd(QuerySystem):
     def execute(self, literals: Literals, words: Tensor) -> Tensor:
         """See `QuerySystem.execute`."""
         return times(looked_up(words, literals.heads), looked_up(words, literals.relations))
+
+
+class Qto(Cqd):
+    """ComplEx, as `cqd`, for a search that has negation: the head `qto_tree`."""
+
+    name = "qto"
+    source = "QTO (Bai et al., 2023); ComplEx: Trouillon et al. (2016)"
+    rules = (tree,)
