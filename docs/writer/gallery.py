@@ -71,11 +71,13 @@ WORDS = 8000
 TASKS = {
     (
         "beta",
+        "box",
         "cone",
         "cqd_beam",
         "cqd_continuous",
         "cosine",
         "entities",
+        "point",
         "qto_tree",
     ): "train {name} --task kgqa --set graph=umls -o runs/{name}",
     ("multiple_choice",): "train {name} --task multiple_choice --set folder=dream -o runs/{name}",

@@ -35,22 +35,30 @@ def register_augmenters() -> list[type[Augmenter]]:
 def register_heads() -> list[type[Head]]:
     """Heads that rank entities."""
     from peirce_kg.parts.heads.cqd import BeamSearch, ContinuousSearch
-    from peirce_kg.parts.heads.distances import BetaRanking, ConeRanking, CosineRanking
+    from peirce_kg.parts.heads.distances import (
+        BetaRanking,
+        BoxRanking,
+        ConeRanking,
+        CosineRanking,
+        PointRanking,
+    )
     from peirce_kg.parts.heads.entities import Entities
     from peirce_kg.parts.heads.qto import QueryTreeSearch
 
-    return [Entities, BetaRanking, ConeRanking, CosineRanking, BeamSearch, ContinuousSearch, QueryTreeSearch]
+    by_distance: list[type[Head]] = [BetaRanking, BoxRanking, ConeRanking, CosineRanking, PointRanking]
+    return [Entities, *by_distance, BeamSearch, ContinuousSearch, QueryTreeSearch]
 
 
 @hookimpl
 def register_architectures() -> list[type[Architecture]]:
     """Systems that execute a query themselves."""
     from peirce_kg.parts.systems.betae import BetaE
+    from peirce_kg.parts.systems.boxes import Gqe, Query2Box
     from peirce_kg.parts.systems.cone import ConE
     from peirce_kg.parts.systems.cqd import Cqd, Qto
     from peirce_kg.parts.systems.lmpnn import Lmpnn
 
-    return [BetaE, ConE, Cqd, Lmpnn, Qto]
+    return [BetaE, ConE, Cqd, Gqe, Lmpnn, Qto, Query2Box]
 
 
 @hookimpl

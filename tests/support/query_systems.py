@@ -25,6 +25,8 @@ SMALL: dict[str, dict[str, Any]] = {
     "cqd-continuous": {"model.heads.0.steps": 5},
     "cqd-hybrid": {"model.augmenters": [], "model.heads.0.links": ""},
     "qto": {"model.augmenters": [], "model.heads.0.links": "", "model.heads.0.threshold": 0.05},
+    "gqe": {"model.dims.feedforward": 5},
+    "query2box": {"model.dims.feedforward": 5},
     "lmpnn": {"model.dims.feedforward": 5, "model.augmenters": []},
 }
 
