@@ -31,7 +31,7 @@ from peirce_kg.encoding.literal_inputs import (
 from peirce_kg.encoding.vocabulary import Vocabulary
 from peirce_kg.encoding.writing import Syntax
 from peirce_kg.engine.answers import Answers
-from peirce_kg.engine.missing import Links, Missing
+from peirce_kg.engine.missing import Missing
 from peirce_kg.engine.template import Groundings, Template
 from peirce_kg.evaluation import (
     PUBLISHED,
@@ -53,7 +53,7 @@ from peirce_kg.parts.positions.query_graph import GRAPH_INPUTS, NODES
 from peirce_kg.parts.systems.literals import Executor
 from peirce_kg.queries.types import load_types, select
 from peirce_kg.sampling.files import read_queries
-from peirce_kg.sampling.sampler import MAX_ANSWERS, QuerySet, sample
+from peirce_kg.sampling.sampler import MAX_ANSWERS, QuerySet, missing_of, sample
 
 TYPES = ("1p", "2p", "3p", "2i", "3i", "2in", "2u")
 """The types of a run that names none."""
@@ -141,16 +141,7 @@ class KgQaData:
     def missing(self, split: Split) -> tuple[Missing, ...]:
         """The links that the inferred answers of each set of a split miss; none of training queries."""
         if split not in self._missing and split != "train":
-            before = SPLITS[SPLITS.index(split) - 1]
-            links = Links(self.graph.index(before), self.graph.index(split))
-            self._missing[split] = tuple(
-                links.missing(
-                    own.template,
-                    own.groundings,
-                    own.answers[split].minus(own.answers[before], self.graph.entities),
-                )
-                for own in self.sets[split]
-            )
+            self._missing[split] = missing_of(self.sets[split], self.graph, split)
         return self._missing.get(split, ())
 
 

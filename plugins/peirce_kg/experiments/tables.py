@@ -23,10 +23,13 @@ from peirce_kg.evaluation import (
     Types,
 )
 from peirce_kg.parts.augmenters.kge_files import Predictor
+from peirce_kg.queries.types import QueryType, hard_types, load_types, select
 
 PREFIX = "tega/"
 """What the names of these experiments begin with."""
 PARAMETERS = "million parameters"
+COSTS = ("thousand parameters", "ms of CPU a query")
+"""The last columns of tables that say what models cost."""
 GRAPH = ("relations", "entities", "training", "validation", "testing", "all edges")
 """The columns of tables in which nothing is ranked."""
 
@@ -38,15 +41,17 @@ class Evaluation:
     Args:
         types: a group of query types.
         reverse: whether queries are written from their end.
+        hard: whether it is on hard queries of the types of "+H", in place of a group.
     """
 
     types: str = "all"
     reverse: bool = False
+    hard: bool = False
 
     @property
     def key(self) -> str:
         """What results call it, whatever tables it is in."""
-        return self.types + ("-reversed" if self.reverse else "")
+        return "hard" if self.hard else self.types + ("-reversed" if self.reverse else "")
 
 
 @frozen
@@ -73,10 +78,10 @@ class TegaRow:
 
 
 SAME: frozenset[tuple[Filtering, Knowledge]] = frozenset(
-    {("before", "entailed"), *((f, k) for f in FILTERINGS for k in STRATA if f != PUBLISHED)}
+    {("before", "entailed"), *(("graphs", k) for k in STRATA)}
 )
-"""Filterings of answers without figures of their own: there is no graph before the training graph, and strata are
-measured as published alone."""
+"""Filterings of answers that have no figures: there is no graph before the training graph, and strata are ranked under
+the filterings that papers have."""
 _FILTERED: Mapping[Filtering, str] = {
     "graph": "",
     "graphs": ", all graphs filtered",
@@ -123,6 +128,7 @@ class TegaTable:
         cells: its columns, where models are ranked, as the paper has them; those of other filterings follow.
         types: the group of query types that the models are trained on, as far as they are seen, and evaluated on.
         evaluations: by the names that the cells use; one of all types without a name where there is none.
+        costs: whether the columns `COSTS` follow.
     """
 
     name: str
@@ -132,13 +138,17 @@ class TegaTable:
     cells: tuple[Column, ...] = ()
     types: str = "all"
     evaluations: Mapping[str, Evaluation] = field(factory=dict)
+    costs: bool = False
 
     @property
     def measured(self) -> tuple[Column, ...]:
         """Its columns under every filtering, the published one first."""
         order = [PUBLISHED, *(f for f in FILTERINGS if f != PUBLISHED)]
         return tuple(
-            evolve(cell, filtering=f) for f in order for cell in self.cells if (f, cell.knowledge) not in SAME
+            evolve(cell, filtering=f)
+            for f in order
+            for cell in self.cells
+            if (f, cell.knowledge) not in SAME and (f == PUBLISHED or cell.knowledge not in STRATA)
         )
 
     def split(self) -> TegaTable:
@@ -149,9 +159,8 @@ class TegaTable:
     @property
     def columns(self) -> tuple[str, ...]:
         """The heads of its columns."""
-        return {"mrr": tuple(map(str, self.measured)), "parameters": (PARAMETERS,), "graph": GRAPH}[
-            self.measure
-        ]
+        ranked = (*map(str, self.measured), *(COSTS if self.costs else ()))
+        return {"mrr": ranked, "parameters": (PARAMETERS,), "graph": GRAPH}[self.measure]
 
     @property
     def graphs(self) -> tuple[str, ...]:
@@ -196,6 +205,12 @@ class Definitions:
     def types(self, group: str) -> tuple[str, ...]:
         """What a task's option of types is given for a group."""
         return self.groups.get(group, (group,))
+
+    def kinds(self, evaluation: Evaluation) -> tuple[QueryType, ...]:
+        """The query types of an evaluation."""
+        if evaluation.hard:
+            return tuple(hard_types().values())
+        return select(self.types(evaluation.types), load_types())
 
 
 @cache

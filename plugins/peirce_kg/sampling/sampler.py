@@ -27,6 +27,7 @@ from peirce.progress import progress_bars
 from rich.console import Console
 
 from peirce_kg.engine.answers import Answers, answers_within
+from peirce_kg.engine.missing import Links, Missing
 from peirce_kg.engine.template import Groundings, Slot, Template
 from peirce_kg.graphs.graph import SPLITS, Bools, Graph, Ints, Split
 from peirce_kg.queries.language import Query
@@ -138,6 +139,18 @@ def sample(
             elif not leave_out or (kind is types[-1] and not sets):
                 raise _nothing(kind, graph, split, max_answers)
     return tuple(sets)
+
+
+def missing_of(sets: Sequence[QuerySet], graph: Graph, split: Split) -> tuple[Missing, ...]:
+    """The links that the inferred answers of each set of a split, `valid` or `test`, miss."""
+    before = SPLITS[SPLITS.index(split) - 1]
+    links = Links(graph.index(before), graph.index(split))
+    return tuple(
+        links.missing(
+            own.template, own.groundings, own.answers[split].minus(own.answers[before], graph.entities)
+        )
+        for own in sets
+    )
 
 
 def _nothing(kind: QueryType, graph: Graph, split: Split, max_answers: int) -> TaskError:
