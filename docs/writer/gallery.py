@@ -77,6 +77,7 @@ TASKS = {
         "cqd_continuous",
         "cosine",
         "entities",
+        "fit_graph",
         "point",
         "qto_tree",
     ): "train {name} --task kgqa --set graph=umls -o runs/{name}",

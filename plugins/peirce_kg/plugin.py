@@ -43,10 +43,10 @@ def register_heads() -> list[type[Head]]:
         PointRanking,
     )
     from peirce_kg.parts.heads.entities import Entities
-    from peirce_kg.parts.heads.qto import QueryTreeSearch
+    from peirce_kg.parts.heads.qto import GraphSearch, QueryTreeSearch
 
     by_distance: list[type[Head]] = [BetaRanking, BoxRanking, ConeRanking, CosineRanking, PointRanking]
-    return [Entities, *by_distance, BeamSearch, ContinuousSearch, QueryTreeSearch]
+    return [Entities, *by_distance, BeamSearch, ContinuousSearch, QueryTreeSearch, GraphSearch]
 
 
 @hookimpl
@@ -55,10 +55,10 @@ def register_architectures() -> list[type[Architecture]]:
     from peirce_kg.parts.systems.betae import BetaE
     from peirce_kg.parts.systems.boxes import Gqe, Query2Box
     from peirce_kg.parts.systems.cone import ConE
-    from peirce_kg.parts.systems.cqd import Cqd, Qto
+    from peirce_kg.parts.systems.cqd import Cqd, Fit, Qto
     from peirce_kg.parts.systems.lmpnn import Lmpnn
 
-    return [BetaE, ConE, Cqd, Gqe, Lmpnn, Qto, Query2Box]
+    return [BetaE, ConE, Cqd, Fit, Gqe, Lmpnn, Qto, Query2Box]
 
 
 @hookimpl

@@ -33,6 +33,8 @@ def test_what_states_that_it_fails() -> None:
         "cqd": {"dims"},
         "cqd_beam": {"onnx", "gradients", "modes"},
         "cqd_continuous": {"onnx", "gradients", "modes", "precision"},
+        "fit": {"dims"},
+        "fit_graph": {"onnx", "gradients", "modes", "options"},
         "qto": {"dims"},
         "qto_tree": {"onnx", "gradients", "modes"},
         "folnet_encoder_decoder": {"places"},

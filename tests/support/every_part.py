@@ -137,7 +137,7 @@ def parts() -> dict[str, Spec]:
 
 
 SPECS: Mapping[str, Spec] = parts()
-SEARCHES = ("cqd-beam", "cqd-continuous", "cqd-hybrid", "qto")
+SEARCHES = ("cqd-beam", "cqd-continuous", "cqd-hybrid", "fit", "qto")
 """Ready specs that are no networks: they search for answers, and an export refuses them in words."""
 
 

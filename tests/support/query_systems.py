@@ -24,6 +24,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "cqd-beam": {},
     "cqd-continuous": {"model.heads.0.steps": 5},
     "cqd-hybrid": {"model.augmenters": [], "model.heads.0.links": ""},
+    "fit": {"model.augmenters": [], "model.heads.0.links": "", "model.heads.0.threshold": 0.05},
     "qto": {"model.augmenters": [], "model.heads.0.links": "", "model.heads.0.threshold": 0.05},
     "gqe": {"model.dims.feedforward": 5},
     "query2box": {"model.dims.feedforward": 5},

@@ -37,6 +37,7 @@ SYSTEMS: Mapping[str, Mapping[str, Any]] = {
     "cqd-hybrid": {"model.augmenters": [], "model.heads.0.links": "", "model.heads.0.candidates": 4},
     "gqe": {"model.options.margin": 0.4, "model.heads.0.margin": 0.4},
     "query2box": {"model.options.margin": 0.2, "model.heads.0.margin": 0.2},
+    "fit": {"model.augmenters": [], "model.heads.0.links": ""},
     "qto": {"model.augmenters": [], "model.heads.0.links": ""},
     "lmpnn": {"model.augmenters": []},
 }

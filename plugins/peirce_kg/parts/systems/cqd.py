@@ -1,4 +1,4 @@
-"""cqd, qto: the vectors of a link predictor, with which the heads of their names search for answers."""
+"""cqd, qto, fit: the vectors of a link predictor, with which the heads of their names search for answers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from peirce.parts import NoOptions
 from torch import Tensor
 
-from peirce_kg.parts.systems.literals import Shape, no_negation, tree
+from peirce_kg.parts.systems.literals import Shape, inward, no_negation, tree
 from peirce_kg.parts.systems.system import Literals, QuerySystem, looked_up, times
 
 
@@ -49,3 +49,11 @@ class Qto(Cqd):
     name = "qto"
     source = "QTO (Bai et al., 2023); ComplEx: Trouillon et al. (2016)"
     rules = (tree,)
+
+
+class Fit(Qto):
+    """ComplEx, as `cqd`, for a search that has cycles and existential leaves, too: the head `fit_graph`."""
+
+    name = "fit"
+    source = "FIT (Yin et al., 2024); ComplEx: Trouillon et al. (2016)"
+    rules = (inward,)

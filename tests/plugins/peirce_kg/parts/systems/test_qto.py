@@ -146,6 +146,33 @@ def test_a_tree_is_as_true_as_its_formula_says(
                 torch.testing.assert_close(found[row], wanted, msg=lambda text, name=name: f"{name}: {text}")
 
 
+def test_a_graph_is_as_true_as_its_best_values(links: str, registry: Registry) -> None:
+    model = small("fit", registry, links=links, candidates=5)
+    matrix = _matrix(_scores(model))
+    without = 1 - (3 * matrix).clamp_max(1)
+    for name, kind in TYPES.items():
+        template, groundings = grounded(kind, rows=1)
+        never = torch.ones(5, dtype=torch.float64)
+        for slots in template.conjunctions:
+            bound = sorted({v for s in slots for v in s.variables} - {FREE}, key=str)
+            best = torch.zeros(5, dtype=torch.float64)
+            for values in product(range(5), repeat=len(bound) + 1):
+                ends = dict(zip([FREE, *bound], values, strict=True)) | dict(
+                    enumerate(groundings.constants[0].tolist())
+                )
+                truth = 1.0
+                for slot in slots:
+                    own = matrix if slot.positive else without
+                    truth *= float(
+                        own[groundings.relations[0, slot.relation], ends[slot.head], ends[slot.tail]]
+                    )
+                best[values[0]] = max(best[values[0]], truth)
+            never *= 1 - best
+        if len({frozenset(map(str, c)) for c in template.conjunctions}) == len(template.conjunctions):
+            found = run(model, template, groundings)[0].exp()
+            torch.testing.assert_close(found, 1 - never, msg=lambda text, name=name: f"{name}: {text}")
+
+
 def test_certain_links_of_the_hybrid_beam(links: str, registry: Registry) -> None:
     model = small("cqd-hybrid", registry, links=links)
     truths = 0.9 * _scores(model).sigmoid()
