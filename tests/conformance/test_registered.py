@@ -35,6 +35,7 @@ def test_what_states_that_it_fails() -> None:
         "cqd_continuous": {"onnx", "gradients", "modes", "precision"},
         "fit": {"dims"},
         "fit_graph": {"onnx", "gradients", "modes", "options"},
+        "fuzzqe": {"dims"},
         "qto": {"dims"},
         "qto_tree": {"onnx", "gradients", "modes"},
         "folnet_encoder_decoder": {"places"},

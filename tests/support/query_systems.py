@@ -26,6 +26,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "cqd-hybrid": {"model.augmenters": [], "model.heads.0.links": ""},
     "fit": {"model.augmenters": [], "model.heads.0.links": "", "model.heads.0.threshold": 0.05},
     "qto": {"model.augmenters": [], "model.heads.0.links": "", "model.heads.0.threshold": 0.05},
+    "fuzzqe": {"model.options.bases": 3},
     "gqe": {"model.dims.feedforward": 5},
     "query2box": {"model.dims.feedforward": 5},
     "lmpnn": {"model.dims.feedforward": 5, "model.augmenters": []},
