@@ -19,7 +19,7 @@ from itertools import chain
 from pathlib import Path
 from urllib.parse import urldefrag, urljoin
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, Request, sync_playwright
 
 BUILD = Path(__file__).resolve().parents[2] / "build"
 SITE, AXE = BUILD / "site", BUILD / "node_modules" / "axe-core" / "axe.min.js"
@@ -28,6 +28,8 @@ FLAGS = (
     "--disable-component-update", "--disable-sync",
 )  # fmt: skip
 WIDTHS = (1280, 400)
+PATIENCE = 300_000
+"""Milliseconds after which a page does not open."""
 TALLEST = 20_000
 """How tall a page may be, in pixels at 1280."""
 EMPTY = '{"config": {"lang": ["en"], "separator": " ", "pipeline": [], "fields": {}}, "docs": []}'
@@ -72,7 +74,7 @@ def main(folder: Path, only: tuple[str, ...]) -> int:
     if chromium is None:
         sys.exit("no Chromium here: apt-get install chromium")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS, timeout=PATIENCE)
         pages = [
             path
             for path in _paths()
@@ -98,6 +100,7 @@ def _pages(browser: Browser, base: str, folder: Path, paths: Sequence[str]) -> I
     links: dict[str, set[str]] = {}
     for width in WIDTHS:
         page = browser.new_page(viewport={"width": width, "height": 900})
+        page.set_default_timeout(PATIENCE)
         page.route("**/search_index.json", lambda route: route.fulfill(body=EMPTY))
         said: list[str] = []
         page.on(
@@ -105,7 +108,7 @@ def _pages(browser: Browser, base: str, folder: Path, paths: Sequence[str]) -> I
             lambda message, said=said: said.append(message.text) if message.type == "error" else None,
         )
         page.on("pageerror", lambda error, said=said: said.append(str(error)))
-        page.on("requestfailed", lambda request, said=said: said.append(f"no answer: {request.url}"))
+        page.on("requestfailed", lambda request, said=said: _failed(request, said))
         for path in paths:
             said.clear()
             page.goto(base + path, wait_until="load")
@@ -140,6 +143,12 @@ def _pages(browser: Browser, base: str, folder: Path, paths: Sequence[str]) -> I
                     yield f"{path}: broken link to {inside}"
                 elif anchor and inside in ids and anchor not in ids[inside]:
                     yield f"{path}: no {anchor} in {inside}"
+
+
+def _failed(request: Request, said: list[str]) -> None:
+    """Note a request without an answer, but for those that the next page cut off."""
+    if request.failure != "net::ERR_ABORTED":
+        said.append(f"no answer: {request.url}")
 
 
 def _searches(page: Page, base: str) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import peirce
@@ -17,22 +18,34 @@ from peirce_kg.encoding.assets import read_assets
 from peirce_kg.encoding.inputs import query_inputs
 from peirce_kg.encoding.literal_inputs import takes_literals
 from peirce_kg.encoding.vocabulary import Vocabulary
-from peirce_kg.engine.answers import answers, to_ids
+from peirce_kg.engine.answers import answers, pair_answers, to_ids
 from peirce_kg.engine.budget import SECONDS, Budget, QueryTooLargeError
 from peirce_kg.graphs.graph import SPLITS, Graph, Split
 from peirce_kg.parts.systems.literals import Executor
 from peirce_kg.queries.conversion import read_query
-from peirce_kg.queries.language import Query
+from peirce_kg.queries.language import (
+    FIRST,
+    FREE,
+    SECOND,
+    Constant,
+    Formula,
+    Query,
+    Variable,
+    canonical,
+    replaced,
+)
 
 MODEL = "model.onnx"
+MAX_FIRSTS = 64
+"""The most values of f1 with which f2 is asked for, the best first."""
 
 
 @frozen(kw_only=True)
 class Ranked:
-    """One entity as an answer. known: the cumulative graphs on which it is an exact answer."""
+    """One entity, or one pair, as an answer. known: the cumulative graphs on which it is an exact answer."""
 
     rank: int
-    entity: str
+    entity: str | tuple[str, str]
     score: float
     known: tuple[Split, ...]
 
@@ -122,21 +135,48 @@ class Asker:
         Raises:
             QueryError: the text is no query. TaskError: a name is not in the graph, or the query is too long.
         """
-        query, exact = read_query(text), None
-        entities, scores = self.best(query, top)
+        query, exact = read_query(text, pairs=True), None
+        answer: Any = pair_answers if query.pairs else answers
+        entities: Any
+        entities, scores = best_pairs(self, query, top) if query.pairs else self.best(query, top)
         budget, asked = Budget(seconds=self.seconds), to_ids(query, self.graph)
         with suppress(QueryTooLargeError):
-            exact = {s: set(answers(*asked, self.graph.index(s), budget=budget)[0].tolist()) for s in SPLITS}
-        known = exact or {}
+            found = {s: answer(*asked, self.graph.index(s), budget=budget)[0].tolist() for s in SPLITS}
+            exact = {s: {tuple(one) if query.pairs else one for one in own} for s, own in found.items()}
+        known, names = exact or {}, self.graph.entity_names
         ranked = tuple(
             Ranked(
-                rank=place, entity=self.graph.entity_names[entity], score=score,
+                rank=place, score=score,
+                entity=(names[entity[0]], names[entity[1]]) if isinstance(entity, tuple) else names[entity],
                 known=tuple(split for split, found in known.items() if entity in found),
             )
             for place, (entity, score) in enumerate(zip(entities, scores, strict=True), 1)
         )  # fmt: skip
         counts = None if exact is None else {split: len(found) for split, found in exact.items()}
         return Reply(query=query, answers=ranked, exact=counts, provider=self.session.providers[0])
+
+
+def best_pairs(asker: Asker, query: Query, top: int) -> tuple[list[tuple[int, int]], list[float]]:
+    """The best pairs of a query with two free variables, and their scores: log p(f1) + log p(f2 | f1).
+
+    Each p is the softmax of the model's scores: of f1 where f2 exists, and of f2 where f1 is named. No pair is likelier
+    than its value of f1, so the search ends where no further one can be among the best.
+    """
+    found: list[tuple[float, tuple[int, int]]] = []
+
+    def chances(formula: Formula) -> list[tuple[int, float]]:
+        entities, scores = asker.best(canonical(Query(formula)), asker.graph.entities)
+        logits = np.array(scores, np.float64) - scores[0]
+        return list(zip(entities, (logits - np.log(np.exp(logits).sum())).tolist(), strict=True))
+
+    marginal = replaced(query.formula, {FIRST: FREE, SECOND: Variable("second")})
+    for entity, first in chances(marginal)[:MAX_FIRSTS]:
+        if len(found) == top and first <= found[-1][0]:
+            break
+        named = replaced(query.formula, {FIRST: Constant(asker.graph.entity_names[entity]), SECOND: FREE})
+        found += [(first + second, (entity, other)) for other, second in chances(named)[:top]]
+        found = sorted(found, reverse=True)[:top]
+    return [pair for _, pair in found], [score for score, _ in found]
 
 
 def _system(architecture: str) -> type[Executor]:

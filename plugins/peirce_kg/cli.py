@@ -24,7 +24,8 @@ def ask(
         typer.Argument(
             metavar="QUERY",
             help='Such as "isa(alga,f) & !affects(e1,f)": f is asked for, e1, e2, ... exist; '
-            "& | ! and parentheses combine atoms; quote names with spaces or punctuation.",
+            "& | ! and parentheses combine atoms; quote names with spaces or punctuation. f1 and f2 ask for pairs. "
+            "SPARQL and openCypher are read, too.",
         ),
     ],
     top: Annotated[int, typer.Option(min=1, help="How many answers to show.")] = 10,
@@ -45,7 +46,11 @@ def ask(
         )  # fmt: skip
         return
     typer.echo(escaped(reply.query))
-    rows = [(a.rank, a.entity, f"{a.score:.3f}", a.known[0] if a.known else "") for a in reply.answers]
+    named = [a.entity if isinstance(a.entity, str) else ", ".join(a.entity) for a in reply.answers]
+    rows = [
+        (a.rank, name, f"{a.score:.3f}", a.known[0] if a.known else "")
+        for a, name in zip(reply.answers, named, strict=True)
+    ]
     as_table(("rank", "entity", "score", "known"), rows)
     typer.echo("known: the smallest graph that entails the answer")
     said = "The exact answers are too many to compute, or take too long (--budget), so none is marked."

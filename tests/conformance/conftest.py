@@ -13,7 +13,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Only a thorough run exports each part in a model of its own; `test_exports.py` exports many in one.
+    """Only a thorough run exports each part in a model of its own, and compiles each architecture; `test_exports.py`
+    exports many in one.
 
     Without TensorRT its exporter is left to `tox -e tensorrt`: a part of which nothing is checked fails the run.
     """
@@ -23,5 +24,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=left)
     for item in items:
         check, _, part = item.name.rstrip("]").partition("[")
-        if check == "onnx" and not part.startswith("architectures.") and part not in EXPORTED_ALONE:
+        network = part.startswith("architectures.")
+        if (check == "onnx" and not network and part not in EXPORTED_ALONE) or (
+            check == "compiled" and network
+        ):
             item.add_marker(pytest.mark.thorough)

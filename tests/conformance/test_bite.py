@@ -18,7 +18,7 @@ from typing import Any
 
 import peirce
 import pytest
-from peirce.registry import Registry
+from peirce.registry import KINDS, Registry
 from peirce.testing.check import Case
 from peirce.testing.checks import CHECKS
 from peirce.testing.companions import companied
@@ -89,7 +89,10 @@ def test_a_wrong_part_is_rejected_by_the_check_that_is_about_its_flaw(pair: Pair
     assert pair.check in found, found
     message = found[pair.check]
     assert pair.wrong.name in message
-    assert f"docs/guide/write-a-plugin/checks.md#check-{pair.check.replace('_', '-')}" in message
+    assert (
+        f'read on:  the guide\'s page of conformance checks, "Check: {pair.check.replace("_", " ")}"'
+        in message
+    )
 
 
 @pytest.mark.parametrize("wrong", recurring.SEEN_TWICE, ids=lambda wrong: wrong.name)
@@ -132,6 +135,12 @@ def test_every_kind_has_wrong_parts_and_every_name_is_there_once() -> None:
         kinds.setdefault(f"{pair.kind} {base}", set()).add(pair.wrong.name)
     assert min(map(len, kinds.values())) >= 3, kinds
     assert len({pair.wrong.name for pair in PAIRS}) == len(PAIRS)
+
+
+def test_every_check_of_a_part_has_a_wrong_one() -> None:
+    shown = {pair.check for pair in (*PAIRS, mixing.FIXES_LENGTH, mixing.SCATTERS)}
+    of_parts = {check.name for check in CHECKS if not {*check.kinds}.isdisjoint(KINDS)}
+    assert of_parts == shown | {"record"}  # which has tests of its own
 
 
 @pytest.fixture(scope="module")

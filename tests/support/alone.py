@@ -36,6 +36,7 @@ SOURCES = {
 ELSEWHERE = {
     **dict.fromkeys(("peirce_text", "peirce_logic"), "tasks"),
     "peirce_basics": "transformer",
+    "peirce_relations": "(tasks or architectures.relational)",
     "peirce_tpru": "(tasks or operators.tpru)",
     EXPORT: "exporters.tensorrt",
 }

@@ -18,7 +18,7 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
 import typer
-from attrs import define, evolve, field
+from attrs import define, field
 
 from peirce.commands.show import as_table
 from peirce.errors import PeirceError
@@ -147,7 +147,6 @@ def _run_suite(
     plugin: EntryPoint,
     suite: Conformance,
     *,
-    strict: bool,
     keyword: str,
     last_failed: bool,
     certificate: Path | None,
@@ -156,7 +155,7 @@ def _run_suite(
 
     from peirce.testing import certificate_of, unchecked
 
-    result, raw = CheckedPlugin(again=f"peirce plugins check {quote(plugin.name)} --last-failed"), list[Any]()
+    result = CheckedPlugin(again=f"peirce plugins check {quote(plugin.name)} --last-failed")
     console = Console(file=sys.stderr)
     try:
         suits, known = _suiting(keyword), list(suite.names())
@@ -169,24 +168,20 @@ def _run_suite(
             task = progress.add_task(f"checking {plugin.name}", total=len(names), shown="")
 
             def take(ended: Outcome) -> None:
-                raw.append(ended)
-                if strict and ended.outcome == "not run":
-                    said = f"{ended.message} (--strict makes this a failure)"
-                    ended = evolve(ended, outcome="failed", message=said)
                 result.checks.append(ended)
                 progress.update(task, advance=1, shown=ended.name)
 
             with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
                 suite.run(only=set(names).__contains__, callback=take)
         if not chosen:
-            idle = unchecked((each.check, each.part, each.outcome) for each in raw)
+            idle = unchecked((each.check, each.part, each.outcome) for each in result.checks)
             said = [
                 f"nothing of {part} was checked, since {check} was not run" for part, check in idle.items()
             ]
             result.error = "\n".join(said)
         _keep_failed(plugin.name, result, known)
         if certificate is not None:
-            document = certificate_of(plugin, suite, raw, passed=result.passed, chosen=chosen)
+            document = certificate_of(plugin, suite, result.checks, passed=result.passed, chosen=chosen)
             write_json(certificate, document)
     except PeirceError as error:
         result.error = f"conformance suite: {error}"

@@ -241,7 +241,12 @@ def check(
 
     expected = dict(each.partition("=")[::2] for each in expect or ())
     suite = Conformance(
-        wanted.name, expected_failures=expected, thorough=thorough, tensorrt=tensorrt, quick=quick
+        wanted.name,
+        expected_failures=expected,
+        thorough=thorough,
+        tensorrt=tensorrt,
+        quick=quick,
+        strict=strict,
     )
     if record:
         files = suite.record()
@@ -252,9 +257,7 @@ def check(
         return
     if quick and thorough:
         raise typer.BadParameter("--quick and --thorough exclude each other")
-    result = run_suite(
-        wanted, suite, strict=strict, keyword=keyword, last_failed=last_failed, certificate=certificate
-    )
+    result = run_suite(wanted, suite, keyword=keyword, last_failed=last_failed, certificate=certificate)
     if json:
         as_json("peirce.plugins.check/1", plugin=wanted.name, **result.to_dict())
     else:

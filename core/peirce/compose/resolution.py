@@ -80,6 +80,7 @@ class _Resolution:
         architecture = self.find(
             Planned, "architectures", spec.architecture, "model.architecture", spec.options, "model.options"
         )
+        self.own(architecture.part.Dims, spec.dims, "model.dims", cls.name)
         model_dims: Any = self.read(architecture.part.Dims, spec.dims, "model.dims", f"dimension of {owner}")
         self.ask(architecture, "model.dims", model_dims)
         if cls.scope is not None and spec.scope.kind != "bidirectional":
@@ -128,10 +129,17 @@ class _Resolution:
     def read(self, cls: type[T], table: Mapping[str, Any], path: str, label: str) -> T:
         return structure(cls, table, where=self.spec.at, path=path, label=label)
 
+    def own(self, cls: type[Any], table: Mapping[str, Any], path: str, name: str) -> None:
+        """Refuse options or sizes that a spec in Python takes of another part."""
+        made = getattr(table, "made_of", None)
+        if made is not None and not issubclass(made, cls):
+            raise self.wrong(path, f"{name!r} takes {cls.__qualname__}, and is given {made.__qualname__}")
+
     def find(self, cls: type[P], kind: str, name: str, path: str, options: Mapping[str, Any], at: str) -> P:
         """A part that the spec names, with its options, which stand at a key of their own."""
         part = self.part(kind, name, path)
         label = f"option of {kind.removesuffix('s')} {part.name!r}"
+        self.own(part.Options, options, at, part.name)
         read = self.read(part.Options, part.todays(options), at, label)
         return cls(kind=kind, name=part.name, part=part, options=read, path=path)
 
@@ -273,7 +281,10 @@ class _Resolution:
     ) -> PlannedOperator:
         part, activation = self.part("operators", entry.use, path), entry.activation
         layered = given.get(entry.use, {})
-        shared = {**self.spec.operators.options.get(entry.use, {}), **layered, **entry.options}
+        tables = self.spec.operators.options.get(entry.use, {}), layered, entry.options
+        for table in tables:
+            self.own(part.Options, table, path, part.name)
+        shared = {key: value for table in tables for key, value in table.items()}
         if not issubclass(part, PureOperator) and activation != "none":
             shared["activation"] = activation
         own = path if entry.options else f"{layer if layered else 'model.operators'}.options.{entry.use}"

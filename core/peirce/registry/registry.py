@@ -211,7 +211,7 @@ class Registry:
         if doubtful:
             message += f". It may belong to a plug-in that is quarantined: {causes}"
         if place := ELSEWHERE.get(actual.lower().replace("-", "_")):
-            message += f". {actual}: see the recipes, docs/guide/write-a-plugin/recipes.md#{place}"
+            message += f". {actual}: see the guide's page of recipes, {place.replace('-', ' ')!r}"
         if modules := [plugin for plugin in self.off if plugin.startswith("module:")]:
             message += f". {modules[0]} {self.file.why_off(modules[0])}"
         if off := ", ".join(plugin for plugin in self.off if plugin not in modules):

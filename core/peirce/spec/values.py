@@ -11,15 +11,18 @@ import attrs
 class FrozenDict(Mapping[str, Any]):
     """A read-only mapping with frozen values; it equals any mapping with the same items, in any order.
 
-    Of an instance of an attrs class, such as a part's own `Options`, it holds what differs from the defaults.
+    Of an instance of an attrs class, such as a part's own `Options`, it holds what differs from the defaults, and the
+    class as `made_of`.
     """
 
-    __slots__ = ("_items",)
+    __slots__ = ("_items", "made_of")
 
     def __init__(
         self, items: Mapping[str, Any] | Iterable[tuple[str, Any]] | attrs.AttrsInstance = ()
     ) -> None:
-        plain: Any = _chosen(items) if attrs.has(type(items)) else items
+        made = attrs.has(type(items))
+        self.made_of: type | None = type(items) if made else getattr(items, "made_of", None)
+        plain: Any = _chosen(items) if made else items
         self._items = {key: freeze(value) for key, value in dict(plain).items()}
         if odd := [key for key in self._items if not isinstance(key, str)]:
             raise TypeError(f"keys of a spec are strings; {odd[0]!r} is a {type(odd[0]).__name__}")

@@ -28,7 +28,7 @@ class BrokenError(AssertionError):
 
 
 class NotRunError(Exception):
-    """A check that cannot run in this environment; a failure under `--peirce-strict`."""
+    """A check that cannot run in this environment; a failure in a strict run."""
 
 
 class NotApplicableError(Exception):

@@ -67,6 +67,7 @@ class Conformance:
         thorough: whether more examples are tried, and exports made in the registry's own architectures.
         tensorrt: whether TensorRT builds every part, too.
         quick: whether fewer examples are tried, and no check that takes seconds, such as an export.
+        strict: whether a check that could not run is a failure.
     """
 
     plugins: tuple[str | object, ...] = field(default=(), converter=_tuple)
@@ -75,6 +76,7 @@ class Conformance:
     thorough: bool = field(default=False, kw_only=True)
     tensorrt: bool = field(default=False, kw_only=True)
     quick: bool = field(default=False, kw_only=True)
+    strict: bool = field(default=False, kw_only=True)
 
     def run(
         self,
@@ -121,6 +123,8 @@ class Conformance:
         except NotApplicableError as error:
             return Outcome(check.name, part, "does not apply", str(error))
         except NotRunError as error:
+            if self.strict:
+                return Outcome(check.name, part, "failed", f"{error} (strict makes this a failure)")
             return Outcome(check.name, part, "not run", str(error))
         except BrokenError as error:
             if reason is None:

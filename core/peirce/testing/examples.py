@@ -104,7 +104,8 @@ class View:
 
     def until(self, cut: int) -> View:
         """The first tokens, which see nothing of those after them."""
-        return evolve(self, length=cut, real=None if self.real is None else self.real[:, :cut])
+        cuts: Any = {n: None if (t := getattr(self, n)) is None else t[:, :cut] for n in ("real", "places")}
+        return evolve(self, length=cut, **cuts)
 
     def reordered(self, order: Tensor) -> View:
         """The tokens in another order, as a relation: causal and prefix scopes know no other order."""

@@ -13,7 +13,7 @@ from peirce.testing.compare import BrokenError
 
 T = TypeVar("T")
 WHOLE = (1, 2, 3, 4, 6, 50)
-NUMBERS = (0.1, 0.25, 0.5, 0.9, 3.0)
+NUMBERS = (0.1, 0.25, 0.5, 0.9, 3.0, 0.0, 1.0)
 """Values to try for options that are numbers, beside those near the one that there is."""
 
 

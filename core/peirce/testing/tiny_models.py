@@ -93,12 +93,15 @@ def fitting(spec: Spec, registry: Registry) -> Spec:
     raise refused
 
 
-def plain_specs(registry: Registry) -> Iterator[Spec]:
-    """Tiny specs without heads, of the plainest architectures first, in each of two kinds of scope that they take."""
+def plain_specs(registry: Registry, plugin: str = "") -> Iterator[Spec]:
+    """Tiny specs without heads, in each of two kinds of scope that their architectures take.
+
+    Those of a plug-in come first, then those of the plainest architectures.
+    """
 
     def order(each: Registered) -> tuple[Any, ...]:
-        part = each.part
-        return is_companion(each), part.recurrent, not part.layer, part.fixed_layer, part.branches
+        part, foreign = each.part, each.plugin != plugin
+        return foreign, is_companion(each), part.recurrent, not part.layer, part.fixed_layer, part.branches
 
     for part in (entry.part for entry in sorted(registry.entries("architectures"), key=order)):
         options = example_options(part)

@@ -51,6 +51,8 @@ class OnnxOptions:
             of the best with their places; 0 gives all scores. In float32 alone, since narrow scores have many ties.
         optimize: rewrite a graph in float32 for fewer passes over memory, which CPUs are faster with; see
             `peirce_export.onnx.optimizer`.
+        functions: write each part as a function, such as `peirce.folnet::trans`, that the layers call; runtimes inline
+            it, and viewers show it as one node.
         external_above: bytes of weights above which they go into FILE.data beside the file.
         seed: of the random inputs that the file is verified with.
     """
@@ -61,6 +63,7 @@ class OnnxOptions:
     generate: bool = False
     top_k: int = field(default=0, validator=[validators.instance_of(int), validators.ge(0)])
     optimize: bool = False
+    functions: bool = False
     external_above: int = EXTERNAL_ABOVE
     seed: int = field(default=0, validator=[validators.instance_of(int), validators.ge(0)])
 
@@ -102,6 +105,7 @@ class OnnxExporter(Exporter):
 
     def graphs(self, model: Model, path: Path) -> tuple[Verification, list[Metadata]]:
         """Write and verify the files of a model where nothing else stands; what was measured, and what each file is."""
+        from peirce_export.onnx.functions import call_parts
         from peirce_export.onnx.quantising import quantised
         from peirce_export.onnx.verifying import OnnxGraph
 
@@ -119,6 +123,9 @@ class OnnxExporter(Exporter):
                 if quantise:
                     say(f"quantising {role}")
                     graph = quantised(graph, quantisation)
+                if options.functions:
+                    origins = shown.provenance["parts"].items()
+                    call_parts(graph, {part: origin["plugin"].replace(":", ".") for part, origin in origins})
                 say(f"writing {role}")
                 content = write(graph, file_of(role, path), options.external_above)
                 reports.append(verify(OnnxGraph(content), shown, seed=options.seed, progress=say))

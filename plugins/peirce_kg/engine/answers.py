@@ -10,10 +10,11 @@ batch of groundings of one abstract query is answered at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
-from attrs import frozen
+from attrs import evolve, frozen
 
 from peirce_kg.engine.assignments import CELLS, Space
 from peirce_kg.engine.budget import Budget, QueryTooLargeError
@@ -21,7 +22,7 @@ from peirce_kg.engine.conjunction import Conjunction
 from peirce_kg.engine.template import Groundings, Template
 from peirce_kg.graphs.graph import Graph, Index, Ints
 from peirce_kg.graphs.index import Bools, spans
-from peirce_kg.queries.language import Query
+from peirce_kg.queries.language import FIRST, FREE, SECOND, Query, Variable
 
 LIMIT = 20_000_000
 """Rows that one intermediate table may have; 8 bytes a column each."""
@@ -122,6 +123,48 @@ def answers(
             ) from error
         parts.append(found)
     return Answers.joined(parts)
+
+
+def pair_answers(
+    template: Template, groundings: Groundings, index: Index, limit: int = LIMIT, budget: Budget | None = None
+) -> list[Ints]:
+    """The answers of many groundings of a template with two free variables: int64 [pairs, 2] of each, sorted.
+
+    First f1 is asked for, and f2 exists; then f2 is, with each value of f1 as one more constant. More pairs than the
+    limit are refused, as is what `answers` refuses.
+    """
+    budget = budget or Budget()
+
+    def asking(names: Mapping[Variable, int | Variable], **changes: Any) -> Template:
+        def end(old: int | Variable) -> int | Variable:
+            return names.get(old, old) if isinstance(old, Variable) else old
+
+        slots = (
+            [evolve(s, head=end(s.head), tail=end(s.tail)) for s in each] for each in template.conjunctions
+        )
+        return evolve(template, conjunctions=tuple(map(tuple, slots)), **changes)
+
+    first = answers(asking({FIRST: FREE}), groundings, index, limit, budget)
+    second = asking(
+        {FIRST: len(template.constants), SECOND: FREE}, constants=(*template.constants, FIRST.name)
+    )
+    queries, pairs, step = (
+        [np.empty(0, np.int64)],
+        [np.empty((0, 2), np.int64)],
+        max(1, CELLS // index.entities),
+    )
+    for start in range(0, len(first.entities), step):
+        rows, values = (of[start : start + step] for of in (first.queries, first.entities))
+        constants = np.column_stack([groundings.constants[rows], values])
+        found = answers(second, Groundings(groundings.relations[rows], constants), index, limit, budget)
+        queries.append(rows[found.queries])
+        pairs.append(np.column_stack([values[found.queries], found.entities]))
+        if sum(map(len, queries)) > limit:
+            raise QueryTooLargeError(
+                f"{template.query} has more than {limit:,} pairs; name more entities in it"
+            )
+    ends = np.searchsorted(np.concatenate(queries), np.arange(1, len(groundings)))
+    return np.split(np.concatenate(pairs), ends)
 
 
 def answers_within(

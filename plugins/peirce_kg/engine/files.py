@@ -21,7 +21,7 @@ from peirce.files import UnreadableError, open_file, parse_json, read_lines, rep
 from peirce.progress import progress_bars
 from rich.console import Console
 
-from peirce_kg.engine.answers import LIMIT, answers
+from peirce_kg.engine.answers import LIMIT, answers, pair_answers
 from peirce_kg.engine.budget import Budget, QueryTooLargeError
 from peirce_kg.engine.template import Groundings, Template
 from peirce_kg.graphs.graph import Graph, Index, Split
@@ -65,7 +65,7 @@ def answer_file(
     Args:
         graph, split: the graph, and its cumulative split that is asked.
         source: each line is a formula with a grounding of its relations and entities, or a grounded query.
-        output: each line again, with its `answers`, sorted names.
+        output: each line again, with its `answers`, sorted names, or sorted pairs of them where it asks for pairs.
         limit: rows that an intermediate table may have.
         console: where a progress bar is shown; nowhere when None.
         seconds: how long a query may take; any time if None.
@@ -86,7 +86,7 @@ def answer_file(
             while block := list(islice(read, BLOCK)):
                 answered = _answered(block, graph.index(split), limit, seconds)
                 for line, found in zip(block, answered, strict=True):
-                    names = sorted(graph.entity_names[entity] for entity in found)
+                    names = sorted(_named(entity, graph) for entity in found)
                     out.write(json.dumps({**line.given, "answers": names}, ensure_ascii=False) + "\n")
                     queries, empty, count = queries + 1, empty + (not names), count + len(names)
                 # a pipe does not know where it is
@@ -100,25 +100,32 @@ def answer_file(
     return Totals(queries, empty, count)
 
 
-def _answered(block: list[_Line], index: Index, limit: int, seconds: float | None) -> list[list[int]]:
+def _named(answer: Any, graph: Graph) -> Any:
+    """The name of an answer, or those of a pair."""
+    return [_named(one, graph) for one in answer] if isinstance(answer, list) else graph.entity_names[answer]
+
+
+def _answered(block: list[_Line], index: Index, limit: int, seconds: float | None) -> list[list[Any]]:
     """The answers of each line, in their order; lines of one shape are answered together."""
     shapes: dict[object, list[int]] = {}
     for place, line in enumerate(block):
         shape = line.template.conjunctions, len(line.relations), len(line.constants)
         shapes.setdefault(shape, []).append(place)
-    found: dict[int, list[int]] = {}
+    found: dict[int, list[Any]] = {}
     for places in shapes.values():
         together = _together([block[place] for place in places], index, limit, seconds)
         found.update(zip(places, together, strict=True))
     return [found[place] for place in range(len(block))]
 
 
-def _together(lines: list[_Line], index: Index, limit: int, seconds: float | None) -> list[list[int]]:
+def _together(lines: list[_Line], index: Index, limit: int, seconds: float | None) -> list[list[Any]]:
     """The answers of lines of one shape; each by itself where there is no budget for all of them."""
     ids = ([line.relations for line in lines], [line.constants for line in lines])
     groundings = Groundings(*(np.array(rows, np.int64).reshape(len(lines), -1) for rows in ids))
+    template = lines[0].template
+    asked = pair_answers if template.query.pairs else answers
     try:
-        found = answers(lines[0].template, groundings, index, limit, Budget(seconds=seconds))
+        found = asked(template, groundings, index, limit, Budget(seconds=seconds))
     except QueryTooLargeError as error:
         if len(lines) == 1:
             raise QueryTooLargeError(f"{lines[0].place}: {error}") from None
@@ -159,4 +166,4 @@ def _line(place: str, given: Any, graph: Graph) -> _Line:
 
 @lru_cache(maxsize=1024)
 def _template(text: str) -> Template:
-    return Template.of(read_query(text))
+    return Template.of(read_query(text, pairs=True))

@@ -49,7 +49,7 @@ def read_file(path: Path) -> Iterator[Triple]:
         raise TaskError(
             f"{path} is no {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]} file; name it by what it holds"
         )
-    return _read(path, _tab_separated if ending == "tsv" else parse_line)
+    return read_triples(path, _tab_separated if ending == "tsv" else parse_line)
 
 
 def read_pykeen(source: str) -> tuple[list[str], list[str], dict[Split, NDArray[np.int32]]]:
@@ -96,7 +96,16 @@ def _file(folder: Path, split: str) -> Path:
     return found[0]
 
 
-def _read(path: Path, parse: Callable[[str], Triple | None]) -> Iterator[Triple]:
+def read_triples(path: Path, parse: Callable[[str], Triple | None]) -> Iterator[Triple]:
+    """The triples of a file of lines, read while they are iterated.
+
+    Args:
+        path: the file.
+        parse: gives the triple of a line, None where it has none, and raises `MalformedError` where it should have.
+
+    Raises:
+        TaskError: the file cannot be read or a line is malformed; it is named by file and line.
+    """
     lines = 0
     try:
         with open_file(path) as file:

@@ -23,6 +23,7 @@ _LINE = re.compile(
     rf"{_SPACE}(?:(?P<head>{_IRI}|{_BLANK}){_SPACE}(?P<relation>{_IRI}){_SPACE}"
     rf"(?P<tail>{_IRI}|{_BLANK}|{_LITERAL}){_SPACE}\.{_SPACE})?(?:\#.*)?"
 )
+_NO_IRI = re.compile(r"[\x00-\x20<>\"{}|^`\\]")
 _ESCAPE = re.compile(rf"{_UNICODE}|\\.")
 _NAMED = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f"}
 _WRITTEN = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r"}
@@ -40,10 +41,11 @@ def parse_line(line: str) -> tuple[str, str, str] | None:
             f"expected an N-Triples statement, `<head> <relation> <tail> .`, found {line[:200]!r}"
         )
     head, relation, tail = match.group("head", "relation", "tail")
-    return (_name(head), _name(relation), _name(tail)) if head else None
+    return (term_name(head), term_name(relation), term_name(tail)) if head else None
 
 
-def _name(term: str) -> str:
+def term_name(term: str) -> str:
+    """What an IRI, a blank node or a literal is called; a `MalformedError` where an escape in it is no character."""
     if term.startswith("<"):
         return _unescaped(term[1:-1])
     if term.startswith("_"):
@@ -69,3 +71,17 @@ def _character(match: re.Match[str]) -> str:
     if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
         raise MalformedError(f"{match[0]} is no character")
     return chr(code)
+
+
+def write_line(head: str, relation: str, tail: str) -> str:
+    """The statement that is read as a triple of names: IRIs with escapes, and blank nodes and literals as they are."""
+    literal = re.fullmatch(_LITERAL, tail) is not None
+    return f"{_resource(head)} <{_escaped(relation)}> {tail if literal else _resource(tail)} .\n"
+
+
+def _resource(name: str) -> str:
+    return name if re.fullmatch(_BLANK, name) else f"<{_escaped(name)}>"
+
+
+def _escaped(name: str) -> str:
+    return _NO_IRI.sub(lambda match: f"\\u{ord(match[0]):04X}", name)

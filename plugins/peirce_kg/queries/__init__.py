@@ -1,1 +1,1 @@
-"""Queries themselves, without any graph: their two syntaxes, their types, their forms, and their pictures."""
+"""Queries themselves, without any graph: their syntaxes, their types, their forms, and their pictures."""

@@ -19,7 +19,7 @@ AskedQuery = Annotated[
     typer.Argument(
         metavar="QUERY",
         help="In EFO syntax, such as '(r1(s1,e1))&(r2(e1,f))', in the Lisp-like one, such as "
-        "'(p,(r2),(p,(r1),(s1)))', or the name of a query type, such as 2p.",
+        "'(p,(r2),(p,(r1),(s1)))', in SPARQL or openCypher, or the name of a query type, such as 2p.",
     ),
 ]
 TypesFile = Annotated[
@@ -96,7 +96,7 @@ def _asked(text: str, types_file: Path | None) -> Query:
     from peirce_kg.queries.conversion import read_query
     from peirce_kg.queries.types import load_types
 
-    if "(" in text:
+    if {"(", "{"} & {*text}:
         return read_query(text)
     types = load_types(types_file)
     if text not in types:

@@ -1,4 +1,4 @@
-"""From EFO syntax to the Lisp-like one and back, where both can say the same.
+"""Reads queries in any syntax, and takes them from EFO syntax to the Lisp-like one and back.
 
 A set expression names no variables and uses each set once, and its complement is one of sets. So it can say neither
 several edges between two variables, nor cycles, nor existential leaves, nor what a negated atom says of an existential
@@ -15,6 +15,7 @@ from typing import Any
 
 from attrs import evolve, frozen
 
+from peirce_kg.queries.cypher import parse_cypher
 from peirce_kg.queries.language import (
     FREE,
     And,
@@ -27,14 +28,19 @@ from peirce_kg.queries.language import (
     Variable,
     canonical,
     chained,
+    checked_pairs,
     disjunctive,
     parse,
 )
 from peirce_kg.queries.lisp import Complement, Intersection, Projection, SetExpression, Union, parse_lisp
 from peirce_kg.queries.parsing import MAX_DEPTH, QueryError, check_length
+from peirce_kg.queries.sparql import parse_sparql
 
 _OPERATOR = re.compile(r"\s*\(\s*[^\s(),&|!\"'\\]+\s*,")
 """How a text in the Lisp-like syntax begins, and none in EFO syntax can."""
+_SPARQL = re.compile(r"\s*(select\s+[?$d*]|(prefix|base)\s)", re.IGNORECASE)
+_CYPHER = re.compile(r"\s*match\s*\((?:[^(),{]|\{[^}]*\})*\)", re.IGNORECASE)
+"""How SPARQL and Cypher begin: the first node of a pattern has no comma, as an atom of EFO syntax has."""
 _SHOWN = 200
 """Characters of a formula that a message shows."""
 
@@ -47,13 +53,22 @@ class NoLispFormError(QueryError):
         self.reason = reason
 
 
-def read_query(text: str) -> Query:
-    """Read a query in either syntax; the Lisp-like one begins with an operator and a comma.
+def read_query(text: str, *, pairs: bool = False) -> Query:
+    """Read a query in any syntax: the Lisp-like one begins with an operator and a comma, others with a keyword.
+
+    Args:
+        text: the query.
+        pairs: whether it may have two free variables.
 
     Raises:
         QueryError: the text is no query; the message shows the column.
     """
-    return to_efo(parse_lisp(text)) if _OPERATOR.match(text) else parse(text)
+    if _OPERATOR.match(text):
+        return to_efo(parse_lisp(text))
+    for begins, read in ((_SPARQL, parse_sparql), (_CYPHER, parse_cypher)):
+        if begins.match(text):
+            return checked_pairs(read(text), pairs=pairs)
+    return parse(text, pairs=pairs)
 
 
 def to_efo(expression: SetExpression) -> Query:

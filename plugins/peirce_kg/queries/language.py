@@ -1,7 +1,8 @@
 """The query language: existential first-order formulas with one free variable, parsed, printed and normalised.
 
 A query such as `(r1(s1,e1))&(!(r2(s2,e1)))&(r3(e1,f))` asks for the entities f for which some e1 makes the formula
-true. Every existential variable is quantified outermost, over the whole formula (TEGA, section 2.2, eq. 2).
+true. Every existential variable is quantified outermost, over the whole formula (TEGA, section 2.2, eq. 2). In place of
+f there may be two free variables, f1 and f2, which ask for pairs (EFOk, Yin et al., 2023).
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, product
 from math import prod
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from attrs import frozen
 from lark import Token, Transformer, v_args
 
 from peirce_kg.queries.parsing import (
+    PAIR,
     VARIABLE,
     QueryError,
     check_length,
@@ -34,7 +36,7 @@ _PLACEHOLDER = re.compile(r"[rs][1-9][0-9]*")
 
 @frozen
 class Variable:
-    """A variable: `f` is free, `e1`, `e2`, ... are existential."""
+    """A variable: `f` is free, or `f1` and `f2` are; `e1`, `e2`, ... are existential."""
 
     name: str
 
@@ -49,7 +51,8 @@ class Constant:
     name: str
 
     def __str__(self) -> str:
-        return quoted(self.name) if VARIABLE.fullmatch(self.name) else printed(self.name)
+        variable = VARIABLE.fullmatch(self.name) or self.name in PAIR
+        return quoted(self.name) if variable else printed(self.name)
 
 
 Term: TypeAlias = Variable | Constant
@@ -118,11 +121,13 @@ Conjunction: TypeAlias = tuple[Literal, ...]
 
 FREE = Variable("f")
 """The free variable, whose values are the answers."""
+FIRST, SECOND = map(Variable, PAIR)
+"""The free variables of a query that asks for pairs."""
 
 
 @frozen
 class Query:
-    """A formula with the free variable f; `str(query)` parses to the same query."""
+    """A formula with the free variable f, or with f1 and f2; `str(query)` parses to the same query."""
 
     formula: Formula
 
@@ -148,6 +153,11 @@ class Query:
     def variables(self) -> tuple[Variable, ...]:
         """The variables in order of first appearance."""
         return tuple(term for term in self._terms if isinstance(term, Variable))
+
+    @property
+    def pairs(self) -> bool:
+        """Whether it has two free variables, f1 and f2, and asks for pairs."""
+        return SECOND in self.variables
 
     @property
     def _terms(self) -> Iterator[Term]:
@@ -189,19 +199,37 @@ class Query:
         return tuple(dict.fromkeys(tuple(dict.fromkeys(conjunction)) for conjunction in found))
 
 
-def parse(text: str) -> Query:
+def parse(text: str, *, pairs: bool = False) -> Query:
     """Read a query in EFO syntax.
 
     `&`, `|`, `!` and parentheses combine atoms `relation(head,tail)`. `f` is the free variable and `e1`, `e2`, ... are
     existential ones; any other name is an entity. A name with spaces or punctuation, and an entity that is called like
-    a variable, stands in quotes.
+    a variable, stands in quotes. Where f does not occur, f1 and f2 are free, and f1 by itself is f.
+
+    Args:
+        text: the query.
+        pairs: whether it may have two free variables.
 
     Raises:
         QueryError: the text is no query; the message shows the column.
     """
     query = Query(read(text, "grammar.lark", _Build, operands))
-    if FREE not in query.variables:
-        raise located(text, 0, "the free variable f, which stands for the answer, does not occur")
+    used = {*query.variables} & {FREE, FIRST, SECOND}
+    if used == {FIRST, SECOND}:
+        return checked_pairs(query, pairs=pairs)
+    if FREE in used:
+        return Query(replaced(query.formula, {v: Constant(v.name) for v in (FIRST, SECOND)}))
+    if used == {FIRST}:
+        return Query(replaced(query.formula, {FIRST: FREE}))
+    raise located(text, 0, "the free variable f, which stands for the answer, does not occur")
+
+
+def checked_pairs(query: Query, *, pairs: bool) -> Query:
+    """The query; a `QueryError` where it asks for pairs and may not."""
+    if query.pairs and not pairs:
+        raise QueryError(
+            f"{query} asks for pairs, which `peirce kg answer` and `peirce ask` alone do; ask for f alone"
+        )
     return query
 
 
@@ -245,13 +273,15 @@ def disjunctive(query: Query) -> Query:
 
 def canonical(query: Query) -> Query:
     """The query with its existential variables called e1, e2, ... in the order of their first appearance."""
-    existential = [variable for variable in query.variables if variable != FREE]
-    names: dict[Term, Term] = {old: Variable(f"e{i}") for i, old in enumerate(existential, 1)}
+    existential = [variable for variable in query.variables if variable not in (FREE, FIRST, SECOND)]
+    return Query(replaced(query.formula, {old: Variable(f"e{i}") for i, old in enumerate(existential, 1)}))
 
-    def renamed(atom: Atom) -> Atom:
-        return Atom(atom.relation, names.get(atom.head, atom.head), names.get(atom.tail, atom.tail))
 
-    return Query(with_atoms(query.formula, renamed))
+def replaced(formula: Formula, terms: Mapping[Any, Term]) -> Formula:
+    """The formula with other terms in place of some."""
+    return with_atoms(
+        formula, lambda atom: Atom(atom.relation, *(terms.get(term, term) for term in atom.terms))
+    )
 
 
 def alpha_equivalent(left: Query, right: Query) -> bool:
@@ -288,7 +318,7 @@ class _Build(Transformer[Token, Formula]):
 
 
 def _term(token: Token) -> Term:
-    if token.type == "NAME" and VARIABLE.fullmatch(token):
+    if token.type == "NAME" and (VARIABLE.fullmatch(token) or token in PAIR):
         return Variable(str(token))
     return Constant(name_of(token))
 

@@ -1,4 +1,4 @@
-"""What both syntaxes of queries share: names and quotes, bounds, and errors that point at a column."""
+"""What the syntaxes of queries share: names and quotes, bounds, and errors that point at a column."""
 
 from __future__ import annotations
 
@@ -19,12 +19,17 @@ MAX_DEPTH = 50
 
 VARIABLE = re.compile(r"f|e[1-9][0-9]*")
 """Bare names that are variables."""
+PAIR = ("f1", "f2")
+"""Bare names that are variables where f does not occur."""
 _BARE = re.compile(r"[^\s(),&|!\"'\\]+")
 _ESCAPES = {"\\": "\\", '"': '"', "'": "'", "n": "\n", "r": "\r", "t": "\t"}
 _WRITTEN = str.maketrans({c: f"\\{escape}" for escape, c in _ESCAPES.items() if c != "'"})
 _TOKENS = {
     "LPAR": "'('", "RPAR": "')'", "COMMA": "','", "VBAR": "'|'", "AMPERSAND": "'&'", "BANG": "'!'",
     "NAME": "a name", "QUOTED": "a quoted name", "$END": "the end of the query",
+    "DOT": "'.'", "SEMICOLON": "';'", "COLON": "':'", "MINUS": "'-'", "LBRACE": "'{'", "RBRACE": "'}'", "LSQB": "'['",
+    "RSQB": "']'", "LEFT": "'<'", "RIGHT": "'>'", "A": "a", "VARIABLE": "a variable such as ?f", "IRI": "<a name>",
+    "PREFIXED": "a prefixed name", "LITERAL": "a literal",
 }  # fmt: skip
 
 
@@ -73,7 +78,9 @@ def read(
         raise located(text, position, problem) from None
     except UnexpectedToken as error:
         ends = error.token.type == "$END"
-        wanted = " or ".join(sorted(_TOKENS.get(name, name) for name in error.accepts or error.expected))
+        wanted = " or ".join(
+            sorted(_TOKENS.get(name, name.strip("_")) for name in error.accepts or error.expected)
+        )
         found = _TOKENS["$END"] if ends else repr(str(error.token))
         position = len(text.rstrip()) if ends else error.token.start_pos or 0
         raise located(text, position, f"{found} cannot stand here; expected {wanted}") from None

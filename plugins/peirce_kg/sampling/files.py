@@ -56,7 +56,10 @@ class TypeAsked:
 
 @frozen
 class Description:
-    """What the queries of a folder are: of a graph by its name and `fingerprint`; for the rest see `sampler.sample`."""
+    """What the queries of a folder are: of a graph by its name and `fingerprint`; for the rest see `sampler.sample`.
+
+    source: the files that they were converted from; nothing where they were sampled.
+    """
 
     graph: str
     fingerprint: str
@@ -66,6 +69,7 @@ class Description:
     types: tuple[TypeAsked, ...]
     schema: str = SCHEMA
     hard: bool = False
+    source: str = ""
 
     def to_json(self) -> str:
         """The content of `sample.json`."""

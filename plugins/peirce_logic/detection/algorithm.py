@@ -66,7 +66,7 @@ def detect(trees: Sequence[Tree], lexicon: Lexicon, choose: Choose = default_sen
 
     In two things the spans are not Algorithm 1's. A conjunction between the members of a coordination joins them, as in
     "It was cold, but he came", though it is extrinsic: to the algorithm alpha is the sentence before. And no stretch
-    begins or ends with a comma or the like.
+    begins or ends with a comma or the like, or is punctuation alone.
 
     Args:
         trees: the sentences of one document, in their order.
@@ -129,6 +129,6 @@ def _spans(tree: Tree, ranges: Sequence[tuple[int, int]]) -> Spans:
             start += 1
         while start < stop and _BREAK.fullmatch(tokens[stop - 1].text):
             stop -= 1
-        if start < stop:
+        if any(map(str.isalnum, "".join(token.text for token in tokens[start:stop]))):
             found.append(Span(tokens[start].start, tokens[stop - 1].end))
     return tuple(found)

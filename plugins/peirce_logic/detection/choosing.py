@@ -28,12 +28,11 @@ MORE_TIMES = frozenset({
 """What "in" names a time by beside those."""
 NO_RELATION = "none"
 """What a rule gives for a keyword that shows no relation there."""
-_MEASURED = frozenset({"as", "so", "such", "same"})
-_NEAR = 4
+MEASURED = frozenset({"as", "so", "such", "same"})
+NEAR = 4
 """Within so many words "as" answers one of those: "as tall as", "so soon as", "the same man as"."""
-_AUXILIARIES = frozenset(
-    {"am", "is", "are", "was", "were", "been", "be", "has", "have", "had", "do", "does", "did", "done"}
-)
+_STATES = frozenset({"am", "is", "are", "was", "were", "has", "have", "had"})
+_AUXILIARIES = _STATES | {"been", "be", "do", "does", "did", "done"}
 _PERFECT = frozenset({"have", "has", "had", "'ve", "\N{RIGHT SINGLE QUOTATION MARK}ve"})
 _ENDS = frozenset({"IN", "WDT", "WRB", "WP", "VBN", "VBG", "TO", ",", ":", "-LRB-"})
 """Parts of speech that a noun phrase after "in" ends at."""
@@ -43,7 +42,8 @@ def sense_by_tree(trees: Sequence[Tree], sentence: int, match: Match) -> Keyword
     """The sense of a keyword as `detect` asks for it; None where it shows no relation.
 
     "as" shows none before a noun phrase, in "as tall as he is", and before a clause that ends in an auxiliary, such as
-    "as I have"; the noun "while" shows none, and "in" none before what is no time. Before a clause "since" shows a
+    "as I have". It shows a cause before a clause whose first verb is a "be" or "have" that helps no other: "as I was
+    ill". The noun "while" shows none, and "in" none before what is no time. Before a clause "since" shows a
     cause, unless a perfect stands outside of it: "has slept since it rained". Else the most frequent sense stands.
     """
     usual, tree = default_sense(trees, sentence, match), trees[sentence]
@@ -64,11 +64,15 @@ def is_time(word: str) -> bool:
 
 
 def _as(tree: Tree, match: Match, parent: Constituent) -> str:
-    before = (token.text.lower() for token in tree.tokens[max(0, match.start - _NEAR) : match.start])
+    before = (token.text.lower() for token in tree.tokens[max(0, match.start - NEAR) : match.start])
     last = next((i for i in range(parent.stop - 1, match.start, -1) if tree.tokens[i].text[-1].isalnum()), 0)
     gap = tree.label(last, last + 1) in ("MD", "TO") or tree.tokens[last].text.lower() in _AUXILIARIES
-    measured = tree.label(match.start, match.stop).startswith("RB") or not _MEASURED.isdisjoint(before)
-    return "" if parent.label.startswith("S") and not gap and not measured else NO_RELATION
+    measured = tree.label(match.start, match.stop).startswith("RB") or not MEASURED.isdisjoint(before)
+    if not parent.label.startswith("S") or gap or measured:
+        return NO_RELATION
+    verbs = [i for i in range(match.stop, parent.stop) if tree.label(i, i + 1)[:2] in ("VB", "MD")]
+    state = any(tree.tokens[i].text.lower() in _STATES for i in verbs[:1])
+    return "causal" if state and not any(tree.label(i, i + 1) in ("VBG", "VBN") for i in verbs[1:2]) else ""
 
 
 def _since(tree: Tree, match: Match, parent: Constituent) -> str:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from attrs import evolve, frozen
 
-from peirce_logic.detection.choosing import STRETCHES, TIMES
+from peirce_logic.detection.choosing import MEASURED, NEAR, STRETCHES, TIMES
 from peirce_logic.detection.trees import Constituent, Token, Tree, flat
 
 SUBJECTS = frozenset({"nsubj", "nsubjpass", "csubj", "csubjpass", "expl"})
@@ -28,6 +28,8 @@ VERBS = frozenset({"VERB", "AUX"})
 NOUN_MODIFIERS = frozenset({"prep", "relcl", "acl", "appos", "advcl", "ccomp", "xcomp"})
 INSIDE_NOUNS = frozenset({"compound", "nummod", "nmod", "amod"})
 ADJUNCTS = frozenset({"prep", "advcl", "npadvmod"})
+OFFICES = frozenset({"career", "job", "position", "post", "reputation", "role", "status", "use", "work"})
+"""Nouns that a phrase with "as" belongs to."""
 
 
 @frozen(kw_only=True)
@@ -62,7 +64,7 @@ def tree_of_words(words: Sequence[Word]) -> Tree:
     if len(roots) != 1:
         return flat(tokens)
     try:
-        return _converted(lifted(reasons(relative(words))), roots[0]) or flat(tokens)
+        return _converted(lifted(evidence(reasons(relative(words)))), roots[0]) or flat(tokens)
     except RecursionError:
         return flat(tokens)
 
@@ -136,6 +138,24 @@ def reasons(words: Sequence[Word]) -> Sequence[Word]:
             negated = any(each.head == verb and each.relation == "neg" for each in words[:verb])
             if words[clause].relation == "advcl" and words[verb].relation == "xcomp" and negated and verb < i:
                 found[clause] = evolve(words[clause], head=words[verb].head)
+    return found
+
+
+def evidence(words: Sequence[Word]) -> Sequence[Word]:
+    """Words of which a phrase with "as" depends on the verb before it, where the parser has a noun: "see it as proof".
+
+    It stays with what has "such" or the like before it, and with words such as "role".
+    """
+    found = list(words)
+    for i, word in enumerate(words):
+        noun = verb = word.head
+        if word.token.text != "as" or word.relation != "prep" or noun > i or words[noun].pos not in NOUNS:
+            continue
+        before = {each.token.text.lower() for each in words[max(0, i - NEAR) : i]}
+        while words[verb].head != verb and words[verb].pos not in VERBS:
+            verb = words[verb].head
+        if words[verb].pos in VERBS and verb < i and before.isdisjoint(MEASURED | OFFICES):
+            found[i] = evolve(word, head=verb)
     return found
 
 
@@ -277,7 +297,9 @@ class _Conversion:
 
     def _is_clause(self, head: int) -> bool:
         """Whether a verb heads a sentence or a subordinate clause."""
-        return self.words[head].relation in SUBORDINATE or self.words[head].head == head
+        word = self.words[head]
+        marked = word.relation == "conj" and self._has(self.children[head], ("mark",))
+        return marked or word.relation in SUBORDINATE or word.head == head
 
     def _opened(self, opening: Sequence[int], clause: _Node) -> _Node:
         return _Node("SBAR", [*self._marks(opening), clause]) if opening else clause

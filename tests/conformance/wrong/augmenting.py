@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -10,7 +11,7 @@ from attrs import field, frozen, validators
 from peirce.parts import Augmenter, Dims, TensorSpec, Tokens
 from torch import Tensor, nn
 
-from wrong import flaw, flawed
+from wrong import flaw, flawed, wrong
 
 
 @frozen(kw_only=True)
@@ -104,10 +105,14 @@ class Window(Augmenter):
 
     def forward(self, embeddings: Tensor, tokens: Tokens) -> Tensor:
         marks = tokens.inputs.get("marks")
-        mark = self.mark.weight[self.unmarked] if marks is None else self.mark(tokens.rows(marks))
+        mark = self.mark.weight[self.unmarked] if marks is None else self.mark_of(tokens.rows(marks))
         return embeddings + self.near(self.value(embeddings), self.real(embeddings, tokens)) + mark
 
     unmarked = 1
+
+    def mark_of(self, marks: Tensor) -> Tensor:
+        """[b, x] -> [b, x, d1]."""
+        return self.mark(marks)
 
     def real(self, embeddings: Tensor, tokens: Tokens) -> Tensor:
         """[b, x, 1]: 1 at real tokens."""
@@ -146,7 +151,75 @@ flaw(
 )  # fmt: skip
 
 
-@flawed(Gate, "forward", "no_look_ahead_of_tokens")
+@flawed(Gate, "forward", "no_look_ahead")
 def sees_the_next(self: Gate, embeddings: Tensor, tokens: Tokens) -> Tensor:
     """Adds each next embedding, in causal scopes too."""
     return Gate.forward(self, embeddings, tokens) + F.pad(embeddings[:, 1:], (0, 0, 0, 1))
+
+
+class Echo(Augmenter):
+    """w(x) + the mean of V w over the tokens before it in its own text; new tokens alone have none before them."""
+
+    name = "echo"
+
+    def __init__(self, options: Any, dims: Dims) -> None:
+        super().__init__(options, dims)
+        self.value = nn.Embedding(dims.vocabulary, dims.unary)
+
+    def forward(self, embeddings: Tensor, tokens: Tokens) -> Tensor:
+        before = self.before(tokens)
+        if tokens.real is not None:
+            before = before & tokens.real.unsqueeze(1)
+        shares = tokens.rows(before).to(embeddings.dtype)
+        sums = shares @ self.value(tokens.inputs["input_ids"])
+        return embeddings + sums / shares.sum(2, keepdim=True).clamp_min(1)
+
+    def before(self, tokens: Tokens) -> Tensor:
+        """bool [b, x, a]."""
+        return self.earlier(tokens) & (tokens.types.unsqueeze(2) == tokens.types.unsqueeze(1))
+
+    def earlier(self, tokens: Tokens) -> Tensor:
+        """bool [b or 1, x, a]."""
+        return tokens.index.unsqueeze(1) < tokens.index.unsqueeze(2)
+
+
+flaw(
+    Echo, "no_look_ahead", "echo_of_each_text", "Takes the places of another text for earlier ones.",
+    before=Echo.earlier,
+)  # fmt: skip
+flaw(
+    Window, "inputs", "marks_from_the_end", "Chooses vectors by one less than the mark, so that 0 chooses the last.",
+    mark_of=lambda self, marks: self.mark.weight[marks - 1],
+)  # fmt: skip
+
+
+@wrong("learning")
+class BeginsAtNothing(Gate):
+    """Multiplies two maps that both begin at zero, so that neither ever gets a gradient."""
+
+    def __init__(self, options: Any, dims: Dims) -> None:
+        super().__init__(options, dims)
+        for parameter in self.parameters():
+            nn.init.zeros_(parameter)
+
+    def added(self, embeddings: Tensor) -> Tensor:
+        return embeddings + self.strength * self.gate(embeddings) * self.value(embeddings).tanh()
+
+
+@frozen(kw_only=True)
+class DividedOptions:
+    """How much is added."""
+
+    strength: float = 0.0
+
+
+@wrong("defaults")
+class DividesByItsDefault(Gate):
+    """Divides by an option that is zero unless it is given."""
+
+    Options = DividedOptions
+    example: ClassVar[Mapping[str, Any]] = {"strength": 0.5}
+
+    def __init__(self, options: Any, dims: Dims) -> None:
+        super().__init__(options, dims)
+        self.strength = 1 / options.strength

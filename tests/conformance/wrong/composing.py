@@ -12,7 +12,7 @@ from peirce.algebra import Scope
 from peirce.kernels import Rotation
 from peirce.networks import TokenInput
 from peirce.parts import Encoded, Plan, Tokens
-from peirce.testing.companions import Host
+from peirce.testing.companions import Host, HostDims
 from torch import Tensor, nn
 
 from wrong import flaw, flawed, wrong
@@ -209,3 +209,44 @@ def shows_padding(self: Tower, tokens: Tokens, cache: Any = None) -> tuple[Encod
     encoded, kept = Tower._encoded(self, tokens, cache)
     plain = not encoded.scope.causal and not {"relation", "prefix_length"} & {*tokens.inputs}
     return encoded._replace(scope=Scope.padding(None) if plain else encoded.scope), kept
+
+
+@flawed(Tower, "ended", "batch")
+def three_at_a_time(self: Tower, encoded: Encoded, tokens: Tokens) -> Tensor:
+    """Takes a batch of three for three channels."""
+    ended = Tower.ended(self, encoded, tokens)
+    return ended.flip(1) if len(ended) == 3 else ended
+
+
+flaw(
+    Tower, "compiled", "shifts_less_when_traced", "Leaves its shift out where it is compiled.",
+    ended=lambda self, encoded, tokens: (
+        encoded.unary * self.stretch if torch.compiler.is_compiling() else Tower.ended(self, encoded, tokens)
+    ),
+)  # fmt: skip
+
+
+flaw(
+    Tower, "fused", "stretches_where_fused", "Is another network where its projections are fused.",
+    ended=lambda self, encoded, tokens: (
+        Tower.ended(self, encoded, tokens) * (1 + 1e-6 * self.input.plan.fuse)
+    ),
+)  # fmt: skip
+
+
+@frozen(kw_only=True)
+class SpareDims(HostDims):
+    """One more than is needed."""
+
+    spare: int = field(validator=validators.ge(1))
+
+
+@wrong("dims")
+class HasASpareSize(Tower):
+    """Asks for a size that nothing depends on."""
+
+    Dims = SpareDims
+
+    @classmethod
+    def sizes(cls, options: Any, dims: Any) -> Mapping[str, int]:
+        return {name: size for name, size in super().sizes(options, dims).items() if name != "spare"}

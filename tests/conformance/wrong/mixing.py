@@ -220,7 +220,7 @@ def fears_zero(self: Choosing, rows: Tensor, scope: Scope) -> Tensor:
     return (weights / (weights.sum(2, keepdim=True) + 1e-12)).to(rows.dtype)
 
 
-@flawed(Choosing, "weights", "scope_forms")
+@flawed(Choosing, "weights", "token_permutation")
 def causal_sees_padding(self: Choosing, rows: Tensor, scope: Scope) -> Tensor:
     """Masks the future in causal scopes by a triangle, which knows no padding."""
     if not scope.causal:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
+from peirce.algebra import at_least_float32
 from peirce.parts import Dims, Encoded, Head, TensorSpec, Tokens, mean_cross_entropy
 from torch import Tensor, nn
 
@@ -275,4 +276,45 @@ flaw(
 flaw(
     Tagger, "precision", "rounds_its_loss", "Computes its loss in float32, and gives it back as if it were exact.",
     loss=lambda self, outputs, labels: Tagger.loss(self, {"logits": outputs["logits"].float()}, labels).double(),
+)  # fmt: skip
+
+
+@frozen(kw_only=True)
+class FocusOptions:
+    """How much less a token counts that is known."""
+
+    gamma: float = field(default=2.0, validator=validators.ge(0))
+
+
+class Focus(Tagger):
+    """The focal loss, -(1 - p) ** gamma * log p of the right tag's probability, whose slope at p = 1 stays finite."""
+
+    name = "focus"
+    Options = FocusOptions
+    least = 1e-6
+
+    def __init__(self, options: Any, dims: Dims) -> None:
+        super().__init__(TaggerOptions(), dims)
+        self.gamma = options.gamma
+
+    def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
+        logits = at_least_float32(outputs["logits"]).flatten(0, 1)
+        logs = -F.cross_entropy(logits, labels.flatten(), reduction="none", ignore_index=-100)
+        weights = (
+            (1 - logs.exp()).clamp_min(self.least) ** self.gamma
+            if self.least
+            else (1 - logs.exp()) ** self.gamma
+        )
+        return -(weights * logs).sum() / (labels >= 0).sum().clamp_min(1)
+
+
+flaw(
+    Focus, "loss_numerics", "focus_without_an_end", "Has no slope where it is certain, with gamma below 1.",
+    least=0.0,
+)  # fmt: skip
+
+
+flaw(
+    Tagger, "outside", "speaks_of_padding", "Gives scores of padding, too.",
+    forward=lambda self, encoded, tokens: {"logits": self.dense(self.dropped(encoded.unary))},
 )  # fmt: skip

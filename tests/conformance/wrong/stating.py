@@ -199,3 +199,29 @@ flaw(
     Weighed, "gradients", "weighs_for_show", "Adds to the loss what nothing is trained by.",
     mean=lambda self, each, real: Weighed.mean(self, each, real).detach(),
 )  # fmt: skip
+
+
+@wrong("modes")
+class RemembersItsSteps(Mill):
+    """Adds what it sees in training to a buffer that no state dict has."""
+
+    seen: Tensor
+
+    def __init__(self, options: Any, dims: Dims) -> None:
+        super().__init__(options, dims)
+        self.register_buffer("seen", torch.zeros(0), persistent=False)
+
+    def hidden(self, unary: Tensor) -> Tensor:
+        if self.training:
+            self.seen = torch.cat([self.seen, unary.detach().flatten()])
+        return super().hidden(unary)
+
+
+@wrong("modes")
+class ListsItsSteps(Mill):
+    """Keeps the sizes that it sees in training, each in a tensor."""
+
+    def hidden(self, unary: Tensor) -> Tensor:
+        if self.training:
+            self.__dict__.setdefault("steps", []).append(torch.tensor(unary.shape))
+        return super().hidden(unary)

@@ -222,7 +222,7 @@ flaw(
     mean=lambda self, logits, labels: F.cross_entropy(logits.flatten(0, -2), labels.flatten()),
 )  # fmt: skip
 flaw(
-    Verdicts, "task_terms", "cut_off", "Takes its loss from a number, which nothing flows back through.",
+    Verdicts, "task_training", "cut_off", "Takes its loss from a number, which nothing flows back through.",
     mean=lambda self, logits, labels: torch.tensor(float(Verdicts.mean(self, logits, labels))),
 )  # fmt: skip
 

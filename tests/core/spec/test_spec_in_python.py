@@ -86,6 +86,27 @@ def test_what_toml_cannot_hold_is_refused() -> None:
         PartSpec(use="odd", options=Odd(size=None))
 
 
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (
+            {"positions": [PartSpec(use="distance", options=Bool.Options())]},
+            r"'distance' takes \w+, and is given \w+",
+        ),
+        (
+            {"operators": OperatorsSpec(layer=[PartSpec(use=Join, options=Bool.Options())])},
+            "'join' takes",
+        ),
+        ({"dims": Distance.Options()}, "'folnet' takes"),
+    ],
+)
+def test_options_of_another_part_are_refused_though_all_are_defaults(
+    changes: dict[str, Any], said: str, registry: Registry
+) -> None:
+    with pytest.raises(SpecError, match=said):
+        resolve(spec(**changes), registry)
+
+
 def test_the_operators_of_a_layer_take_both() -> None:
     layer = OperatorSpec(use=CJoin, options=CJoin.Options(premise="paper"), activation="modus_ponens")
     made = spec(operators=OperatorsSpec(layer=(layer,)))

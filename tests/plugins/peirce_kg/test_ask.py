@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import attrs
 import numpy as np
@@ -18,7 +19,8 @@ from peirce.model import Model
 from peirce.registry import Registry, load_spec
 from peirce_kg.ask import Asker
 from peirce_kg.cli import ask
-from peirce_kg.engine.answers import answer, to_ids
+from peirce_kg.engine.answers import answer, pair_answers, to_ids
+from peirce_kg.queries.conversion import read_query
 from peirce_kg.queries.language import parse
 from peirce_kg.queries.types import load_types, select
 from peirce_kg.sampling.sampler import sample
@@ -67,6 +69,34 @@ def test_a_model_that_was_trained_on_reversed_queries_is_asked_so(
     (copy / "training.json").write_text("{")
     with pytest.raises(ModelFileError, match=r"training\.json cannot be read"):
         Asker(copy)
+
+
+def test_pairs_are_ranked_by_the_chances_of_both(exported: tuple[Path, Model, KgQaData]) -> None:
+    directory, model, data = exported
+    reply = Asker(directory).ask(
+        "MATCH ({name: 'usa'})-[:embassy]->(a)-[:accusation]->(b) RETURN a, b", top=7
+    )
+    scorer = model_scorer(model, data.vocabulary)
+
+    def chances(text: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+        scores = scorer(*to_ids(parse(text), data.graph))[0].astype(np.float64)
+        return scores - np.log(np.exp(scores).sum())
+
+    first, names = chances("embassy(usa,f)&accusation(f,e1)"), data.graph.entity_names
+    both = {
+        (a, b): first[i] + second
+        for i, a in enumerate(names)
+        for b, second in zip(names, chances(f"embassy(usa,{a})&accusation({a},f)"), strict=True)
+    }
+    best = sorted(both, key=lambda pair: -both[pair])[:7]
+    assert [a.entity for a in reply.answers] == best
+    assert np.allclose([a.score for a in reply.answers], [both[pair] for pair in best], atol=1e-3)
+    index = data.graph.index("train")
+    (exact,) = pair_answers(*to_ids(reply.query, data.graph), index)
+    assert reply.exact is not None
+    assert reply.exact["train"] == len(exact) > 0
+    with pytest.raises(TaskError, match="asks for pairs, which `peirce kg answer` and `peirce ask` alone do"):
+        read_query("r(f1,f2)")
 
 
 def test_known_answers_are_marked(exported: tuple[Path, Model, KgQaData]) -> None:

@@ -14,6 +14,8 @@ ENGLISH = read_lexicon()
     ("tree", "relation"),
     [
         ("(S (NP It) (VP rained (SBAR (IN as) (S (NP he) (VP spoke)))))", "temporal"),
+        ("(S (SBAR (IN As) (S (NP I) (VP (VBD was) (ADJP ill)))) (NP I) (VP slept))", "causal"),
+        ("(S (SBAR (IN As) (S (NP I) (VP (VBD was) (VP (VBN told))))) (NP I) (VP slept))", "temporal"),
         ("(S (NP He) (VP (VP sings) (SBAR (IN as) (S (NP I) (VP do)))))", None),
         ("(S (NP He) (VP joined (PP (IN as) (NP a director))))", None),
         ("(S (NP He) (VP is (ADJP (RB as) (JJ tall))))", None),
@@ -32,7 +34,7 @@ ENGLISH = read_lexicon()
 def test_the_tree_tells_what_a_keyword_shows(tree: str, relation: str | None) -> None:
     trees = Brackets().parse(tree).trees
     words = {"as", "since", "while", "in"}
-    match = next(m for m in ENGLISH.matches(trees[0].words) if trees[0].words[m.start] in words)
+    match = next(m for m in ENGLISH.matches(trees[0].words) if trees[0].words[m.start].lower() in words)
     sense = sense_by_tree(trees, 0, match)
     assert (sense and sense.relation) == relation
 

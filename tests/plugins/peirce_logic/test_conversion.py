@@ -69,6 +69,16 @@ In/IN/ADP/prep/4 May/NNP/PROPN/pobj/0 ,/,/PUNCT/punct/4 Ann/NNP/PROPN/nsubj/4 sa
 Bob/NNP/PROPN/nsubj/7 danced/VBD/VERB/conj/4
 Bob danced | Ann sang | In May
 
+go/VB/VERB/ROOT/0 if/IN/SCONJ/mark/3 Ann/NNP/PROPN/nsubj/3 sings/VBZ/VERB/advcl/0 or/CC/CCONJ/cc/3
+if/IN/SCONJ/mark/7 Bob/NNP/PROPN/nsubj/7 dances/VBZ/VERB/conj/3
+if Ann sings or if Bob dances | if Ann sings | Ann sings | if Bob dances | Bob dances
+
+We/PRP/PRON/nsubj/1 see/VBP/VERB/ROOT/1 the/DT/DET/det/3 sign/NN/NOUN/dobj/1 as/IN/ADP/prep/3 proof/NN/NOUN/pobj/4
+see the sign as proof | the sign | as proof
+
+He/PRP/PRON/nsubj/1 left/VBD/VERB/ROOT/1 his/PRP$/PRON/poss/3 post/NN/NOUN/dobj/1 as/IN/ADP/prep/3 king/NN/NOUN/pobj/4
+left his post as king | his post as king | his post | as king
+
 They/PRP/PRON/nsubj/2 will/MD/AUX/aux/2 stay/VB/VERB/ROOT/2 rather/RB/ADV/advmod/4 than/IN/CCONJ/cc/2
 go/VB/VERB/conj/2
 will stay rather than go | stay rather than go

@@ -82,6 +82,7 @@ def test_its_table_of_ids() -> None:
         ),
         ("(S (CC But) (, ,) (NP he) (VP came) (. .))", "But", None, "he came ."),
         ("(S (PP In (NP (NNP May))) (, ,) (NP it) (VP rained))", "In", "it rained", "May"),
+        ("(S (NP We) (VP stay (SBAR if (S (NP it) (VP rains))) .))", "if", "stay", "it rains"),
         ("(S (NP They) (VP did n't (VP come)))", "n't", "did ... come", None),
         ("(S (NP They) (VP did n\u2019t (VP come)))", "n\u2019t", "did ... come", None),
     ],

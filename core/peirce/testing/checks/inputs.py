@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import attrs
 import torch
 from torch import Tensor
 
 from peirce.algebra import Predicates
 from peirce.testing.check import NETWORK, check
-from peirce.testing.checks.symmetry import hold_past
+from peirce.testing.checks.numerics import Watching
 from peirce.testing.compare import BrokenError, NotApplicableError, alike, same
 from peirce.testing.examples import Tensors, View, normal, plain_view
 from peirce.testing.harness.architectures import ArchitectureHarness
@@ -21,7 +23,7 @@ LENGTH = 5
 @check(*NETWORK)
 def inputs(harness: Harness) -> None:
     """An optional input may be absent and then equals its default; every declared one is read, up to `high`. The inputs
-    that the part declares, the standard ones, and a mask that hides nothing.
+    that the part declares, the standard ones, and a mask that hides nothing; no id is below zero.
     """
     view = plain_view(harness.kinds[0], 2, LENGTH)
     tensors = harness.draw(view)
@@ -31,9 +33,23 @@ def inputs(harness: Harness) -> None:
     if isinstance(harness, StateOperatorHarness):
         _without_pairs(harness)
     elif isinstance(harness, TokenHarness):
-        _declared(harness, view, tensors)
+        with _Ids():
+            _declared(harness, view, tensors)
     elif isinstance(harness, ArchitectureHarness):
         _optional(harness, view, tensors)
+
+
+class _Ids(Watching):
+    """Refuses ids below zero, which torch counts from the end of what they choose from."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is torch.ops.aten.index.Tensor:
+            least = min(int(ids.min()) for ids in args[1] if ids is not None and ids.numel())
+            if least < 0:
+                raise BrokenError(
+                    f"the id {least} chooses from the end of {list(args[0].shape)}, as wraps around"
+                )
+        return func(*args, **(kwargs or {}))
 
 
 def _without_pairs(harness: StateOperatorHarness) -> None:
@@ -112,8 +128,8 @@ def _optional(harness: ArchitectureHarness, view: View, tensors: Tensors) -> Non
 
 @check("heads")
 def needs(harness: HeadHarness) -> None:
-    """A head reads what `needs` lists and nothing else that may be absent; with `past`, nothing of the future. Without
-    the outputs that it does not need, with others where it needs them, and with another future.
+    """A head reads what `needs` lists and nothing else that may be absent. Without the outputs that it does not need,
+    and with others where it needs them.
     """
     wanted = harness.part.needs
     view = plain_view("causal" if "past" in wanted else "bidirectional", 2, LENGTH)
@@ -126,10 +142,6 @@ def needs(harness: HeadHarness) -> None:
             alike(_once(absent, tensors, view, what), results, what)
         elif not differ(harness.once(tensors.replaced(name, drawn.get(name)), view), results):
             raise BrokenError(f"needs lists {name!r}, and no prediction depends on it")
-    if "past" in wanted:
-        past = torch.arange(LENGTH // 2)
-        future = (torch.arange(LENGTH) >= len(past)).expand(2, -1)
-        hold_past(harness.once(tensors.mixed(drawn, future), view), results, past, "other tokens after them")
 
 
 @check("augmenters")

@@ -13,10 +13,12 @@ from peirce.errors import InputError
 from peirce.parts import IGNORED
 from peirce.testing.check import check
 from peirce.testing.checks.numerics import survives
+from peirce.testing.checks.options import varied
 from peirce.testing.compare import BrokenError, NotApplicableError, compare_gradients, same
 from peirce.testing.examples import Example, Slot, Tensors, plain_view
 from peirce.testing.harness.labels import REFUSED, WHOLE_GROUPS, losses
 from peirce.testing.harness.sized import HeadHarness
+from peirce.testing.options import variations
 
 SLOPES: Any = {"steps": (1e-3, 1e-4), "relative": 0.02, "absolute": 1e-3}
 """Finite differences of a loss, which may be computed in float32."""
@@ -78,7 +80,8 @@ def _changed(outputs: Outputs, change: Any) -> Outputs:
 @check("heads")
 def loss_numerics(harness: HeadHarness) -> None:
     """A loss has the gradients of finite differences, changes nothing given, and is float32 at least. Along a random
-    direction of each prediction; logits of order 1e4 and 1e-6; predictions in half precision.
+    direction of each prediction; logits of order 1e4 and 1e-6, with other values of each option too; predictions in
+    half precision.
     """
     made, outputs = _predicted(harness, WHOLE_GROUPS, 4)
     generator = torch.Generator()
@@ -96,10 +99,15 @@ def loss_numerics(harness: HeadHarness) -> None:
         for name, tensor in (outputs | {"the labels": labels}).items():
             what = f"{name or 'the prediction'} after the loss"
             same(tensor.detach(), before[name], what, tolerance=0.0)
-    for scale in (1e4, 1e-6):
-        scaled = _changed(outputs, lambda t, scale=scale: t * scale)
-        form, _, value = losses(made, scaled, generator.manual_seed(1))[0]
-        _hold_finite(made, value, scaled, f"with logits of order {scale:g} and {form}")
+    others = (
+        (f", {n} = {v!r}", varied(harness, n, v)) for n, v in variations(harness.options) if type(v) is float
+    )
+    for said, other in (("", harness), *others):
+        for scale in (1e4, 1e-6) if other else ():
+            head, predictions = _predicted(other, WHOLE_GROUPS, 4)
+            scaled = _changed(predictions, lambda t, scale=scale: t * scale)
+            form, _, value = losses(head, scaled, generator.manual_seed(1))[0]
+            _hold_finite(head, value, scaled, f"with logits of order {scale:g} and {form}{said}")
     half = _changed(outputs, Tensor.half)
     form, labels, value = losses(made, half, generator.manual_seed(1))[0]
     if value.is_floating_point() and value.dtype.itemsize < 4:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from attrs import evolve
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -16,23 +17,15 @@ from peirce.testing.checks.declared import FLOATS
 from peirce.testing.compare import BrokenError, NotApplicableError, alike, zero
 from peirce.testing.compare import finite as hold_finite
 from peirce.testing.examples import PADDED, Example, Tensors, View, plain_view
-from peirce.testing.harness.base import Harness, modules
+from peirce.testing.harness.architectures import ArchitectureHarness
+from peirce.testing.harness.base import EXAMPLE, Harness, modules
 from peirce.testing.harness.labels import WHOLE_GROUPS, losses
 from peirce.testing.harness.sized import HeadHarness, LayerHarness
+from peirce.testing.tiny_models import fitting, tiny_spec
 
 COMPILED = (
-    "infer",
-    "read",
-    "step",
-    "fused",
-    "unary",
-    "binary",
-    "pairs",
-    "rotations",
-    "scope",
-    "index",
-    "forward",
-)
+    "infer", "read", "step", "fused", "unary", "binary", "pairs", "rotations", "scope", "index", "forward",
+)  # fmt: skip
 """What parts compute by, whatever their kind."""
 
 
@@ -108,18 +101,24 @@ def survives(made: object, tensors: Tensors, results: Tensors, what: str) -> Non
             hold_finite(tensor.grad, f"the gradient of {name} {what}")
 
 
-@check(*NETWORK[:-1], slow=True)
+@check(*NETWORK, slow=True)
 def compiled(harness: Harness) -> None:
     """Under `torch.compile` a part gives what it gives without. By the backend `eager`, which runs what was traced
-    as it is.
+    as it is. Of an architecture, one layer with its example options.
     """
     view = plain_view(harness.kinds[0], 2, 4, PADDED)
+    if network := isinstance(harness, ArchitectureHarness):
+        if harness.label != EXAMPLE:
+            raise NotApplicableError("to trace a whole network takes seconds")
+        spec = tiny_spec(harness.part, harness.options, scope=view.kind, layers=1)
+        harness = evolve(harness, specs={view.kind: fitting(spec, harness.registry)})
     made, tensors = harness.make(), harness.draw(view)
     expected = harness.run(made, tensors, view).cloned()
     torch.compiler.reset()  # what was traced of other instances of the class
+    computes = made[view.kind].network if network else made
     for name in COMPILED:
-        if callable(method := getattr(made, name, None)):
-            setattr(made, name, torch.compile(method, backend="eager", dynamic=True, fullgraph=True))
+        if callable(method := getattr(computes, name, None)):
+            setattr(computes, name, torch.compile(method, backend="eager", dynamic=True, fullgraph=True))
     try:
         results = harness.run(made, tensors, view)
     except Exception as error:

@@ -42,11 +42,7 @@ def options(case: Case) -> None:
         for name, value in variations(harness.options):
             if silent.get(name) == []:
                 continue  # it has done something already
-            field = attrs.fields_dict(type(harness.options))[name]
-            other = None
-            with suppress(TypeError, ValueError, PeirceError):
-                other = with_options(harness, attrs.evolve(harness.options, **{field.alias or name: value}))
-            if other is not None:
+            if (other := varied(harness, name, value)) is not None:
                 before = before or _noticed(harness)
                 tried = silent.setdefault(name, [])
                 tried.append(f"{value!r}")
@@ -58,6 +54,14 @@ def options(case: Case) -> None:
         raise BrokenError("\n".join(said))
     if not silent:
         raise NotApplicableError("it has no options that can be varied")
+
+
+def varied(harness: Harness, name: str, value: Any) -> Harness | None:
+    """The part with another value of one option; None where it is refused."""
+    alias = attrs.fields_dict(type(harness.options))[name].alias or name
+    with suppress(TypeError, ValueError, PeirceError):
+        return with_options(harness, attrs.evolve(harness.options, **{alias: value}))
+    return None
 
 
 def with_options(harness: Harness, options: Any) -> Harness | None:

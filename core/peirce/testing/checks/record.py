@@ -18,7 +18,7 @@ from torch import Tensor
 from peirce.errors import PeirceError
 from peirce.parts import PureOperator
 from peirce.testing.check import Case, check
-from peirce.testing.checks.options import seen, with_options
+from peirce.testing.checks.options import seen, varied
 from peirce.testing.compare import BrokenError, NotApplicableError
 from peirce.testing.examples import PADDED, SCOPE_KINDS, plain_view, sized
 from peirce.testing.harness import OTHER_NUMBERS
@@ -50,8 +50,7 @@ def recorded(case: Case) -> dict[str, list[str | float]]:
         if isinstance(value, bool | str) or any(each.startswith(f"{name} = ") for each in found):
             continue
         with suppress(TypeError, ValueError, PeirceError):
-            other = with_options(first, attrs.evolve(first.options, **{name.lstrip("_"): value}))
-            if other is not None and other.kinds:
+            if (other := varied(first, name, value)) is not None and other.kinds:
                 found[label] = [*map(_short, _shown(other))]
     return found
 

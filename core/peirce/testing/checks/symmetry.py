@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import attrs
 import torch
 from torch import Tensor
 
@@ -10,7 +11,7 @@ from peirce.testing.check import NETWORK, check, on_examples
 from peirce.testing.compare import NotApplicableError, alike, zero
 from peirce.testing.examples import Example, Tensors, View, plain_view
 from peirce.testing.harness.base import Harness
-from peirce.testing.harness.sized import TokenHarness
+from peirce.testing.harness.sized import HeadHarness, TokenHarness
 
 LENGTHS = (1, 2, 3, 4, 5, 17, 19)
 """Short ones, and some beyond one block of the causal fast path."""
@@ -20,8 +21,8 @@ MANY = 67
 
 @check(*NETWORK)
 def batch(harness: Harness) -> None:
-    """An example's result depends on that example alone, wherever it stands in a batch. In another order, alone, and in
-    a batch that is far larger than others.
+    """An example's result depends on that example alone, wherever it stands in a batch. In another order, alone, among
+    three, and in a batch that is far larger than others.
     """
 
     def chosen(harness: Harness, view: View, tensors: Tensors, order: Tensor, what: str) -> None:
@@ -35,22 +36,30 @@ def batch(harness: Harness) -> None:
 
     on_examples(harness, body, batches=(2, 3))
     view = plain_view(harness.kinds[-1], 2, 3)
-    many = torch.arange(MANY) % 2
-    chosen(harness, view, harness.draw(view), many, f"of two examples among {MANY} like them")
+    for size in (1, 3, MANY):
+        chosen(
+            harness,
+            view,
+            harness.draw(view),
+            torch.arange(size) % 2,
+            f"of two examples among {size} like them",
+        )
 
 
 @check("operators", but=RecurrentOperator)
 def token_permutation(harness: Harness) -> None:
     """Permuting the tokens, pairs and scope together permutes the result. Unary tokens, both axes of binary atoms, and
-    both axes of the scope.
+    both axes of the scope, whose fast forms give what a relation gives.
     """
 
     def body(harness: Harness, example: Example) -> None:
         order = torch.randperm(example.view.length, generator=example.generator(1))
-        hold_permuted(harness, example.view, harness.draw(example.view, example.generator()), order)
+        tensors = harness.draw(example.view, example.generator(), scale=(1.0, 30.0)[example.seed % 2])
+        hold_permuted(harness, example.view, tensors, order)
 
     # Causal and prefix scopes become relations when their tokens are permuted.
-    on_examples(harness, body, kinds=harness.kinds if "relation" in harness.kinds else ("bidirectional",))
+    kinds = harness.kinds if "relation" in harness.kinds else ("bidirectional",)
+    on_examples(harness, body, kinds=kinds, lengths=LENGTHS)
 
 
 def hold_permuted(harness: Harness, view: View, tensors: Tensors, order: Tensor) -> None:
@@ -58,19 +67,6 @@ def hold_permuted(harness: Harness, view: View, tensors: Tensors, order: Tensor)
     results = harness.once(tensors, view)
     others = harness.once(tensors.pick(order), view.reordered(order))
     alike(others, results.pick(order), f"with the tokens in the order {order[:9].tolist()}")
-
-
-@check("operators", but=RecurrentOperator, kinds=("bidirectional", "causal", "prefix"), lengths=LENGTHS)
-def scope_forms(harness: Harness, example: Example) -> None:
-    """The form of a scope does not matter: a fast path gives what the relation gives. Padding, causal and prefix scopes
-    against the same scope as a plain relation.
-    """
-    if "relation" not in harness.kinds:
-        raise NotApplicableError("it is about scopes as relations, which the part refuses")
-    view, scale = example.view, (1.0, 30.0)[example.seed % 2]
-    tensors = harness.draw(view, example.generator(), scale=scale)
-    plain = harness.once(tensors, view, view.materialised())
-    alike(harness.once(tensors, view), plain, "in the scope's own form, against its relation")
 
 
 @check(*NETWORK, padded=True, factor=2)
@@ -106,11 +102,17 @@ def outside(harness: Harness, example: Example) -> None:
             zero(result[out], f"{slot.name} outside the scope")
 
 
-@check("operators", "architectures")
+@check(*NETWORK)
 def no_look_ahead(harness: Harness) -> None:
     """In causal and prefix scopes nothing depends on what may not be seen, softmax denominators included. The past
-    stays as it is when the future changes, far-apart logits included, and when there is none.
+    stays as it is when the future changes, far-apart logits included, and when there is none. Of heads, those that need
+    the past.
     """
+    if isinstance(harness, HeadHarness) and "past" not in harness.part.needs:
+        raise NotApplicableError("it may look ahead")
+    if isinstance(harness, TokenHarness) and not isinstance(harness, HeadHarness):
+        _past_of_tokens(harness)
+        return
 
     def body(harness: Harness, example: Example) -> None:
         view, cut = example.view, _cut(example.view, example.seed)
@@ -126,20 +128,23 @@ def no_look_ahead(harness: Harness) -> None:
     on_examples(harness, body, kinds=("causal", "prefix"), lengths=lengths, factor=2)
 
 
-@check("augmenters", "positions")
-def no_look_ahead_of_tokens(harness: TokenHarness) -> None:
-    """Where a part takes causal scopes, nothing that it gives of a token depends on later ones. The past stays as it is
-    when the future changes, and when there is none.
-    """
+def _past_of_tokens(harness: TokenHarness) -> None:
+    """Where an augmenter or a position takes causal scopes; the future may be another text, whose places begin anew."""
     if harness.part.check(harness.options, harness.dims, "causal") is not None:
         raise NotApplicableError("it refuses causal scopes")
     for seed, length in enumerate((2, 4, 5, 6)):
         view, past = plain_view("causal", 2, length), torch.arange(length // 2)
         tensors, other = harness.draw(view, seed), harness.draw(view, seed + 100)
         future = (torch.arange(length) >= len(past)).expand(2, -1)
-        results = harness.once(tensors, view)
-        hold_past(harness.once(tensors.mixed(other, future), view), results, past, "another future")
-        hold_past(harness.once(tensors.pick(past), view.until(len(past))), results, past, "no future")
+        anew = attrs.evolve(view, places=view.index % max(1, len(past)) + 0 * future)
+        for what, places in (("", view), (" that is another text", anew)):
+            given = tensors.replaced("token_type_ids", future.long()) if what else tensors
+            results = harness.once(given, places)
+            changed = tensors.mixed(other, future).replaced("token_type_ids", given.get("token_type_ids"))
+            hold_past(harness.once(changed, places), results, past, f"another future{what}")
+            hold_past(
+                harness.once(given.pick(past), places.until(len(past))), results, past, f"no future{what}"
+            )
 
 
 def hold_past(others: Tensors, results: Tensors, past: Tensor, what: str) -> None:

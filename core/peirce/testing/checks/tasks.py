@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 import numpy as np
@@ -24,6 +24,7 @@ from peirce.testing.compare import BrokenError, NotApplicableError, finite, same
 from peirce.testing.harness.tasks import Batch, TaskHarness, copied, moved
 from peirce.testing.options import choices, given_fields
 
+T = TypeVar("T")
 STEPS = 30
 """Steps of the training that must lower the loss of one batch."""
 SIZES = (1, 2, 3, 5)
@@ -81,19 +82,23 @@ def task_batches(task: TaskHarness) -> None:
                 raise BrokenError(f"{name!r} in a batch of {what} is no tensor, or requires a gradient")
         if split == "train":
             _reordered(task)
-        elif isinstance(getattr(task.options, "batch_size", None), int):
+        else:
             _all_rows(task, split)
+
+
+def _of_sizes(task: TaskHarness, call: Callable[[AnyTask], T]) -> Iterator[tuple[int, T]]:
+    """What a call gives of the task with each `batch_size`, if it has such an option, that it does not refuse."""
+    for size in SIZES if isinstance(getattr(task.options, "batch_size", None), int) else ():
+        with suppress(PeirceError, ValueError):
+            yield size, call(task.fresh(attrs.evolve(task.options, batch_size=size)))
 
 
 def _all_rows(task: TaskHarness, split: str) -> None:
     """A pass over what is evaluated has as many rows, whatever `batch_size` is; a training may drop the last ones."""
     rows: dict[str, dict[int, int]] = {}
-    for size in SIZES:
-        with suppress(PeirceError, ValueError):  # a size that the task refuses
-            one = task.fresh(attrs.evolve(task.options, batch_size=size))
-            found = task.batches(split, task=one, most=None)
-            for name in {name for batch in found for name, tensor in batch.items() if tensor.dim()}:
-                rows.setdefault(name, {})[size] = sum(len(batch[name]) for batch in found)
+    for size, found in _of_sizes(task, lambda one: task.batches(split, task=one, most=None)):
+        for name in {name for batch in found for name, tensor in batch.items() if tensor.dim()}:
+            rows.setdefault(name, {})[size] = sum(len(batch[name]) for batch in found)
     if rows and all(len(set(of_sizes.values())) > 1 for of_sizes in rows.values()):
         name, of_sizes = min(rows.items())
         said = ", ".join(f"{count} rows with batch_size {size}" for size, count in of_sizes.items())
@@ -118,7 +123,7 @@ def _reordered(task: TaskHarness) -> None:
 @check("tasks")
 def task_terms(task: TaskHarness) -> None:
     """`terms` are the summands of `loss` by name, scalars; `targets` counts what each is a mean over. The sum, the
-    names, the gradient, and two batches joined into one where their tensors allow it.
+    names, and two batches joined into one where their tensors allow it.
     """
     batches = [b for split in task.splits for b in task.batches(split, most=2)]
     names: list[tuple[str, ...]] = []
@@ -146,24 +151,7 @@ def task_terms(task: TaskHarness) -> None:
     again = [value for batch in reversed(batches) for value in task.losses([batch])]
     for one_loss, other in zip(task.losses(batches), reversed(again), strict=True):
         same(other, one_loss, "the loss of a batch, after other batches", tolerance=1e-6)
-    if "train" in task.splits:
-        _flows(task, batches[0])
     _means(task)
-
-
-def _flows(task: TaskHarness, batch: Batch) -> None:
-    """A gradient of the loss reaches the model."""
-    task.model.zero_grad()
-    loss = task.fresh().loss(task.model, batch)
-    if not loss.requires_grad:
-        raise BrokenError("the loss is cut off from the model: it requires no gradient")
-    torch.autograd.backward(loss)
-    found = {name: p.grad for name, p in task.model.named_parameters() if p.grad is not None}
-    for name, gradient in found.items():
-        finite(gradient, f"the gradient of {name}")
-    if not any(bool(gradient.any()) for gradient in found.values()):
-        raise BrokenError("the gradient of the loss is zero for every parameter of the model")
-    task.model.zero_grad()
 
 
 def _means(task: TaskHarness) -> None:
@@ -232,20 +220,13 @@ def task_metrics(task: TaskHarness) -> None:
 
 def _of_any_size(task: TaskHarness, split: str) -> None:
     """Metrics are those of the rows, whatever `batch_size` is."""
-    if not isinstance(getattr(task.options, "batch_size", None), int):
-        return
     known: dict[str, float] = {}
-    for size in SIZES:
-        with suppress(PeirceError, ValueError):  # a size that the task refuses
-            one = task.fresh(attrs.evolve(task.options, batch_size=size))
-            found = _metrics(one, task.model, task.data, split)
-            known = known or found
-            for name, value in found.items():
-                if not math.isclose(value, known.get(name, value), rel_tol=1e-4, abs_tol=1e-6):
-                    said = f"{known[name]:.6g}, and with batch_size {size} {value:.6g}"
-                    raise BrokenError(
-                        f"the metric {name!r} of {split!r} depends on the size of batches: {said}"
-                    )
+    for size, found in _of_sizes(task, lambda one: _metrics(one, task.model, task.data, split)):
+        known = known or found
+        for name, value in found.items():
+            if not math.isclose(value, known.get(name, value), rel_tol=1e-4, abs_tol=1e-6):
+                said = f"{known[name]:.6g}, and with batch_size {size} {value:.6g}"
+                raise BrokenError(f"the metric {name!r} of {split!r} depends on the size of batches: {said}")
 
 
 def _metrics(task: AnyTask, model: Model, data: Any, split: str, by: str = "") -> dict[str, float]:

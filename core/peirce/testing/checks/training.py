@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from peirce.parts import PureOperator, RecurrentOperator, StateOperator
 from peirce.testing.check import NETWORK, check, on_examples
 from peirce.testing.checks.inputs import differ
+from peirce.testing.checks.values import held
 from peirce.testing.compare import (
     BrokenError,
     NotApplicableError,
@@ -144,11 +145,13 @@ def modes(harness: Harness) -> None:
     half, most = harness.dropping(0.5), harness.dropping(0.9)
     batch = WHOLE_GROUPS if isinstance(harness, HeadHarness) else 2
     made, dropping, more = harness.make(), half.make(), most.make()
+    kept: list[int] = []
     for view in (plain_view(harness.kinds[0], batch, length) for length in (4, 5)):
         tensors = harness.draw(view, 1)
         expected = _given(harness, made, tensors, view)
         alike(_given(half, dropping, tensors, view), expected, "in evaluation, where dims.dropout is 0.5")
         alike(_trained(harness, made, tensors, view), expected, "in training, where dims.dropout is 0")
+        kept.append(len(held(made)))
         dropped = [_trained(half, dropping, tensors, view, seed) for seed in range(6)]
         for what, mode in (("again", torch.enable_grad), ("without gradients", torch.no_grad)):
             with mode():
@@ -158,6 +161,8 @@ def modes(harness: Harness) -> None:
         others = [_trained(most, more, tensors, view, seed) for seed in range(6)]
         if any(differ(one, expected) for one in dropped) and not any(map(differ, dropped, others)):
             raise BrokenError("it drops as much where dims.dropout is 0.9 as where it is 0.5")
+    if kept[0] < kept[1]:
+        raise BrokenError(f"each call in training leaves tensors: it holds {kept[0]}, and then {kept[1]}")
 
 
 def _given(harness: Harness, made: Any, tensors: Tensors, view: View, seed: int = 0) -> Tensors:

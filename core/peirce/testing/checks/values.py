@@ -110,7 +110,7 @@ def purity(harness: Harness, example: Example) -> None:
     shared = {"token positions": view.places, "mask": view.real}
     shared |= {"prefix_length": view.prefix, "scope": scope.pairs}
     kept = {name: tensor.clone() for name, tensor in shared.items() if tensor is not None}
-    before, state, held = tensors.cloned(), state_of(made), _held(made)
+    before, state, holding = tensors.cloned(), state_of(made), held(made)
     marks = [(tensor.requires_grad, tensor._version) for _, tensor in tensors]
     with torch_left_alone("a call"):
         first = harness.run(made, tensors, view).cloned()
@@ -123,11 +123,11 @@ def purity(harness: Harness, example: Example) -> None:
             raise BrokenError(f"it changes the input {slot.name} in place, by its values or by requires_grad")
     alike(second, first, "at the second call", tolerance=0.0)
     same_state(state_of(made), state, "after the call")
-    if new := sorted(_held(made) - held):
+    if new := sorted(held(made) - holding):
         raise BrokenError(f"after a call it still holds a tensor, at {new[0]}")
 
 
-def _held(made: object) -> set[str]:
+def held(made: object) -> set[str]:
     """Where a part keeps tensors beside its parameters and buffers: in attributes, and in lists and tables there."""
     several = made.values() if isinstance(made, dict) else [made]
     parts = [each for one in several for each in (one.modules() if isinstance(one, nn.Module) else [one])]

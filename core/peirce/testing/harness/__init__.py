@@ -13,7 +13,7 @@ from peirce.registry import Registered, Registry
 from peirce.testing.compare import BrokenError
 from peirce.testing.examples import BASE, SCOPE_KINDS
 from peirce.testing.harness.architectures import ArchitectureHarness
-from peirce.testing.harness.base import Harness
+from peirce.testing.harness.base import EXAMPLE, Harness
 from peirce.testing.harness.sized import HARNESSES, refusal
 from peirce.testing.options import choices, example_options, given_fields, variations
 from peirce.testing.tiny_models import fitting, tiny_spec
@@ -44,7 +44,7 @@ def harnesses_of(entry: Registered, registry: Registry, effort: float = 1.0) -> 
         effort: how many examples the first is tried on, as a factor; the others get half of them.
     """
     part, options = entry.part, example_options(entry.part)
-    several = [("its example options", options), *choices(options)]
+    several = [(EXAMPLE, options), *choices(options)]
     with suppress(TypeError, ValueError):  # not every option has a default
         plain = part.Options()
         known = [each for _, each in several]

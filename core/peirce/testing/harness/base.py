@@ -19,6 +19,9 @@ from peirce.testing.compare import BrokenError
 from peirce.testing.examples import BASE, OTHER_AXES, Slot, Tensors, View, normal
 from peirce.testing.options import example_options, recording
 
+EXAMPLE = "its example options"
+"""The label of a part with the options of its `example`."""
+
 
 @define
 class Harness(ABC):
@@ -134,7 +137,9 @@ def modules(made: Any) -> list[nn.Module]:
 def state_of(made: Any) -> dict[str, Tensor]:
     """Copies of the parameters and buffers of what `Harness.make` gave, by name and number of the module."""
     found = enumerate(modules(made))
-    return {f"{name} {i}": t.clone() for i, module in found for name, t in module.state_dict().items()}
+    return {
+        f"{n} {i}": t.clone() for i, m in found for n, t in (m.state_dict() | dict(m.named_buffers())).items()
+    }
 
 
 def values(

@@ -103,13 +103,13 @@ class ExporterHarness(UsedHarness):
         raise BrokenError(f"it exports no tiny model of the registered architectures\n{reasons}")
 
     def _models(self) -> Iterator[Model]:
-        """Tiny models of the plainest architectures: with a head that reads no input of its own, and without any."""
+        """Tiny models, those of its own plug-in first: with a head that reads no input of its own, and without any."""
         heads = [head for part, head in example_heads(self.registry) if not part.needs]
 
         def inputs(model: Model) -> int:
             return len(model.signature.inputs)
 
-        for spec in islice(plain_specs(self.registry), 6):
+        for spec in islice(plain_specs(self.registry, self.entry.plugin), 6):
             bare = build_random(spec, self.registry, dtype=torch.float32)
             for head in heads:
                 with suppress(PeirceError):

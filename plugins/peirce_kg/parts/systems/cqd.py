@@ -8,7 +8,7 @@ import torch
 from peirce.parts import NoOptions
 from torch import Tensor
 
-from peirce_kg.parts.systems.literals import Shape, inward, no_negation, tree
+from peirce_kg.parts.systems.literals import Rule, Shape, inward, no_negation, tree
 from peirce_kg.parts.systems.system import Literals, QuerySystem, looked_up, times
 
 
@@ -25,7 +25,7 @@ class Cqd(QuerySystem):
     expected_failures: ClassVar = {
         "dims": "it has the sizes of all systems, and no network that `feedforward` would be the width of"
     }
-    rules = (no_negation, tree)
+    rules: ClassVar[tuple[Rule, ...]] = (no_negation, tree)
 
     @classmethod
     def untrained(cls, shape: Shape) -> str | None:

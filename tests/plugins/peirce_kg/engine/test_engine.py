@@ -2,17 +2,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from kgqa_reference import brute_force, graphs, queries
 from peirce.errors import TaskError
-from peirce_kg.engine.answers import answer, answers, answers_within, to_ids
+from peirce_kg.engine.answers import answer, answers, answers_within, pair_answers, to_ids
 from peirce_kg.engine.assignments import CELLS
 from peirce_kg.engine.budget import QueryTooLargeError
 from peirce_kg.engine.template import Groundings, Template
 from peirce_kg.graphs.graph import SPLITS, Graph, Split, from_ids, from_names
 from peirce_kg.graphs.index import Index
-from peirce_kg.queries.language import Query, parse
+from peirce_kg.queries.language import FIRST, FREE, SECOND, Constant, Query, Variable, parse, replaced
 from peirce_kg.queries.types import load_types
 
 TYPES = load_types()
@@ -30,6 +30,26 @@ def loose(examples: int) -> settings:
 @given(graphs(), queries(), st.sampled_from(SPLITS))
 def test_random_formulas_equal_brute_force(graph: Graph, query: Query, split: Split) -> None:
     assert answer(query, graph, graph.index(split)).tolist() == brute_force(query, graph, split)
+
+
+@loose(100)
+@given(graphs(entities=4), queries(entities=4))
+def test_pairs_equal_brute_force(graph: Graph, query: Query) -> None:
+    pair = Query(replaced(query.formula, {FREE: FIRST, Variable("e1"): SECOND}))
+    assume(pair.pairs)
+    assert str(parse(str(pair), pairs=True)) == str(pair)
+    (found,) = pair_answers(*to_ids(pair, graph), graph.index("test"))
+    expected = []
+    for first, name in enumerate(graph.entity_names):
+        second = Query(replaced(pair.formula, {FIRST: Constant(name), SECOND: FREE}))
+        expected += [[first, other] for other in brute_force(second, graph, "test")]
+    assert found.tolist() == expected
+
+
+def test_more_pairs_than_the_limit_are_refused() -> None:
+    graph = from_names("pairs", {"train": [(f"a{i}", "r", "b") for i in range(20)]})
+    with pytest.raises(QueryTooLargeError, match="has more than 100 pairs; name more entities"):
+        pair_answers(*to_ids(parse("r(f1,b)&r(f2,b)", pairs=True), graph), graph.index("test"), limit=100)
 
 
 @pytest.mark.parametrize("name", TYPES)

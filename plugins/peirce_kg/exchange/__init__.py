@@ -1,0 +1,1 @@
+"""Files of other projects: graphs and queries with their answers, read and written."""

@@ -1,0 +1,186 @@
+"""Queries as nested tuples: BetaE's and "+H" pickles, and Query2box's.
+
+BetaE (Ren & Leskovec, 2020; github.com/snap-stanford/KGReasoning, README.md and create_queries.py) keeps queries by
+structure: `('e', ('r', 'r', 'n'))` goes along two relations from an entity and takes the complement, several structures
+in a tuple intersect, and with `('u',)` behind them they unite; in a query `n` is -2 and `u` is -1. A query's answers
+are those of the graph before its split, in `SPLIT-easy-answers.pkl`, and those that its graph adds, in
+`SPLIT-hard-answers.pkl`. "+H" files (github.com/april-tools/is-cqa-complex, create_queries.py) are the same, with fewer
+hard answers and all others among the easy ones.
+
+Query2box (Ren et al., 2020; github.com/hyren/query2box, codes/run.py and codes/model.py) has a file a type,
+`SPLIT_ans_TYPE.pkl`, of queries with all their answers, and `SPLIT_ans_TYPE_hard.pkl` with those that the split adds.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from peirce_kg.exchange.content import Content, Found, inferred, reading, split_of, upto
+from peirce_kg.exchange.pickles import read_pickle
+from peirce_kg.graphs.graph import Graph, Split
+from peirce_kg.queries.conversion import to_efo, to_lisp
+from peirce_kg.queries.language import Constant, Query
+from peirce_kg.queries.lisp import Complement, Intersection, Projection, SetExpression, Union
+from peirce_kg.queries.parsing import QueryError
+
+_MARKS = {"n": -2, "u": -1}
+_E = ("e", ("r",))
+_QUERY2BOX: dict[str, Any] = {
+    "1c": _E,
+    "2c": ("e", ("r", "r")),
+    "3c": ("e", ("r", "r", "r")),
+    "2i": (_E, _E),
+    "3i": (_E, _E, _E),
+    "ic": ((_E, _E), ("r",)),
+    "ci": (("e", ("r", "r")), _E),
+    "2u": (_E, _E, ("u",)),
+    "uc": ((_E, _E, ("u",)), ("r",)),
+}
+"""Query2box's types, and their structure in BetaE's files."""
+
+
+def read_betae(paths: Sequence[Path]) -> Iterator[Found]:
+    """The queries of BetaE's files; a `TaskError` where one is missing or malformed."""
+    for path in paths:
+        split, stem = split_of(path), str(path).removesuffix("queries.pkl")
+        names = ("answers",) if split == "train" else ("easy-answers", "hard-answers")
+        parts = [read_pickle(Path(f"{stem}{name}.pkl")) for name in names]
+        for structure, queries in read_pickle(path).items():
+            with reading(f"{path}, {structure!r}"):
+                query, slots = _said(structure)
+                listed = sorted(queries)
+                rows = [_numbers(structure, each) for each in listed]
+                found = [[part.get(each, ()) for each in listed] for part in parts]
+            told = dict(zip(upto(split)[-len(parts) :], found, strict=True))
+            yield Found(f"{path}, {structure!r}", split, query, slots, rows, told, split != "train")
+
+
+def read_query2box(paths: Sequence[Path]) -> Iterator[Found]:
+    """The queries of Query2box's files; a `TaskError` where one is missing or malformed."""
+    for path in paths:
+        split, name = split_of(path), path.stem.rpartition("_")[2]
+        if name not in _QUERY2BOX:
+            continue
+        every, (query, slots) = read_pickle(path), _said(_QUERY2BOX[name])
+        with reading(str(path)):
+            rows = [[*_leaves(each)] for each in every]
+            if any(len(row) != len(slots) for row in rows):
+                raise ValueError(f"a query of {name} has {len(slots)} numbers")
+            told: dict[Split, list[Any]] = {split: [*every.values()]}
+            if split != "train":
+                hard = read_pickle(path.with_name(f"{path.stem}_hard.pkl"))
+                told[upto(split)[-2]] = [{*found} - {*hard.get(each, ())} for each, found in every.items()]
+        yield Found(str(path), split, query, slots, rows, told)
+
+
+def _said(structure: Any) -> tuple[Query | str, list[str]]:
+    """The query of a structure, or why no formula says it, and its placeholders in the order of a query's numbers."""
+    slots, numbers = list[str](), {"r": count(1), "s": count(1)}
+
+    def slot(kind: str) -> str:
+        slots.append(f"{kind}{next(numbers[kind])}")
+        return slots[-1]
+
+    def expression(structure: Any) -> Any:
+        match structure:
+            case (*operands, ("u",)) if len(operands) > 1:
+                return Union(tuple(map(expression, operands)))
+            case (base, ("r" | "n", *_) as steps):
+                found: Any = Constant(slot("s")) if base == "e" else expression(base)
+                for step in steps:
+                    if step == "r":
+                        found = Projection(slot("r"), found)
+                    elif step == "n" and not isinstance(found, Constant):
+                        found = Complement(found)
+                    else:
+                        raise QueryError(f"{structure!r} is no structure of a query")
+                return found
+            case (_, _, *_):
+                return Intersection(tuple(map(expression, structure)))
+        raise QueryError(f"{structure!r} is no structure of a query")
+
+    try:
+        return to_efo(expression(structure)), slots
+    except QueryError as error:
+        return str(error), slots
+
+
+def _numbers(structure: Any, query: Any) -> list[int]:
+    """The numbers of a query's entities and relations, in order; a `ValueError` where it has another structure."""
+    if structure in ("e", "r") and type(query) is int:
+        return [query]
+    if structure in _MARKS and query == _MARKS[structure]:
+        return []
+    if isinstance(structure, tuple) and isinstance(query, tuple):
+        return [number for pair in zip(structure, query, strict=True) for number in _numbers(*pair)]
+    raise ValueError(f"{query!r} is no query of it")
+
+
+def _leaves(query: Any) -> Iterator[int]:
+    for part in query:
+        yield from _leaves(part) if isinstance(part, tuple) else (part,)
+
+
+def structure_of(query: Query) -> Any:
+    """The structure of an abstract query, with placeholders in it; a `QueryError` where sets cannot say it."""
+
+    def structure(expression: SetExpression | Constant) -> Any:
+        match expression:
+            case Constant(name):
+                return name
+            case Intersection(operands):
+                return tuple(map(structure, operands))
+            case Union(operands):
+                return (*map(structure, operands), ("u",))
+            case Projection(step, operand):
+                pass
+            case Complement(operand):
+                step = "n"
+        found = structure(operand)
+        base, steps = found if isinstance(operand, Projection | Complement) else (found, ())
+        return base, (*steps, step)
+
+    return structure(to_lisp(query))
+
+
+def _filled(structure: Any, values: Mapping[str, Any]) -> Any:
+    if isinstance(structure, tuple):
+        return tuple(_filled(part, values) for part in structure)
+    return values[structure]
+
+
+def write_betae(folder: Path, content: Content) -> None:
+    """Write queries as BetaE's files."""
+    for split, sets in content.sets.items():
+        queries, easy, hard = (defaultdict[Any, set[Any]](set) for _ in range(3))
+        for own in sets:
+            structure, query = structure_of(own.type.query), own.type.query
+            names = {
+                **dict.fromkeys(query.relations, "r"),
+                **dict.fromkeys(query.constants, "e"),
+                "n": "n",
+                "u": "u",
+            }
+            kinds = _filled(structure, names)
+            for ids, before, added in inferred(own, content.graph.entities):
+                ground = _filled(structure, {**ids, **_MARKS})
+                queries[kinds].add(ground)
+                easy[ground], hard[ground] = {*before}, {*added}
+        files = {"easy-answers": easy, "hard-answers": hard} if split != "train" else {"answers": hard}
+        for name, value in {"queries": queries, **files}.items():
+            (folder / f"{split}-{name}.pkl").write_bytes(pickle.dumps(value, 4))
+
+
+def write_graph(folder: Path, graph: Graph) -> None:
+    """Write a graph as BetaE has it: numbers, their names both ways, and sizes."""
+    for name, table in (("ent", graph.entity_names), ("rel", graph.relation_names)):
+        (folder / f"id2{name}.pkl").write_bytes(pickle.dumps(dict(enumerate(table)), 4))
+        (folder / f"{name}2id.pkl").write_bytes(pickle.dumps({each: i for i, each in enumerate(table)}, 4))
+    (folder / "stats.txt").write_text(f"numentity: {graph.entities}\nnumrelations: {graph.relations}\n")
+    for split, triples in graph.added.items():
+        (folder / f"{split}.txt").write_text("".join(f"{h}\t{r}\t{t}\n" for h, r, t in triples.tolist()))
