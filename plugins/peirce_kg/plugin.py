@@ -54,12 +54,13 @@ def register_architectures() -> list[type[Architecture]]:
     """Systems that execute a query themselves."""
     from peirce_kg.parts.systems.betae import BetaE
     from peirce_kg.parts.systems.boxes import Gqe, Query2Box
+    from peirce_kg.parts.systems.clmpt import Clmpt
     from peirce_kg.parts.systems.cone import ConE
     from peirce_kg.parts.systems.cqd import Cqd, Fit, Qto
     from peirce_kg.parts.systems.fuzzqe import FuzzQE
     from peirce_kg.parts.systems.lmpnn import Lmpnn
 
-    return [BetaE, ConE, Cqd, Fit, FuzzQE, Gqe, Lmpnn, Qto, Query2Box]
+    return [BetaE, Clmpt, ConE, Cqd, Fit, FuzzQE, Gqe, Lmpnn, Qto, Query2Box]
 
 
 @hookimpl

@@ -20,6 +20,7 @@ VOCABULARY = Vocabulary("toy", tuple("abcde"), ("r", "s", "t"))
 ENTITIES = slice(VOCABULARY.first_entity, VOCABULARY.first_entity + 5)
 SMALL: dict[str, dict[str, Any]] = {
     "betae": {"model.dims.feedforward": 5},
+    "clmpt": {"model.dims.feedforward": 5, "model.augmenters": [], "model.options.heads": 2},
     "cone": {"model.dims.feedforward": 5},
     "cqd-beam": {},
     "cqd-continuous": {"model.heads.0.steps": 5},

@@ -31,6 +31,7 @@ ENCODERS: Mapping[str, Mapping[str, Any]] = {
 }
 SYSTEMS: Mapping[str, Mapping[str, Any]] = {
     "betae": {},
+    "clmpt": {"model.augmenters": [], "model.options.heads": 2, "model.regularisation.dropout": 0.0},
     "cone": {},
     "cqd-beam": {"model.heads.0.candidates": 4},
     "cqd-continuous": {"model.heads.0.steps": 4},

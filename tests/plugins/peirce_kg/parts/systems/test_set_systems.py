@@ -15,7 +15,7 @@ from peirce_kg.encoding.inputs import joined
 from peirce_kg.encoding.literal_inputs import query_literals, shape_of
 from peirce_kg.engine.template import Groundings, Template
 from peirce_kg.parts.heads import distances
-from peirce_kg.parts.systems import fuzzqe, lmpnn, set_system
+from peirce_kg.parts.systems import clmpt, fuzzqe, lmpnn, set_system
 from peirce_kg.parts.systems.betae import BetaE
 from peirce_kg.parts.systems.cone import ConE
 from peirce_kg.parts.systems.fuzzqe import FuzzQE
@@ -351,7 +351,7 @@ def test_queries_are_what_their_operators_give(name: str, registry: Registry) ->
             torch.testing.assert_close(scores[row], wanted, msg=lambda text, kind=kind: f"{kind}: {text}")
 
 
-@pytest.mark.parametrize("name", ["betae", "cone", "fuzzqe", "gqe", "lmpnn", "query2box"])
+@pytest.mark.parametrize("name", ["betae", "clmpt", "cone", "fuzzqe", "gqe", "lmpnn", "query2box"])
 def test_a_mixed_batch_is_its_queries_and_a_traced_one_the_same(
     name: str, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -361,6 +361,6 @@ def test_a_mixed_batch_is_its_queries_and_a_traced_one_the_same(
     mixed = joined([query_literals(*grounded(kind), VOCABULARY) for kind in kinds])
     inputs = {key: torch.from_numpy(np.ascontiguousarray(values)) for key, values in mixed.items()}
     torch.testing.assert_close(model(**inputs)["entities_logits"], alone)
-    for module in (set_system, fuzzqe, lmpnn, distances):
+    for module in (set_system, clmpt, fuzzqe, lmpnn, distances):
         monkeypatch.setattr(module, "dense", lambda values: True)
     torch.testing.assert_close(model(**inputs)["entities_logits"], alone)
