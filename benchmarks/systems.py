@@ -66,7 +66,7 @@ def main() -> None:
     parser.add_argument("--search", type=int, default=1000, help="steps of the continuous search")
     asked = parser.parse_args()
     registry, rows = default_registry(), []
-    common = {"graph": "umls", "eval_queries": asked.queries, "filtering": "graph", "types": TYPES}
+    common = {"graph": "umls", "eval_queries": asked.queries, "types": TYPES}
     task = make_task("kgqa", {**common, "train_queries": 500, "batch_size": 128}, registry)
     data = task.prepare()
     with TemporaryDirectory() as folder:

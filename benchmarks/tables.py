@@ -2,7 +2,7 @@
 
 A table stands between two comments. The first says how it is made:
 
-    <!-- table: ranking tega-umls.csv experiment=tega/table7 filtering=graph -->
+    <!-- table: ranking tega-umls.csv experiment=tega/table7 filtering=before -->
 
     | ... |
 
@@ -37,7 +37,8 @@ MARKS = {
     "‡": "another spec than today's, or an older record that does not tell its spec",
     "§": "evaluated before the filtering that is published was measured",
 }
-FILTERED = {"graph": "", "graphs": ", all graphs", "before": ", valid and test"}
+FILTERED = {"before": "", "graph": ", test alone", "graphs": ", all graphs"}
+PUBLISHED = "before"
 
 Row = dict[str, str]
 Values = list[float]
@@ -104,7 +105,7 @@ class Ranking:
         self,
         spec: str,
         cell: str,
-        filtering: str = "graph",
+        filtering: str = PUBLISHED,
         evaluation: str = "all",
         rows: Sequence[Row] | None = None,
     ) -> Values:
@@ -118,6 +119,7 @@ class Ranking:
             rows: the model's rows; those of today's spec if None.
         """
         types, answers = cell.split("/")
+        filtering = kept_as(filtering, cell)
         seen = {"seen": ("True",), "unseen": ("False",)}.get(types, ("True", "False"))
         own = [
             row
@@ -179,6 +181,19 @@ def common(ranking: Ranking, specs: Sequence[str]) -> frozenset[str]:
     return frozenset.intersection(*(frozenset(ranking.types(spec)) for spec in specs))
 
 
+def kept_as(filtering: str, cell: str) -> str:
+    """The filtering of the rows that have a cell's figures."""
+    from peirce_kg.experiments.tables import kept_as
+
+    return kept_as(filtering, cell.rpartition("/")[2])  # type: ignore[arg-type]
+
+
+def head(cell: str, filtering: str) -> str:
+    """The head of a cell's column, with the filtering where the published one gives other figures."""
+    same = kept_as(filtering, cell) == kept_as(PUBLISHED, cell)
+    return ", ".join(cell.split("/")) + ("" if same else FILTERED[filtering])
+
+
 def labels(experiment: str, more: Sequence[str] = ()) -> dict[str, str]:
     """The specs of an experiment's rows, and of rows of other experiments, by label."""
     tables = definitions().tables
@@ -190,7 +205,7 @@ def labels(experiment: str, more: Sequence[str] = ()) -> dict[str, str]:
 def ranking(
     name: str,
     experiment: str,
-    filtering: str = "graph",
+    filtering: str = PUBLISHED,
     cells: str = "seen/entailed seen/inferred unseen/entailed unseen/inferred",
     evaluations: str = "all",
     more: str = "",
@@ -213,17 +228,12 @@ def ranking(
     whole = Ranking(name)
     specs = {label: spec for label, spec in specs.items() if whole.of(spec)}
     taken = Ranking(name, common(whole, list(specs.values()))) if shared else whole
-    asked = [
-        (evaluation, cell, filtered)
-        for evaluation in evaluations.split(",")
-        for filtered in filtering.split(",")
-        for cell in cells.split()
-        if (filtered, cell.split("/")[1]) != ("before", "entailed")
-    ]
-    heads = [
-        (f"{evaluation}: " if "," in evaluations else "") + ", ".join(cell.split("/")) + FILTERED[filtered]
-        for evaluation, cell, filtered in asked
-    ]
+    asked: dict[tuple[str, str, str], str] = {}
+    for evaluation in evaluations.split(","):
+        named = f"{evaluation}: " if "," in evaluations else ""
+        for filtered in filtering.split(","):
+            for cell in cells.split():
+                asked.setdefault((evaluation, cell, kept_as(filtered, cell)), named + head(cell, filtered))
     lead = [f"Table {experiment.removeprefix('tega/table')}" if "table" in experiment else "", "seeds"]
     lines, said = [], ""
     for label, spec in specs.items():
@@ -246,16 +256,17 @@ def ranking(
             lines.append([label, *types, seeds, *map(spread, figures)])
     if shared:
         lead.insert(1, "types")
-    yield from table([*lead, *heads], lines)
+    yield from table([*lead, *asked.values()], lines)
     yield from below(said)
 
 
-def variants(name: str, published: str) -> Iterator[str]:
+def variants(name: str, published: str, filtering: str = PUBLISHED) -> Iterator[str]:
     """MRR of models as their ready specs have them, and with one setting changed; mean (lowest-highest).
 
     Args:
         name: the CSV file of the runs with a setting, which their commands tell.
         published: the CSV file of those without.
+        filtering: which answers are filtered.
     """
     varied, whole = Ranking(name), Ranking(published)
     cells = ("seen/entailed", "seen/inferred", "unseen/entailed", "unseen/inferred")
@@ -273,13 +284,18 @@ def variants(name: str, published: str) -> Iterator[str]:
             )
             said += seeds
             lines.append(
-                [spec, setting, seeds, *(spread(whole.values(spec, cell, rows=own)) for cell in cells)]
+                [
+                    spec,
+                    setting,
+                    seeds,
+                    *(spread(whole.values(spec, cell, filtering, rows=own)) for cell in cells),
+                ]
             )
-    yield from table(["", "changed", "seeds", *(cell.replace("/", ", ") for cell in cells)], lines)
+    yield from table(["", "changed", "seeds", *(head(cell, filtering) for cell in cells)], lines)
     yield from below(said)
 
 
-def seeds(name: str, experiment: str, cells: str, filtering: str = "graph") -> Iterator[str]:
+def seeds(name: str, experiment: str, cells: str, filtering: str = PUBLISHED) -> Iterator[str]:
     """MRR of each run of an experiment's rows by itself.
 
     Args:
@@ -295,7 +311,7 @@ def seeds(name: str, experiment: str, cells: str, filtering: str = "graph") -> I
             said += own
             figures = [whole.values(spec, cell, filtering, rows=rows) for cell in cells.split()]
             lines.append([label, seed + own, *map(spread, figures)])
-    heads = [cell.replace("/", ", ") + FILTERED[filtering] for cell in cells.split()]
+    heads = [head(cell, filtering) for cell in cells.split()]
     yield from table(["", "seed", *heads], lines)
     yield from below(said)
 

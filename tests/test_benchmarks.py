@@ -26,6 +26,11 @@ BENCHMARKS = ROOT / "benchmarks"
             {"trans", "bool", "training step"},
         ),
         (
+            "relations",
+            "--repeats 1 --nodes 8",
+            {"trans", "edge_attention", "triangle_attention", "relation_attention"},
+        ),
+        (
             "models",
             "--what step --repeats 1 --batch 1 --length 100 --eager",
             {"folnet-base", "folnet-base, plain"},

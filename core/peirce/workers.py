@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import signal
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager, suppress
 from multiprocessing import active_children, get_context, parent_process
+from pathlib import Path
 from threading import Thread
 from typing import Any
 
 from peirce.extras import safe_path
+from peirce.files import clear, write_whole
 
 
 @contextmanager
@@ -41,6 +44,46 @@ def worker_processes(
             executor.shutdown(wait=True)
             raise
         executor.shutdown(wait=True, cancel_futures=True)
+
+
+def write_parts(
+    folder: Path, numbers: Iterable[int], part: Callable[[int], str], workers: int
+) -> Iterator[int]:
+    """Write the numbered parts of a text that are not in a folder yet, so that an interrupted call can go on.
+
+    Args:
+        folder: where the parts are; it is made, and goes again where none was done.
+        numbers: of the parts.
+        part: gives the text of a number, in any process.
+        workers: how many processes do so; with one it is this process.
+
+    Yields:
+        the numbers as they are done.
+    """
+    folder.mkdir(exist_ok=True)
+    missing = [number for number in numbers if not part_file(folder, number).exists()]
+    try:
+        if workers == 1 or len(missing) < 2:
+            yield from (_write_part(folder, number, part) for number in missing)
+        else:
+            with worker_processes(min(workers, len(missing))) as pool:
+                asked = [pool.submit(_write_part, folder, number, part) for number in missing]
+                yield from (done.result() for done in as_completed(asked))
+    finally:
+        clear(folder)
+        with suppress(OSError):
+            folder.rmdir()
+
+
+def part_file(folder: Path, number: int) -> Path:
+    """Where `write_parts` writes a part."""
+    return folder / f"{number:06}.txt.gz"
+
+
+def _write_part(folder: Path, number: int, part: Callable[[int], str]) -> int:
+    # Compressed for the sake of the checksum: a part that is damaged meanwhile is noticed.
+    write_whole(part_file(folder, number), gzip.compress(part(number).encode(), compresslevel=1, mtime=0))
+    return number
 
 
 class _Processes(ProcessPoolExecutor):

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 @hookimpl
 def register_architectures() -> list[type[Architecture]]:
     """The models of `transformers`."""
+    from peirce_hf.pretrained.decoder import PretrainedDecoder
     from peirce_hf.pretrained.encoder import Pretrained
     from peirce_hf.pretrained.encoder_decoder import PretrainedEncoderDecoder
 
-    return [Pretrained, PretrainedEncoderDecoder]
+    return [Pretrained, PretrainedDecoder, PretrainedEncoderDecoder]
 
 
 @hookimpl

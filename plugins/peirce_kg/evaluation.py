@@ -27,16 +27,16 @@ from peirce_kg.graphs.graph import SPLITS, Bools, Index, Split
 from peirce_kg.queries.language import FREE
 from peirce_kg.sampling.sampler import QuerySet
 
-Filtering = Literal["graph", "graphs", "before"]
-"""Which other answers take no part in a ranking: those on the ranked answers' own graph, as published, those on any of
-the graphs, or those on their own graph and on the one before it."""
+Filtering = Literal["before", "graph", "graphs"]
+"""Which other answers take no part in a ranking: those on the ranked answers' own graph and on the one before it, as in
+the code of BetaE, SQE, ConE and LMPNN, those on their own graph alone, or those on any of the graphs."""
 FILTERINGS: tuple[Filtering, ...] = get_args(Filtering)
-PUBLISHED: Filtering = "graph"
+PUBLISHED = FILTERINGS[0]
 _FILTERED = {
-    "graph": "the other answers on the same graph (A(train) for entailed answers, A of the split for inferred ones)",
-    "graphs": "the other members of A(train), A(valid) and A(test)",
     "before": "the other answers on the same graph and on the one before it (A(train) for entailed answers, "
     "A(valid) and A(test) for inferred ones of test queries)",
+    "graph": "the other answers on the same graph (A(train) for entailed answers, A of the split for inferred ones)",
+    "graphs": "the other members of A(train), A(valid) and A(test)",
 }
 Knowledge = Literal["entailed", "inferred", "missing-1", "missing-2", "missing-3", "missing-4+", "hard"]
 """Which answers are ranked. TEGA calls entailed ones ID (K) and inferred ones OOD (K); the rest are `STRATA`."""
@@ -355,9 +355,9 @@ def _ranked(
     for knowledge, targets in kinds.items():
         place = 0 if knowledge == "entailed" else SPLITS.index(split)
         graphs: dict[Filtering, tuple[Split, ...]] = {
+            "before": SPLITS[max(place - 1, 0) : place + 1],
             "graph": (SPLITS[place],),
             "graphs": tuple(found),
-            "before": SPLITS[max(place - 1, 0) : place + 1],
         }
         ranked: dict[frozenset[Split], _Ranked] = {}
         for filtering, names in graphs.items():

@@ -92,9 +92,9 @@ class KgQaOptions:
             do not support some types, and have no variable whose states could be pooled.
         reverse: whether queries are written from their end to their beginning, as in TEGA's Table 13.
         group_by_length: whether queries of like length come into one batch, which leaves less padding.
-        filtering: which other answers take no part in an answer's ranking: those on the answer's own `graph` alone, as
-            published; those on any of the `graphs`; or those on its own graph and the one `before` it. The MRR under
-            the others stands beside.
+        filtering: which other answers take no part in an answer's ranking: those on the answer's own graph and
+            the one `before` it, as published; those on its own `graph` alone; or those on any of the `graphs`. The MRR
+            under the others stands beside.
     """
 
     graph: str = "umls"

@@ -1,27 +1,39 @@
-"""`peirce relations` makes problems of a calculus and solves them; `peirce relate` asks a model."""
+"""`peirce relations` makes problems with exact answers and solves them; `peirce relate` asks a model."""
 
 from __future__ import annotations
 
 import gzip
 import json as json_module
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from shutil import rmtree
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from peirce.commands import Json, as_json, as_table, group
 from peirce.errors import InputError, ModelFileError, TaskError
-from peirce.files import locked, replacing, writing
+from peirce.files import locked, open_file, replacing, writing
 from peirce.progress import progress_bars
+from peirce.workers import part_file, write_parts
 
 if TYPE_CHECKING:
-    from peirce_relations.calculi.algebra import RelationAlgebra
+    from peirce_relations.calculi.sources import Source
     from peirce_relations.graphs import Problem
 
-BLOCK = 250
-"""Problems of a block."""
-Algebra = Annotated[str, typer.Option("--algebra", metavar="NAME", help="The calculus: rcc8 or interval.")]
-app = group("Make problems of a calculus of relations, and solve them exactly.")
+T = TypeVar("T")
+Algebra = Annotated[
+    str,
+    typer.Option(
+        "--algebra",
+        metavar="NAME",
+        help="rcc8, interval, random:N:SEED or associative:N:SEED for N relations with a drawn table, reach, or "
+        "offpath:1 to offpath:3.",
+    ),
+]
+_KEPT = "the blocks that were done are kept, and the same command goes on from there"
+app = group("Make problems of relations with exact answers, and solve them exactly.")
 
 
 @app.command()
@@ -32,26 +44,35 @@ def generate(
     algebra: Algebra,
     problems: Annotated[int, typer.Option(min=1, help="How many problems.")] = 10_000,
     steps: Annotated[str, typer.Option(metavar="SIZES", help="The edges of a path, K.")] = "2,3",
-    paths: Annotated[str, typer.Option(metavar="SIZES", help="How many paths there are, B.")] = "1,2,3",
+    paths: Annotated[
+        str,
+        typer.Option(
+            metavar="SIZES", help="How many paths there are, B; 1,2,3 unless given, and 1 with offpath."
+        ),
+    ] = "",
     seed: Annotated[int, typer.Option(min=0, help="What the problems depend on, beside the sizes.")] = 0,
+    workers: Annotated[
+        int, typer.Option(min=1, help="How many processes draw; the file is the same for any number.")
+    ] = 1,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace FILE.")] = False,
     json: Json = False,
 ) -> None:
-    """Make problems with one right answer each, the same bytes for the same options."""
-    from peirce_relations.calculi.algebra import calculus
-    from peirce_relations.calculi.problems import Paths, block
+    """Make problems with one right answer each; a call that was interrupted goes on where it was."""
+    from peirce_relations.calculi.sources import BLOCK, lines, source
 
+    sizes = _numbers(steps, "--steps", 2)
+    kind = source(algebra, max(sizes))
+    branches = _numbers(paths, "--paths", 1) if paths else kind.branches
+    drawn = (sizes, branches, seed, problems)
+    parts = output.with_name(f".{output.name}-{zlib.crc32(repr((kind.name, drawn)).encode()):08x}.parts")
     _free(output, overwrite)
-    sizes = {"steps": _numbers(steps, "--steps", 2), "branches": _numbers(paths, "--paths", 1)}
-    ways = Paths(calculus(algebra), max(sizes["steps"]))
-
-    def lines() -> Iterator[str]:
-        for number in range(-(-problems // BLOCK)):
-            count = min(BLOCK, problems - number * BLOCK)
-            for problem in block(ways, sizes, seed, number, count):
-                yield problem.line()
-
-    _write(output, lines(), problems, "problems")
+    numbers = range(-(-problems // BLOCK))
+    with writing(str(output), _KEPT), locked(output, folder=False):
+        part = partial(lines, kind.name, *drawn)
+        for _ in _bar(write_parts(parts, numbers, part, workers), len(numbers), "blocks"):
+            pass
+        _write(output, (_part(part_file(parts, number)) for number in numbers))
+        rmtree(parts)
     _told(json, {"file": str(output), "problems": problems})
 
 
@@ -66,11 +87,11 @@ def solve(
     json: Json = False,
 ) -> None:
     """Say which relations are left for each problem's pair: `possible`, and `unique` where there is one."""
-    from peirce_relations.calculi.algebra import calculus
+    from peirce_relations.calculi.sources import source
     from peirce_relations.graphs import read_problems
 
     _free(output, overwrite)
-    known, problems = calculus(algebra), list(read_problems(file))
+    known, problems = source(algebra), list(read_problems(file))
     counts = {"problems": len(problems), "unique": 0, "agree": 0, "disagree": 0, "inconsistent": 0}
 
     def lines() -> Iterator[str]:
@@ -82,26 +103,23 @@ def solve(
                 counts["agree" if row.get("unique") == problem.answer else "disagree"] += 1
             yield json_module.dumps(row, separators=(",", ":")) + "\n"
 
-    _write(output, lines(), len(problems), "problems")
+    with locked(output, folder=False):
+        _write(output, _bar(lines(), len(problems), "problems"))
     _told(json, {"file": str(output), **counts})
 
 
-def _solved(algebra: RelationAlgebra, problem: Problem) -> dict[str, Any]:
+def _solved(known: Source, problem: Problem) -> dict[str, Any]:
     """What is left for a problem's pair."""
-    from peirce_relations.calculi.closure import InconsistentError, closure
+    from peirce_relations.calculi.closure import InconsistentError
 
     try:
-        left = closure(algebra, problem.nodes, problem.edges, problem.labels)[problem.query]
+        possible = known.possible(problem)
     except InconsistentError as error:
         return {"query": problem.query, "possible": [], "inconsistent": str(error)}
     except InputError as error:
         raise TaskError(f"{problem.where}: {error}") from error
-    possible = [algebra.relations[r] for r in left.nonzero()[0]]
-    return {
-        "query": problem.query,
-        "possible": possible,
-        **({"unique": possible[0]} if len(possible) == 1 else {}),
-    }
+    unique = {"unique": possible[0]} if len(possible) == 1 else {}
+    return {"query": problem.query, "possible": possible, **unique}
 
 
 def relate(
@@ -153,22 +171,31 @@ def _told(json: bool, facts: dict[str, Any]) -> None:
         typer.echo(f"{name}: {value}")
 
 
-def _write(path: Path, lines: Iterator[str], count: int, noun: str) -> None:
-    """Write lines whole or not at all, with a bar; a gzipped file has no time in it, so that it is the same twice."""
+def _bar(done: Iterable[T], count: int, noun: str) -> Iterator[T]:
+    """What is done one by one, with a bar where somebody may see it."""
     from rich.console import Console
 
     console = Console(stderr=True)
-    with (
-        writing(str(path)),
-        locked(path, folder=False),
-        replacing(path) as place,
-        place.open("wb") as raw,
-        progress_bars(console if console.is_terminal else None) as bars,
-    ):
+    with progress_bars(console if console.is_terminal else None) as bars:
         bar = bars.add_task(noun, total=count, shown="")
-        file = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if path.suffix == ".gz" else raw
-        for line in lines:
-            file.write(line.encode())
+        for each in done:
+            yield each
             bars.advance(bar)
+
+
+def _part(path: Path) -> str:
+    try:
+        with open_file(path) as file:
+            return file.read().decode()
+    except (OSError, EOFError, zlib.error) as error:
+        raise TaskError(f"{path} cannot be read ({error}); remove it, and run the command again") from error
+
+
+def _write(path: Path, texts: Iterable[str]) -> None:
+    """Write texts whole or not at all; a gzipped file has no time in it, so that it is the same twice."""
+    with replacing(path) as place, place.open("wb") as raw:
+        file = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if path.suffix == ".gz" else raw
+        for text in texts:
+            file.write(text.encode())
         if file is not raw:
             file.close()

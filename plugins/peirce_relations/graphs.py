@@ -20,6 +20,8 @@ _SIZES = re.compile(r"k(\d+)_b(\d+)")
 _TASK = re.compile(r"task_\d+\.(\d+)")
 _TRAIN = re.compile(r"(\d+\.\d+(,\d+\.\d+)*_)?train")
 _PARTS = 10_000
+MOST = 1024
+"""Nodes of a graph; all that reads one holds every pair of them, and some every triple."""
 
 
 @frozen(kw_only=True)
@@ -148,10 +150,15 @@ def _problem(where: str, edges: Any, labels: Any, query: Any, answer: Any, steps
     if not edges:
         raise TaskError(f"{where}: the graph has no edges")
     read, asked = tuple(map(pair, edges)), pair(query)
+    nodes = max(max(each) for each in (*read, asked)) + 1
+    if nodes > MOST:
+        raise TaskError(
+            f"{where}: node {nodes - 1} is named, and a graph has {MOST} nodes at most, from 0 on"
+        )
     if not (type(steps) is int and type(paths) is int):
         raise TaskError(f"{where}: k and b are whole numbers")
     return Problem(
-        nodes=max(max(each) for each in (*read, asked)) + 1,
+        nodes=nodes,
         edges=read,
         labels=tuple(map(text, labels)),
         query=asked,

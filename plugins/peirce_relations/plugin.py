@@ -64,6 +64,6 @@ def register_commands() -> dict[str, str]:
     """Models of published checkpoints, problems of relations, and answers to them."""
     return {
         "import.edge-transformer": "Import a published Edge Transformer.",
-        "relations": "Make problems of a calculus of relations, and solve them exactly.",
+        "relations": "Make problems of relations with exact answers, and solve them exactly.",
         "relate": "Name the relation of two nodes of a graph.",
     }

@@ -19,7 +19,7 @@ from peirce.training import one_of
 from torch import Tensor
 
 from peirce_relations.calculi.algebra import rcc8
-from peirce_relations.calculi.problems import Paths, make
+from peirce_relations.calculi.problems import Paths
 from peirce_relations.encoding import LABELS, Relations
 from peirce_relations.graphs import Problem, known_relations, read_graphs, widest
 
@@ -89,7 +89,7 @@ class RelationsTask(Task[RelationsOptions, RelationsData]):
         """Problems of RCC-8 with two and three edges."""
         paths, drawn = Paths(rcc8(), 3), Random(0)
         for name, count in (("train", 24), ("test_k3_b1", 8)):
-            problems = [make(paths, 2 + i % 2, 1, drawn) for i in range(count)]
+            problems = [paths.make(2 + i % 2, 1, drawn) for i in range(count)]
             (folder / f"{name}.jsonl").write_text("".join(map(Problem.line, problems)), encoding="utf-8")
         return {"data": str(folder), "valid": 0.2, "batch_size": 4}
 

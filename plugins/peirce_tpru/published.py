@@ -1,7 +1,8 @@
 """Published weights of the unit as saved models, whose output `unary` is the states.
 
-The published code saves the tensors of each layer as `f_layers.N.NAME`, of the one from the right as `b_layers.N.NAME`,
-often behind a prefix `en.`; a module saved by itself has the bare names.
+The published code saves the tensors of each layer as `f_layers.N.NAME`, of the one from the right as `b_layers.N.NAME`;
+since its last commit both are `layers.N.NAME`, from the left and from the right by turns. Either often stands behind a
+prefix `en.`; a module saved by itself has the bare names. A whole model of pairs has a classifier, `clser`, too.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import tomlkit
+import torch
 from attrs import frozen
 from peirce.compose import build
 from peirce.errors import ModelFileError
@@ -32,10 +34,14 @@ NAMES = {
 }
 """The tensors of one direction of one layer, and ours."""
 EMBEDDINGS = ("embedding.weight", "embed.weight")
-INITIAL = "h0"
+CLASSIFIER = {"0": "hidden", "2": "dense"}
+"""The layers of the perceptron on two texts, and ours."""
+POOLINGS = {"max": "max", "avg": "mean"}
+TYPES, INITIAL = "network.input.token_type.weight", "h0"
 TRAINING = (
-    "seed", "save_path", "data_path", "att_layers", "n_classes", "classifier", "pooling", "cuda", "finetune_elmo",
-    "seq_length", "lr", "clip", "batch_size", "save_every", "epochs", "dp_ratio", "d_input",
+    "seed", "save_path", "data_path", "att_layers", "n_classes", "classifier", "cuda", "finetune_elmo",
+    "seq_length", "lr", "min_lr", "clip", "batch_size", "save_every", "epochs", "dp_ratio", "d_input", "elmo_path",
+    "lasth",
 )  # fmt: skip
 """Settings of the training and of what reads the states."""
 
@@ -54,6 +60,7 @@ class Settings:
     n_slices: Literal[1] = 1
     n_heads: Literal[1] = 1
     model_type: Literal["plain"] = "plain"
+    pooling: str = "max"
     elmo: Literal[False] = False
 
     @property
@@ -69,7 +76,9 @@ def import_tpru(config: Path, weights: Path, directory: Path) -> Model:
         config: a JSON file of the published settings: `d_hidden`, `n_roles`, `d_embed`, and, where they are not one
             layer from the left, `n_layers` and `bidirectional`. `n_embed` counts the tokens where no table comes along.
         weights: a safetensors file, or a torch file of a state dict. A table `embedding.weight` or `embed.weight`
-            [v, d_embed] becomes the word embeddings; without one they are new.
+            [v, d_embed] becomes the word embeddings; without one they are new. With a perceptron `clser` the model
+            has the head `matching` of pairs, pooled by the setting `pooling`, `max` or `avg`; the published code's one
+            logit of two classes is that of class 1, and class 0 has zero.
         directory: where the model is saved; its name is the model's.
 
     Raises:
@@ -77,10 +86,16 @@ def import_tpru(config: Path, weights: Path, directory: Path) -> Model:
             missing or misshapen.
     """
     settings, found = _settings(config), published_tensors(weights)
-    spec = _spec(settings, found, directory.resolve().name, config)
-    model = build(spec, seed=0)
-    state = model.state_dict()
     table = _table(found, settings.n_layers, settings.both)
+    pairs = _classifier(found)
+    for key in (key for key, ours in pairs.items() if ".dense." in ours and key in found):
+        if found[key].shape[:1] == (1,):
+            found[key] = torch.cat([torch.zeros_like(found[key]), found[key]])
+    model = build(_spec(settings, found, pairs, directory.resolve().name, config), seed=0)
+    state = model.state_dict()
+    if pairs:
+        table |= pairs
+        state[TYPES] = torch.zeros_like(state[TYPES])
     initial = [key for key in found if key.rpartition(".")[2] == INITIAL and key not in table]
     if any(bool(found[key].any()) for key in initial):
         raise ModelFileError(
@@ -102,11 +117,13 @@ def _settings(path: Path) -> Settings:
         raise ModelFileError(f"{path} cannot be imported: {error}") from None
 
 
-def _spec(settings: Settings, found: Mapping[str, Tensor], name: str, source: Path) -> Spec:
-    """The network of the settings; the table's rows count the tokens.
+def _spec(
+    settings: Settings, found: Mapping[str, Tensor], pairs: Mapping[str, str], name: str, source: Path
+) -> Spec:
+    """The network of the settings; the table's rows count the tokens, and `pairs` has the classifier's tensors, if any.
 
     Raises:
-        ModelFileError: nothing counts them, or two things do and differ.
+        ModelFileError: nothing counts the tokens, or two things do and differ, or texts are pooled in another way.
     """
     counts = {key: len(found[key]) for key in EMBEDDINGS if key in found and found[key].dim() == 2}
     if len(counts) > 1:
@@ -126,7 +143,7 @@ def _spec(settings: Settings, found: Mapping[str, Tensor], name: str, source: Pa
         )
     both, width = settings.both, settings.d_hidden * (1 + settings.both)
     options = {"roles": settings.n_roles, "tanh": False, "state_map": True, "bias": True}
-    plain = {
+    plain: dict[str, Any] = {
         "name": name,
         "architecture": "recurrent",
         "dims": {"layers": settings.n_layers, "unary": width, "embedding": settings.d_embed},
@@ -135,17 +152,45 @@ def _spec(settings: Settings, found: Mapping[str, Tensor], name: str, source: Pa
         "operators": {"layer": "tpru", "options": {"tpru": options}},
         "regularisation": {"dropout": 0.0},
     }
+    if pairs:
+        if settings.pooling not in POOLINGS:
+            raise ModelFileError(
+                f"{source}: pooling = {settings.pooling!r} is none of {', '.join(POOLINGS)}; to import the recurrences "
+                "alone, leave out the tensors of clser"
+            )
+        plain["options"]["texts"], plain["input"]["token_types"] = "apart", 2
+        classes = next(found[key].numel() for key, ours in pairs.items() if ours.endswith("dense.bias"))
+        head = {"use": "matching", "classes": classes, "pool": POOLINGS[settings.pooling], "join": "compared"}
+        plain["heads"] = [head | {"hidden": settings.d_hidden}]
     return Spec.from_toml(tomlkit.dumps({"format": 1, "model": plain}), source=str(source))
 
 
 def _table(found: Mapping[str, Tensor], layers: int, both: bool) -> dict[str, str]:
     """The published names of a model's tensors, and ours."""
     bare = "basis" in found and layers == 1 and not both
-    prefix = "" if bare else next((m[1] for key in found if (m := re.match(r"(.*)f_layers\.0\.", key))), "")
+    places = (m for key in found if (m := re.match(r"(.*\.|)(f_)?layers\.0\.", key)))
+    prefix, sides = next(((m[1], bool(m[2])) for m in places), ("", True))
+
+    def place(n: int, side: int) -> str:
+        if bare:
+            return ""
+        return f"{prefix}{'fb'[side]}_layers.{n}." if sides else f"{prefix}layers.{n * (1 + both) + side}."
+
     table = {
-        (theirs if bare else f"{prefix}{side}_layers.{n}.{theirs}"): f"network.layers.{n}.{way}.{ours}"
+        place(n, side) + theirs: f"network.layers.{n}.{way}.{ours}"
         for n in range(layers)
-        for side, way in (("f", "forwards"), ("b", "backwards"))[: 1 + both]
+        for side, way in enumerate(("forwards", "backwards")[: 1 + both])
         for theirs, ours in NAMES.items()
     }
     return table | {key: "network.input.embedding.weight" for key in EMBEDDINGS if key in found}
+
+
+def _classifier(found: Mapping[str, Tensor]) -> dict[str, str]:
+    """The published names of a whole model's classifier of pairs, and ours; none where the recurrences stand alone."""
+    ends = (m[1] for key in found if (m := re.fullmatch(r"(.*\bclser\.)2\.bias", key)))
+    return {
+        f"{prefix}{theirs}.{kind}": f"heads.matching.{ours}.{kind}"
+        for prefix in ends
+        for theirs, ours in CLASSIFIER.items()
+        for kind in ("weight", "bias")
+    }

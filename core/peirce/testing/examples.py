@@ -88,10 +88,6 @@ class View:
         full = torch.ones(self.batch, self.length, self.length, dtype=torch.bool)
         return full if pairs is None else pairs & full
 
-    def materialised(self) -> Scope:
-        """This scope as a plain relation, so that no fast form applies."""
-        return Scope.padding(self.real).at(self.index, self.index) & Scope.relation(self.allowed())
-
     def unpadded(self, i: int) -> Tensor:
         """int64 [r]: where example i has real tokens."""
         return torch.arange(self.length) if self.real is None else self.real[i].nonzero().squeeze(1)

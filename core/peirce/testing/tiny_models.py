@@ -134,8 +134,12 @@ def around(
     """
     if scope is None:
         past = entry.kind == "heads" and "past" in entry.part.needs
-        both_ways = entry.kind != "positions" or entry.part.check(options, BASE, "bidirectional") is None
-        scope = "causal" if past or not both_ways else "bidirectional"
+        refused = None
+        if entry.kind == "positions":
+            refused = entry.part.check(options, BASE, "bidirectional")
+        elif entry.kind == "architectures":
+            refused = entry.part.check_scope(options, "bidirectional")
+        scope = "causal" if past or refused else "bidirectional"
     if entry.kind == "architectures":
         kind = scope if entry.part.scope is None else "bidirectional"
         return fitting(tiny_spec(entry.part, options, layers=1, scope=kind), registry)

@@ -41,7 +41,8 @@ class BiDAF(Recurrences):
 
     `layers` recurrences read each text by itself. Each token x attends to the tokens y of the other text by s(x) s(y),
     which gives its context c(x). One more recurrence reads [s; c; embedding], each text by itself; its states are the
-    atoms. All recurrences are of one kind and one width.
+    atoms. All recurrences are of one kind and one width. The published code of TPRU lets padding be attended to, with
+    score 0; here it is not.
     """
 
     name = "bidaf"

@@ -1,15 +1,15 @@
-"""What encoders and encoder-decoders have in common: options, sizes, the source's weights, and open word embeddings."""
+"""What models of `transformers` have in common: options, sizes, the source's weights, open word embeddings, heads."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import torch
 from attrs import evolve, field, frozen
 from peirce.errors import PlanError, one_line, unusable
 from peirce.networks import TokenInput
-from peirce.parts import Architecture, Plan, TensorSpec
+from peirce.parts import Architecture, Head, Plan, PlannedHead, TensorSpec
 from peirce.spec import Spec
 from torch import Tensor, nn
 
@@ -21,6 +21,7 @@ from peirce_hf.pretrained.configuration import (
     with_dropout,
     without_storage,
 )
+from peirce_hf.pretrained.heads import OriginalHead, why_no_head
 
 REFUSALS = (
     OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError, AssertionError,
@@ -51,8 +52,21 @@ class SourceOptions:
             raise ValueError("give a 'source', or a 'config' with its 'model_type'")
 
 
+@frozen(kw_only=True)
+class HeadOptions(SourceOptions):
+    """Which model, where its weights come from, and which heads are its own.
+
+    Args:
+        source: as for an encoder-decoder. config: likewise.
+        original_heads: which of the spec's heads are the model's own, with its weights: `mlm`, `classification`,
+            `token_classification`, `causal_lm`. The others are new ones of Peirce's.
+    """
+
+    original_heads: tuple[str, ...] = ()
+
+
 class PretrainedArchitecture(Architecture):
-    """What encoders and encoder-decoders have in common."""
+    """What all models of `transformers` have in common."""
 
     source = "Transformers (Wolf et al., 2020)"
     Dims = NoDims
@@ -159,6 +173,36 @@ class PretrainedArchitecture(Architecture):
             if isinstance(module, nn.Linear):
                 return module(words)
         return words
+
+
+class WithHeads(PretrainedArchitecture):
+    """A model that may have heads of its own, as `original_heads` says."""
+
+    options: HeadOptions
+
+    @classmethod
+    def check(cls, options: SourceOptions, dims: NoDims) -> str | None:
+        """The model must have the heads that are wanted of it."""
+        heads = cast(HeadOptions, options).original_heads
+        return super().check(options, dims) or why_no_head(configuration(options.config), heads)
+
+    def __init__(self, options: HeadOptions, plan: Plan) -> None:
+        super().__init__(options, plan)
+        heads = [planned.name for planned in plan.heads]
+        for name in options.original_heads:
+            if name not in heads:
+                raise PlanError(
+                    f"{plan.spec.at('model.options')}: original_heads names {name!r}, and the model has no such head; "
+                    f'add [[model.heads]] use = "{name}"'
+                )
+
+    def own_head(self, planned: PlannedHead) -> Head | None:
+        """The original's, where the options say so."""
+        if planned.name not in self.options.original_heads:
+            return None
+        return OriginalHead(
+            planned, self.plan.dims, self.body.config, self.options.source, self.input.embedding
+        )
 
 
 class _Elsewhere(nn.Module):

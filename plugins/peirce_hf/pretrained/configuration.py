@@ -35,13 +35,14 @@ def configuration(table: Mapping[str, Any]) -> Any:
         PlanError: it has no known `model_type`.
     """
     require(*_NEEDED, extra="transformers")
+    from huggingface_hub.errors import StrictDataclassError
     from transformers import AutoConfig
 
     given = {name: _plain(value) for name, value in table.items()}
     kind = given.pop("model_type", None)
     try:
         return AutoConfig.for_model(kind, **given)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, StrictDataclassError) as error:
         raise PlanError(f"config: {' '.join(str(error).split())[:300]}") from error
 
 
@@ -89,7 +90,8 @@ def completed(spec: Spec, given: Mapping[str, Any]) -> Spec:
         changes["model.input.token_types"] = int(getattr(config, "type_vocab_size", 0) or 0)
     if "pad_token_id" in table and config.pad_token_id >= 0:
         changes["model.input.pad_id"] = int(config.pad_token_id)
-    if "max_position_embeddings" in table and (places := _places(config)) is not None:
+    longest = config.attribute_map.get("max_position_embeddings", "max_position_embeddings")
+    if longest in table and (places := _places(config)) is not None:
         told = known.max_length != fields(InputSpec).max_length.default
         changes["model.input.max_length"] = min(places, known.max_length) if told else places
     return spec.replace(changes) if changes else spec
@@ -129,7 +131,7 @@ def _plain(value: Any) -> Any:
 def with_dropout(config: Any, rate: float) -> Any:
     """The configuration, each rate of dropout that it has replaced by the spec's."""
     for name, value in config.to_dict().items():
-        if ("dropout" in name or name == "dropout_rate") and isinstance(value, float) and value > 0:
+        if ("dropout" in name or "pdrop" in name) and isinstance(value, float) and value > 0:
             setattr(config, name, rate)
     return config
 

@@ -7,33 +7,28 @@ from collections.abc import Mapping
 from typing import ClassVar, Literal, cast
 
 from attrs import frozen
-from peirce.errors import PlanError
 from peirce.networks import Pooler, pooled_output, unary_output
-from peirce.parts import Encoded, Head, Plan, PlannedHead, TensorSpec, Tokens
+from peirce.parts import Encoded, Plan, TensorSpec, Tokens
 from torch import Tensor, nn
 
-from peirce_hf.pretrained.architecture import NoDims, PretrainedArchitecture, SourceOptions
-from peirce_hf.pretrained.configuration import configuration
-from peirce_hf.pretrained.heads import OriginalHead, why_no_head
+from peirce_hf.pretrained.architecture import HeadOptions, WithHeads
 from peirce_hf.pretrained.packing import Packing, without_choices
 
 
 @frozen(kw_only=True)
-class PretrainedOptions(SourceOptions):
+class PretrainedOptions(HeadOptions):
     """Which model, where its weights come from, and what it gives.
 
     Args:
         source: as for an encoder-decoder. config: likewise.
+        original_heads: as for a decoder.
         pooler: whether there is a pooled output: the model's own where it has one, else a new one of Peirce's.
-        original_heads: which of the spec's heads are the model's own, with its weights: `mlm`, `classification`,
-            `token_classification`. The others are new ones of Peirce's.
     """
 
     pooler: bool = True
-    original_heads: tuple[str, ...] = ()
 
 
-class Pretrained(PretrainedArchitecture):
+class Pretrained(WithHeads):
     """An encoder of `transformers`, such as BERT, RoBERTa, ALBERT, DeBERTa or ELECTRA.
 
     Its word embeddings go through the spec's augmenters and then into it as `inputs_embeds`; everything after them,
@@ -56,34 +51,13 @@ class Pretrained(PretrainedArchitecture):
         """A pooled output with a pooler."""
         return frozenset({"pooled"} if options.pooler else ())
 
-    @classmethod
-    def check(cls, options: SourceOptions, dims: NoDims) -> str | None:
-        """The model must have the heads that are wanted of it."""
-        heads = cast(PretrainedOptions, options).original_heads
-        return super().check(options, dims) or why_no_head(configuration(options.config), heads)
-
     def __init__(self, options: PretrainedOptions, plan: Plan) -> None:
         super().__init__(options, plan)
-        heads = [planned.name for planned in plan.heads]
-        for name in options.original_heads:
-            if name not in heads:
-                raise PlanError(
-                    f"{plan.spec.at('model.options')}: original_heads names {name!r}, and the model has no such head; "
-                    f'add [[model.heads]] use = "{name}"'
-                )
         self._pooled = options.pooler
         own = getattr(self.body, "pooler", None) is not None
         self.body.pooler = self.body.pooler if own and options.pooler else None
         self.pooler = Pooler(plan.dims.unary) if options.pooler and not own else None
         self._types = "token_type_ids" in inspect.signature(self.body.forward).parameters
-
-    def own_head(self, planned: PlannedHead) -> Head | None:
-        """The original's, where the options say so."""
-        if planned.name not in self.options.original_heads:
-            return None
-        return OriginalHead(
-            planned, self.plan.dims, self.body.config, self.options.source, self.input.embedding
-        )
 
     def outputs(self) -> tuple[TensorSpec, ...]:
         """The atoms, and the pooled output."""

@@ -7,6 +7,7 @@ from copy import deepcopy
 from types import SimpleNamespace
 from typing import Any, cast
 
+import attrs
 import torch
 import torch.nn.functional as F
 from peirce.errors import PlanError
@@ -20,6 +21,7 @@ CLASSES = {
     "mlm": "AutoModelForMaskedLM",
     "classification": "AutoModelForSequenceClassification",
     "token_classification": "AutoModelForTokenClassification",
+    "causal_lm": "AutoModelForCausalLM",
 }
 """Peirce's head, and what `transformers` calls a model with its own."""
 
@@ -63,7 +65,7 @@ class OriginalHead(Head):
         config = deepcopy(config)
         (logits,) = stands_for.outputs()
         self._rows = "length" in logits.dims
-        if planned.name != "mlm":
+        if "classes" in attrs.fields_dict(type(planned.options)):
             config.num_labels = logits.dims[-1]
         self.model = self._auto.from_config(config, trust_remote_code=False)
         self._take_body_out(words)
@@ -113,10 +115,10 @@ class OriginalHead(Head):
 
     def forward(self, encoded: Encoded, tokens: Tokens) -> dict[str, Tensor]:
         """[b, x, d1] and [b, p] -> logits; zero at padding."""
-        from transformers.modeling_outputs import BaseModelOutputWithPooling
+        from transformers.modeling_outputs import BaseModelOutputWithPoolingAndCrossAttentions
 
-        packing = Packing(tokens.real)
-        found = BaseModelOutputWithPooling(
+        packing = Packing(None if tokens.real is None else tokens.rows(tokens.real))
+        found = BaseModelOutputWithPoolingAndCrossAttentions(
             last_hidden_state=packing.pack(encoded.unary), pooler_output=encoded.pooled
         )
         logits = self.model(inputs_embeds=found, return_dict=True).logits
@@ -146,6 +148,11 @@ class _Encoded(nn.Module):
     def __init__(self, words: nn.Embedding) -> None:
         super().__init__()
         self.embeddings = SimpleNamespace(word_embeddings=words)  # where DeBERTa's head looks for them
+
+    @property
+    def decoder(self) -> _Encoded:
+        """Itself, where OPT's head looks for its body."""
+        return self
 
     def forward(self, *inputs: Any, inputs_embeds: Any, **named: Any) -> Any:
         """The body's output."""

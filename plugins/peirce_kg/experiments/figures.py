@@ -15,7 +15,7 @@ from peirce_kg.encoding.literal_inputs import why_unsupported
 from peirce_kg.encoding.vocabulary import Vocabulary
 from peirce_kg.engine.template import Template
 from peirce_kg.experiments.running import RankingRow, TegaRuns
-from peirce_kg.experiments.tables import Column, TegaRow
+from peirce_kg.experiments.tables import Column, TegaRow, kept_as
 from peirce_kg.graphs.graph import SPLITS, load_graph
 from peirce_kg.parts.systems.literals import Executor
 from peirce_kg.queries.types import QueryType
@@ -64,7 +64,7 @@ def _means(runs: TegaRuns, rows: Sequence[RankingRow], column: Column, known: Se
             100 * r.mrr
             for r in rows
             if (r.run, r.evaluation, r.answers, r.filtering)
-            == (run, evaluation, column.knowledge, column.filtering)
+            == (run, evaluation, column.knowledge, kept_as(column.filtering, column.knowledge))
             and column.types in ("all", "seen" if r.seen else "unseen")
         ]
         for run in known

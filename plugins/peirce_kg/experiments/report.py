@@ -14,8 +14,8 @@ from peirce_kg.experiments.running import RankingRow, TegaRuns
 from peirce_kg.experiments.tables import PREFIX
 
 _OTHERS = (
-    "Columns with all graphs filtered leave out the other members of A(train), A(valid) and A(test), those with valid "
-    "and test filtered the other members of A(valid) and A(test)."
+    "Columns with test alone filtered leave out the other members of A(test), those with all graphs filtered the other "
+    "members of A(train), A(valid) and A(test)."
 )
 
 

@@ -20,7 +20,7 @@ from peirce_kg.embedding.training import EmbeddingOptions, embed
 from peirce_kg.engine.missing import Missing
 from peirce_kg.engine.template import Groundings, Template
 from peirce_kg.evaluation import TOP, Filtering, Floats, Knowledge, Report, evaluate
-from peirce_kg.experiments.tables import SAME, Definitions, Evaluation, Scale, TegaTable
+from peirce_kg.experiments.tables import Definitions, Evaluation, Scale, TegaTable, kept_as
 from peirce_kg.graphs.graph import Graph
 from peirce_kg.parts.augmenters.kge_files import Predictor
 from peirce_kg.queries.types import hard_types, load_types, select
@@ -167,7 +167,7 @@ class TegaRuns(Matrix[RankingRow]):
     ) -> Iterable[RankingRow]:
         """A row for each evaluation that is not there, each filtering, type and kind of answers.
 
-        Where an answer's own graph is the first one, filtering by the one before it changes nothing, and has no rows.
+        What two filterings have in common has one row, see `kept_as`.
         """
         common: dict[str, Any] = {
             **self.facts(cell, trained),
@@ -272,5 +272,5 @@ def _measured(filtered: Mapping[Filtering, Report]) -> Iterator[tuple[Filtering,
     for name, by in next(iter(filtered.values())).cells.items():
         for knowledge in by:
             for filtering in filtered:
-                if (filtering, knowledge) not in SAME:
+                if filtering == kept_as(filtering, knowledge):
                     yield filtering, name, knowledge

@@ -77,16 +77,16 @@ class TegaRow:
     paper: Mapping[str, tuple[float, ...]] = field(factory=dict)
 
 
-SAME: frozenset[tuple[Filtering, Knowledge]] = frozenset(
-    {("before", "entailed"), *(("graphs", k) for k in STRATA)}
-)
-"""Filterings of answers that have no figures: there is no graph before the training graph, and strata are ranked under
-the filterings that papers have."""
 _FILTERED: Mapping[Filtering, str] = {
-    "graph": "",
+    "before": "",
+    "graph": ", test alone filtered",
     "graphs": ", all graphs filtered",
-    "before": ", valid and test filtered",
 }
+
+
+def kept_as(filtering: Filtering, knowledge: Knowledge) -> Filtering:
+    """The filtering that results call it by: there is no graph before the one that entails an answer."""
+    return "graph" if (filtering, knowledge) == ("before", "entailed") else filtering
 
 
 @frozen
@@ -142,14 +142,15 @@ class TegaTable:
 
     @property
     def measured(self) -> tuple[Column, ...]:
-        """Its columns under every filtering, the published one first."""
-        order = [PUBLISHED, *(f for f in FILTERINGS if f != PUBLISHED)]
-        return tuple(
-            evolve(cell, filtering=f)
-            for f in order
-            for cell in self.cells
-            if (f, cell.knowledge) not in SAME and (f == PUBLISHED or cell.knowledge not in STRATA)
-        )
+        """Its columns under every filtering, the published one first, no figure twice; of strata that one alone."""
+        found: dict[Column, Column] = {}
+        for filtering in FILTERINGS:
+            for cell in self.cells:
+                if cell.knowledge in STRATA and filtering != PUBLISHED:
+                    continue
+                kept = evolve(cell, filtering=kept_as(filtering, cell.knowledge))
+                found.setdefault(kept, evolve(cell, filtering=filtering))
+        return tuple(found.values())
 
     def split(self) -> TegaTable:
         """The table with columns for the inferred answers that miss 1, 2, ... links, and for hard ones."""

@@ -6,16 +6,19 @@ The tables of Allen's intervals and of RCC-8 are counted from models of the calc
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from functools import cache
 from itertools import combinations
 from typing import Any
 
 import numpy as np
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 from numpy.typing import NDArray
 from peirce.errors import InputError, unknown
 
+MOST = 40
+"""Relations of an algebra that is drawn; the table of its laws grows with their fourth power."""
 Ids = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
@@ -163,9 +166,9 @@ def drawn(relations: int, density: float, seed: int, *, associative: bool = Fals
     Raises:
         InputError: sizes are impossible, or no associative table was found among a thousand.
     """
-    if relations < 2 or not 0 < density <= 1:
+    if not 2 <= relations <= MOST or not 0 < density <= 1:
         raise InputError(
-            f"{relations} relations with density {density}: give 2 or more, and a density in (0, 1]"
+            f"{relations} relations with density {density}: give 2 or more, up to {MOST}, and a density in (0, 1]"
         )
     random = np.random.default_rng(seed)
     converse = np.arange(relations)
@@ -205,14 +208,27 @@ def _cycle(r: int, s: int, t: int, converse: Ids) -> list[tuple[int, int, int]]:
 
 CALCULI: Mapping[str, Callable[[], RelationAlgebra]] = {"rcc8": rcc8, "interval": intervals}
 """The calculi by name."""
+DENSITY = 0.2
+"""Of algebras that are drawn by name."""
+_DRAWN = re.compile(r"(random|associative)(?::(\d+))?(?::(\d+))?")
 
 
+@cache
 def calculus(name: str) -> RelationAlgebra:
-    """The calculus of a name.
+    """The algebra of a name: a calculus, or one that is drawn.
+
+    Args:
+        name: `rcc8`, `interval`, `random:N:SEED` for a table of N relations (8 where it is not said) that is drawn by a
+            seed (0), or `associative:N:SEED` for an associative one (of 5).
 
     Raises:
         InputError: there is none; the message lists them.
     """
+    if said := _DRAWN.fullmatch(name):
+        associative = said[1] == "associative"
+        sizes = int(said[2] or (5 if associative else 8)), int(said[3] or 0)
+        algebra = drawn(sizes[0], DENSITY, sizes[1], associative=associative)
+        return evolve(algebra, name=":".join([said[1], *map(str, sizes)]))
     if name not in CALCULI:
-        raise InputError(unknown("algebra", name, CALCULI))
+        raise InputError(unknown("algebra", name, [*CALCULI, "random:N:SEED", "associative:N:SEED"]))
     return CALCULI[name]()

@@ -1,21 +1,24 @@
-"""Problems of a calculus, made anew: B paths of K edges between two nodes, whose relation exactly one is left of.
+"""Problems of an algebra, made anew: B paths of K edges between two nodes, whose relation exactly one is left of.
 
 A path's edges compose to a set of relations; what the sets of all paths have in common is left for the two ends. Paths
 meet at their ends alone, so this is what path consistency leaves as well. An answer is drawn first, then paths, evenly
 among those whose set holds it, until no other relation is left.
+
+That what is left is possible at all is known of RCC-8 and of intervals. Algebras that are drawn may have no models that
+could tell, so path consistency decides by definition; paths that it finds a contradiction in are drawn again.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from random import Random
 
 import numpy as np
 from peirce.errors import InputError
 
-from peirce_relations.calculi.algebra import RelationAlgebra
+from peirce_relations.calculi.algebra import CALCULI, RelationAlgebra
+from peirce_relations.calculi.closure import InconsistentError, closure
 from peirce_relations.graphs import Problem
 
 TRIES = 2000
@@ -30,7 +33,9 @@ class Paths:
     """
 
     def __init__(self, algebra: RelationAlgebra, longest: int) -> None:
-        self.algebra, size = algebra, len(algebra.relations)
+        self.name, self.algebra, size = algebra.name, algebra, len(algebra.relations)
+        # Where composition is not associative, three longer paths all but always contradict each other.
+        self.branches: tuple[int, ...] = (1,) if algebra.name.startswith("random") else (1, 2, 3)
         bits = 1 << np.arange(size, dtype=object)
         rows = [[int(bits[algebra.composition[r, s]].sum()) for s in range(size)] for r in range(size)]
 
@@ -66,31 +71,48 @@ class Paths:
             length -= 1
         return [*edges, composed.bit_length() - 1]
 
+    def make(self, steps: int, branches: int, drawn: Random) -> Problem:
+        """One problem with `branches` paths of `steps` edges.
 
-def make(paths: Paths, steps: int, branches: int, drawn: Random) -> Problem:
-    """One problem with `branches` paths of `steps` edges.
+        Raises:
+            InputError: no such problem was found.
+        """
+        algebra, sets = self.algebra, self.counts[steps]
+        for _ in range(TRIES):
+            answer = drawn.randrange(len(algebra.relations))
+            holding = [(composed, count) for composed, count in sets.items() if composed >> answer & 1]
+            if branches == 1:
+                holding = [(composed, count) for composed, count in holding if composed == 1 << answer]
+            if not holding:
+                continue
+            chosen = drawn.choices(*zip(*holding, strict=True), k=branches)
+            left = ~0
+            for composed in chosen:
+                left &= composed
+            if left == 1 << answer:
+                problem = _graph(self, steps, chosen, answer, drawn)
+                if algebra.name in CALCULI or self._possible(problem):
+                    return problem
+        raise InputError(
+            f"no problem of {algebra.name} with {branches} paths of {steps} edges was found whose answer is one "
+            "relation; ask for fewer paths or edges"
+        )
 
-    Raises:
-        InputError: no such problem was found.
-    """
-    algebra = paths.algebra
-    sets = paths.counts[steps]
-    for _ in range(TRIES):
-        answer = drawn.randrange(len(algebra.relations))
-        holding = [(composed, count) for composed, count in sets.items() if composed >> answer & 1]
-        if branches == 1:
-            holding = [(composed, count) for composed, count in holding if composed == 1 << answer]
-        if not holding:
-            continue
-        chosen = drawn.choices(*zip(*holding, strict=True), k=branches)
-        left = ~0
-        for composed in chosen:
-            left &= composed
-        if left == 1 << answer:
-            return _graph(paths, steps, chosen, answer, drawn)
-    raise InputError(
-        f"no problem of {algebra.name} with {branches} paths of {steps} edges was found whose answer is one relation"
-    )
+    def possible(self, problem: Problem) -> list[str]:
+        """The relations that path consistency leaves for the pair that is asked for.
+
+        Raises:
+            InconsistentError: the edges contradict each other.
+            InputError: a relation is unknown.
+        """
+        left = closure(self.algebra, problem.nodes, problem.edges, problem.labels)[problem.query]
+        return [self.algebra.relations[r] for r in left.nonzero()[0]]
+
+    def _possible(self, problem: Problem) -> bool:
+        try:
+            return self.possible(problem) == [problem.answer]
+        except InconsistentError:
+            return False
 
 
 def _graph(paths: Paths, steps: int, chosen: list[int], answer: int, drawn: Random) -> Problem:
@@ -109,20 +131,3 @@ def _graph(paths: Paths, steps: int, chosen: list[int], answer: int, drawn: Rand
         nodes=last + 1, edges=tuple(edges), labels=tuple(labels), query=(0, last), answer=names[answer],
         steps=steps, paths=len(chosen),
     )  # fmt: skip
-
-
-def block(
-    paths: Paths, sizes: Mapping[str, tuple[int, ...]], seed: int, number: int, count: int
-) -> Iterator[Problem]:
-    """The problems of one block, which depend on the seed and its number alone.
-
-    Args:
-        paths: of the algebra, as long as the longest.
-        sizes: `steps` and `branches`, each drawn evenly.
-        seed: of all blocks.
-        number: of this block.
-        count: how many problems it has.
-    """
-    drawn = Random(f"relations/1/{paths.algebra.name}/{seed}/{number}")
-    for _ in range(count):
-        yield make(paths, drawn.choice(sizes["steps"]), drawn.choice(sizes["branches"]), drawn)

@@ -9,10 +9,9 @@ workers make the same files.
 
 from __future__ import annotations
 
-import gzip
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from functools import partial
 from itertools import product
 from math import ceil
 from pathlib import Path
@@ -21,8 +20,8 @@ from shutil import rmtree
 
 from attrs import frozen
 from peirce.errors import TaskError
-from peirce.files import clear, locked, write_whole, writing
-from peirce.workers import worker_processes
+from peirce.files import locked, write_whole, writing
+from peirce.workers import part_file, write_parts
 
 from peirce_tpru.entailment.files import TRAIN, Pair, connectives, found_in, guessed, read_pairs
 from peirce_tpru.entailment.formulas import CONNECTIVES, VARIABLES, columns_of, renamed, variables
@@ -118,12 +117,8 @@ def generate(
         twice = theirs = done = 0
         while 4 * len(fours) < pairs:
             numbers = range(done, done + ceil((pairs - 4 * len(fours)) / (4 * FOURS)))
-            try:
-                _draw(parts, seed, numbers, workers)
-            finally:
-                clear(parts)
-                with suppress(OSError):
-                    parts.rmdir()  # where no block was done, nothing is left
+            for _ in write_parts(parts, numbers, partial(block, seed), workers):
+                pass
             for four in _read(parts, numbers):
                 keys = {renamed(*line.split(",")[:2]) for line in four.splitlines()}
                 if keys & known:
@@ -237,32 +232,11 @@ def _known(folder: Path) -> set[str]:
     return {renamed(pair.one, pair.other) for path in files for pair in read_pairs(path)}
 
 
-def _draw(parts: Path, seed: int, numbers: Iterable[int], workers: int) -> None:
-    """Write the blocks that are not there."""
-    missing = [number for number in numbers if not _part(parts, number).exists()]
-    if workers == 1 or len(missing) < 2:
-        for number in missing:
-            _write(parts, seed, number)
-    else:
-        with worker_processes(min(workers, len(missing))) as pool:
-            for written in [pool.submit(_write, parts, seed, number) for number in missing]:
-                written.result()
-
-
-def _write(parts: Path, seed: int, number: int) -> None:
-    # Compressed for the sake of the checksum: a block that is damaged meanwhile is noticed.
-    write_whole(_part(parts, number), gzip.compress(block(seed, number).encode(), compresslevel=1, mtime=0))
-
-
-def _part(parts: Path, number: int) -> Path:
-    return parts / f"{number:06}.txt.gz"
-
-
 def _read(parts: Path, numbers: Iterable[int]) -> Iterator[str]:
     """The fours of some blocks, four lines each."""
     for number in numbers:
         try:
-            lines = [pair.line for pair in read_pairs(_part(parts, number))]
+            lines = [pair.line for pair in read_pairs(part_file(parts, number))]
         except TaskError as error:
             raise TaskError(f"{error}; remove it, and run it again") from error
         for start in range(0, len(lines), 4):

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 from attrs import evolve
+from command_line import exit_code
 from every_part import SEARCHES, SPECS
 from peirce import Session
-from peirce.compose import build, export
+from peirce.compose import build, export, load
 from peirce.errors import ExportError, InputError, ModelFileError
 from peirce.registry import Registry
 from peirce.testing import Conformance
@@ -87,6 +88,20 @@ def test_every_part_parses_and_builds(name: str, registry: Registry, tmp_path: P
     assert re.search(r"model.engine: [0-9,]+ MB, [1-9]\d* layers, built in .* for 8.9; profiles", notes[-1])
     assert Header.read(path).size == path.stat().st_size > 0
     assert sorted(each.name for each in tmp_path.iterdir()) == ["model.engine", "model.engine.json"]
+
+
+@RTX
+@pytest.mark.parametrize("name", ["edge-transformer", "triangle", "rat-updated"])
+def test_a_trained_model_of_relations_parses_and_builds(name: str, tmp_path: Path) -> None:
+    made = ["--algebra", "offpath:2", "--problems", 40]
+    assert exit_code("relations", "generate", "-o", tmp_path / "train.jsonl", *made) == 0
+    task = ["--task", "relations", "--set", f"task.data={tmp_path}", "--set", "train.steps=2"]
+    task += ["--set", f"task.test={tmp_path / 'train.jsonl'}"]
+    small = [word for size in ("layers=1", "binary=8") for word in ("--set", f"model.dims.{size}")]
+    assert exit_code("train", name, *task, *small, "-o", tmp_path / "model") == 0
+    path, known = tmp_path / "model.engine", {"compute_capability": "8.9", "profile": SIZES}
+    TensorRTExporter(TensorRTOptions(**known)).export(load(tmp_path / "model"), path)
+    assert Header.read(path).size == path.stat().st_size > 0
 
 
 @RTX

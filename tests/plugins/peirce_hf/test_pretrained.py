@@ -19,6 +19,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import (
     AutoModel,
+    AutoModelForCausalLM,
     AutoModelForMaskedLM,
     AutoModelForSeq2SeqLM,
     AutoModelForSequenceClassification,
@@ -234,6 +235,8 @@ def test_an_encoder_decoder_writes_what_the_original_writes(
     with torch.no_grad():
         for value in theirs.parameters():
             value.normal_(std=0.5)
+        if kind == "bart":
+            theirs.final_logits_bias.normal_(std=2)
     theirs.save_pretrained(tmp_path / "hub")
     spec = spec_of(tmp_path / "hub", "pretrained_encoder_decoder")
     model = peirce.build(spec.replace({"model.heads": [{"use": "causal_lm"}]})).eval()
@@ -258,6 +261,73 @@ def test_an_encoder_decoder_writes_what_the_original_writes(
         assert [each.tokens for each in again] == [
             each.tokens for each in model.generate(given, max_new=6, eos_id=1)
         ]
+
+
+DECODERS: dict[str, dict[str, Any]] = {
+    "gpt2": {"n_embd": 8, "n_layer": 2, "n_head": 2, "n_positions": 16},
+    "llama": {**SMALL, "num_key_value_heads": 1, "tie_word_embeddings": False},
+    "opt": {**SMALL, "ffn_dim": 12, "word_embed_proj_dim": 4},
+    "gemma2": {**SMALL, "num_key_value_heads": 1, "head_dim": 4, "sliding_window": 3},
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "exported"),
+    often([*((kind, False) for kind in DECODERS), ("llama", True)], [("gpt2", False), ("llama", False)]),
+)
+def test_a_decoder_writes_what_the_original_writes(kind: str, exported: bool, tmp_path: Path) -> None:
+    """With its own language model, from prompts of two lengths, with its keys and values and without; and as a file."""
+    special = {"vocab_size": 20, "pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 1}
+    theirs = original(tmp_path / "hub", kind, AutoModelForCausalLM, **DECODERS[kind] | special)
+    spec = spec_of(tmp_path / "hub", "pretrained_decoder", original_heads=["causal_lm"]).replace(
+        {"model.scope.kind": "causal", "model.heads": [{"use": "causal_lm"}]}
+    )
+    model = peirce.build(spec, dtype=None if exported else torch.float64).eval()
+    assert model.plan.dims.max_length == 16
+    real = torch.tensor([[True] * 5, [False] * 2 + [True] * 3])
+    words = torch.randint(3, 20, (2, 5)).where(real, 0)
+    given = {"input_ids": words, "attention_mask": real}
+    with torch.no_grad():
+        places = (real.long().cumsum(1) - 1).clamp_min(0)
+        wanted = theirs(input_ids=words, attention_mask=real.long(), position_ids=places).logits
+        logits = model(**given)["causal_lm_logits"]
+    torch.testing.assert_close(logits[real].double(), wanted[real], atol=1e-5 if exported else 1e-9, rtol=0)
+    told = theirs.generate(
+        input_ids=words, attention_mask=real.long(), max_new_tokens=6, do_sample=False
+    )  # with a cache of its own
+    texts = [[t for t in row[5:].tolist() if t != 0] for row in told]
+    for cache in (True, False):
+        found = model.generate(given, max_new=6, eos_id=1, cache=cache)
+        assert [list(each.tokens) for each in found] == texts
+    if exported:
+        file = tmp_path / "model.onnx"
+        peirce.export(model, path=file, to="onnx", generate=True)
+        with peirce.Session(file) as session:
+            again = session.generate({n: v.numpy() for n, v in given.items()}, max_new=6, eos_id=1)
+        assert [list(each.tokens) for each in again] == texts
+    else:
+        ours = from_peirce(model).generate(
+            input_ids=words, attention_mask=real.long(), max_new_tokens=6, do_sample=False, eos_token_id=1
+        )
+        assert torch.equal(ours, told)
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ({"model_type": "mamba", "hidden_size": 8, "num_hidden_layers": 1}, "does not cache keys and values"),
+        (BERT, 'reads both ways; write architecture = "pretrained"'),
+        (
+            {**BERT, "model_type": "bart"},
+            'an encoder-decoder; write architecture = "pretrained_encoder_decoder"',
+        ),
+        ({**BERT, "model_type": "llama", "num_attention_heads": 3}, "config: .*not a multiple"),
+    ],
+)
+def test_what_is_no_decoder_is_refused(config: dict[str, Any], said: str) -> None:
+    spec = Spec(name="small", architecture="pretrained_decoder", dims={}, options={"config": config})
+    with pytest.raises(PlanError, match=said):
+        peirce.build(spec.replace({"model.scope.kind": "causal"}))
 
 
 @pytest.mark.parametrize("kind", ["bert", "albert"])

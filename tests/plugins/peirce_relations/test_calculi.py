@@ -14,7 +14,8 @@ from attrs import evolve
 from peirce.errors import InputError, TaskError
 from peirce_relations.calculi.algebra import CALCULI, calculus, drawn, flaws, intervals, rcc8
 from peirce_relations.calculi.closure import InconsistentError, closure
-from peirce_relations.calculi.problems import Paths, block, make
+from peirce_relations.calculi.problems import Paths
+from peirce_relations.calculi.sources import block
 from peirce_relations.encoding import Relations
 from peirce_relations.graphs import Problem, read_graphs, read_problems
 
@@ -78,7 +79,7 @@ def test_contradictions_are_named() -> None:
     with pytest.raises(InputError, match="unknown relation 'NTP' of rcc8"):
         closure(rcc8(), 2, [(0, 1)], ["NTP"])
     with pytest.raises(InputError, match="no problem of rcc8"):
-        make(Paths(evolve(rcc8(), composition=np.ones((8, 8, 8), bool)), 2), 2, 1, Random(0))
+        Paths(evolve(rcc8(), composition=np.ones((8, 8, 8), bool)), 2).make(2, 1, Random(0))
 
 
 def test_commands_write_the_same_bytes_twice_and_solve_them(tmp_path: Path, invoke: Any) -> None:
@@ -87,6 +88,7 @@ def test_commands_write_the_same_bytes_twice_and_solve_them(tmp_path: Path, invo
         assert (
             invoke("relations", "generate", "-o", str(tmp_path / f"{name}.jsonl.gz"), *given).exit_code == 0
         )
+        assert not list(tmp_path.glob(".*.parts"))
     assert (tmp_path / "one.jsonl.gz").read_bytes() == (tmp_path / "other.jsonl.gz").read_bytes()
     solved = tmp_path / "solved.jsonl"
     asked = [
@@ -111,6 +113,7 @@ def test_what_is_no_problem_is_named_with_its_row(tmp_path: Path, invoke: Any) -
         "not an object": "3\n",
         "is no pair of nodes": '{"edges": [[0, -1]], "labels": ["a"], "query": [0, 1], "answer": "a"}\n',
         "a label for each edge": '{"edges": [[0, 1]], "labels": [], "query": [0, 1], "answer": "a"}\n',
+        "node 1024 is named": '{"edges": [[0, 1024]], "labels": ["a"], "query": [0, 1], "answer": "a"}\n',
         "is no relation's name": '{"edges": [[0, 1]], "labels": [3], "query": [0, 1], "answer": "a"}\n',
     }
     for said, line in wrong.items():

@@ -162,6 +162,7 @@ def test_a_trained_model_is_exported_and_asked(tmp_path: Path, invoke: Any) -> N
     facts = "a NTPP b, b PO c"
     assert "peirce export" in invoke("relate", str(model), facts, "--pair", "a", "c").output
     assert invoke("export", str(model), "-o", str(model / "model.onnx")).exit_code == 0
+    assert invoke("verify", str(model / "model.onnx")).exit_code == 0
     found = json.loads(invoke("relate", str(model), facts, "--pair", "a", "c", "--json").stdout)
     assert sum(found["probabilities"]) == pytest.approx(1)
     loaded = peirce.load(model).eval()
@@ -172,6 +173,12 @@ def test_a_trained_model_is_exported_and_asked(tmp_path: Path, invoke: Any) -> N
         scores = loaded(edge_ids=ids)["relation_logits"][0, 0, 2]
     assert found["scores"][0] == pytest.approx(float(scores.max()), abs=1e-5)
     assert found["relations"][0] == names[int(scores.argmax())]
+    graphs, real = torch.randint(len(names) + 1, (3, 6, 6)), torch.arange(6) < torch.tensor([[6], [4], [2]])
+    with peirce.Session(model / "model.onnx") as session, torch.no_grad():
+        given = session.run({"edge_ids": graphs.numpy(), "attention_mask": real.numpy()})
+        wanted = loaded(edge_ids=graphs, attention_mask=real)
+    for name, values in given.items():
+        np.testing.assert_allclose(values, wanted[name], atol=1e-5, err_msg=name)
     for asked, said in (
         ("a NTP b", "Did you mean 'NTPP'"),
         ("a b", "is no fact"),

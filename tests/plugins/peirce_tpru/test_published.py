@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -66,15 +67,39 @@ def layered() -> dict[str, torch.Tensor]:
     return found
 
 
-def test_layers_and_directions_find_their_places(tmp_path: Path) -> None:
+@pytest.mark.parametrize("newest", [False, True])
+def test_layers_and_directions_find_their_places(newest: bool, tmp_path: Path) -> None:
     tensors = layered()
-    model = import_tpru(*written(tmp_path, tensors, n_layers=2, bidirectional=True), tmp_path / "model")
+    given = {re.sub(r"([fb])_layers.(\d)", _alternating, key): value for key, value in tensors.items()}
+    files = written(tmp_path, given if newest else tensors, n_layers=2, bidirectional=True)
+    model = import_tpru(*files, tmp_path / "model")
     units = [module for module in model.modules() if isinstance(module, TPRU)]
     assert len(units) == 4
     for unit, place in zip(units, ("f_layers.0", "b_layers.0", "f_layers.1", "b_layers.1"), strict=True):
         for theirs, ours in NAMES.items():
             assert torch.equal(unit.state_dict()[ours], tensors[f"en.{place}.{theirs}"])
     assert model(input_ids=torch.tensor([[1, 4, 2]]))["unary"].shape == (1, 3, 32)
+
+
+def _alternating(found: re.Match[str]) -> str:
+    return f"layers.{2 * int(found[2]) + (found[1] == 'b')}"
+
+
+@pytest.mark.parametrize(("pooling", "classes"), [("max", 1), ("avg", 3)])
+def test_a_whole_model_scores_pairs(pooling: str, classes: int, tmp_path: Path) -> None:
+    sizes = {"0.weight": (16, 128), "0.bias": (16,), "2.weight": (classes, 16), "2.bias": (classes,)}
+    perceptron = {key: torch.randn(shape) for key, shape in sizes.items()}
+    tensors = layered() | {f"clser.clser.{key}": value for key, value in perceptron.items()}
+    files = written(tmp_path, tensors, n_layers=2, bidirectional=True, pooling=pooling)
+    model = import_tpru(*files, tmp_path / "model").eval()
+    ids, types = torch.tensor([[1, 4, 2, 3, 1]]), torch.tensor([[0, 0, 0, 1, 1]])
+    states = [model(input_ids=ids[:, own])["unary"] for own in (slice(0, 3), slice(3, 5))]
+    u, v = (states_.amax(1) if pooling == "max" else states_.mean(1) for states_ in states)
+    hidden = torch.cat([u, v, (u - v).abs(), u * v], 1) @ perceptron["0.weight"].T + perceptron["0.bias"]
+    expected = hidden.relu() @ perceptron["2.weight"].T + perceptron["2.bias"]
+    logits = model(input_ids=ids, token_type_ids=types)["matching_logits"]
+    assert torch.allclose(logits[:, -classes:], expected, atol=1e-4, rtol=1e-4)
+    assert logits.shape == (1, max(2, classes))
 
 
 @pytest.mark.parametrize(
@@ -85,6 +110,12 @@ def test_layers_and_directions_find_their_places(tmp_path: Path) -> None:
         ({"n_layers": 2}, {}, "unknown: en.b_layers.0"),
         ({"n_layers": 2, "bidirectional": True}, {"en.h0": torch.ones(1, 16)}, "en.h0 is not zero"),
         ({"n_layers": 2, "bidirectional": True}, {"clser.0.bias": torch.ones(3)}, "unknown: clser.0.bias"),
+        (
+            {"n_layers": 2, "bidirectional": True},
+            {"clser.2.bias": torch.ones(3)},
+            r"missing: clser\.0\.weight",
+        ),
+        ({"pooling": "min"}, {"clser.2.bias": torch.ones(3)}, "pooling = 'min' is none of max, avg"),
         ({"n_embed": 7}, {}, r"n_embed = 7, and embed\.weight has \d+ rows"),
         ({}, {"embedding.weight": torch.ones(20, 12)}, r"both embedding\.weight and embed\.weight"),
     ],

@@ -99,12 +99,13 @@ def loss_numerics(harness: HeadHarness) -> None:
         for name, tensor in (outputs | {"the labels": labels}).items():
             what = f"{name or 'the prediction'} after the loss"
             same(tensor.detach(), before[name], what, tolerance=0.0)
-    others = (
-        (f", {n} = {v!r}", varied(harness, n, v)) for n, v in variations(harness.options) if type(v) is float
-    )
-    for said, other in (("", harness), *others):
-        for scale in (1e4, 1e-6) if other else ():
-            head, predictions = _predicted(other, WHOLE_GROUPS, 4)
+    tried: list[tuple[str, Any]] = [("", harness)]
+    for name, number in variations(harness.options):
+        if type(number) is float:
+            tried.append((f", {name} = {number!r}", varied(harness, name, number)))
+    for said, other in (each for each in tried if each[1] is not None):
+        head, predictions = _predicted(other, WHOLE_GROUPS, 4)
+        for scale in (1e4, 1e-6):
             scaled = _changed(predictions, lambda t, scale=scale: t * scale)
             form, _, value = losses(head, scaled, generator.manual_seed(1))[0]
             _hold_finite(head, value, scaled, f"with logits of order {scale:g} and {form}{said}")

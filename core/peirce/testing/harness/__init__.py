@@ -56,13 +56,14 @@ def harnesses_of(entry: Registered, registry: Registry, effort: float = 1.0) -> 
         share = effort if i == 0 else effort / 2
         if entry.kind == "architectures":
             # Every kind of scope once; the other choices in the two scopes that differ most.
-            specs = {}
+            specs, first = {}, None
             for kind in SCOPE_KINDS if i == 0 else ("bidirectional", "causal"):
                 try:
                     specs[kind] = fitting(tiny_spec(part, chosen, scope=kind), registry)
                 except PeirceError as error:
-                    if i == 0 and kind == "bidirectional":
-                        raise BrokenError(f"a tiny model of it cannot be composed: {error}") from error
+                    first = first or error
+            if i == 0 and not specs:
+                raise BrokenError(f"a tiny model of it cannot be composed: {first}") from first
             yield ArchitectureHarness(part, chosen, label, effort=share, specs=specs, registry=registry)
             continue
         kind_of = next(found for base, found in HARNESSES.items() if issubclass(part, base))

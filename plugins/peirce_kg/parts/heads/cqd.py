@@ -284,6 +284,9 @@ class ContinuousOptions(SearchOptions):
             FB15k and 0.05 on FB15k-237 and NELL, with which its link predictors were trained.
         unions: `apart` optimises each conjunction of the disjunctive normal form by itself; `whole`, as published,
             has one vector for a variable of the formula. What all conjunctions share stands outside the union.
+        intersections: what ranks the answers of 2i, 3i and the like, conjunctions without an existential variable:
+            `truth` values, or, as in the published code, raw `scores` of ComplEx, joined by the same product or
+            minimum. Two scores below zero then make an answer likely, and such logits are no logarithms.
     """
 
     steps: int = field(default=1000, validator=validators.ge(0))
@@ -291,6 +294,7 @@ class ContinuousOptions(SearchOptions):
     objective: Literal["logarithm", "truth"] = "logarithm"
     n3: float = field(default=0.0, validator=validators.ge(0.0))
     unions: Literal["apart", "whole"] = "apart"
+    intersections: Literal["truth", "scores"] = "truth"
 
 
 class ContinuousSearch(TruthSearch):
@@ -320,9 +324,20 @@ class ContinuousSearch(TruthSearch):
     def answered(self, literals: Literals, words: Tensor, entities: Tensor, asked: Tensor) -> Tensor:
         """See `Search.answered`."""
         if self.options.unions == "apart":
-            return super().answered(literals, words, entities, asked)
-        truths, inner = self._found(literals, words, entities)
-        return self._whole(literals, torch.where(self._leads(literals).unsqueeze(2), truths, inner))
+            best = super().answered(literals, words, entities, asked)
+        else:
+            truths, inner = self._found(literals, words, entities)
+            best = self._whole(literals, torch.where(self._leads(literals).unsqueeze(2), truths, inner))
+        if self.options.intersections == "truth":
+            return best
+        real = literals.real
+        alone = (((literals.sources == ENTITY) & (literals.targets == 1)) | ~real).all(1) & (real.sum(1) > 1)
+        led = times(looked_up(words, literals.heads[alone]), looked_up(words, literals.relations[alone]))
+        scores, ours = F.linear(led, entities), real[alone].unsqueeze(2)
+        product = self.options.tnorm == "product"
+        scores = scores.masked_fill(~ours, 1.0 if product else torch.inf)
+        best[alone] = scores.prod(1) if product else scores.amin(1)
+        return best
 
     def _found(self, literals: Literals, words: Tensor, entities: Tensor) -> tuple[Tensor, Tensor]:
         """The truth of each literal with every entity at its tail, [b, x, e], and with the vector found, [b, x, 1]."""

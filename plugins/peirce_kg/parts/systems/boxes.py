@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
 from peirce.parts import Plan
-from torch import Tensor, nn
+from torch import Tensor
 
 from peirce_kg.parts.systems.literals import no_negation, no_shared_set, tree
 from peirce_kg.parts.systems.set_system import Mlp, SetSystem, weights_of
@@ -45,7 +45,6 @@ class Gqe(SetSystem):
         super().__init__(options, plan)
         width = self.across(plan)
         self.attention = Mlp(width, plan.dims.feedforward_unary, width)
-        _xavier(self.attention)
 
     @classmethod
     def across(cls, plan: Plan) -> int:
@@ -87,7 +86,6 @@ class Query2Box(Gqe):
     def __init__(self, options: TranslationOptions, plan: Plan) -> None:
         super().__init__(options, plan)
         self.narrowing = Mlp(self.dimensions, plan.dims.feedforward_unary, self.dimensions)
-        _xavier(self.narrowing)
 
     @classmethod
     def across(cls, plan: Plan) -> int:
@@ -114,8 +112,3 @@ class Query2Box(Gqe):
         least = torch.where(chosen.unsqueeze(3), reaches.unsqueeze(1), far).amin(2)
         least = torch.where(chosen.any(2, keepdim=True), least, 0)
         return torch.cat([super().intersect(centres, chosen), least * outer(mean).sigmoid()], -1)
-
-
-def _xavier(layers: Mlp) -> None:
-    for layer in layers:
-        nn.init.xavier_uniform_(layer.get_parameter("weight"))

@@ -12,7 +12,7 @@ from peirce.parts import Plan
 from torch import Tensor, nn
 
 from peirce_kg.parts.systems.set_system import Mlp, SetSystem, weights_of
-from peirce_kg.parts.systems.system import RankingOptions
+from peirce_kg.parts.systems.system import ranked
 
 NEAR = 1e-3
 """Coordinates below this have no angle to speak of; the published code has the same bound."""
@@ -46,8 +46,8 @@ class ConE(SetSystem):
 
     `form = "paper"` reads a vector v as pi tanh(pi v / range). `form = "code"` is the published code's: pi tanh(v /
     range); the projection sees half apertures, as that code keeps them; an entity has no numbers for an aperture; in
-    training, apertures are dropped out before the least one is taken; a mean direction's x of less than 0.001 is
-    0.001; and networks begin with Xavier's uniform weights.
+    training, apertures are dropped out before the least one is taken; and a mean direction's x of less than 0.001 is
+    0.001.
     """
 
     name = "cone"
@@ -66,11 +66,7 @@ class ConE(SetSystem):
         self.dropout = nn.Dropout(dropout)
         self.largest = 2 * math.pi / (1 - dropout)
         if self.code:
-            for layer in (*self.projection, *self.attention, *self.narrowing):
-                nn.init.xavier_uniform_(layer.get_parameter("weight"))
-            heads = [head.options for head in plan.heads if isinstance(head.options, RankingOptions)]
-            first, count = next(((own.first, own.count) for own in heads if own.count), (0, 0))
-            self._without_apertures(slice(first, first + count))
+            self._without_apertures(ranked(plan))
 
     def _without_apertures(self, entities: slice) -> None:
         """Axes for all tokens, and numbers for apertures of those alone that are no entities."""

@@ -10,7 +10,15 @@ from peirce.parts import Linear, Plan, dense
 from torch import Tensor, nn
 
 from peirce_kg.parts.systems.literals import DEPTH, ENTITY, VARIABLES
-from peirce_kg.parts.systems.system import Literals, QuerySystem, conjugate, is_free, looked_up, times
+from peirce_kg.parts.systems.system import (
+    Literals,
+    QuerySystem,
+    conjugate,
+    is_free,
+    looked_up,
+    ranked,
+    times,
+)
 
 INIT_STD = 0.02
 FAR = 1 << 20
@@ -72,8 +80,13 @@ class Lmpnn(QuerySystem):
         return self.mix(self.options.keep * state + told)
 
     def beginning(self, count: int, width: int) -> Tensor:
-        """Normal; trained vectors of a link predictor take the place of those of entities and relations."""
-        return torch.randn(count, width) * INIT_STD
+        """Normal, and those of variables uniform in [0, 1), as in the published code.
+
+        Trained vectors of a link predictor take the place of those of entities and relations.
+        """
+        vectors, variables = torch.randn(count, width) * INIT_STD, ranked(self.plan).start
+        vectors[:variables] = torch.rand(variables, width)
+        return vectors
 
     def execute(self, literals: Literals, words: Tensor) -> Tensor:
         """See `QuerySystem.execute`."""

@@ -76,10 +76,16 @@ class SetSystem(QuerySystem):
 
 
 class Mlp(nn.ModuleList):
-    """Linear layers from each width to the next, with rectifiers between them."""
+    """Linear layers from each width to the next, with rectifiers between them.
+
+    They begin as in the code of BetaE and ConE: weights by Xavier's uniform numbers, biases uniform to 1 / sqrt(width).
+    """
 
     def __init__(self, *widths: int) -> None:
         super().__init__(Linear(one, next_) for one, next_ in pairwise(widths))
+        for layer, width in zip(self, widths, strict=False):
+            nn.init.xavier_uniform_(layer.get_parameter("weight"))
+            nn.init.uniform_(layer.get_parameter("bias"), -(width**-0.5), width**-0.5)
 
     def forward(self, values: Tensor) -> Tensor:
         """[..., first width] -> [..., last width]."""

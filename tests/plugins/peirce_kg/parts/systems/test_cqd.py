@@ -142,6 +142,32 @@ def test_the_published_objective_atom_by_atom(kind: str, tnorm: str, registry: R
         torch.testing.assert_close(found[row], wanted)
 
 
+@pytest.mark.parametrize("tnorm", ["product", "min"])
+@pytest.mark.parametrize(
+    ("kind", "unions"), [("2i", "whole"), ("3i", "apart"), ("1p", "whole"), ("pi", "whole")]
+)
+def test_published_intersections_join_raw_scores(
+    kind: str, unions: str, tnorm: str, registry: Registry
+) -> None:
+    made = {"tnorm": tnorm, "steps": 3, "unions": unions}
+    raw = small("cqd-continuous", registry, intersections="scores", **made)
+    vectors = raw.network.get_parameter("vectors").detach()
+    template, groundings = grounded(kind, rows=2)
+    found = run(raw, template, groundings)
+    if kind in ("1p", "pi"):
+        assert torch.equal(found, run(small("cqd-continuous", registry, **made), template, groundings))
+        return
+    entities = vectors[ENTITIES]
+    for row, scores in enumerate(found):
+        pairs = zip(groundings.constants[row].tolist(), groundings.relations[row].tolist(), strict=True)
+        each = [
+            times(entities[head], vectors[VOCABULARY.first_relation + relation]) @ entities.T
+            for head, relation in pairs
+        ]
+        joined = torch.stack(each)
+        torch.testing.assert_close(scores, joined.prod(0) if tnorm == "product" else joined.amin(0))
+
+
 def test_a_query_that_has_converged_is_left_alone(registry: Registry) -> None:
     template, groundings = grounded("2p", rows=3)
     alone = [grounded("2p", rows=3)[1][slice(row, row + 1)] for row in range(3)]

@@ -8,12 +8,14 @@ from itertools import chain
 import numpy as np
 import pytest
 import torch
-from peirce.registry import Registry
+from peirce.compose import build
+from peirce.registry import Registry, load_spec
 from peirce_kg.engine.template import Groundings, Slot
 from peirce_kg.parts.systems.clmpt import Clmpt
 from peirce_kg.parts.systems.lmpnn import Lmpnn
 from peirce_kg.parts.systems.system import conjugate, times
 from peirce_kg.queries.language import FREE, Variable
+from peirce_kg.task import overrides_of
 from query_systems import ENTITIES, TYPES, VOCABULARY, grounded, run, small
 from torch import Tensor
 
@@ -26,6 +28,14 @@ def test_complex_numbers_are_those_of_torch() -> None:
 
     torch.testing.assert_close(number(times(left, right)), number(left) * number(right))
     torch.testing.assert_close(number(conjugate(left)), number(left).conj())
+
+
+def test_vectors_of_variables_begin_uniform(registry: Registry) -> None:
+    changes = {"model.augmenters": [], **overrides_of(VOCABULARY)}
+    vectors = build(load_spec("lmpnn", changes), registry=registry).network.get_parameter("vectors")
+    variables, entities = vectors[VOCABULARY.free : VOCABULARY.first_entity], vectors[ENTITIES]
+    assert 0 <= variables.min() < 0.05 < 0.95 < variables.max() < 1
+    assert entities.abs().max() < 0.2
 
 
 def _answer(network: Lmpnn, slots: Iterable[Slot], groundings: Groundings, row: int, bare: bool) -> Tensor:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from peirce.registry import Registry
+from peirce.compose import build
+from peirce.registry import Registry, load_spec
 from peirce_kg.encoding.inputs import joined
 from peirce_kg.encoding.literal_inputs import query_literals, shape_of
 from peirce_kg.engine.template import Groundings, Template
@@ -24,6 +25,7 @@ from peirce_kg.queries.conversion import to_lisp
 from peirce_kg.queries.language import Constant, parse
 from peirce_kg.queries.lisp import Complement, Intersection, Projection, SetExpression, parse_lisp
 from peirce_kg.queries.types import QueryType
+from peirce_kg.task import overrides_of
 from query_systems import ENTITIES, TYPES, VOCABULARY, grounded, run, small
 from torch import Tensor
 
@@ -56,6 +58,17 @@ def _set_linear(layer: torch.nn.Module, weight: list[list[float]], bias: list[fl
 
 def _tensor(*rows: list[float]) -> Tensor:
     return torch.tensor(rows, dtype=torch.float64)
+
+
+@pytest.mark.parametrize("name", ["betae", "cone"])
+def test_networks_begin_by_xavier_with_uniform_biases(name: str, registry: Registry) -> None:
+    model = build(load_spec(name, {"model.dims.unary": 20, **overrides_of(VOCABULARY)}), registry=registry)
+    layers = [module for module in model.network.modules() if isinstance(module, torch.nn.Linear)]
+    for layer in layers:
+        bounds = (6 / (layer.in_features + layer.out_features)) ** 0.5, layer.in_features**-0.5
+        for values, bound in zip((layer.weight, layer.bias), bounds, strict=True):
+            assert 0.7 * bound < values.abs().max() <= bound
+    assert len(layers) == {"betae": 5, "cone": 7}[name]
 
 
 def test_betae_projects_by_its_network(registry: Registry) -> None:

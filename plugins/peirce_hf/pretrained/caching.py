@@ -1,0 +1,85 @@
+"""Keys and values of the layers of `transformers`, between its caches and a cached state of flat tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from peirce.errors import one_line
+from peirce.networks import cache_from_layer
+from peirce.parts import TensorSpec
+from torch import Tensor
+
+from peirce_hf.pretrained.architecture import REFUSALS
+from peirce_hf.pretrained.configuration import without_storage
+from peirce_hf.pretrained.packing import without_choices
+
+KEY, VALUE = "key", "value"
+Layers = list[dict[str, Tensor]]
+"""The keys and values of each layer, [b, x, heads, head size]."""
+
+
+def cache_with(layers: Sequence[dict[str, Tensor]]) -> Any:
+    """A cache of `transformers` with these keys and values."""
+    from transformers import DynamicCache
+
+    return DynamicCache([(own[KEY].transpose(1, 2), own[VALUE].transpose(1, 2)) for own in layers] or None)
+
+
+def crossing(layers: Sequence[dict[str, Tensor]]) -> Any:
+    """A cache of a decoder with these keys and values of its source, and none of its target."""
+    from transformers import EncoderDecoderCache
+
+    return EncoderDecoderCache(cache_with([]), cache_with(layers))
+
+
+def layers_in(cache: Any) -> Layers:
+    """The keys and values in a cache of `transformers`; those of the source, where it has both."""
+    return [
+        {KEY: layer.keys.transpose(1, 2), VALUE: layer.values.transpose(1, 2)}
+        for layer in getattr(cache, "cross_attention_cache", cache).layers
+        if layer.is_initialized
+    ]
+
+
+def kept_specs(layers: Layers) -> tuple[TensorSpec, ...]:
+    """The keys and values of each layer as tensors of the cached state."""
+    return tuple(
+        TensorSpec(
+            name=named, dtype="float", dims=("batch", "past", *value.shape[2:]),
+            meaning=f"The {name} of layer {i} at the tokens before.",
+        )
+        for i, layer in enumerate(layers)
+        for name, value in layer.items()
+        for named in cache_from_layer(i, {name: value})
+    )  # fmt: skip
+
+
+def why_nothing_kept(config: Any) -> str | None:
+    """Why a decoder gives a cache no keys and values of each layer; None where it does."""
+    try:
+        kept = kept_of_one(config)
+    except REFUSALS as error:
+        return f"a model of type {config.model_type!r} does not decode here: {one_line(error)}"
+    if len(kept) == config.num_hidden_layers or (kept and config.is_encoder_decoder):
+        return None
+    return (
+        f"a model of type {config.model_type!r} does not cache keys and values in each layer, so it does not generate "
+        "here"
+    )
+
+
+def kept_of_one(config: Any) -> Layers:
+    """The keys and values of one token, of the source where there is one, without storage."""
+    body = without_storage(config)
+    atoms = torch.zeros(1, 1, body.get_input_embeddings().weight.shape[1], device="meta")
+    mask = torch.ones(1, 1, device="meta", dtype=torch.int64)
+    given = {"inputs_embeds": atoms}
+    cache = cache_with([])
+    if config.is_encoder_decoder:
+        source = torch.zeros(1, 1, config.hidden_size, device="meta")
+        given, cache = {"encoder_outputs": (source,), "decoder_inputs_embeds": atoms}, crossing([])  # type: ignore[dict-item]
+    with torch.no_grad(), without_choices(atoms):
+        body(**given, attention_mask=mask, past_key_values=cache, use_cache=True, return_dict=True)
+    return layers_in(cache)

@@ -1,0 +1,80 @@
+"""What makes problems and decides them, by name; and blocks of problems, which any worker makes alike."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from random import Random
+from typing import Protocol
+
+from peirce.errors import InputError, unknown
+
+from peirce_relations.calculi.algebra import CALCULI, calculus
+from peirce_relations.calculi.offpath import LEVELS, OffPath
+from peirce_relations.calculi.problems import Paths
+from peirce_relations.calculi.reach import Reach
+from peirce_relations.graphs import Problem
+
+BLOCK = 250
+"""Problems of a block."""
+
+
+class Source(Protocol):
+    """A kind of problems with exact answers; `branches` are the numbers of paths that it has if none are asked for."""
+
+    name: str
+    branches: tuple[int, ...]
+
+    def make(self, steps: int, branches: int, drawn: Random) -> Problem:
+        """A problem with `branches` paths of `steps` edges between the two nodes that are asked for."""
+
+    def possible(self, problem: Problem) -> list[str]:
+        """The answers that are left; one for the problems that it makes. Raises InconsistentError if none is."""
+
+
+@cache
+def source(name: str, longest: int = 1) -> Source:
+    """The source of a name.
+
+    Args:
+        name: `rcc8`, `interval`, `random:N:SEED`, `associative:N:SEED`, `reach`, or `offpath:LEVEL`.
+        longest: the most edges that a path of problems to be made has.
+
+    Raises:
+        InputError: there is none; the message lists them.
+    """
+    if name == "reach":
+        return Reach()
+    if said := re.fullmatch(r"offpath:(\d)", name):
+        return OffPath(int(said[1]))
+    if not name.startswith(("random", "associative")) and name not in CALCULI:
+        known = [*CALCULI, "random", "associative", "reach", *(f"offpath:{level}" for level in LEVELS)]
+        raise InputError(unknown("algebra", name, known))
+    return Paths(calculus(name), longest)
+
+
+def block(
+    paths: Source, sizes: Mapping[str, tuple[int, ...]], seed: int, number: int, count: int
+) -> Iterator[Problem]:
+    """The problems of one block, which depend on the seed and its number alone.
+
+    Args:
+        paths: what makes them; paths of an algebra as long as the longest.
+        sizes: `steps` and `branches`, each drawn evenly.
+        seed: of all blocks.
+        number: of this block.
+        count: how many problems it has.
+    """
+    drawn = Random(f"relations/1/{paths.name}/{seed}/{number}")
+    for _ in range(count):
+        yield paths.make(drawn.choice(sizes["steps"]), drawn.choice(sizes["branches"]), drawn)
+
+
+def lines(
+    name: str, steps: tuple[int, ...], branches: tuple[int, ...], seed: int, count: int, number: int
+) -> str:
+    """One block of `count` problems as JSON lines; the last block is shorter."""
+    some = min(BLOCK, count - number * BLOCK)
+    made = block(source(name, max(steps)), {"steps": steps, "branches": branches}, seed, number, some)
+    return "".join(problem.line() for problem in made)
