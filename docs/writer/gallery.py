@@ -34,6 +34,7 @@ TABLES = {
         "Million parameters, here and in the paper",
     ),
     "tega/table17": (TEGA, "ranking tega-umls.csv experiment=tega/table17", "MRR, %, on UMLS"),
+    "tega/systems": (TEGA, "systems systems-umls.csv", "MRR, %, on UMLS"),
     "tega/encoders": (TEGA, "ranking tega-umls.csv experiment=tega/encoders", "MRR, %, on UMLS"),
     "clutrr": CLUTRR,
     "folio": (
