@@ -58,7 +58,7 @@ class RankingRow(ResultRow):
     queries: int = field(converter=int)
     loss: float = field(converter=float)
     filtering: str
-    query_seconds: float = field(default=0.0, converter=float)
+    query_seconds: float = field(default=0.0, converter=float, eq=False)
     """CPU seconds that scoring all entities for one query took, on the mean over an evaluation; 0 if older."""
 
 
