@@ -44,14 +44,15 @@ def register_heads() -> list[type[Head]]:
     )
     from peirce_kg.parts.heads.entities import Entities
     from peirce_kg.parts.heads.qto import GraphSearch, QueryTreeSearch
+    from peirce_kg.ultra.head import Fuzzy
 
     by_distance: list[type[Head]] = [BetaRanking, BoxRanking, ConeRanking, CosineRanking, PointRanking]
-    return [Entities, *by_distance, BeamSearch, ContinuousSearch, QueryTreeSearch, GraphSearch]
+    return [Entities, *by_distance, BeamSearch, ContinuousSearch, QueryTreeSearch, GraphSearch, Fuzzy]
 
 
 @hookimpl
 def register_architectures() -> list[type[Architecture]]:
-    """Systems that execute a query themselves."""
+    """Systems that execute a query themselves, and ULTRA, which knows a graph by its relations alone."""
     from peirce_kg.parts.systems.betae import BetaE
     from peirce_kg.parts.systems.boxes import Gqe, Query2Box
     from peirce_kg.parts.systems.clmpt import Clmpt
@@ -59,16 +60,18 @@ def register_architectures() -> list[type[Architecture]]:
     from peirce_kg.parts.systems.cqd import Cqd, Fit, Qto
     from peirce_kg.parts.systems.fuzzqe import FuzzQE
     from peirce_kg.parts.systems.lmpnn import Lmpnn
+    from peirce_kg.ultra.network import Ultra
 
-    return [BetaE, Clmpt, ConE, Cqd, Fit, FuzzQE, Gqe, Lmpnn, Qto, Query2Box]
+    return [BetaE, Clmpt, ConE, Cqd, Fit, FuzzQE, Gqe, Lmpnn, Qto, Query2Box, Ultra]
 
 
 @hookimpl
 def register_tasks() -> list[type[AnyTask]]:
-    """First-order queries over knowledge graphs."""
+    """First-order queries over knowledge graphs, and links of any graph."""
     from peirce_kg.task import KgQa
+    from peirce_kg.ultra.links import Links
 
-    return [KgQa]
+    return [KgQa, Links]
 
 
 @hookimpl
@@ -101,6 +104,7 @@ def register_views() -> dict[str, str]:
 def register_commands() -> dict[str, str]:
     """Knowledge graphs and queries over them."""
     return {
-        "ask": "Answer a first-order query with an exported model.",
+        "ask": "Answer a first-order query, with an exported model or on any graph untrained.",
+        "import.ultra": "Import a published ULTRA or UltraQuery, which answers on any graph.",
         "kg": "Look at knowledge graphs and at first-order queries over them.",
     }

@@ -71,6 +71,41 @@ class Relations:
             found["input_ids"] = (names if drawn is None else drawn.permuted(names, axis=1))[:, :most]
         return found
 
+    @property
+    def words(self) -> int:
+        """How many tokens `text` has: the relations, padding, two marks, and the names of nodes."""
+        return len(self.names) + 3 + self.kinds
+
+    def text(self, problems: Sequence[Problem], drawn: np.random.Generator | None = None) -> dict[str, Array]:
+        """A batch of problems as texts, for a network that does not know that there is a graph.
+
+        The first mark and the pair that is asked for, the second mark, and three tokens of each edge: node, relation,
+        node. A word is a relation's id, or comes after them: padding, the two marks, the names of the nodes.
+
+        Args:
+            problems: the problems.
+            drawn: what edges are put into an order by and nodes are named anew by; where it is None, both stay.
+
+        Returns:
+            input_ids: int64 [b, x]; attention_mask: bool [b, x].
+        """
+        pad, first, second, name = range(len(self.names), len(self.names) + 4)
+        rows: list[list[int]] = []
+        for problem in problems:
+            order, names = np.arange(len(problem.edges)), np.arange(self.kinds)
+            if drawn is not None:
+                order, names = drawn.permutation(order), drawn.permutation(names)
+            node = [name + int(each) for each in names]
+            row = [first, *(node[each] for each in problem.query), second]
+            for edge in order.tolist():
+                one, other = problem.edges[edge]
+                row += [node[one], self.names.index(problem.labels[edge]), node[other]]
+            rows.append(row)
+        ids = np.full((len(rows), max(map(len, rows))), pad, np.int64)
+        for i, row in enumerate(rows):
+            ids[i, : len(row)] = row
+        return {"input_ids": ids, "attention_mask": ids != pad}
+
     def answers(self, problems: Sequence[Problem]) -> Array:
         """The ids of the answers, int64 [b].
 

@@ -8,19 +8,27 @@ from typing import TYPE_CHECKING
 from peirce.registry import hookimpl
 
 if TYPE_CHECKING:
-    from peirce.model import AnyTask
+    from peirce.model import AnyTask, Experiment
     from peirce.parts import Architecture, Position, PureOperator, StateOperator
 
 
 @hookimpl
 def register_operators() -> list[type[PureOperator | StateOperator]]:
-    """Attention through triangles of pairs, triangle updates, and attention that is told of relations."""
+    """Attention through triangles of pairs, triangle updates, composition, and attention that is told of relations."""
+    from peirce_relations.operators.chain import Chain
     from peirce_relations.operators.edge_attention import EdgeAttention
     from peirce_relations.operators.pair_feedforward import PairFeedForward
     from peirce_relations.operators.relation_attention import RelationAttention
     from peirce_relations.operators.triangles import TriangleAttention, TriangleMultiplication
 
-    return [EdgeAttention, RelationAttention, TriangleMultiplication, TriangleAttention, PairFeedForward]
+    return [
+        Chain,
+        EdgeAttention,
+        RelationAttention,
+        TriangleMultiplication,
+        TriangleAttention,
+        PairFeedForward,
+    ]
 
 
 @hookimpl
@@ -45,6 +53,14 @@ def register_tasks() -> list[type[AnyTask]]:
     from peirce_relations.task import RelationsTask
 
     return [RelationsTask]
+
+
+@hookimpl
+def register_experiments() -> list[Experiment]:
+    """Networks of one size over relations, on each kind of problems."""
+    from peirce_relations.experiments import EXPERIMENTS
+
+    return [*EXPERIMENTS]
 
 
 @hookimpl

@@ -23,7 +23,7 @@ from peirce_relations.calculi.problems import Paths
 from peirce_relations.encoding import LABELS, Relations
 from peirce_relations.graphs import Problem, known_relations, read_graphs, widest
 
-HEAD = "relation"
+HEAD, WHOLE = "relation", "classification"
 
 
 @frozen(kw_only=True)
@@ -35,6 +35,8 @@ class RelationsOptions:
         test: a folder or file of test problems; those of `data` if empty.
         steps: the numbers K of the training problems that are taken; all of them when empty.
         valid: the share of the training problems that is kept for validation, chosen by their content alone.
+        form: what a model reads: the `graph`, or its edges as a `text` of three tokens each, in an order that is drawn
+            in every epoch, after the pair that is asked for; nodes then have names.
         nodes: `alike`, so that edges alone tell them apart; or `drawn`, a name for each, anew in every epoch.
         names: how many names of nodes there are, with `drawn`.
         converse: whether a pair also sees the edge that points back.
@@ -45,6 +47,7 @@ class RelationsOptions:
     test: str = ""
     steps: tuple[int, ...] = ()
     valid: float = field(default=0.05, validator=[validators.ge(0), validators.lt(1)])
+    form: Literal["graph", "text"] = one_of("graph", "text")
     nodes: Literal["alike", "drawn"] = one_of("alike", "drawn")
     names: int = field(default=64, validator=validators.ge(2))
     converse: bool = True
@@ -115,7 +118,7 @@ class RelationsTask(Task[RelationsOptions, RelationsData]):
             "test": [each for problems in test for each in problems],
         }
         every = [each for problems in splits.values() for each in problems]
-        kinds = options.names if options.nodes == "drawn" else 1
+        kinds = options.names if options.form == "text" or options.nodes == "drawn" else 1
         if kinds > 1 and widest(every) > kinds:
             raise TaskError(f"a graph has {widest(every)} nodes, and task.names is {kinds}; raise it")
         return RelationsData(splits, Relations(known_relations(every), kinds))
@@ -123,6 +126,9 @@ class RelationsTask(Task[RelationsOptions, RelationsData]):
     def overrides(self, data: RelationsData) -> Mapping[str, Any]:
         """The kinds of nodes, the position that reads edges, and the head with a class for each relation."""
         count = len(data.relations.names)
+        if self.options.form == "text":
+            heads = [{"use": WHOLE, "classes": count}]
+            return {"model.input.vocabulary": data.relations.words, "model.heads": heads}
         return {
             "model.input.vocabulary": data.relations.kinds,
             "model.positions": [{"use": "edges", "relations": count, "converse": self.options.converse}],
@@ -140,15 +146,17 @@ class RelationsTask(Task[RelationsOptions, RelationsData]):
         """The batches of one pass; the training problems in a drawn order, their nodes named anew.
 
         Yields:
-            what `Relations.arrays` gives; query, int64 [b, 2]; and labels, int64 [b].
+            what `Relations.arrays` gives and query, int64 [b, 2], or what `Relations.text` gives; labels, int64 [b].
         """
         problems, drawn = data.of(split), np.random.default_rng([seed, epoch]) if split == "train" else None
         order = np.arange(len(problems)) if drawn is None else drawn.permutation(len(problems))
         for start in range(0, len(order), self.options.batch_size):
             some = [problems[i] for i in order[start : start + self.options.batch_size]]
-            arrays = data.relations.arrays(some, drawn)
+            text = self.options.form == "text"
+            arrays = (data.relations.text if text else data.relations.arrays)(some, drawn)
             batch = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
-            batch["query"] = torch.tensor([each.query for each in some])
+            if not text:
+                batch["query"] = torch.tensor([each.query for each in some])
             yield {**batch, "labels": torch.from_numpy(data.relations.answers(some))}
 
     def loss(self, model: Model, batch: Mapping[str, Tensor]) -> Tensor:
@@ -196,5 +204,7 @@ class RelationsTask(Task[RelationsOptions, RelationsData]):
 def _asked(model: Model, batch: Mapping[str, Tensor]) -> Tensor:
     """The scores of the pairs that are asked for, [b, relations]."""
     given = {name: value for name, value in batch.items() if name not in ("query", "labels")}
+    if "query" not in batch:
+        return model(**given)[f"{WHOLE}_logits"]
     scores, (one, other) = model(**given)[f"{HEAD}_logits"], batch["query"].unbind(1)
     return scores[torch.arange(len(one), device=one.device), one, other]

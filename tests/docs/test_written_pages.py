@@ -104,8 +104,9 @@ def test_every_ready_spec_and_experiment_is_in_the_gallery(pages: dict[str, str]
             assert f"gallery/{path}" in pages
 
 
-def test_the_chart_of_the_first_page_is_what_its_table_gives(pages: dict[str, str]) -> None:
-    assert (DOCS / "assets" / "clutrr.svg").read_text(encoding="utf-8") == pages["assets/clutrr.svg"]
+@pytest.mark.parametrize("name", ["clutrr", "relations"])
+def test_a_chart_of_a_page_is_what_its_table_gives(pages: dict[str, str], name: str) -> None:
+    assert (DOCS / "assets" / f"{name}.svg").read_text(encoding="utf-8") == pages[f"assets/{name}.svg"]
 
 
 def test_every_command_has_a_page(pages: dict[str, str]) -> None:
@@ -129,7 +130,7 @@ def _commands_within(command: Any, words: str) -> Iterator[str]:
 def test_notebooks_are_pages_with_what_they_printed(pages: dict[str, str]) -> None:
     page = pages["notebooks/write-an-operator.md"]
     assert "``` { .text .output }\n" in page
-    assert "5 of 22 checks failed on 1 part" in page
+    assert re.search(r"[1-9] of \d+ checks failed on 1 part", page)
     for path, text in pages.items():
         for link in (
             re.findall(r"\]\(([\w-]+\.png)\)", text)

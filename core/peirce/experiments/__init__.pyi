@@ -5,6 +5,9 @@ from .matrix import PreparedData as PreparedData
 from .matrix import ResultRow as ResultRow
 from .matrix import identity as identity
 from .matrix import last_loss as last_loss
+from .networks import Arm as Arm
+from .networks import NetworkRow as NetworkRow
+from .networks import Networks as Networks
 from .report import Figure as Figure
 from .report import FigureTable as FigureTable
 from .results import commit as commit

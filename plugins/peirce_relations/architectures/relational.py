@@ -53,6 +53,8 @@ class RelationalOptions:
 
     Args:
         share: whether all rounds have the weights of one layer, so that a trained model takes any number of rounds.
+        vary: in training up to so many rounds are left out, as many as is drawn, so that a network with shared weights
+            does not count its rounds.
         residual: what a stage adds to: the `state`, or its norm, `normed`, as the Edge Transformer does.
         affine_norm: whether norms have a weight and a bias.
         epsilon: added to the variance by the norms.
@@ -60,6 +62,7 @@ class RelationalOptions:
     """
 
     share: bool = False
+    vary: int = field(default=0, validator=validators.ge(0))
     residual: Literal["state", "normed"] = field(
         default="state", validator=validators.in_(("state", "normed"))
     )
@@ -102,6 +105,7 @@ class Relational(Architecture):
         self.input_norm = Norms(dims) if options.ends else None
         self.layers = nn.ModuleList(Layer(plan, options) for _ in range(1 if options.share else dims.layers))
         self.final_norm = Norms(dims) if options.ends else None
+        self.vary = options.vary
 
     def inputs(self) -> tuple[TensorSpec, ...]:
         """Which nodes are real, and what the positions ask for; the nodes' ids where they have any."""
@@ -121,8 +125,11 @@ class Relational(Architecture):
             state = self.input_norm(state, scope)
         rate = self.plan.dims.dropout
         state = Predicates(*(F.dropout(cast(Tensor, atoms), rate, self.training) for atoms in state))
-        rounds = [self.layers[i % len(self.layers)] for i in range(self.plan.dims.layers)]
-        state, _ = run_layers(rounds, state, scope, self.input.pairs(tokens))
+        count = self.plan.dims.layers
+        if self.training and self.vary:
+            count = max(1, count - int(torch.randint(self.vary + 1, ())))
+        rounds = [self.layers[i % len(self.layers)] for i in range(count)]
+        state, _ = run_layers(rounds, state, scope, self.input.pairs(tokens)[:count])
         if self.final_norm is not None:
             state = self.final_norm(state, scope)
         unary, binary = scope.zero_unary(state.unary), scope.zero_binary(cast(Tensor, state.binary))

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from attrs import field, frozen
-from peirce.experiments import FigureTable
+from peirce.experiments import FigureTable, NetworkRow
 
-from peirce_text.networks import NetworkRow, Networks, from_scratch
+from peirce_text.networks import FromScratch, from_scratch
 
 if TYPE_CHECKING:
     from peirce.model import Model
@@ -33,7 +33,7 @@ class StoryRow(NetworkRow):
     groups = ("split", "hops")
 
 
-class ClutrrNetworks(Networks[StoryRow]):
+class ClutrrNetworks(FromScratch[StoryRow]):
     """The networks on CLUTRR."""
 
     row = StoryRow
@@ -69,7 +69,7 @@ class ClutrrNetworks(Networks[StoryRow]):
         trained = tuple(map(str, options.train_hops))
         title = f"CLUTRR ({options.text}) from scratch, trained on {', '.join(trained)} facts"
         across = "facts from one person to the other"
-        return self.accuracies(rows, title, across=across, shaded=(trained, "trained on"))
+        return self.shown(rows, title, across=across, shaded=(trained, "trained on"))
 
 
 CLUTRR = from_scratch(

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from attrs import field, frozen
-from peirce.experiments import FigureTable
+from peirce.experiments import FigureTable, NetworkRow
 
 from peirce_text.folio.problems import LABELS
-from peirce_text.networks import NetworkRow, Networks, from_scratch
+from peirce_text.networks import FromScratch, from_scratch
 
 if TYPE_CHECKING:
     from peirce.model import Model
@@ -35,7 +35,7 @@ class ProblemRow(NetworkRow):
     groups = ("split", "label")
 
 
-class FolioNetworks(Networks[ProblemRow]):
+class FolioNetworks(FromScratch[ProblemRow]):
     """The networks on FOLIO."""
 
     row = ProblemRow
@@ -61,7 +61,7 @@ class FolioNetworks(Networks[ProblemRow]):
 
     def table(self, rows: Sequence[ProblemRow]) -> FigureTable:
         """Accuracy by network and split."""
-        return self.accuracies(rows, "FOLIO from scratch")
+        return self.shown(rows, "FOLIO from scratch")
 
 
 FOLIO = from_scratch(

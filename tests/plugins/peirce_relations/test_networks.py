@@ -129,6 +129,21 @@ def test_shared_layers_take_any_number_of_rounds() -> None:
     torch.testing.assert_close(longer(edge_ids=ids)["binary"], state.binary)
 
 
+def test_rounds_are_left_out_in_training_alone() -> None:
+    changes = {"model.dims.binary": 8, "model.dims.unary": 8, "model.dims.layers": 3, "model.options.vary": 9}
+    model = peirce.build(peirce.load_spec("relational-rounds", changes), seed=0)
+    calls: list[int] = []
+    model.get_submodule("network.layers.0").register_forward_hook(lambda *_: calls.append(1))
+    ids, counts = torch.randint(21, (1, 3, 3)), set()
+    for training in (True, False):
+        model.train(training)
+        for _ in range(20):
+            calls.clear()
+            model(edge_ids=ids)
+            counts.add((training, len(calls)))
+    assert counts == {(True, 1), (True, 2), (True, 3), (False, 3)}
+
+
 def test_an_edge_that_is_masked_is_an_unknown_one_and_the_converse_is_seen() -> None:
     spec = peirce.load_spec("relational-trans", {"model.dims.binary": 8, "model.dims.layers": 1})
     model = peirce.build(spec, seed=0).eval()

@@ -1,0 +1,75 @@
+"""chain: composition of relations, weighed by gates of both sides at the cost of two matrix products."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from attrs import field, frozen, validators
+from peirce.kernels import channels_first
+from peirce.parts import PureOperator, Reader, Writer
+from torch import Tensor
+
+
+@frozen(kw_only=True)
+class ChainOptions:
+    """What a mean over few nodes is held to.
+
+    Args:
+        floor: added to the sum of the weights, so that a pair without a node that fits is told by small values.
+    """
+
+    floor: float = field(default=0.01, validator=validators.gt(0))
+
+
+class Chain(PureOperator):
+    """u[d](x,y) = sum_a p[d](x,a) q[d](a,y) v[d](x,a) w[d](a,y) / (floor + sum_a p[d](x,a) q[d](a,y)).
+
+    The weights p and q are sigmoids of what is read. `trans` weighs a third node by (x, a) alone, and `edge_attention`
+    by a softmax of scores of both sides, which needs memory for each triangle. Here weights are products of a gate of
+    each side, so both sums are matrix products, and a node counts only where both sides are what the channel composes.
+    """
+
+    name = "chain"
+    typing = "B <- B x B x B x B"
+    scope_rule = "reduce"
+    source = "FOLNet (Chen, 2023), Table 2, row t, with gates of both sides; the mean is ours"
+    Options = ChainOptions
+    example: ClassVar = {"floor": 0.1}
+
+    def readings(self) -> Mapping[str, Reader]:
+        """Of the left side, p and v: [b, x, a, d]; of the right one, q and w: [b, a, y, d]."""
+        shape = {"d": self.dims.binary}
+        left = Reader(branch="B", shape=shape, bias=False)
+        right = Reader(branch="B", shape=shape, bias=False, cached=True)
+        return {"gate": left, "value": left, "right_gate": right, "right_value": right}
+
+    def output(self) -> Writer:
+        """u: [b, x, y, d], to the relations."""
+        return Writer(branch="B", shape={"d": self.dims.binary}, bias=False)
+
+    def infer(self, *channels: Any) -> Tensor:
+        """Twice [b, x, a, d] and twice [b, a, y, d] -> [b, x, y, d]."""
+        gate, value, right_gate, right_value, scope = channels
+        left, right = scope.zero_binary(gate.sigmoid()), right_gate.sigmoid()
+        total = channels_first(left) @ channels_first(right)
+        found = channels_first(left * value) @ channels_first(right * right_value)
+        return (found / (total + self.options.floor)).permute(0, 2, 3, 1)
+
+    def reference(self, *channels: Any) -> list[Any]:
+        """Pair by pair and channel by channel: the weights, and the mean by them."""
+        gate, value, right_gate, right_value, scope = channels
+        tokens = range(len(scope))
+
+        def pair(x: int, y: int, d: int) -> float:
+            seen = [a for a in tokens if scope[x][a]]
+            weights = [_sigmoid(gate[x][a][d]) * _sigmoid(right_gate[a][y][d]) for a in seen]
+            terms = (w * value[x][a][d] * right_value[a][y][d] for w, a in zip(weights, seen, strict=True))
+            return sum(terms) / (sum(weights) + self.options.floor)
+
+        return [[[pair(x, y, d) for d in range(self.dims.binary)] for y in tokens] for x in tokens]
+
+
+def _sigmoid(value: float) -> float:
+    return 1 / (1 + math.exp(-value))

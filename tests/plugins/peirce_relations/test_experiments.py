@@ -1,0 +1,93 @@
+"""The bench of networks over relations: equal sizes, problems made once, rounds more and fewer, edges as texts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from peirce.experiments import read_rows
+from peirce.model import ExperimentRequest
+from peirce_relations.encoding import Relations
+from peirce_relations.experiments import (
+    ARMS,
+    EXPERIMENTS,
+    MORE,
+    TEXT,
+    GraphRow,
+    MadeNetworks,
+    Rcc8Networks,
+)
+from peirce_relations.graphs import Problem, read_graphs
+from rich.console import Console
+
+TINY = {"model.dims.layers": 3, "train.steps": 2, "train.threads": 1, "task.batch_size": 8}
+_, RCC8, *_ = EXPERIMENTS
+
+
+@pytest.fixture
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MadeNetworks:
+    monkeypatch.setattr(Rcc8Networks, "train", (40, (2, 3), (1,)))
+    monkeypatch.setattr(Rcc8Networks, "sizes", ((2, 1), (3, 2), (4, 1)))
+    published = tmp_path / "published"
+    published.mkdir()
+    row = '{"edges":[[0,1],[1,2]],"labels":["EQ","PO"],"query":[0,2],"answer":"PO"}\n'
+    for name, calculus in (("rcc8_k2_b1", row), ("interval_k2_b1", row.replace("PO", "m"))):
+        (published / f"{name}.jsonl").write_text(calculus)
+    request = ExperimentRequest(
+        data=str(published), directory=tmp_path / "out", seeds=(0,), settings=TINY, rows=("trans", TEXT)
+    )
+    found = RCC8.asked(request)
+    assert isinstance(found, MadeNetworks)
+    return found
+
+
+def test_networks_of_one_size_are_tested_by_edges_paths_and_rounds(asked: MadeNetworks) -> None:
+    rows = asked.run(Console(quiet=True))
+    sizes = [(2, 1, 1), (3, 2, 200), (4, 1, 200)]
+    expected = [("trans", *size, more) for more in MORE for size in sizes]
+    found = [(row.arm, row.k, row.b, row.problems, row.more) for row in rows]
+    assert found == [*expected, *((TEXT, *size, 0) for size in sizes)]
+    assert len({row.run for row in rows}) == 2
+    one, other = {row.parameters for row in rows}
+    assert abs(one / other - 1) < 0.01
+    tables = {table.name: table for table in asked.tables(rows)}
+    assert tables["accuracy"].columns == ("2", "4")
+    assert tables["paths"].columns == ("2",)
+    assert tables["rounds"].columns == ("-1", "0", "+1", "+2", "+4")
+    assert list(tables["rounds"].figures) == ["trans"]
+    folder = asked.request.directory
+    assert read_rows(folder / "results.csv", GraphRow) == rows
+    before = {path: path.stat().st_mtime_ns for path in (folder / "problems-rcc8").iterdir()}
+    assert RCC8.asked(asked.request).run(Console(quiet=True)) == rows
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    assert {each.answer for each in read_graphs(folder / "problems-rcc8")["test"]} <= {
+        "DC", "EC", "PO", "TPP", "NTPP", "TPPI", "NTPPI", "EQ"
+    }  # fmt: skip
+
+
+def test_all_networks_have_one_size(asked: MadeNetworks) -> None:
+    for scale in RCC8.scales:
+        request = ExperimentRequest(data=asked.request.data, directory=asked.request.directory, scale=scale)
+        every = RCC8.asked(request)
+        specs = every.specs(every.task.overrides(every.data))
+        assert list(specs) == [arm.name for arm in ARMS]
+        counts = [every.parameters(spec) for spec in specs.values()]
+        assert all(abs(count / counts[0] - 1) < 0.01 for count in counts), counts
+
+
+def test_edges_as_a_text_say_the_graph_with_nodes_and_edges_in_any_order() -> None:
+    graph = Problem(nodes=3, edges=((0, 1), (1, 2)), labels=("s", "r"), query=(2, 0), answer="r")
+    short = Problem(nodes=2, edges=((0, 1),), labels=("r",), query=(0, 1), answer="r")
+    relations = Relations(("r", "s"), 4)  # r, s, padding, two marks, four names
+    text = relations.text([graph, short])
+    assert text["input_ids"].tolist() == [[3, 7, 5, 4, 5, 1, 6, 6, 0, 7], [3, 5, 6, 4, 5, 0, 6, 2, 2, 2]]
+    assert text["attention_mask"].sum(1).tolist() == [10, 7]
+    assert relations.words == text["input_ids"].max() + 2
+    drawn = np.random.default_rng(0)
+    seen = {tuple(relations.text([graph], drawn)["input_ids"][0].tolist()) for _ in range(50)}
+    assert len(seen) > 20
+    for ids in seen:
+        first, last, edges = ids[1], ids[2], {ids[4 + i : 7 + i] for i in (0, 3)}
+        (middle,) = {end for start, r, end in edges if r == 1 and start == last}
+        assert edges == {(last, 1, middle), (middle, 0, first)}
