@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from attrs import field, frozen, validators
@@ -56,7 +56,7 @@ class Lmpnn(QuerySystem):
 
     name = "lmpnn"
     source = "LMPNN (Wang et al., 2023); ComplEx: Trouillon et al. (2016)"
-    Options = LmpnnOptions
+    Options: ClassVar[type] = LmpnnOptions
     widening = 8
 
     def __init__(self, options: LmpnnOptions, plan: Plan) -> None:
