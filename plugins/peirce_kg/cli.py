@@ -1,43 +1,106 @@
-"""`peirce ask`: answer a first-order query with an exported model. Loads neither torch nor pykeen."""
+"""`peirce ask`: answer a first-order query. With an exported model it loads neither torch nor pykeen."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import typer
 from attrs import asdict
 from peirce.commands import Json, as_json, as_table
-from peirce.errors import escaped
+from peirce.errors import TaskError, escaped
+
+from peirce_kg.graphs.commands import GRAPH_HELP
 
 
 def ask(
     directory: Annotated[
-        Path,
+        str | None,
         typer.Argument(
             metavar="MODEL",
-            help="Its folder, which holds spec.toml, provenance.json, model.onnx and assets/.",
+            help="Its folder, which holds spec.toml, provenance.json, model.onnx and assets/. With --zero-shot, what "
+            "`peirce import ultra` made, or a checkpoint; the folder `ultra` if absent.",
         ),
-    ],
+    ] = None,
     query: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="QUERY",
             help='Such as "isa(alga,f) & !affects(e1,f)": f is asked for, e1, e2, ... exist; '
             "& | ! and parentheses combine atoms; quote names with spaces or punctuation. f1 and f2 ask for pairs. "
             "SPARQL and openCypher are read, too.",
         ),
-    ],
+    ] = None,
     top: Annotated[int, typer.Option(min=1, help="How many answers to show.")] = 10,
     budget: Annotated[
         float, typer.Option(min=0, help="Seconds that the exact answers may take, 0 for any time.")
     ] = 60,
+    zero_shot: Annotated[
+        bool, typer.Option("--zero-shot", help="Ask any graph, by a model that was not trained on it.")
+    ] = False,
+    graph: Annotated[
+        str | None, typer.Option("--graph", metavar="GRAPH", help=f"With --zero-shot. {GRAPH_HELP}")
+    ] = None,
+    split: Annotated[
+        Literal["train", "valid", "test"],
+        typer.Option(
+            help="Which triples of the graph are known: valid has those of train too, test all of them."
+        ),
+    ] = "test",
+    exact: Annotated[
+        bool,
+        typer.Option("--exact", help="With --zero-shot: the answers that the graph entails, and no others."),
+    ] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="With --zero-shot: show the likeliest values of the variables.")
+    ] = False,
+    logic: Annotated[
+        Literal["product", "godel", "lukasiewicz"],
+        typer.Option(help="With --zero-shot: how fuzzy sets are joined."),
+    ] = "product",
+    queries: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="With --zero-shot: JSON lines, as `peirce kg answer` reads them."),
+    ] = None,
+    scores: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Where --queries goes: an .npz file with the scores of all entities."
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Answer a first-order query with an exported model."""
+    """Answer a first-order query, with an exported model or on any graph untrained."""
+    if zero_shot:
+        if graph is None or (queries is None) != (scores is None):
+            raise TaskError(
+                "--zero-shot asks a graph: give it with --graph, and with --queries FILE also --scores FILE"
+            )
+        if exact and queries is not None:
+            raise TaskError(
+                "`peirce kg answer --queries` answers a file exactly; leave out --exact, or --queries"
+            )
+        if queries is None and query is None:
+            directory, query = None, directory
+        if queries is None and query is None:
+            raise TaskError("give a query, or a file of them with --queries")
+        given = {
+            "top": top,
+            "budget": budget or None,
+            "exact": exact,
+            "explain": explain,
+            "logic": logic,
+            "json": json,
+        }
+        _ask_graph(Path(directory or "ultra"), graph, split, query, queries, scores, given)
+        return
+    if directory is None or query is None or graph is not None or queries is not None:
+        raise TaskError(
+            "give a model's folder and a query; to ask another graph than the model's, add --zero-shot"
+        )
     from peirce_kg.ask import Asker
 
-    asker = Asker(directory, budget or None)
+    asker = Asker(Path(directory), budget or None)
     reply = asker.ask(query, top)
     if json:
         as_json(
@@ -58,3 +121,49 @@ def ask(
         counts = ", ".join(f"{count} on {split}" for split, count in reply.exact.items())
         said = f"Exact answers: {counts}. Ran on {reply.provider}."
     typer.echo(said)
+
+
+def _ask_graph(
+    model: Path,
+    source: str,
+    split: Any,
+    query: str | None,
+    queries: Path | None,
+    scores: Path | None,
+    given: Any,
+) -> None:
+    from peirce_kg.graphs.commands import shown_to_people
+    from peirce_kg.graphs.graph import load_graph
+    from peirce_kg.ultra import asking
+
+    graph, console = load_graph(source), shown_to_people()
+    if given["exact"]:
+        found = asking.exactly(graph, split, query or "", given["budget"])
+    else:
+        answerer = asking.open_answerer(model, graph, split, given["logic"])
+        if queries is not None and scores is not None:
+            count = asking.score_file(answerer, graph, queries, scores, console)
+            if given["json"]:
+                as_json("peirce.ask.scores/1", output=str(scores), queries=count, entities=graph.entities)
+            else:
+                typer.echo(f"{scores}: scores of {graph.entities:,} entities for {count:,} queries")
+            return
+        assert query is not None
+        found = asking.ask_graph(answerer, graph, split, query, given["top"], given["budget"], console)
+    variables = found.variables if given["explain"] else {}
+    if given["json"]:
+        likely = {name: [asdict(each) for each in own] for name, own in variables.items()}
+        answers = [asdict(each) for each in found.answers]
+        as_json(
+            "peirce.ask.graph/1", query=found.query, graph=graph.name, exact=found.exact, answers=answers,
+            variables=likely,
+        )  # fmt: skip
+        return
+    typer.echo(escaped(found.query))
+    marks = {True: "known", False: "predicted", None: ""}
+    rows = [(i, a.entity, f"{a.score:.4f}", marks[a.known]) for i, a in enumerate(found.answers, 1)]
+    as_table(("rank", "entity", "score", ""), rows)
+    for name, own in variables.items():
+        typer.echo(escaped(f"{name}: {', '.join(f'{each.entity} {each.score:.4f}' for each in own)}"))
+    unmarked = "What the graph entails is not known: too much, too slow (--budget), or no formula says it."
+    typer.echo(unmarked if found.exact is None else f"The graph entails {found.exact:,} answers.")

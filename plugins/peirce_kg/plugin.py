@@ -37,27 +37,30 @@ def register_heads() -> list[type[Head]]:
     from peirce_kg.parts.heads.cqd import BeamSearch, ContinuousSearch
     from peirce_kg.parts.heads.distances import BetaRanking, ConeRanking, CosineRanking
     from peirce_kg.parts.heads.entities import Entities
+    from peirce_kg.ultra.head import Fuzzy
 
-    return [Entities, BetaRanking, ConeRanking, CosineRanking, BeamSearch, ContinuousSearch]
+    return [Entities, BetaRanking, ConeRanking, CosineRanking, BeamSearch, ContinuousSearch, Fuzzy]
 
 
 @hookimpl
 def register_architectures() -> list[type[Architecture]]:
-    """Systems that execute a query themselves."""
+    """Systems that execute a query themselves, and ULTRA, which knows a graph by its relations alone."""
     from peirce_kg.parts.systems.betae import BetaE
     from peirce_kg.parts.systems.cone import ConE
     from peirce_kg.parts.systems.cqd import Cqd
     from peirce_kg.parts.systems.lmpnn import Lmpnn
+    from peirce_kg.ultra.network import Ultra
 
-    return [BetaE, ConE, Cqd, Lmpnn]
+    return [BetaE, ConE, Cqd, Lmpnn, Ultra]
 
 
 @hookimpl
 def register_tasks() -> list[type[AnyTask]]:
-    """First-order queries over knowledge graphs."""
+    """First-order queries over knowledge graphs, and links of any graph."""
     from peirce_kg.task import KgQa
+    from peirce_kg.ultra.links import Links
 
-    return [KgQa]
+    return [KgQa, Links]
 
 
 @hookimpl
@@ -90,6 +93,7 @@ def register_views() -> dict[str, str]:
 def register_commands() -> dict[str, str]:
     """Knowledge graphs and queries over them."""
     return {
-        "ask": "Answer a first-order query with an exported model.",
+        "ask": "Answer a first-order query, with an exported model or on any graph untrained.",
+        "import.ultra": "Import a published ULTRA or UltraQuery, which answers on any graph.",
         "kg": "Look at knowledge graphs and at first-order queries over them.",
     }

@@ -130,7 +130,7 @@ def _commands_within(command: Any, words: str) -> Iterator[str]:
 def test_notebooks_are_pages_with_what_they_printed(pages: dict[str, str]) -> None:
     page = pages["notebooks/write-an-operator.md"]
     assert "``` { .text .output }\n" in page
-    assert "5 of 22 checks failed on 1 part" in page
+    assert re.search(r"[1-9] of \d+ checks failed on 1 part", page)
     for path, text in pages.items():
         for link in (
             re.findall(r"\]\(([\w-]+\.png)\)", text)

@@ -67,11 +67,15 @@ def tensor_header(path: str | PathLike[str]) -> TensorHeader:
         raise UnreadableError(f"it is no safetensors file, cut short, or damaged: {error}") from error
 
 
-def read_tensors(path: Path) -> dict[str, Tensor]:
+def read_tensors(path: Path, inside: str = "") -> dict[str, Tensor]:
     """The tensors of a safetensors file, or of a torch file of a state dict; nothing in it is executed.
 
     Before a value is read, each tensor is known to be dense, of an ordinary dtype, and no larger than its storage, and
     the storages to be no larger than the file.
+
+    Args:
+        path: the file.
+        inside: under which key the state dict stands, where a torch file holds more beside it.
 
     Raises:
         UnreadableError: it is another file, or one of its tensors is not such; the message names it.
@@ -88,20 +92,20 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         if sum(entry.file_size for entry in archive.infolist()) > size:
             raise UnreadableError("it unpacks to more than its size, as no torch file does")
     storages: dict[int, int] = {}
-    for name, tensor in _torch_file(path, "meta").items():
+    for name, tensor in _torch_file(path, "meta", inside).items():
         _check_tensor(name, tensor)
         storage = tensor.untyped_storage()
         storages[storage._cdata] = storage.nbytes()
     if sum(storages.values()) > size:
         raise UnreadableError("its tensors claim more bytes than it has")
-    found = _torch_file(path, "cpu")
+    found = _torch_file(path, "cpu", inside)
     for name, tensor in found.items():
         if tensor.device.type != "cpu":
             raise UnreadableError(f"tensor {name!r} is a meta tensor, which has no values")
     return found
 
 
-def _torch_file(path: Path, device: str) -> dict[str, Tensor]:
+def _torch_file(path: Path, device: str, inside: str) -> dict[str, Tensor]:
     import torch
 
     try:
@@ -115,6 +119,8 @@ def _torch_file(path: Path, device: str) -> dict[str, Tensor]:
         raise UnreadableError(
             "it must be a safetensors file, or a torch file that holds a state dict and nothing else"
         ) from error
+    if isinstance(loaded, dict) and isinstance(loaded.get(inside), dict):
+        loaded = loaded[inside]
     if not isinstance(loaded, dict) or not all(isinstance(each, torch.Tensor) for each in loaded.values()):
         keys = sorted(map(str, loaded)) if isinstance(loaded, dict) else []
         held = f"the keys {', '.join(keys[:12])}" if keys else type(loaded).__name__

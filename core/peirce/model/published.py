@@ -30,14 +30,16 @@ def published_config(path: Path) -> dict[str, Any]:
     return settings
 
 
-def published_tensors(path: Path) -> dict[str, Tensor]:
-    """The tensors of a safetensors file, or of a torch file that holds a state dict; nothing in it is executed.
+def published_tensors(path: Path, inside: str = "") -> dict[str, Tensor]:
+    """The tensors of a safetensors file, or of a torch file that holds a state dict, or one under the key `inside`.
+
+    Nothing in it is executed.
 
     Raises:
         ModelFileError: it holds something else, or tensors that are not dense and whole.
     """
     try:
-        return read_tensors(path)
+        return read_tensors(path, inside)
     except OSError as error:
         raise ModelFileError(f"{path} cannot be read as tensors: {error.strerror or error}") from error
 

@@ -41,7 +41,7 @@ class Totals(NamedTuple):
 
 
 @frozen(eq=False)
-class _Line:
+class Line:
     """A query of a file. place: its file and line; given: what the line holds; relations, constants: ids for slots."""
 
     place: str
@@ -82,7 +82,7 @@ def answer_file(
             progress_bars(console, counted=False) as progress,
         ):
             bar = progress.add_task("answering", total=os.fstat(lines.fileno()).st_size or None, shown="")
-            read = _read(lines, source, graph)
+            read = read_queries(lines, source, graph)
             while block := list(islice(read, BLOCK)):
                 answered = _answered(block, graph.index(split), limit, seconds)
                 for line, found in zip(block, answered, strict=True):
@@ -105,7 +105,7 @@ def _named(answer: Any, graph: Graph) -> Any:
     return [_named(one, graph) for one in answer] if isinstance(answer, list) else graph.entity_names[answer]
 
 
-def _answered(block: list[_Line], index: Index, limit: int, seconds: float | None) -> list[list[Any]]:
+def _answered(block: list[Line], index: Index, limit: int, seconds: float | None) -> list[list[Any]]:
     """The answers of each line, in their order; lines of one shape are answered together."""
     shapes: dict[object, list[int]] = {}
     for place, line in enumerate(block):
@@ -118,7 +118,7 @@ def _answered(block: list[_Line], index: Index, limit: int, seconds: float | Non
     return [found[place] for place in range(len(block))]
 
 
-def _together(lines: list[_Line], index: Index, limit: int, seconds: float | None) -> list[list[Any]]:
+def _together(lines: list[Line], index: Index, limit: int, seconds: float | None) -> list[list[Any]]:
     """The answers of lines of one shape; each by itself where there is no budget for all of them."""
     ids = ([line.relations for line in lines], [line.constants for line in lines])
     groundings = Groundings(*(np.array(rows, np.int64).reshape(len(lines), -1) for rows in ids))
@@ -133,7 +133,8 @@ def _together(lines: list[_Line], index: Index, limit: int, seconds: float | Non
     return [found[row].tolist() for row in range(len(lines))]
 
 
-def _read(lines: IO[bytes], source: Path, graph: Graph) -> Iterator[_Line]:
+def read_queries(lines: IO[bytes], source: Path, graph: Graph) -> Iterator[Line]:
+    """The queries of JSON lines; a `TaskError` names a line that is malformed, or has names that the graph has not."""
     for number, raw in enumerate(read_lines(lines), 1):
         if not raw.strip():
             continue
@@ -147,7 +148,7 @@ def _read(lines: IO[bytes], source: Path, graph: Graph) -> Iterator[_Line]:
             raise TaskError(f"{place}: {error}") from error
 
 
-def _line(place: str, given: Any, graph: Graph) -> _Line:
+def _line(place: str, given: Any, graph: Graph) -> Line:
     match given:
         case {"query": _, "formula": _} | {"query": _, "grounding": _}:
             raise TaskError(f"a line has a query, or a formula with a grounding, not both: {_FORMS}")
@@ -161,7 +162,7 @@ def _line(place: str, given: Any, graph: Graph) -> _Line:
             raise TaskError(f"expected {_FORMS}, with names as strings; found {json.dumps(given)[:200]}")
     relations = [graph.relation(names[name]) for name in template.relations]
     constants = [graph.entity(names[name]) for name in template.constants]
-    return _Line(place, given, template, relations, constants)
+    return Line(place, given, template, relations, constants)
 
 
 @lru_cache(maxsize=1024)

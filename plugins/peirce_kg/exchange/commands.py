@@ -11,7 +11,7 @@ from peirce.commands import Json, as_json, as_table
 
 def convert(
     source: Annotated[
-        str, typer.Argument(metavar="SOURCE", help="A folder or a file; what is in it says its format.")
+        str, typer.Argument(metavar="PATH", help="A folder or a file; what is in it says its format.")
     ],
     output: Annotated[
         Path,

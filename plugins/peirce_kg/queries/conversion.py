@@ -36,7 +36,7 @@ from peirce_kg.queries.lisp import Complement, Intersection, Projection, SetExpr
 from peirce_kg.queries.parsing import MAX_DEPTH, QueryError, check_length
 from peirce_kg.queries.sparql import parse_sparql
 
-_OPERATOR = re.compile(r"\s*\(\s*[^\s(),&|!\"'\\]+\s*,")
+LISP = re.compile(r"\s*\(\s*[^\s(),&|!\"'\\]+\s*,")
 """How a text in the Lisp-like syntax begins, and none in EFO syntax can."""
 _SPARQL = re.compile(r"\s*(select\s+[?$d*]|(prefix|base)\s)", re.IGNORECASE)
 _CYPHER = re.compile(r"\s*match\s*\((?:[^(),{]|\{[^}]*\})*\)", re.IGNORECASE)
@@ -63,7 +63,7 @@ def read_query(text: str, *, pairs: bool = False) -> Query:
     Raises:
         QueryError: the text is no query; the message shows the column.
     """
-    if _OPERATOR.match(text):
+    if LISP.match(text):
         return to_efo(parse_lisp(text))
     for begins, read in ((_SPARQL, parse_sparql), (_CYPHER, parse_cypher)):
         if begins.match(text):
@@ -160,7 +160,7 @@ def _expression(formula: Formula, place: _Place) -> SetExpression:
             # An existential variable that several operands share may be one of each: exists distributes over |.
             return Union(tuple(_expression(operand, place.deeper()) for operand in operands))
         case And():
-            parts = _components(chained(formula, And), place.target)
+            parts = components(chained(formula, And), place.target)
             if len(parts) == 1:
                 return _component(parts[0], place)
             return Intersection(tuple(_component(part, place.deeper()) for part in parts))
@@ -195,7 +195,7 @@ def _shown(formula: Formula | Query) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
-def _components(conjuncts: Iterator[Formula], target: Variable) -> list[list[Formula]]:
+def components(conjuncts: Iterator[Formula], target: Variable) -> list[list[Formula]]:
     """The conjuncts in groups that share variables other than the target, each in the order of the formula."""
     groups: list[tuple[set[Variable], list[int]]] = []
     every = list(conjuncts)

@@ -44,7 +44,7 @@ class _Ids(Watching):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is torch.ops.aten.index.Tensor:
-            least = min(int(ids.min()) for ids in args[1] if ids is not None and ids.numel())
+            least = min((int(ids.min()) for ids in args[1] if ids is not None and ids.numel()), default=0)
             if least < 0:
                 raise BrokenError(
                     f"the id {least} chooses from the end of {list(args[0].shape)}, as wraps around"

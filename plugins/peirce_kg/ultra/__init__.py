@@ -1,0 +1,1 @@
+"""ULTRA and UltraQuery: links and queries on any graph, by what its relations share and not by their names."""

@@ -1,0 +1,75 @@
+"""From a published ULTRA or UltraQuery to a model of ours: its tensors under our names, nothing dropped or added."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from peirce.compose import build, load
+from peirce.errors import ModelFileError
+from peirce.model import Model, check_published, published_tensors
+from peirce.registry import load_spec
+from torch import Tensor
+
+PREFIX = "model.model."
+"""What stands before the names of UltraQuery's tensors."""
+THRESHOLD = 0.8
+"""That of a network which was trained on links alone, as in the published code."""
+_OURS = (
+    (r"relation_model\.layers\.(\d+)\.relation\.weight", r"network.relations.\1.kinds"),
+    (r"relation_model\.layers\.(\d+)\.linear\.", r"network.relations.\1.linear."),
+    (r"relation_model\.layers\.(\d+)\.layer_norm\.", r"network.relations.\1.norm."),
+    (r"entity_model\.layers\.(\d+)\.relation_projection\.", r"network.entities.\1.project."),
+    (r"entity_model\.layers\.(\d+)\.linear\.", r"network.entities.\1.linear."),
+    (r"entity_model\.layers\.(\d+)\.layer_norm\.", r"network.entities.\1.norm."),
+    (r"entity_model\.mlp\.0\.", "heads.fuzzy.hidden."),
+    (r"entity_model\.mlp\.2\.", "heads.fuzzy.score."),
+)
+
+
+def read_ultra(path: Path, name: str = "ultra") -> Model:
+    """A saved model, or one of published tensors: a safetensors file, or a torch file that holds a state dict.
+
+    Args:
+        path: the model's folder, or the file.
+        name: what a model of a file is called.
+
+    Raises:
+        ModelFileError: it cannot be read, or has other tensors than such a model.
+    """
+    if path.is_dir():
+        return load(path)
+    found, queries = _named(path)
+    layers = {kind: _count(found, kind) for kind in ("relations", "entities")}
+    width = next((len(each.T) // 2 for key, each in found.items() if key.endswith("linear.weight")), 0)
+    if not min(width, *layers.values()):
+        raise ModelFileError(
+            f"{path} holds no ULTRA: it has no layers with a linear map on relations and on entities"
+        )
+    sizes = {"unary": width, "relation_layers": layers["relations"], "layers": layers["entities"]}
+    settings: dict[str, Any] = {f"model.dims.{key}": value for key, value in sizes.items()}
+    settings |= {"model.name": name, "model.options.threshold": 0.0 if queries else THRESHOLD}
+    model = build(load_spec("ultra", settings))
+    check_published(found, {key: value.shape for key, value in model.state_dict().items()}, path)
+    model.to(next(iter(found.values())).dtype).load_state_dict(found)
+    return model.eval()
+
+
+def _named(path: Path) -> tuple[dict[str, Tensor], bool]:
+    """The tensors by our names, and whether they are UltraQuery's."""
+    tensors = published_tensors(path, "model")  # beside it stands the state of an optimiser
+    queries = all(key.startswith(PREFIX) for key in tensors)
+    found = {}
+    for key, value in tensors.items():
+        for theirs, ours in _OURS:
+            key = re.sub(f"^{theirs}", ours, key.removeprefix(PREFIX))
+        found[key] = value
+    return found, queries
+
+
+def _count(tensors: Mapping[str, Tensor], kind: str) -> int:
+    return len(
+        {key.split(".")[2] for key in tensors if re.match(rf"network\.{kind}\.\d+\.linear\.weight", key)}
+    )
