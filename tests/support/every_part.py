@@ -10,7 +10,7 @@ from peirce.spec import InputSpec, Spec
 
 SMALLEST = {
     "layers": 1, "unary": 8, "embedding": 6, "binary": 4, "heads": 2, "head_size": 4, "feedforward": 12,
-    "feedforward_unary": 12, "feedforward_binary": 6, "kv_heads": 1,
+    "feedforward_unary": 12, "feedforward_binary": 6, "kv_heads": 1, "relation_layers": 1,
 }  # fmt: skip
 HEADS = {"first": 4, "count": 9, "links": ""}
 CONFIG = {

@@ -121,7 +121,7 @@ def open_answerer(model: Path, graph: Graph, split: Split, logic: Logic = "produ
     """
     if not model.exists():
         raise ModelFileError(
-            f"there is no model {model}; `peirce import ultra CHECKPOINT -o {model}` makes one of published weights"
+            f"there is no model {model}; `peirce import ultra WEIGHTS -o {model}` makes one of published weights"
         )
     return Answerer(read_ultra(model), graph.index(split), logic)
 
