@@ -11,7 +11,6 @@ import torch
 from peirce.compose import build
 from peirce.errors import SpecError
 from peirce.parts import (
-    Architecture,
     Augmenter,
     Dims,
     Position,
@@ -96,7 +95,7 @@ def _of_part(part: Any) -> list[dict[str, str]]:
     return inputs + [_declared("output", spec) for spec in part.outputs()]
 
 
-def scope_for(part: type[Architecture[Any, Any]]) -> ScopeKind:
+def scope_for(part: type[Any]) -> ScopeKind:
     """The first kind of scope that an architecture takes with its example options."""
     options = structure(part.Options, part.example, where=str, label="option")
     kinds: tuple[ScopeKind, ...] = get_args(ScopeKind) if part.scope is None else ()

@@ -20,7 +20,7 @@ def convert(
     to: Annotated[
         str,
         typer.Option(
-            metavar="FORMAT",
+            metavar="NAME",
             help="peirce, as `kg sample` writes; betae; sqe; efok; tsv or nt for the graph.",
         ),
     ] = "peirce",

@@ -19,8 +19,10 @@ class ClmptOptions:
     """How messages are read, how often, and what a union is.
 
     Args:
-        layers, heads: those of the encoder that reads the messages of a variable; published are 2 and 8.
-        passes, unions: see `LmpnnOptions`.
+        layers: layers of the encoder that reads the messages of a variable; 2 as published.
+        heads: its heads; 8 as published.
+        passes: how often messages are passed, as in `LmpnnOptions`.
+        unions: what a union is, as in `LmpnnOptions`.
     """
 
     layers: int = field(default=2, validator=validators.ge(1))
