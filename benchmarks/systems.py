@@ -19,7 +19,6 @@ from peirce.registry import default_registry, load_spec
 from peirce.training import make_task, train, training_options
 from peirce_kg.embedding.training import EmbeddingOptions, embed
 from peirce_kg.graphs.graph import load_graph
-from peirce_kg.parts.augmenters.kge_files import write_kge
 from peirce_kg.task import overrides_of
 
 HEAD, OPTIONS = "model.heads.0.", "model.options."
@@ -75,7 +74,7 @@ def main() -> None:
         for name, options in COMPLEX.items():
             found = embed(load_graph("umls"), EmbeddingOptions(dim=400, **options))
             made[name] = Path(folder) / f"{len(made)}.safetensors"
-            write_kge(made[name], found.facts, found.entities, found.relations)
+            found.write(made[name])
             rows.append(
                 {
                     "system": "ComplEx",

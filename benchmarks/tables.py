@@ -93,7 +93,7 @@ class Ranking:
     def of(self, spec: str) -> list[Row]:
         """A model's rows, of today's spec where there are any."""
         own = [row for row in self.rows if row["spec"] == spec]
-        today = [row for row in own if row["spec_digest"] == digests(self.graph).get(spec)]
+        today = [row for row in own if row["spec_digest"] in digests(self.graph).get(spec, ())]
         return today or own
 
     def others(self, spec: str) -> list[Row]:
@@ -145,23 +145,23 @@ def definitions() -> Any:
 
 
 @cache
-def digests(graph: str) -> dict[str, str]:
-    """What today's specs of TEGA's experiments are known by."""
+def digests(graph: str) -> dict[str, set[str]]:
+    """What today's specs of TEGA's experiments are known by; tables may set options of one spec differently."""
     from peirce.model import ExperimentRequest
     from peirce_kg.experiments.running import TegaRuns
 
     found = definitions()
-    tables = (table for table in found.tables.values() if table.measure == "mrr")
-    return {
-        cell.spec.name: cell.spec_digest
-        for table in tables
-        for cell in TegaRuns(
+    known: dict[str, set[str]] = {}
+    for table in found.tables.values():
+        runs = TegaRuns(
             table=table,
             scale=found.scales["small"],
             definitions=found,
             request=ExperimentRequest(data=graph, directory=Path(), seeds=(0,)),
-        ).cells()
-    }
+        )
+        for cell in runs.cells() if table.measure == "mrr" else ():
+            known.setdefault(cell.spec.name, set()).add(cell.spec_digest)
+    return known
 
 
 def marks(rows: Sequence[Row], graph: str, filtering: str) -> str:
@@ -169,7 +169,7 @@ def marks(rows: Sequence[Row], graph: str, filtering: str) -> str:
     found = ""
     if any(row["commit"].endswith("+") for row in rows):
         found += "†"
-    if any(row["spec_digest"] != digests(graph).get(row["spec"]) for row in rows):
+    if any(row["spec_digest"] not in digests(graph).get(row["spec"], ()) for row in rows):
         found += "‡"
     if filtering not in {row["filtering"] for row in rows}:
         found += "§"
@@ -257,6 +257,37 @@ def ranking(
     if shared:
         lead.insert(1, "types")
     yield from table([*lead, *asked.values()], lines)
+    yield from below(said)
+
+
+def systems(name: str) -> Iterator[str]:
+    """What systems rank and cost: MRR over the types that all of them support, of ordinary and of hard queries.
+
+    Args:
+        name: the CSV file of `tega/systems`.
+    """
+    whole = Ranking(name)
+    specs = {label: spec for label, spec in labels("tega/systems").items() if whole.of(spec)}
+    taken, lines, said = Ranking(name, common(whole, list(specs.values()))), [], ""
+    asked = [(cell, "all") for cell in ("all/entailed", "all/inferred", "seen/inferred", "unseen/inferred")]
+    asked.append(("all/hard", "hard"))
+    for label, spec in specs.items():
+        rows = taken.of(spec)
+        types = {row["type"] for row in whole.of(spec) if row["evaluation"] == "all"}
+        said += (own := marks(rows, whole.graph, PUBLISHED))
+        ranked = [spread(taken.values(spec, cell, kept_as(PUBLISHED, cell), how)) for cell, how in asked]
+        costs = rows[0]["parameters"], f"{1000 * float(rows[0]['query_seconds']):.2f}"
+        lines.append([label + own, str(len(types)), *ranked, *costs])
+    heads = (
+        "types",
+        "entailed",
+        "inferred",
+        "seen, inferred",
+        "unseen, inferred",
+        "hard queries",
+        "parameters",
+    )
+    yield from table(["", *heads, "ms of CPU a query"], lines)
     yield from below(said)
 
 
@@ -503,6 +534,7 @@ def below(said: str) -> Iterator[str]:
 
 MAKERS: dict[str, Callable[..., Iterator[str]]] = {
     "ranking": ranking,
+    "systems": systems,
     "variants": variants,
     "seeds": seeds,
     "accuracy": accuracy,

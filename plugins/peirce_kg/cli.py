@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from attrs import asdict
@@ -11,6 +11,10 @@ from peirce.commands import Json, as_json, as_table
 from peirce.errors import TaskError, escaped
 
 from peirce_kg.graphs.commands import GRAPH_HELP
+
+if TYPE_CHECKING:
+    from peirce_kg.graphs.graph import Split
+    from peirce_kg.ultra.answering import Logic
 
 
 def ask(
@@ -82,17 +86,13 @@ def ask(
             )
         if queries is None and query is None:
             directory, query = None, directory
-        if queries is None and query is None:
+        model = Path(directory or "ultra")
+        if queries is not None and scores is not None:
+            _score_queries(model, graph, split, logic, queries, scores, json)
+        elif query is not None:
+            _ask_graph(model, graph, split, logic, query, top, budget or None, exact, explain, json)
+        else:
             raise TaskError("give a query, or a file of them with --queries")
-        given = {
-            "top": top,
-            "budget": budget or None,
-            "exact": exact,
-            "explain": explain,
-            "logic": logic,
-            "json": json,
-        }
-        _ask_graph(Path(directory or "ultra"), graph, split, query, queries, scores, given)
         return
     if directory is None or query is None or graph is not None or queries is not None:
         raise TaskError(
@@ -123,35 +123,40 @@ def ask(
     typer.echo(said)
 
 
-def _ask_graph(
-    model: Path,
-    source: str,
-    split: Any,
-    query: str | None,
-    queries: Path | None,
-    scores: Path | None,
-    given: Any,
+def _score_queries(
+    model: Path, source: str, split: Split, logic: Logic, queries: Path, scores: Path, json: bool
 ) -> None:
+    """Write the scores of all entities for the queries of a file."""
     from peirce_kg.graphs.commands import shown_to_people
     from peirce_kg.graphs.graph import load_graph
-    from peirce_kg.ultra import asking
+    from peirce_kg.ultra.asking import open_answerer, score_file
 
-    graph, console = load_graph(source), shown_to_people()
-    if given["exact"]:
-        found = asking.exactly(graph, split, query or "", given["budget"])
+    graph = load_graph(source)
+    answerer = open_answerer(model, graph, split, logic)
+    count = score_file(answerer, graph, queries, scores, shown_to_people())
+    if json:
+        as_json("peirce.ask.scores/1", output=str(scores), queries=count, entities=graph.entities)
     else:
-        answerer = asking.open_answerer(model, graph, split, given["logic"])
-        if queries is not None and scores is not None:
-            count = asking.score_file(answerer, graph, queries, scores, console)
-            if given["json"]:
-                as_json("peirce.ask.scores/1", output=str(scores), queries=count, entities=graph.entities)
-            else:
-                typer.echo(f"{scores}: scores of {graph.entities:,} entities for {count:,} queries")
-            return
-        assert query is not None
-        found = asking.ask_graph(answerer, graph, split, query, given["top"], given["budget"], console)
-    variables = found.variables if given["explain"] else {}
-    if given["json"]:
+        typer.echo(f"{scores}: scores of {graph.entities:,} entities for {count:,} queries")
+
+
+def _ask_graph(
+    model: Path, source: str, split: Split, logic: Logic, query: str, top: int, seconds: float | None,
+    exact: bool, explain: bool, json: bool,
+) -> None:  # fmt: skip
+    """Show the answers of a query on a graph that the model was not trained on."""
+    from peirce_kg.graphs.commands import shown_to_people
+    from peirce_kg.graphs.graph import load_graph
+    from peirce_kg.ultra.asking import ask_graph, entailed, open_answerer
+
+    graph = load_graph(source)
+    if exact:
+        found = entailed(graph, split, query, seconds)
+    else:
+        answerer = open_answerer(model, graph, split, logic)
+        found = ask_graph(answerer, graph, split, query, top, seconds, shown_to_people())
+    variables = found.variables if explain else {}
+    if json:
         likely = {name: [asdict(each) for each in own] for name, own in variables.items()}
         answers = [asdict(each) for each in found.answers]
         as_json(

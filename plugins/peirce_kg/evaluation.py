@@ -2,6 +2,7 @@
 
 Entailed answers are A(train), the answers that the training graph entails. Inferred ones are the answers on the graph
 of the queries' split that the graph before it lacks: A(test) - A(valid) for test queries (TEGA, Appendix G, eq. 9-10).
+Inferred answers are told apart by the links that they miss, where these were counted.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from rich.table import Table
 
 from peirce_kg.encoding.literal_inputs import UnsupportedQueryError
 from peirce_kg.engine.answers import Answers
+from peirce_kg.engine.missing import Missing
 from peirce_kg.engine.template import Groundings, Template
-from peirce_kg.graphs.graph import SPLITS, Index, Split
+from peirce_kg.graphs.graph import SPLITS, Bools, Index, Split
 from peirce_kg.queries.language import FREE
 from peirce_kg.sampling.sampler import QuerySet
 
@@ -36,9 +38,11 @@ _FILTERED = {
     "graph": "the other answers on the same graph (A(train) for entailed answers, A of the split for inferred ones)",
     "graphs": "the other members of A(train), A(valid) and A(test)",
 }
-Knowledge = Literal["entailed", "inferred"]
-"""Which answers are ranked; TEGA calls them ID (K) and OOD (K)."""
-KNOWLEDGE: tuple[Knowledge, ...] = get_args(Knowledge)
+Knowledge = Literal["entailed", "inferred", "missing-1", "missing-2", "missing-3", "missing-4+", "hard"]
+"""Which answers are ranked. TEGA calls entailed ones ID (K) and inferred ones OOD (K); the rest are `STRATA`."""
+KNOWLEDGE: tuple[Knowledge, ...] = get_args(Knowledge)[:2]
+STRATA: tuple[Knowledge, ...] = get_args(Knowledge)[2:]
+"""The inferred answers that miss 1, 2, 3, or 4 and more links, and those that are hard; see `engine.missing`."""
 Types = Literal["seen", "unseen", "all"]
 """Which types a mean is over: those trained on, the others, or both; TEGA calls them ID (Q), OOD (Q) and all."""
 TYPES: tuple[Types, ...] = get_args(Types)
@@ -81,6 +85,7 @@ class Report:
         filtering: which other answers took no part in a ranking.
         unsupported: the types that the scorer does not support, which have no cells, and why.
         beside: the same scores under the other filterings.
+        shares: see `shares_of`; of the types that are supported, and empty where nobody counted missing links.
     """
 
     scorer: str
@@ -90,6 +95,7 @@ class Report:
     filtering: Filtering = PUBLISHED
     unsupported: Mapping[str, str] = field(factory=dict)
     beside: Mapping[Filtering, Report] = field(factory=dict)
+    shares: Mapping[Knowledge, float] = field(factory=dict)
 
     @property
     def filtered(self) -> Mapping[Filtering, Report]:
@@ -114,12 +120,13 @@ class Report:
         totals = (sum(getattr(cell, name) for cell in cells) for name in ("queries", "answers"))
         return Cell(float(np.mean([cell.mrr for cell in cells])), hits, *totals)
 
-    def metrics(self) -> dict[str, float]:
+    def metrics(self, strata: bool = False) -> dict[str, float]:
         """Flat names, such as `entailed/mrr` for the mean over all types, `inferred/mrr/unseen` for that over those not
         trained on, and `inferred/hits@3/2in` for one type. The MRR under another filtering begins with its name, such
-        as `graphs/entailed/mrr/seen`."""
-        flat: dict[str, float] = {}
-        for knowledge in KNOWLEDGE:
+        as `graphs/entailed/mrr/seen`. `hard/share` is the share of the inferred answers that are hard; with `strata`
+        there are the figures of `hard` and the other strata, too."""
+        flat = {f"{knowledge}/share": share for knowledge, share in self.shares.items()}
+        for knowledge in (*KNOWLEDGE, *STRATA) if strata else KNOWLEDGE:
             cells = {f"/{name}": cell for name, cell in self.cells_of(knowledge).items()}
             for end, cell in {**self._means(knowledge), **cells}.items():
                 flat[f"{knowledge}/mrr{end}"] = cell.mrr
@@ -147,6 +154,30 @@ def not_supported(scorer: str, types: Mapping[str, str]) -> str:
     return f"{scorer} does not support {said}"
 
 
+def strata_of(missing: Missing) -> dict[Knowledge, Bools]:
+    """Which inferred answers are in each of the `STRATA`: bool [m]."""
+    *counted, hard = STRATA
+    links = np.minimum(missing.links, len(counted))
+    return {**{kind: links == number for number, kind in enumerate(counted, 1)}, hard: missing.hard}
+
+
+def shares_of(missing: Sequence[Missing]) -> dict[Knowledge, float]:
+    """The share of the inferred answers, those of all types together, that is in each of the `STRATA`."""
+    every = [strata_of(own) for own in missing if len(own.links)]
+    return {k: float(np.concatenate([own[k] for own in every]).mean()) for k in STRATA if every}
+
+
+def told_shares(shares: Mapping[Knowledge, float]) -> str:
+    """How many links inferred answers miss, to stand beside figures; empty where nobody counted."""
+    *counted, hard = STRATA
+    said = ", ".join(f"{k.removeprefix('missing-')} in {shares[k]:.1%}" for k in counted if shares.get(k))
+    return (
+        f"inferred answers miss links: {said}; all of their links in {shares[hard]:.1%} (hard)"
+        if said
+        else ""
+    )
+
+
 def protocol(filtering: Filtering) -> str:
     """What figures mean, to stand beside them."""
     return (
@@ -165,6 +196,7 @@ def evaluate(
     entities: int,
     seen: Iterable[str] | None = None,
     filtering: Filtering = PUBLISHED,
+    missing: Sequence[Missing] = (),
 ) -> Report:
     """Rank every answer of sampled queries, under every filtering at once.
 
@@ -176,16 +208,19 @@ def evaluate(
         entities: how many entities there are to score; queries are taken a few at a time where they are many.
         seen: the types that the scorer was trained on; all of them when None.
         filtering: which other answers take no part in the report's own ranking; the others stand in its `beside`.
+        missing: for each of the sets the links that its inferred answers miss; without them there are no `STRATA`.
 
     Raises:
         TaskError: a score is not finite, or there are not as many as entities.
     """
     split = sets[0].split
     step = min(MAX_ROWS, max(1, MAX_NUMBERS // entities))
-    batches = [(queries, start) for queries in sets for start in range(0, len(queries), step)]
+    batches = [
+        (i, queries, start) for i, queries in enumerate(sets) for start in range(0, len(queries), step)
+    ]
     found: dict[tuple[Filtering, str, Knowledge], list[_Ranked]] = {}
     unsupported: dict[str, str] = {}
-    for queries, start in track(
+    for number, queries, start in track(
         batches, f"evaluating {name}", console=console, disable=console is None, transient=True
     ):
         kind = queries.type.name
@@ -202,17 +237,20 @@ def evaluate(
                 f"{name} gave scores {list(scores.shape)} to {len(rows)} queries about {entities} entities"
             )
         known = {s: a.select(rows) for s, a in queries.answers.items()}
-        for filtered, knowledge, ranked in _ranked(scores, known, split):
+        for filtered, knowledge, ranked in _ranked(
+            scores, known, split, missing[number].select(rows) if missing else None
+        ):
             found.setdefault((filtered, kind, knowledge), []).append(ranked)
     types = [queries.type.name for queries in sets]
     trained = frozenset(types if seen is None else seen)
+    shares = shares_of([own for own, kind in zip(missing, types, strict=False) if kind not in unsupported])
 
     def report(filtered: Filtering, beside: Mapping[Filtering, Report]) -> Report:
         cells: dict[str, dict[Knowledge, Cell]] = {kind: {} for kind in types}
         for (own, kind, knowledge), parts in found.items():
             if own == filtered and any(len(ranked) for _, ranked in parts):
                 cells[kind][knowledge] = _cell(parts)
-        return Report(name, split, cells, trained, filtered, unsupported, beside)
+        return Report(name, split, cells, trained, filtered, unsupported, beside, shares)
 
     return report(filtering, {f: report(f, {}) for f in FILTERINGS if f != filtering})
 
@@ -282,7 +320,8 @@ def table(reports: Iterable[Report], title: str) -> Table:
     first = reports[0]
     present = [k for k in KNOWLEDGE if first.cells_of(k)]
     notes = [not_supported(report.scorer, report.unsupported) for report in reports if report.unsupported]
-    shown = Table(title=title, caption="; ".join([protocol(first.filtering), *notes]))
+    said = filter(None, [protocol(first.filtering), told_shares(first.shares), *notes])
+    shown = Table(title=title, caption="; ".join(said))
     shown.add_column("type")
     for knowledge in present:
         for column in ("queries", *(report.scorer for report in reports)):
@@ -306,7 +345,7 @@ def table(reports: Iterable[Report], title: str) -> Table:
 
 
 def _ranked(
-    scores: Floats, found: Mapping[Split, Answers], split: Split
+    scores: Floats, found: Mapping[Split, Answers], split: Split, missing: Missing | None
 ) -> Iterator[tuple[Filtering, Knowledge, _Ranked]]:
     """Each kind of answers of some queries, with their ranks under each filtering."""
     entities = scores.shape[1]
@@ -327,6 +366,16 @@ def _ranked(
                 union = np.unique(np.concatenate([found[name].keys(entities) for name in chosen]))
                 ranked[chosen] = targets, ranks(scores, targets, Answers.of(union, len(scores), entities))
             yield filtering, knowledge, ranked[chosen]
+            if knowledge == "inferred" and missing is not None:
+                yield from ((filtering, *own) for own in _strata(ranked[chosen], missing))
+
+
+def _strata(ranked: _Ranked, missing: Missing) -> Iterator[tuple[Knowledge, _Ranked]]:
+    """The inferred answers in each of the strata."""
+    answers, values = ranked
+    for kind, chosen in strata_of(missing).items():
+        counts = np.bincount(answers.queries[chosen], minlength=len(answers))
+        yield kind, (Answers(np.append(0, np.cumsum(counts)), answers.entities[chosen]), values[chosen])
 
 
 def _cell(parts: Sequence[_Ranked]) -> Cell:

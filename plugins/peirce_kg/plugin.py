@@ -35,23 +35,34 @@ def register_augmenters() -> list[type[Augmenter]]:
 def register_heads() -> list[type[Head]]:
     """Heads that rank entities."""
     from peirce_kg.parts.heads.cqd import BeamSearch, ContinuousSearch
-    from peirce_kg.parts.heads.distances import BetaRanking, ConeRanking, CosineRanking
+    from peirce_kg.parts.heads.distances import (
+        BetaRanking,
+        BoxRanking,
+        ConeRanking,
+        CosineRanking,
+        PointRanking,
+    )
     from peirce_kg.parts.heads.entities import Entities
+    from peirce_kg.parts.heads.qto import GraphSearch, QueryTreeSearch
     from peirce_kg.ultra.head import Fuzzy
 
-    return [Entities, BetaRanking, ConeRanking, CosineRanking, BeamSearch, ContinuousSearch, Fuzzy]
+    by_distance: list[type[Head]] = [BetaRanking, BoxRanking, ConeRanking, CosineRanking, PointRanking]
+    return [Entities, *by_distance, BeamSearch, ContinuousSearch, QueryTreeSearch, GraphSearch, Fuzzy]
 
 
 @hookimpl
 def register_architectures() -> list[type[Architecture]]:
     """Systems that execute a query themselves, and ULTRA, which knows a graph by its relations alone."""
     from peirce_kg.parts.systems.betae import BetaE
+    from peirce_kg.parts.systems.boxes import Gqe, Query2Box
+    from peirce_kg.parts.systems.clmpt import Clmpt
     from peirce_kg.parts.systems.cone import ConE
-    from peirce_kg.parts.systems.cqd import Cqd
+    from peirce_kg.parts.systems.cqd import Cqd, Fit, Qto
+    from peirce_kg.parts.systems.fuzzqe import FuzzQE
     from peirce_kg.parts.systems.lmpnn import Lmpnn
     from peirce_kg.ultra.network import Ultra
 
-    return [BetaE, ConE, Cqd, Lmpnn, Ultra]
+    return [BetaE, Clmpt, ConE, Cqd, Fit, FuzzQE, Gqe, Lmpnn, Qto, Query2Box, Ultra]
 
 
 @hookimpl

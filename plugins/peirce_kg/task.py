@@ -31,6 +31,7 @@ from peirce_kg.encoding.literal_inputs import (
 from peirce_kg.encoding.vocabulary import Vocabulary
 from peirce_kg.encoding.writing import Syntax
 from peirce_kg.engine.answers import Answers
+from peirce_kg.engine.missing import Missing
 from peirce_kg.engine.template import Groundings, Template
 from peirce_kg.evaluation import (
     PUBLISHED,
@@ -41,6 +42,8 @@ from peirce_kg.evaluation import (
     evaluate,
     not_supported,
     protocol,
+    shares_of,
+    told_shares,
 )
 from peirce_kg.graphs.commands import shown_to_people
 from peirce_kg.graphs.graph import SPLITS, Graph, Ints, Split, load_graph
@@ -50,7 +53,7 @@ from peirce_kg.parts.positions.query_graph import GRAPH_INPUTS, NODES
 from peirce_kg.parts.systems.literals import Executor
 from peirce_kg.queries.types import load_types, select
 from peirce_kg.sampling.files import read_queries
-from peirce_kg.sampling.sampler import MAX_ANSWERS, QuerySet, sample
+from peirce_kg.sampling.sampler import MAX_ANSWERS, QuerySet, missing_of, sample
 
 TYPES = ("1p", "2p", "3p", "2i", "3i", "2in", "2u")
 """The types of a run that names none."""
@@ -110,6 +113,7 @@ class KgQaOptions:
     reverse: bool = False
     group_by_length: bool = False
     filtering: Filtering = PUBLISHED
+    strata: bool = False
 
 
 @frozen(eq=False)
@@ -126,12 +130,19 @@ class KgQaData:
     vocabulary: Vocabulary
     sets: Mapping[Split, tuple[QuerySet, ...]]
     inputs: Mapping[Split, tuple[Arrays, ...]] = field(init=False)
+    _missing: dict[Split, tuple[Missing, ...]] = field(factory=dict, init=False, repr=False)
 
     @inputs.default
     def _encoded(self) -> Mapping[Split, tuple[Arrays, ...]]:
         return {
             split: tuple(_set_inputs(q, self.vocabulary) for q in own) for split, own in self.sets.items()
         }
+
+    def missing(self, split: Split) -> tuple[Missing, ...]:
+        """The links that the inferred answers of each set of a split miss; none of training queries."""
+        if split not in self._missing and split != "train":
+            self._missing[split] = missing_of(self.sets[split], self.graph, split)
+        return self._missing.get(split, ())
 
 
 class KgQa(Task[KgQaOptions, KgQaData]):
@@ -252,18 +263,22 @@ class KgQa(Task[KgQaOptions, KgQaData]):
 
     def metrics(self, model: Model, data: KgQaData, split: str) -> Mapping[str, float]:
         """Filtered MRR and Hits@k on entailed and inferred answers, on average and per type."""
-        return self.report(model, data, split).metrics()
+        return self.report(model, data, split).metrics(self.options.strata)
 
     def remarks(self, model: Model, data: KgQaData, split: str) -> tuple[str, ...]:
         """How the metrics are filtered and averaged, and the types that they leave out with the reason."""
-        said, sets = f"MRR and Hits@k: {protocol(self.options.filtering)}.", data.sets[_split(split)]
-        system = Executor.of(type(model.network))
-        reasons = {s.type.name: why_unsupported(system, s.template) for s in sets}
-        refused = {name: reason for name, reason in reasons.items() if reason is not None}
-        if not refused or not takes_literals(_names(model)):
-            return (said,)
-        left = f"Means are over {len(reasons) - len(refused)} of {len(reasons)} types: "
-        return said, f"{left}{not_supported(model.spec.name, refused)}."
+        said, sets = [f"MRR and Hits@k: {protocol(self.options.filtering)}."], data.sets[_split(split)]
+        reasons: dict[str, str | None] = dict.fromkeys((s.type.name for s in sets), None)
+        if takes_literals(_names(model)):
+            system = Executor.of(type(model.network))
+            reasons = {s.type.name: why_unsupported(system, s.template) for s in sets}
+        missing = zip(data.missing(_split(split)), reasons.values(), strict=False)
+        if shares := told_shares(shares_of([own for own, reason in missing if reason is None])):
+            said.append(f"{shares[0].upper()}{shares[1:]}.")
+        if refused := {name: reason for name, reason in reasons.items() if reason is not None}:
+            left = f"Means are over {len(reasons) - len(refused)} of {len(reasons)} types: "
+            said.append(f"{left}{not_supported(model.spec.name, refused)}.")
+        return tuple(said)
 
     def report(self, model: Model, data: KgQaData, split: str) -> Report:
         """The figures as a report, which prints as a table."""
@@ -273,6 +288,7 @@ class KgQa(Task[KgQaOptions, KgQaData]):
             return evaluate(
                 model.spec.name, sets, model_scorer(model.eval(), data.vocabulary), shown_to_people(),
                 entities=data.graph.entities, seen=seen, filtering=self.options.filtering,
+                missing=data.missing(_split(split)),
             )  # fmt: skip
         finally:
             model.train(training)

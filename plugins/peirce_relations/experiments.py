@@ -169,17 +169,19 @@ class RelationNetworks(Networks[GraphRow]):
             yield evolve(cell, task=self.text, run=run) if cell.label == TEXT else cell
 
     def counted(self, model: Model, data: RelationsData) -> Iterator[dict[str, Any]]:
-        """The test problems of each number of steps and paths; where rounds share their weights, by rounds."""
+        """The test problems of each number of steps and paths; the longest also with more rounds, where these share."""
         from peirce.compose import build
 
-        problems = data.of("test")
-        sizes = np.array([(each.steps, each.paths) for each in problems])
-        shares = model.spec.options.get("share", False)
-        for more in MORE if shares else (0,):
+        task = self.task if data.relations.kinds == 1 else self.text
+        longest = max(each.steps for each in data.of("test") if each.paths == self.shown)
+        for more in MORE if model.spec.options.get("share") else (0,):
+            few = [each for each in data.of("test") if (each.steps, each.paths) == (longest, self.shown)]
+            some = evolve(data, splits={"test": few}) if more else data
             spec = model.spec.replace({"model.dims.layers": model.spec.dims["layers"] + more})
             asked = build(spec, registry=self.registry)
             asked.load_state_dict(model.state_dict())
-            right = (self.task if data.relations.kinds == 1 else self.text).right(asked, data, "test")
+            right = task.right(asked, some, "test")
+            sizes = np.array([(each.steps, each.paths) for each in some.of("test")])
             for k, b in np.unique(sizes, axis=0):
                 own = (sizes == (k, b)).all(1)
                 counts = {"problems": int(own.sum()), "right": int(right[own].sum())}

@@ -37,7 +37,10 @@ EMBEDDINGS = ("embedding.weight", "embed.weight")
 CLASSIFIER = {"0": "hidden", "2": "dense"}
 """The layers of the perceptron on two texts, and ours."""
 POOLINGS = {"max": "max", "avg": "mean"}
-TYPES, INITIAL = "network.input.token_type.weight", "h0"
+TOKEN_TYPES = "network.input.token_type.weight"
+"""Ours, which the published code has none of: it is zero."""
+INITIAL = "h0"
+"""The first state, which must be zero, as ours is."""
 TRAINING = (
     "seed", "save_path", "data_path", "att_layers", "n_classes", "classifier", "cuda", "finetune_elmo",
     "seq_length", "lr", "min_lr", "clip", "batch_size", "save_every", "epochs", "dp_ratio", "d_input", "elmo_path",
@@ -88,14 +91,14 @@ def import_tpru(config: Path, weights: Path, directory: Path) -> Model:
     settings, found = _settings(config), published_tensors(weights)
     table = _table(found, settings.n_layers, settings.both)
     pairs = _classifier(found)
-    for key in (key for key, ours in pairs.items() if ".dense." in ours and key in found):
-        if found[key].shape[:1] == (1,):
+    for key, ours in pairs.items():
+        if ".dense." in ours and key in found and found[key].shape[:1] == (1,):
             found[key] = torch.cat([torch.zeros_like(found[key]), found[key]])
     model = build(_spec(settings, found, pairs, directory.resolve().name, config), seed=0)
     state = model.state_dict()
     if pairs:
         table |= pairs
-        state[TYPES] = torch.zeros_like(state[TYPES])
+        state[TOKEN_TYPES] = torch.zeros_like(state[TOKEN_TYPES])
     initial = [key for key in found if key.rpartition(".")[2] == INITIAL and key not in table]
     if any(bool(found[key].any()) for key in initial):
         raise ModelFileError(

@@ -10,9 +10,9 @@ from peirce.spec import InputSpec, Spec
 
 SMALLEST = {
     "layers": 1, "unary": 8, "embedding": 6, "binary": 4, "heads": 2, "head_size": 4, "feedforward": 12,
-    "feedforward_unary": 12, "feedforward_binary": 6, "kv_heads": 1,
+    "feedforward_unary": 12, "feedforward_binary": 6, "kv_heads": 1, "relation_layers": 1,
 }  # fmt: skip
-HEADS = {"first": 4, "count": 9}
+HEADS = {"first": 4, "count": 9, "links": ""}
 CONFIG = {
     "vocab_size": 20, "hidden_size": 8, "d_model": 8, "intermediate_size": 12, "encoder_ffn_dim": 12,
     "decoder_ffn_dim": 12, "num_hidden_layers": 1, "encoder_layers": 1, "decoder_layers": 1,
@@ -120,6 +120,7 @@ def without_files(spec: Spec) -> Spec:
     """The spec with fresh vectors and weights in place of those of files and of the hub."""
     files = [i for i, augmenter in enumerate(spec.augmenters) if "file" in augmenter.options]
     changes: dict[str, Any] = {f"model.augmenters.{i}.file": "" for i in files}
+    changes |= {f"model.heads.{i}.links": "" for i, head in enumerate(spec.heads) if "links" in head.options}
     if "source" in spec.options:
         changes["model.options"] = {name: value for name, value in spec.options.items() if name != "source"}
     return spec.replace(changes)
@@ -136,7 +137,7 @@ def parts() -> dict[str, Spec]:
 
 
 SPECS: Mapping[str, Spec] = parts()
-SEARCHES = ("cqd-beam", "cqd-continuous")
+SEARCHES = ("cqd-beam", "cqd-continuous", "cqd-hybrid", "fit", "qto")
 """Ready specs that are no networks: they search for answers, and an export refuses them in words."""
 
 

@@ -20,9 +20,16 @@ VOCABULARY = Vocabulary("toy", tuple("abcde"), ("r", "s", "t"))
 ENTITIES = slice(VOCABULARY.first_entity, VOCABULARY.first_entity + 5)
 SMALL: dict[str, dict[str, Any]] = {
     "betae": {"model.dims.feedforward": 5},
+    "clmpt": {"model.dims.feedforward": 5, "model.augmenters": [], "model.options.heads": 2},
     "cone": {"model.dims.feedforward": 5},
     "cqd-beam": {},
     "cqd-continuous": {"model.heads.0.steps": 5},
+    "cqd-hybrid": {"model.augmenters": [], "model.heads.0.links": ""},
+    "fit": {"model.augmenters": [], "model.heads.0.links": "", "model.heads.0.threshold": 0.05},
+    "qto": {"model.augmenters": [], "model.heads.0.links": "", "model.heads.0.threshold": 0.05},
+    "fuzzqe": {"model.options.bases": 3},
+    "gqe": {"model.dims.feedforward": 5},
+    "query2box": {"model.dims.feedforward": 5},
     "lmpnn": {"model.dims.feedforward": 5, "model.augmenters": []},
 }
 

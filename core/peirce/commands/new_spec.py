@@ -8,6 +8,7 @@ from typing import Any
 
 import tomlkit
 
+from peirce.commands.shapes import scope_for
 from peirce.compose import resolve
 from peirce.errors import PeirceError, PlanError
 from peirce.registry import Registry, fields, first_line, load_spec, ready_specs
@@ -41,7 +42,7 @@ def spec_of(name: str, architecture: str, registry: Registry) -> str:
         *_table("dims", part.Dims, sizes),
         *_table("options", part.Options, part.example),
         *_table("input", InputSpec, {"vocabulary": 1000}),
-        *_table("scope", ScopeSpec, {}),
+        *_table("scope", ScopeSpec, {"kind": scope_for(part)}),
         *_operators(part, registry),
         *_lists(part, registry),
         *_table("regularisation", Regularisation, {}),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import attrs
 import torch
@@ -22,7 +22,16 @@ from peirce.parts import (
     Writer,
     axes_of,
 )
-from peirce.spec import InputSpec, OperatorSpec, OperatorsSpec, Spec, structured
+from peirce.spec import (
+    InputSpec,
+    OperatorSpec,
+    OperatorsSpec,
+    ScopeKind,
+    ScopeSpec,
+    Spec,
+    structure,
+    structured,
+)
 
 if TYPE_CHECKING:
     from peirce.registry import Registry
@@ -86,13 +95,23 @@ def _of_part(part: Any) -> list[dict[str, str]]:
     return inputs + [_declared("output", spec) for spec in part.outputs()]
 
 
+def scope_for(part: type[Any]) -> ScopeKind:
+    """The first kind of scope that an architecture takes with its example options."""
+    options = structure(part.Options, part.example, where=str, label="option")
+    kinds: tuple[ScopeKind, ...] = get_args(ScopeKind) if part.scope is None else ()
+    return next((kind for kind in kinds if part.check_scope(options, kind) is None), "bidirectional")
+
+
 def _of_model(part: type[Any], registry: Registry) -> list[dict[str, str]]:
     """What a model reads and gives, composed without storage, with one operator where the default layer is refused."""
     known = _DIMS.known() | {"feedforward": _DIMS.feedforward_unary}
     fields = attrs.fields(part.Dims)
     sizes = {f.name: known.get(f.name, 4) for f in fields if f.name in known or f.default is attrs.NOTHING}
     tokens = InputSpec(vocabulary=97, token_types=5, max_length=41)
-    spec = Spec(name="example", architecture=part.name, dims=sizes, options=dict(part.example), input=tokens)
+    spec = Spec(
+        name="example", architecture=part.name, dims=sizes, options=dict(part.example), input=tokens,
+        scope=ScopeSpec(kind=scope_for(part)),
+    )  # fmt: skip
     for layer in (None, *((OperatorSpec(use=name),) for name in registry.names("operators"))):
         with suppress(SpecError), torch.device("meta"):
             layered = attrs.evolve(spec, operators=OperatorsSpec(layer=layer))

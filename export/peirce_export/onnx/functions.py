@@ -27,15 +27,15 @@ def call_parts(graph: ir.Model, plugins: Mapping[str, str]) -> None:
         plugins: the name of each part's plug-in, by the part's dotted name.
     """
     written: dict[bytes, ir.Function] = {}
-    calls: Counter[str] = Counter()
+    numbers, calls = Counter[tuple[str, str]](), Counter[str]()
     for dotted, nodes in _groups(graph.graph):
         inputs, outputs = _boundary(nodes, graph.graph.outputs)
         domain, name = plugins.get(dotted, "parts"), dotted.partition(".")[2]
         function = _function(domain, name, nodes, inputs, outputs, graph.opset_imports)
         body = _canonical(function)
         if body not in written:
-            same = sum(other.domain == domain and other.name.startswith(name) for other in written.values())
-            function.name = f"{name}_{same + 1}" if same else name
+            numbers[domain, name] += 1
+            function.name = name if numbers[domain, name] == 1 else f"{name}_{numbers[domain, name]}"
             written[body] = graph.functions[function.identifier()] = function
             graph.opset_imports[domain] = 1
         _call(graph.graph, written[body], nodes, inputs, outputs, calls)
@@ -132,17 +132,14 @@ def _function(
 
 
 def _canonical(function: ir.Function) -> bytes:
+    """The bytes of a function, which are the same where two bodies are."""
     return ir.to_proto(function).SerializeToString(deterministic=True)
 
 
 def _call(
-    graph: ir.Graph,
-    function: ir.Function,
-    nodes: Sequence[ir.Node],
-    inputs: Sequence[ir.Value],
-    outputs: Sequence[ir.Value],
-    calls: Counter[str],
-) -> None:
+    graph: ir.Graph, function: ir.Function, nodes: Sequence[ir.Node], inputs: Sequence[ir.Value],
+    outputs: Sequence[ir.Value], calls: Counter[str],
+) -> None:  # fmt: skip
     """Put a call in the place of the nodes. A scope that is called again, as of a shared layer, is numbered."""
     scope = _part_scope(nodes[0])
     calls[scope] += 1

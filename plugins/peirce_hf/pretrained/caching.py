@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -20,14 +19,14 @@ Layers = list[dict[str, Tensor]]
 """The keys and values of each layer, [b, x, heads, head size]."""
 
 
-def cache_with(layers: Sequence[dict[str, Tensor]]) -> Any:
+def cache_with(layers: Layers) -> Any:
     """A cache of `transformers` with these keys and values."""
     from transformers import DynamicCache
 
     return DynamicCache([(own[KEY].transpose(1, 2), own[VALUE].transpose(1, 2)) for own in layers] or None)
 
 
-def crossing(layers: Sequence[dict[str, Tensor]]) -> Any:
+def source_cache(layers: Layers) -> Any:
     """A cache of a decoder with these keys and values of its source, and none of its target."""
     from transformers import EncoderDecoderCache
 
@@ -44,7 +43,7 @@ def layers_in(cache: Any) -> Layers:
 
 
 def kept_specs(layers: Layers) -> tuple[TensorSpec, ...]:
-    """The keys and values of each layer as tensors of the cached state."""
+    """The keys and values of each layer as tensors of the cached state, [batch, past, heads, head size]."""
     return tuple(
         TensorSpec(
             name=named, dtype="float", dims=("batch", "past", *value.shape[2:]),
@@ -59,7 +58,7 @@ def kept_specs(layers: Layers) -> tuple[TensorSpec, ...]:
 def why_nothing_kept(config: Any) -> str | None:
     """Why a decoder gives a cache no keys and values of each layer; None where it does."""
     try:
-        kept = kept_of_one(config)
+        kept = kept_of_a_token(config)
     except REFUSALS as error:
         return f"a model of type {config.model_type!r} does not decode here: {one_line(error)}"
     if len(kept) == config.num_hidden_layers or (kept and config.is_encoder_decoder):
@@ -70,7 +69,7 @@ def why_nothing_kept(config: Any) -> str | None:
     )
 
 
-def kept_of_one(config: Any) -> Layers:
+def kept_of_a_token(config: Any) -> Layers:
     """The keys and values of one token, of the source where there is one, without storage."""
     body = without_storage(config)
     atoms = torch.zeros(1, 1, body.get_input_embeddings().weight.shape[1], device="meta")
@@ -79,7 +78,7 @@ def kept_of_one(config: Any) -> Layers:
     cache = cache_with([])
     if config.is_encoder_decoder:
         source = torch.zeros(1, 1, config.hidden_size, device="meta")
-        given, cache = {"encoder_outputs": (source,), "decoder_inputs_embeds": atoms}, crossing([])  # type: ignore[dict-item]
+        given, cache = {"encoder_outputs": (source,), "decoder_inputs_embeds": atoms}, source_cache([])  # type: ignore[dict-item]
     with torch.no_grad(), without_choices(atoms):
         body(**given, attention_mask=mask, past_key_values=cache, use_cache=True, return_dict=True)
     return layers_in(cache)

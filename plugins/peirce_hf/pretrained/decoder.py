@@ -17,7 +17,7 @@ from peirce_hf.pretrained.architecture import HeadOptions, NoDims, SourceOptions
 from peirce_hf.pretrained.caching import (
     Layers,
     cache_with,
-    kept_of_one,
+    kept_of_a_token,
     kept_specs,
     layers_in,
     why_nothing_kept,
@@ -61,7 +61,7 @@ class PretrainedDecoder(WithHeads, GenerativeArchitecture):
 
     def __init__(self, options: HeadOptions, plan: Plan) -> None:
         super().__init__(options, plan)
-        self._kept = kept_of_one(self.body.config)
+        self._kept = kept_of_a_token(self.body.config)
 
     def outputs(self) -> tuple[TensorSpec, ...]:
         """The atoms."""

@@ -18,7 +18,14 @@ from peirce.parts import Encoded, GenerativeArchitecture, Head, Plan, PlannedHea
 from torch import Tensor
 
 from peirce_hf.pretrained.architecture import NoDims, PretrainedArchitecture, SourceOptions
-from peirce_hf.pretrained.caching import KEY, crossing, kept_of_one, kept_specs, layers_in, why_nothing_kept
+from peirce_hf.pretrained.caching import (
+    KEY,
+    kept_of_a_token,
+    kept_specs,
+    layers_in,
+    source_cache,
+    why_nothing_kept,
+)
 from peirce_hf.pretrained.configuration import configuration, published
 from peirce_hf.pretrained.packing import Packing, without_choices
 
@@ -50,7 +57,7 @@ class PretrainedEncoderDecoder(PretrainedArchitecture, GenerativeArchitecture):
 
     def __init__(self, options: SourceOptions, plan: Plan) -> None:
         super().__init__(options, plan)
-        self._kept = kept_of_one(self.body.config)
+        self._kept = kept_of_a_token(self.body.config)
         self._language_models: tuple[Head, ...] = ()  # modules of the model, and none of this one
 
     @classmethod
@@ -138,7 +145,7 @@ class PretrainedEncoderDecoder(PretrainedArchitecture, GenerativeArchitecture):
         real = torch.ones_like(ids, dtype=torch.bool) if given is None else given
         if not cache:
             source, source_real = self._encode(inputs)
-            read = crossing([])
+            read = source_cache([])
             encoded, tokens = self._decode(source, source_real, ids, given, cache=read)
             begun = {IDS: inputs["input_ids"], MASK: source_real, TARGET: torch.zeros_like(source_real)}
             for i, layer in enumerate(layers_in(read)):
@@ -152,7 +159,7 @@ class PretrainedEncoderDecoder(PretrainedArchitecture, GenerativeArchitecture):
         layers = [dict(cache_of_layer(i, kept)) for i in range(len(self._kept))]
         unread = layers[0][KEY].new_zeros(1, 1, 1).expand(*target.shape, self.plan.dims.unary)
         encoded, tokens = self._decode(
-            unread, kept[MASK] & ~target, kept[IDS], own, longest, crossing(layers)
+            unread, kept[MASK] & ~target, kept[IDS], own, longest, source_cache(layers)
         )
         rows = encoded.unary[:, -ids.shape[1] :]
         new = Tokens({self.generated: ids}, real, tokens.index[:, -ids.shape[1] :], ids.shape[1])

@@ -10,7 +10,7 @@ from peirce.commands import Json, as_json
 from peirce.progress import progress_bars
 
 from peirce_kg.graphs.commands import GraphOption, shown_to_people
-from peirce_kg.parts.augmenters.kge_files import Optimizer, Predictor, write_kge
+from peirce_kg.parts.augmenters.kge_files import Optimizer, Predictor
 
 
 def embed(
@@ -61,7 +61,7 @@ def embed(
             progress.update(bar, completed=epoch, shown=f"loss {loss:.4f}")
 
         made = embed(loaded, options, after)
-        write_kge(output, made.facts, made.entities, made.relations)
+        made.write(output)
     if json:
         as_json(
             "peirce.kg.embed/1", file=str(output), model=model, graph=loaded.name, entities=len(made.entities),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from peirce_kg.encoding.vocabulary import Vocabulary
 from peirce_kg.engine.answers import Answers
 from peirce_kg.evaluation import ranks
 from peirce_kg.graphs.graph import Graph, Split
-from peirce_kg.parts.augmenters.kge_files import KgeFacts, Optimizer, Predictor
+from peirce_kg.parts.augmenters.kge_files import KgeFacts, Optimizer, Predictor, write_kge
 from peirce_kg.parts.systems.system import times
 
 NEGATIVES = 64
@@ -89,15 +90,20 @@ class EmbeddingOptions:
 class Embedding(NamedTuple):
     """Trained vectors.
 
-    facts: what their file says of them; entities, relations: float32 [n, dim]; losses: the mean of each epoch; mrr: on
-    the validation triples, in [0, 1], None without any.
+    facts: what their file says of them; entities, relations: float32 [n, dim]; triples: int32 [n, 3], what they were
+    trained on; losses: the mean of each epoch; mrr: on the validation triples, in [0, 1], None without any.
     """
 
     facts: KgeFacts
     entities: Tensor
     relations: Tensor
+    triples: Tensor
     losses: list[float]
     mrr: float | None
+
+    def write(self, path: Path) -> None:
+        """Write them; see `write_kge`."""
+        write_kge(path, self.facts, self.entities, self.relations, self.triples)
 
 
 def embed(
@@ -142,7 +148,8 @@ def embed(
         vocabulary=len(vocabulary), first_entity=vocabulary.first_entity, first_relation=vocabulary.first_relation,
     )  # fmt: skip
     entities, relations = (each.detach().cpu() for each in (predictor.entities, predictor.relations))
-    return Embedding(facts, entities, relations[: graph.relations].contiguous(), losses, mrr)
+    known = torch.from_numpy(graph.added["train"].astype("int32"))
+    return Embedding(facts, entities, relations[: graph.relations].contiguous(), known, losses, mrr)
 
 
 class LinkPredictor(nn.Module):

@@ -130,8 +130,10 @@ def pair_answers(
 ) -> list[Ints]:
     """The answers of many groundings of a template with two free variables: int64 [pairs, 2] of each, sorted.
 
-    First f1 is asked for, and f2 exists; then f2 is, with each value of f1 as one more constant. More pairs than the
-    limit are refused, as is what `answers` refuses.
+    First f1 is asked for, and f2 exists; then f2 is, with each value of f1 as one more constant.
+
+    Raises:
+        QueryTooLargeError: there are more pairs than the limit, or `answers` refuses one of the two.
     """
     budget = budget or Budget()
 
@@ -148,11 +150,8 @@ def pair_answers(
     second = asking(
         {FIRST: len(template.constants), SECOND: FREE}, constants=(*template.constants, FIRST.name)
     )
-    queries, pairs, step = (
-        [np.empty(0, np.int64)],
-        [np.empty((0, 2), np.int64)],
-        max(1, CELLS // index.entities),
-    )
+    queries, pairs = [np.empty(0, np.int64)], [np.empty((0, 2), np.int64)]
+    step = max(1, CELLS // index.entities)
     for start in range(0, len(first.entities), step):
         rows, values = (of[start : start + step] for of in (first.queries, first.entities))
         constants = np.column_stack([groundings.constants[rows], values])

@@ -20,7 +20,7 @@ def convert(
     to: Annotated[
         str,
         typer.Option(
-            metavar="FORMAT",
+            metavar="NAME",
             help="peirce, as `kg sample` writes; betae; sqe; efok; tsv or nt for the graph.",
         ),
     ] = "peirce",
@@ -46,15 +46,14 @@ def convert(
 
     content = convert_files(source, to, output, graph, types)
     if json:
-        names = ("split", "type", "queries", "exact", "left_out")
-        rows = [dict(zip(names, row, strict=True)) for row in content.told]
+        rows = [row._asdict() for row in content.counts]
         as_json(
             "peirce.kg.convert/1", output=str(output), format=to, graph=content.graph.summary(), types=rows
         )
         return
     typer.echo(f"{output}: {content.graph.summary()}")
-    if content.told:
-        reasons = [(*row, f"left out: {why}" if why else "") for *row, why in content.told]
+    if content.counts:
+        reasons = [(*row, f"left out: {why}" if why else "") for *row, why in content.counts]
         as_table(("split", "type", "queries", "exact", ""), reasons)
-    if any(exact is not None for _, _, _, exact, _ in content.told):
+    if any(row.exact is not None for row in content.counts):
         typer.echo("exact: how many have exactly the answers of the graph")

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from attrs import field, frozen
@@ -41,7 +41,7 @@ _FURTHER = {
 
 
 @frozen(eq=False)
-class Found:
+class FileQueries:
     """The queries of one shape in a file.
 
     Args:
@@ -65,17 +65,26 @@ class Found:
     name: str = ""
 
 
+class Count(NamedTuple):
+    """How many queries of a type there are, how many have exactly the graph's answers, and why they are left out."""
+
+    split: Split
+    type: str
+    queries: int
+    exact: int | None = None
+    left_out: str = ""
+
+
 @frozen(eq=False)
 class Content:
     """A graph and its queries by split, a set per type.
 
-    told: a row of split, type, queries, how many of them have exactly the graph's answers, and why they were left out;
-    source: where the queries come from.
+    counts: of each split and type; source: where the queries come from.
     """
 
     graph: Graph
     sets: Mapping[Split, Sequence[QuerySet]] = field(factory=dict)
-    told: Sequence[tuple[Split, str, int, int | None, str]] = ()
+    counts: Sequence[Count] = ()
     source: str = ""
 
 
@@ -163,7 +172,11 @@ def _names(path: Path, key: str) -> dict[int, str]:
 
 
 def convert(
-    found: Iterable[Found], graph: Graph, meanings: Sequence[Ints], types: Mapping[str, QueryType], only: bool
+    found: Iterable[FileQueries],
+    graph: Graph,
+    meanings: Sequence[Ints],
+    types: Mapping[str, QueryType],
+    only: bool,
 ) -> Content:
     """The queries of files as sets of a graph: with own ids, names of types, and answers on every graph.
 
@@ -184,24 +197,26 @@ def convert(
     )
     known = {**further, **types}
     sets: dict[Split, dict[str, list[QuerySet]]] = {}
-    told: dict[tuple[Split, str, str], list[int]] = {}
+    counts: dict[tuple[Split, str, str], list[int]] = {}
     for each in found:
         kind, slots = _kind(each, known, only)
         refusal = (
             "" if kind else each.query if isinstance(each.query, str) else "it is none of the types given"
         )
-        row = told.setdefault((each.split, kind.name if kind else each.name or each.place, refusal), [0, 0])
+        row = counts.setdefault((each.split, kind.name if kind else each.name or each.place, refusal), [0, 0])
         row[0] += len(each.rows)
         if kind is not None and len(each.rows):
             queries, exact = _complete(each, kind, slots, graph, meanings)
             row[1] += exact
             sets.setdefault(each.split, {}).setdefault(kind.name, []).append(queries)
     joined = {split: [QuerySet.joined(parts) for parts in of.values()] for split, of in sets.items()}
-    rows = [(s, name, n, None if why else exact, why) for (s, name, why), (n, exact) in told.items()]
-    return Content(graph, joined, sorted(rows, key=lambda row: SPLITS.index(row[0])))
+    rows = [Count(s, name, n, None if why else exact, why) for (s, name, why), (n, exact) in counts.items()]
+    return Content(graph, joined, sorted(rows, key=lambda row: SPLITS.index(row.split)))
 
 
-def _kind(each: Found, known: dict[str, QueryType], only: bool) -> tuple[QueryType | None, Sequence[str]]:
+def _kind(
+    each: FileQueries, known: dict[str, QueryType], only: bool
+) -> tuple[QueryType | None, Sequence[str]]:
     """The type of some queries, and its placeholder for each of theirs; a new type where none is like them."""
     if isinstance(each.query, str):
         return None, ()
@@ -239,7 +254,7 @@ def alike(query: Query, other: Query) -> dict[str, str] | None:
 
 
 def _complete(
-    each: Found, kind: QueryType, slots: Sequence[str], graph: Graph, meanings: Sequence[Ints]
+    each: FileQueries, kind: QueryType, slots: Sequence[str], graph: Graph, meanings: Sequence[Ints]
 ) -> tuple[QuerySet, int]:
     """The queries with own ids and answers on every graph, and how many have exactly the graph's answers."""
 

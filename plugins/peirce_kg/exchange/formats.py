@@ -12,7 +12,7 @@ from peirce.errors import TaskError, check_known
 from peirce.files import scratch, writing
 
 from peirce_kg.exchange import texts, tuples
-from peirce_kg.exchange.content import VOCABULARIES, Content, convert, read_numbered
+from peirce_kg.exchange.content import VOCABULARIES, Content, Count, convert, read_numbered
 from peirce_kg.graphs.graph import SPLITS, Graph, load_graph
 from peirce_kg.graphs.ntriples import write_line
 from peirce_kg.queries.conversion import NoLispFormError
@@ -63,7 +63,7 @@ def read(source: str, graph: str | None, types_file: Path | None) -> Content:
         own, only = load_graph(graph or source), load_types(types_file) if types_file else None
         every = {split: files.read_queries(path, own, split) for split in there}
         sets = {s: [one for one in of if only is None or one.type.name in only] for s, of in every.items()}
-        return Content(own, sets, [(s, one.type.name, len(one), None, "") for s in there for one in sets[s]])
+        return Content(own, sets, [Count(s, one.type.name, len(one)) for s in there for one in sets[s]])
     matching = {pattern: [file for file in inside if fnmatch(file.name, pattern)] for pattern in _READERS}
     pattern = next((pattern for pattern, matched in matching.items() if matched), None)
     place = Path(graph).expanduser() if graph else folder
@@ -90,7 +90,7 @@ def convert_files(source: str, to: str, output: Path, graph: str | None, types_f
         output: the folder.
 
     Returns:
-        What was written; `told` also says which types the format cannot hold, and why.
+        What was written; `counts` also says which types the format cannot hold, and why.
 
     Raises:
         TaskError: the folder holds something, the format cannot hold the graph, or as `read`.
@@ -109,11 +109,15 @@ def convert_files(source: str, to: str, output: Path, graph: str | None, types_f
         except QueryError as error:
             reason = error.reason if isinstance(error, NoLispFormError) else error
             refused[queries.type.name] = f"{to} cannot say it: {reason}"
-    told = [(*row[:4], row[4] or refused.get(row[1], "")) for row in content.told if form.queries]
+    counts = [
+        row._replace(left_out=row.left_out or refused.get(row.type, ""))
+        for row in content.counts
+        if form.queries
+    ]
     sets = {
         s: [q for q in of if q.type.name not in refused] for s, of in content.sets.items() if form.queries
     }
-    content = evolve(content, sets=sets, told=told, source=Path(source).name)
+    content = evolve(content, sets=sets, counts=counts, source=Path(source).name)
     with writing(str(output)), scratch(output) as folder:
         whole = folder / "whole"
         whole.mkdir()

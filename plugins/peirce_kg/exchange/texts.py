@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from peirce_kg.exchange.content import Content, Found, inferred, read_object, reading, split_of, upto
+from peirce_kg.exchange.content import Content, FileQueries, inferred, read_object, reading, split_of, upto
 from peirce_kg.graphs.graph import SPLITS, Graph, Split
 from peirce_kg.queries.conversion import to_efo, to_lisp
 from peirce_kg.queries.language import Query, parse
@@ -28,7 +28,7 @@ from peirce_kg.queries.parsing import QueryError
 _GROUND = re.compile(r"\((p|e),\((\d+)\)")
 
 
-def read_sqe(paths: Sequence[Path]) -> Iterator[Found]:
+def read_sqe(paths: Sequence[Path]) -> Iterator[FileQueries]:
     """The queries of SQE's files; a `TaskError` where one is malformed."""
     for path in paths:
         for pattern, queries in read_object(path).items():
@@ -43,7 +43,7 @@ def read_sqe(paths: Sequence[Path]) -> Iterator[Found]:
                     s: [[int(entity) for entity in found[f"{s}_answers"]] for found in queries.values()]
                     for s in known
                 }
-            yield Found(f"{path}, {pattern}", known[-1] if known else "train", query, slots, rows, told)
+            yield FileQueries(f"{path}, {pattern}", known[-1] if known else "train", query, slots, rows, told)
 
 
 def _pattern(pattern: str) -> tuple[Query | str, list[str]]:
@@ -74,7 +74,7 @@ def write_sqe(folder: Path, content: Content) -> None:
         (folder / f"{content.graph.name}_{split}_queries.json").write_text(json.dumps(every))
 
 
-def read_efok(paths: Sequence[Path]) -> Iterator[Found]:
+def read_efok(paths: Sequence[Path]) -> Iterator[FileQueries]:
     """The queries of EFOK-CQA's files; a `TaskError` where one is malformed."""
 
     def entities(answers: Any) -> list[int]:
@@ -89,7 +89,7 @@ def read_efok(paths: Sequence[Path]) -> Iterator[Found]:
                 rows = [[int(each[0][slot]) for slot in slots] for each in queries]
                 parts = [[entities(each[part]) for each in queries] for part in (1, 2)]
             told = dict(zip(upto(split)[-2:], parts, strict=False))
-            yield Found(f"{path}, {formula}", split, query, slots, rows, told, split != "train", name)
+            yield FileQueries(f"{path}, {formula}", split, query, slots, rows, told, split != "train", name)
 
 
 def _formula(text: str) -> tuple[Query | str, list[str]]:

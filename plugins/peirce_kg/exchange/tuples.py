@@ -20,7 +20,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from peirce_kg.exchange.content import Content, Found, inferred, reading, split_of, upto
+from peirce_kg.exchange.content import Content, FileQueries, inferred, reading, split_of, upto
 from peirce_kg.exchange.pickles import read_pickle
 from peirce_kg.graphs.graph import Graph, Split
 from peirce_kg.queries.conversion import to_efo, to_lisp
@@ -44,7 +44,7 @@ _QUERY2BOX: dict[str, Any] = {
 """Query2box's types, and their structure in BetaE's files."""
 
 
-def read_betae(paths: Sequence[Path]) -> Iterator[Found]:
+def read_betae(paths: Sequence[Path]) -> Iterator[FileQueries]:
     """The queries of BetaE's files; a `TaskError` where one is missing or malformed."""
     for path in paths:
         split, stem = split_of(path), str(path).removesuffix("queries.pkl")
@@ -57,10 +57,10 @@ def read_betae(paths: Sequence[Path]) -> Iterator[Found]:
                 rows = [_numbers(structure, each) for each in listed]
                 found = [[part.get(each, ()) for each in listed] for part in parts]
             told = dict(zip(upto(split)[-len(parts) :], found, strict=True))
-            yield Found(f"{path}, {structure!r}", split, query, slots, rows, told, split != "train")
+            yield FileQueries(f"{path}, {structure!r}", split, query, slots, rows, told, split != "train")
 
 
-def read_query2box(paths: Sequence[Path]) -> Iterator[Found]:
+def read_query2box(paths: Sequence[Path]) -> Iterator[FileQueries]:
     """The queries of Query2box's files; a `TaskError` where one is missing or malformed."""
     for path in paths:
         split, name = split_of(path), path.stem.rpartition("_")[2]
@@ -75,7 +75,7 @@ def read_query2box(paths: Sequence[Path]) -> Iterator[Found]:
             if split != "train":
                 hard = read_pickle(path.with_name(f"{path.stem}_hard.pkl"))
                 told[upto(split)[-2]] = [{*found} - {*hard.get(each, ())} for each, found in every.items()]
-        yield Found(str(path), split, query, slots, rows, told)
+        yield FileQueries(str(path), split, query, slots, rows, told)
 
 
 def _said(structure: Any) -> tuple[Query | str, list[str]]:

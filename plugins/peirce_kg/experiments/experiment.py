@@ -22,8 +22,9 @@ class TegaExperiment(Experiment):
         from peirce_kg.experiments.running import TegaRuns
 
         rows = tuple(row for row in self.table.rows if row.label in (request.rows or self.rows))
+        table = self.table.split() if request.settings.get("task.strata") else self.table
         runs = TegaRuns(
-            table=evolve(self.table, rows=rows),
+            table=evolve(table, rows=rows),
             scale=self.definitions.scales[request.scale or next(iter(self.scales))],
             definitions=self.definitions,
             request=request,

@@ -18,7 +18,7 @@ from peirce_kg.experiments.running import RankingRow, TegaRuns
 from peirce_kg.experiments.tables import Column, TegaRow, kept_as
 from peirce_kg.graphs.graph import SPLITS, load_graph
 from peirce_kg.parts.systems.literals import Executor
-from peirce_kg.queries.types import QueryType, load_types, select
+from peirce_kg.queries.types import QueryType
 from peirce_kg.task import overrides_of
 
 
@@ -49,7 +49,12 @@ def _ranked(runs: TegaRuns, rows: Sequence[RankingRow]) -> Iterator[list[list[fl
     for cell in runs.cells():
         known.setdefault(cell.label, []).append(cell.run)
     for row in runs.table.rows:
-        yield [_means(runs, rows, column, known[row.label]) for column in runs.table.measured]
+        own = [
+            next(r for r in rows if r.run == run) for run in known[row.label] if run in {r.run for r in rows}
+        ]
+        costs = [[r.parameters / 1e3 for r in own], [1e3 * r.query_seconds for r in own]]
+        ranked = [_means(runs, rows, column, known[row.label]) for column in runs.table.measured]
+        yield [*ranked, *(costs if runs.table.costs else [])]
 
 
 def _means(runs: TegaRuns, rows: Sequence[RankingRow], column: Column, known: Sequence[str]) -> list[float]:
@@ -73,13 +78,13 @@ def _supported(runs: TegaRuns, row: TegaRow) -> list[str]:
     architecture = load_spec(row.spec).architecture if row.spec else ""
     if table.measure != "mrr" or not architecture:
         return [""] * len(table.columns)
-    known, texts = load_types(), []
+    texts = []
     for column in table.measured:
-        group = select(runs.definitions.types(table.asked[column.evaluation].types), known)
+        group = runs.definitions.kinds(table.asked[column.evaluation])
         shown = [kind for kind in group if column.types in ("all", "seen" if kind.seen else "unseen")]
         said = sum(supports(architecture, kind, runs.registry) for kind in shown)
         texts.append("" if said == len(shown) else f"{said} of {len(shown)} types")
-    return texts
+    return [*texts, *([""] * (len(table.columns) - len(texts)))]
 
 
 def supports(architecture: str, kind: QueryType, registry: Registry | None = None) -> bool:

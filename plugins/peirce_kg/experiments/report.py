@@ -12,7 +12,6 @@ from peirce_kg.evaluation import PUBLISHED, protocol
 from peirce_kg.experiments.figures import figures_of, supports
 from peirce_kg.experiments.running import RankingRow, TegaRuns
 from peirce_kg.experiments.tables import PREFIX
-from peirce_kg.queries.types import load_types, select
 
 _OTHERS = (
     "Columns with test alone filtered leave out the other members of A(test), those with all graphs filtered the other "
@@ -71,8 +70,7 @@ def _effort(runs: TegaRuns, rows: Sequence[RankingRow]) -> str:
 def _absent(runs: TegaRuns, rows: Sequence[RankingRow]) -> list[str]:
     """The types that no row has figures of though its model supports them."""
     measured = {r.type for r in rows}
-    groups = [runs.definitions.types(evaluation.types) for evaluation in runs.table.asked.values()]
-    asked = {kind.name: kind for group in groups for kind in select(group, load_types())}
+    asked = {kind.name: kind for own in runs.table.asked.values() for kind in runs.definitions.kinds(own)}
     models = {load_spec(row.spec).architecture for row in runs.table.rows if row.spec}
     return [
         name

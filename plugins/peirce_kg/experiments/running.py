@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,13 +17,23 @@ from peirce.training import TrainResult, make_task, plain, settings_by_part, tra
 from rich.console import Console
 
 from peirce_kg.embedding.training import EmbeddingOptions, embed
-from peirce_kg.evaluation import TOP, Filtering, Knowledge, Report, evaluate
+from peirce_kg.engine.missing import Missing
+from peirce_kg.engine.template import Groundings, Template
+from peirce_kg.evaluation import TOP, Filtering, Floats, Knowledge, Report, evaluate
 from peirce_kg.experiments.tables import Definitions, Evaluation, Scale, TegaTable, kept_as
 from peirce_kg.graphs.graph import Graph
-from peirce_kg.parts.augmenters.kge_files import Predictor, write_kge
-from peirce_kg.queries.types import load_types, select
+from peirce_kg.parts.augmenters.kge_files import Predictor
+from peirce_kg.queries.types import hard_types, load_types, select
 from peirce_kg.sampling.files import fingerprint
+from peirce_kg.sampling.sampler import QuerySet, missing_of, sample
 from peirce_kg.task import KgQa, KgQaData, model_scorer
+
+SHOWN = ("filtering", "strata")
+"""Options of the task that say which figures are shown; a table measures all of them."""
+
+
+Sets = tuple[Sequence[QuerySet], Sequence[Missing]]
+"""Queries, a set a type, and the links that the inferred answers of each miss."""
 
 
 def _truth(value: object) -> bool:
@@ -47,6 +58,8 @@ class RankingRow(ResultRow):
     queries: int = field(converter=int)
     loss: float = field(converter=float)
     filtering: str
+    query_seconds: float = field(default=0.0, converter=float, eq=False)
+    """CPU seconds that scoring all entities for one query took, on the mean over an evaluation; 0 if older."""
 
 
 @frozen(kw_only=True, eq=False)
@@ -71,6 +84,8 @@ class TegaRuns(Matrix[RankingRow]):
     table: TegaTable
     scale: Scale
     definitions: Definitions
+    hard: dict[str, Sets] = field(factory=dict, init=False, repr=False)
+    """Hard queries and what they miss, by the graph and how many of a type."""
 
     folder = "runs"
     row = RankingRow
@@ -97,20 +112,22 @@ class TegaRuns(Matrix[RankingRow]):
                 model, task, training = settings_by_part(
                     wanted, row.settings, row.scaled.get(self.scale.name, {}), self.request.settings
                 )
-                task.pop("filtering", None)
+                for shown in SHOWN:
+                    task.pop(shown, None)
                 spec = load_spec(row.spec, model)
                 made = make_task(KgQa.name, task, self.registry)
                 options = training_options(training)
                 vectors = None
                 if row.vectors:
                     vectors = plain(EmbeddingOptions(model=row.vectors, dim=spec.dims["unary"]))
+                told = {name: value for name, value in plain(made.options).items() if name != "strata"}
                 yield TegaCell(
                     label=row.label,
                     seed=seed,
                     spec=spec,
                     task=made,
                     training=options,
-                    run=identity(spec, plain(made.options), options, seed, vectors),
+                    run=identity(spec, told, options, seed, vectors),
                     vectors=row.vectors,
                 )
 
@@ -142,7 +159,8 @@ class TegaRuns(Matrix[RankingRow]):
         path = vectors_file(
             self.request.directory, data.graph, cell.vectors, cell.spec.dims["unary"], console
         )
-        return cell.spec.replace({"model.augmenters.0.file": str(path)})
+        links = {"model.heads.0.links": str(path)} if "links" in cell.spec.heads[0].options else {}
+        return cell.spec.replace({"model.augmenters.0.file": str(path), **links})
 
     def measured(
         self, cell: TegaCell, trained: TrainResult, data: KgQaData, before: Sequence[RankingRow]
@@ -162,7 +180,8 @@ class TegaRuns(Matrix[RankingRow]):
         for evaluation in self.table.asked.values():
             if evaluation.key in known:
                 continue
-            filtered = self._report(cell, trained, data, evaluation).filtered
+            report, seconds = self._report(cell, trained, data, evaluation)
+            filtered = report.filtered
             for filtering, name, knowledge in _measured(filtered):
                 figures = filtered[filtering].cells[name][knowledge]
                 hits: dict[str, Any] = {f"hits{k}": round(figures.hits[k], 6) for k in TOP}
@@ -176,25 +195,55 @@ class TegaRuns(Matrix[RankingRow]):
                     **hits,
                     queries=figures.queries,
                     filtering=filtering,
+                    query_seconds=round(seconds, 6),
                 )
 
-    def _report(self, cell: TegaCell, trained: TrainResult, data: KgQaData, evaluation: Evaluation) -> Report:
-        """Evaluate a trained model; its data hold the queries of all types of the table."""
-        chosen = {t.name for t in select(self.definitions.types(evaluation.types), load_types())}
-        sets = [queries for queries in data.sets["test"] if queries.type.name in chosen]
+    def _report(
+        self, cell: TegaCell, trained: TrainResult, data: KgQaData, evaluation: Evaluation
+    ) -> tuple[Report, float]:
+        """Evaluate a trained model, whose data hold the queries of all types of the table; and the time of a query."""
+        chosen = {t.name for t in self.definitions.kinds(evaluation)}
+        every = zip(data.sets["test"], data.missing("test"), strict=True)
+        if evaluation.hard:
+            every = zip(*self._hard(cell, data), strict=True)
+        asked = [(queries, missing) for queries, missing in every if queries.type.name in chosen]
+        sets = [queries for queries, _ in asked]
         if not sets:
             raise TaskError(f"{self.table.name}: no test queries of the types {evaluation.types!r}")
         turned = data.vocabulary.reversed_ != evaluation.reverse
         vocabulary = attrs.evolve(data.vocabulary, reversed_=turned)
-        console = Console(stderr=True)
-        return evaluate(
+        console, scorer = Console(stderr=True), model_scorer(trained.model.eval(), vocabulary)
+        spent = scored = 0.0
+
+        def timed(template: Template, groundings: Groundings) -> Floats:
+            nonlocal spent, scored
+            since = time.process_time()
+            scores = scorer(template, groundings)
+            spent, scored = spent + time.process_time() - since, scored + len(groundings)
+            return scores
+
+        report = evaluate(
             cell.label,
             sets,
-            model_scorer(trained.model.eval(), vocabulary),
+            timed,
             console if console.is_terminal else None,
             entities=data.graph.entities,
             seen={queries.type.name for queries in sets if queries.type.seen},
+            missing=[missing for _, missing in asked],
         )
+        return report, spent / max(scored, 1)
+
+    def _hard(self, cell: TegaCell, data: KgQaData) -> Sets:
+        """Hard test queries of the types of "+H", as many of a type as of others, and what their answers miss."""
+        options = cell.task.options
+        key = f"{fingerprint(data.graph)} {options.eval_queries} {options.seed} {options.max_answers}"
+        if key not in self.hard:
+            sets = sample(
+                list(hard_types().values()), data.graph, "test", options.eval_queries, options.seed,
+                options.max_answers, leave_out=True, hard=True,
+            )  # fmt: skip
+            self.hard[key] = sets, missing_of(sets, data.graph, "test")
+        return self.hard[key]
 
 
 def vectors_file(directory: Path, graph: Graph, predictor: Predictor, width: int, console: Console) -> Path:
@@ -214,7 +263,7 @@ def vectors_file(directory: Path, graph: Graph, predictor: Predictor, width: int
         console.print(f"training {predictor} on {graph.name}: {options.epochs} epochs", highlight=False)
         found = embed(graph, options)
         console.print(f"{predictor}: validation MRR {found.mrr:.3f}" if found.mrr is not None else predictor)
-        write_kge(path, found.facts, found.entities, found.relations)
+        found.write(path)
     return path
 
 

@@ -12,12 +12,24 @@ from attrs import evolve, field, frozen
 from cattrs import Converter
 from peirce.errors import TaskError
 
-from peirce_kg.evaluation import FILTERINGS, KNOWLEDGE, PUBLISHED, TYPES, Filtering, Knowledge, Types
+from peirce_kg.evaluation import (
+    FILTERINGS,
+    KNOWLEDGE,
+    PUBLISHED,
+    STRATA,
+    TYPES,
+    Filtering,
+    Knowledge,
+    Types,
+)
 from peirce_kg.parts.augmenters.kge_files import Predictor
+from peirce_kg.queries.types import QueryType, hard_types, load_types, select
 
 PREFIX = "tega/"
 """What the names of these experiments begin with."""
 PARAMETERS = "million parameters"
+COSTS = ("thousand parameters", "ms of CPU a query")
+"""The last columns of tables that say what models cost."""
 GRAPH = ("relations", "entities", "training", "validation", "testing", "all edges")
 """The columns of tables in which nothing is ranked."""
 
@@ -29,15 +41,17 @@ class Evaluation:
     Args:
         types: a group of query types.
         reverse: whether queries are written from their end.
+        hard: whether it is on hard queries of the types of "+H", in place of a group.
     """
 
     types: str = "all"
     reverse: bool = False
+    hard: bool = False
 
     @property
     def key(self) -> str:
         """What results call it, whatever tables it is in."""
-        return self.types + ("-reversed" if self.reverse else "")
+        return "hard" if self.hard else self.types + ("-reversed" if self.reverse else "")
 
 
 @frozen
@@ -89,7 +103,7 @@ class Column:
         """Read `seen/inferred`, or `after:all/entailed`."""
         evaluation, _, rest = text.rpartition(":")
         types, _, knowledge = rest.partition("/")
-        if types not in TYPES or knowledge not in KNOWLEDGE:
+        if types not in TYPES or knowledge not in (*KNOWLEDGE, *STRATA):
             raise TaskError(f"{text!r} is no cell of a table, such as seen/inferred")
         return cls(evaluation, types, knowledge)
 
@@ -114,6 +128,7 @@ class TegaTable:
         cells: its columns, where models are ranked, as the paper has them; those of other filterings follow.
         types: the group of query types that the models are trained on, as far as they are seen, and evaluated on.
         evaluations: by the names that the cells use; one of all types without a name where there is none.
+        costs: whether the columns `COSTS` follow.
     """
 
     name: str
@@ -123,23 +138,30 @@ class TegaTable:
     cells: tuple[Column, ...] = ()
     types: str = "all"
     evaluations: Mapping[str, Evaluation] = field(factory=dict)
+    costs: bool = False
 
     @property
     def measured(self) -> tuple[Column, ...]:
-        """Its columns under every filtering, the published one first, and no figure twice."""
+        """Its columns under every filtering, the published one first, no figure twice; of strata that one alone."""
         found: dict[Column, Column] = {}
         for filtering in FILTERINGS:
             for cell in self.cells:
+                if cell.knowledge in STRATA and filtering != PUBLISHED:
+                    continue
                 kept = evolve(cell, filtering=kept_as(filtering, cell.knowledge))
                 found.setdefault(kept, evolve(cell, filtering=filtering))
         return tuple(found.values())
 
+    def split(self) -> TegaTable:
+        """The table with columns for the inferred answers that miss 1, 2, ... links, and for hard ones."""
+        strata = [evolve(c, knowledge=k) for c in self.cells if c.knowledge == "inferred" for k in STRATA]
+        return evolve(self, cells=tuple(dict.fromkeys([*self.cells, *strata])))
+
     @property
     def columns(self) -> tuple[str, ...]:
         """The heads of its columns."""
-        return {"mrr": tuple(map(str, self.measured)), "parameters": (PARAMETERS,), "graph": GRAPH}[
-            self.measure
-        ]
+        ranked = (*map(str, self.measured), *(COSTS if self.costs else ()))
+        return {"mrr": ranked, "parameters": (PARAMETERS,), "graph": GRAPH}[self.measure]
 
     @property
     def graphs(self) -> tuple[str, ...]:
@@ -184,6 +206,12 @@ class Definitions:
     def types(self, group: str) -> tuple[str, ...]:
         """What a task's option of types is given for a group."""
         return self.groups.get(group, (group,))
+
+    def kinds(self, evaluation: Evaluation) -> tuple[QueryType, ...]:
+        """The query types of an evaluation."""
+        if evaluation.hard:
+            return tuple(hard_types().values())
+        return select(self.types(evaluation.types), load_types())
 
 
 @cache

@@ -16,6 +16,14 @@ from peirce_kg.queries.parsing import QueryError
 GROUPS = ("seen", "unseen", "all")
 """Names that stand for several types at once."""
 
+HARD = ("1p", "2p", "3p", "4p", "2i", "3i", "4i", "pi", "ip", "2in", "3in", "inp", "pin", "pni", "2u", "up")
+"""The types of the benchmarks "+H" (Gregucci et al., 2025), whose 2i1p and 1p2i are ip and pi."""
+_LONGER = {
+    "4p": "(r1(s1,e1))&(r2(e1,e2))&(r3(e2,e3))&(r4(e3,f))",
+    "4i": "(r1(s1,f))&(r2(s2,f))&(r3(s3,f))&(r4(s4,f))",
+}
+"""Those that are not TEGA's."""
+
 
 @frozen
 class QueryType:
@@ -67,6 +75,13 @@ def load_types(path: Path | None = None) -> dict[str, QueryType]:
     if not types:
         raise TaskError(f"{source} has no [[type]] table with name, formula and seen")
     return types
+
+
+def hard_types() -> dict[str, QueryType]:
+    """The types of `HARD` by name."""
+    longer = {name: QueryType(name, parse(formula), seen=False) for name, formula in _LONGER.items()}
+    known = load_types() | longer
+    return {name: known[name] for name in HARD}
 
 
 def select(names: Iterable[str], types: dict[str, QueryType]) -> tuple[QueryType, ...]:

@@ -41,6 +41,14 @@ def sample(
     max_answers: Annotated[
         int, typer.Option(min=1, help="Answers that a query may have on the graph of its split.")
     ] = 100,
+    hard: Annotated[
+        bool,
+        typer.Option(
+            "--hard",
+            help="Queries of valid and test with an answer that needs all of its links; "
+            "--types are those of the +H benchmarks.",
+        ),
+    ] = False,
     engine: Annotated[str, typer.Option(metavar="NAME", help="local, or ray for a Ray cluster.")] = "local",
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes; one, or all of the Ray cluster's, unless given.")
@@ -52,19 +60,20 @@ def sample(
     from peirce.errors import TaskError, unknown
 
     from peirce_kg.graphs.graph import SPLITS, load_graph
-    from peirce_kg.queries.types import load_types, select
+    from peirce_kg.queries.types import hard_types, load_types, select
     from peirce_kg.sampling.jobs import describe, quantities, run
 
     splits = SPLITS if split == "all" else tuple(each for each in SPLITS if each == split)
     if not splits:
         raise TaskError(unknown("split", split, (*SPLITS, "all")))
-    kinds = select([name.strip() for name in types.split(",")], load_types(types_file))
+    known = hard_types() if hard and types_file is None else load_types(types_file)
+    kinds = select([name.strip() for name in types.split(",")], known)
     loaded = load_graph(graph)
     typer.echo(loaded.summary(), err=True)
     sampled = {}
     for each in splits:
         counts = quantities(kinds, loaded, each) if count is None else {kind.name: count for kind in kinds}
-        wanted = describe(kinds, counts, loaded, each, seed, max_answers)
+        wanted = describe(kinds, counts, loaded, each, seed, max_answers, hard=hard)
         with _progress(wanted) as watch:
             sampled[each] = run(output, wanted, loaded, engine, workers, watch, overwrite=overwrite)
     if json:

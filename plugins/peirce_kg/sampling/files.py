@@ -68,6 +68,7 @@ class Description:
     max_answers: int
     types: tuple[TypeAsked, ...]
     schema: str = SCHEMA
+    hard: bool = False
     source: str = ""
 
     def to_json(self) -> str:

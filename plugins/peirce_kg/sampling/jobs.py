@@ -75,10 +75,12 @@ def describe(
     split: Split,
     seed: int,
     max_answers: int,
+    *,
+    hard: bool = False,
 ) -> Description:
     """What is asked for; see `sampler.sample`. counts: how many queries, by the type's name."""
     asked = tuple(TypeAsked(kind.name, str(kind.query), kind.seen, counts[kind.name]) for kind in types)
-    return Description(graph.name, files.fingerprint(graph), split, seed, max_answers, asked)
+    return Description(graph.name, files.fingerprint(graph), split, seed, max_answers, asked, hard=hard)
 
 
 def quantities(types: Sequence[QueryType], graph: Graph, split: Split) -> dict[str, int]:
@@ -137,11 +139,14 @@ def run(
         blocks = folder / BLOCKS
         blocks.mkdir(exist_ok=True)
         missing = [asked for asked in wanted.types if not type_file(folder, asked.name).exists()]
-        works = [_Work(asked, wanted.split, blocks) for asked in missing]
+        hard = wanted.hard and wanted.split != "train"
+        works = [_Work(asked, wanted.split, blocks, hard=hard) for asked in missing]
         seconds: dict[str, float] = {}
         if works:
             lookup, which = Lookup.of(graph), (wanted.split, wanted.seed, wanted.max_answers)
-            samplers = {work.asked.name: TypeSampler(work.kind, lookup, *which) for work in works}
+            samplers = {
+                work.asked.name: TypeSampler(work.kind, lookup, *which, hard=wanted.hard) for work in works
+            }
             with pool(engine, workers, samplers) as running:
                 for work in _finished(works, running, watch):
                     with replacing(type_file(folder, work.asked.name)) as fresh:
@@ -167,7 +172,7 @@ def _claim(folder: Path, wanted: Description, *, overwrite: bool) -> None:
             for path in made:
                 path.unlink()
         elif there != wanted and (made or any(blocks.glob("*.block"))):
-            names = ("graph", "seed", "max_answers", "types")
+            names = ("graph", "seed", "max_answers", "types", "hard")
             differ = [name for name in names if getattr(there, name) != getattr(wanted, name)]
             said = " and ".join(differ).replace("types", "types or counts") or "triples"
             raise TaskError(
@@ -209,11 +214,11 @@ def _finished(works: Sequence[_Work], running: Pool, watch: Watch) -> Iterator[_
 class _Work:
     """One type: the blocks that it has, and the queries that are new in each."""
 
-    def __init__(self, asked: TypeAsked, split: Split, blocks: Path) -> None:
+    def __init__(self, asked: TypeAsked, split: Split, blocks: Path, *, hard: bool) -> None:
         self.asked, self.split, self.kind, self.seconds = asked, split, asked.kind, 0.0
         self._blocks = blocks
         self._rows: list[Ints] = []
-        self._collector = Collector(Template.of(self.kind.query), asked.count)
+        self._collector = Collector(Template.of(self.kind.query), asked.count, balanced=hard)
         self._submitted: set[int] = set()
 
     def tasks(self, most: int) -> Iterator[BlockAsked]:
@@ -225,7 +230,7 @@ class _Work:
             if number not in self._submitted and not self._path(number).exists():
                 self._submitted.add(number)
                 most -= 1
-                yield BlockAsked(self.asked.name, number, BLOCK if number else min(BLOCK, self.asked.count))
+                yield BlockAsked(self.asked.name, number, self._collector.limit(number))
 
     def keep(self, number: int, block: Block) -> None:
         """Keep a block."""

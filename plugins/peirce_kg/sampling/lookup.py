@@ -8,11 +8,13 @@ of what a larger one has, and one list serves the three of them.
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from attrs import field, frozen
 from numpy.typing import NDArray
 
+from peirce_kg.engine.missing import Links
 from peirce_kg.graphs.graph import SPLITS, Bools, Graph, Index, Ints
 
 
@@ -85,6 +87,16 @@ class Lookup:
     def size(self, level: int) -> int:
         """How many triples the cumulative graph of a level has."""
         return int(np.searchsorted(self.levels, level, side="right"))
+
+    def added(self, level: int) -> Lookup:
+        """The lookup of the triples alone that a level adds, in a graph that has them on every level."""
+        triples = self.triples[self.size(level - 1) if level else 0 : self.size(level)]
+        return Lookup(self.entities, self.relations, triples, np.zeros(len(triples), np.uint8))
+
+    @cached_property
+    def links(self) -> tuple[Links, ...]:
+        """What counts missing links, for the levels after the first."""
+        return tuple(Links(before, whole) for before, whole in pairwise(self.indexes))
 
     def neighbour(
         self, relation: Ints, entity: Ints, level: int, random: np.random.Generator, *, heads: bool

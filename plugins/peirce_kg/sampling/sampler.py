@@ -5,6 +5,7 @@ Every query has an answer and no vacuous part on the graph of its split:
 * dropping a negated atom gives more answers, dropping a branch of a disjunction fewer;
 * no atom is repeated, and none is implied by the others of its conjunction up to renaming existential variables;
 * a query of the valid or test split has an answer that the split before it lacks;
+* a hard query of these has an answer that needs all of its links, see `TypeSampler`;
 * it has at most `max_answers` answers, and no other query of its set is the same up to renaming.
 
 The queries of a type come in blocks, each from a random generator of its own, so that whoever samples them, in whatever
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import time
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
@@ -25,6 +27,7 @@ from peirce.progress import progress_bars
 from rich.console import Console
 
 from peirce_kg.engine.answers import Answers, answers_within
+from peirce_kg.engine.missing import Links, Missing
 from peirce_kg.engine.template import Groundings, Slot, Template
 from peirce_kg.graphs.graph import SPLITS, Bools, Graph, Ints, Split
 from peirce_kg.queries.language import Query
@@ -41,6 +44,10 @@ BLOCK = 8192
 """Queries of a block. Like the sizes of batches, it is part of what a seed means."""
 BATCHES = (512, 4096)
 """Proposals of a block's first batch, or a few more, and of its largest; each is twice the one before."""
+SHARE = 1 / 5
+"""The share of hard queries that one relation or one entity may stand in."""
+BEGUN = 1 / 4
+"""The share of the hard queries that are asked for which is taken before that holds."""
 PATIENCE = 24 * 1024
 """Proposals without a new query after which a type is given up as exhausted."""
 
@@ -94,6 +101,7 @@ def sample(
     console: Console | None = None,
     *,
     leave_out: bool = False,
+    hard: bool = False,
 ) -> tuple[QuerySet, ...]:
     """Sample `count` queries of each type from the graph of a split; fewer where the graph has no more.
 
@@ -108,6 +116,7 @@ def sample(
         max_answers: how many answers a query may have on the graph of the split.
         console: where a progress bar is shown; nowhere when None.
         leave_out: whether a type without a single query is left out, and no error.
+        hard: whether each query of `valid` and `test` has a hard answer, see `TypeSampler`.
 
     Raises:
         TaskError: not one query of a type was found, or of any type.
@@ -118,10 +127,10 @@ def sample(
         bar = progress.add_task(f"sampling {split} queries", total=count * len(types), shown="")
         for kind in types:
             progress.update(bar, shown=kind.name)
-            sampler = TypeSampler(kind, lookup, split, seed, max_answers)
-            collector, kept = Collector(sampler.template, count), list[QuerySet]()
+            sampler = TypeSampler(kind, lookup, split, seed, max_answers, hard=hard)
+            collector, kept = Collector(sampler.template, count, balanced=sampler.hard), list[QuerySet]()
             while not collector.complete:
-                block = sampler.block(len(kept), count)
+                block = sampler.block(len(kept), collector.limit(len(kept)))
                 kept.append(block.queries.select(collector.add(block)))
                 progress.advance(bar, len(kept[-1]))
             progress.advance(bar, count - len(collector))
@@ -130,6 +139,18 @@ def sample(
             elif not leave_out or (kind is types[-1] and not sets):
                 raise _nothing(kind, graph, split, max_answers)
     return tuple(sets)
+
+
+def missing_of(sets: Sequence[QuerySet], graph: Graph, split: Split) -> tuple[Missing, ...]:
+    """The links that the inferred answers of each set of a split, `valid` or `test`, miss."""
+    before = SPLITS[SPLITS.index(split) - 1]
+    links = Links(graph.index(before), graph.index(split))
+    return tuple(
+        links.missing(
+            own.template, own.groundings, own.answers[split].minus(own.answers[before], graph.entities)
+        )
+        for own in sets
+    )
 
 
 def _nothing(kind: QueryType, graph: Graph, split: Split, max_answers: int) -> TaskError:
@@ -155,33 +176,75 @@ class Block:
 
 
 class Collector:
-    """Takes the blocks of a type in order and says what is new in each, up to a count of queries."""
+    """Takes the blocks of a type in order and says what is new in each, up to a count of queries.
 
-    def __init__(self, template: Template, count: int) -> None:
+    Balanced, it leaves out what would make a relation or an entity stand in more than `SHARE` of the queries, once it
+    has `BEGUN` of them, as the benchmarks "+H" do.
+    """
+
+    def __init__(self, template: Template, count: int, *, balanced: bool = False) -> None:
         self._renamings = symmetries(template)
         self._seen: set[bytes] = set()
-        self._count = count
+        self._count, self._taken, self._balanced = count, 0, balanced
+        self._uses = Counter[tuple[str, int]]()
         self.complete = count <= 0
 
     def __len__(self) -> int:
-        return len(self._seen)
+        return self._taken
+
+    def limit(self, number: int) -> int:
+        """How many queries of a block, by its number, are worth sampling."""
+        if self._balanced:
+            return min(BLOCK, 2 * self._count)
+        return BLOCK if number else min(BLOCK, self._count)
 
     def add(self, block: Block) -> Ints:
-        """The rows of the block's queries that no earlier block had: int64, ascending."""
-        rows = _unseen(canonical(block.queries.groundings, self._renamings), self._seen, self._count)
+        """The rows of the block's queries that are taken and that no earlier block had: int64, ascending."""
+        groundings = block.queries.groundings
+        most = None if self._balanced else self._count
+        rows = _unseen(canonical(groundings, self._renamings), self._seen, most)
+        if self._balanced:
+            rows = np.array([row for row in rows.tolist() if self._fits(groundings, row)], np.int64)
+        else:
+            self._taken += len(rows)
         self.complete = len(self) >= self._count or block.last or not len(rows)
         return rows
 
+    def _fits(self, groundings: Groundings, row: int) -> bool:
+        """Whether a query leaves the balance as it should be; then it is counted."""
+        named = {("r", r) for r in groundings.relations[row].tolist()}
+        named |= {("s", s) for s in groundings.constants[row].tolist()}
+        most = max(1, SHARE * (self._taken + 1)) if self._taken >= BEGUN * self._count else self._count
+        if self._taken >= self._count or any(self._uses[name] + 1 > most for name in named):
+            return False
+        self._uses.update(named)
+        self._taken += 1
+        return True
+
 
 class TypeSampler:
-    """Finds queries of one type in a graph; see `sample` for what it is given."""
+    """Finds queries of one type in a graph; see `sample` for what it is given.
 
-    def __init__(self, kind: QueryType, lookup: Lookup, split: Split, seed: int, max_answers: int) -> None:
+    With `hard`, a query of `valid` or `test` has an answer that needs all of its links, in each branch of a union, as
+    `engine.missing.Links` says; on `train` nothing is missing, so all are taken.
+    """
+
+    def __init__(
+        self,
+        kind: QueryType,
+        lookup: Lookup,
+        split: Split,
+        seed: int,
+        max_answers: int,
+        *,
+        hard: bool = False,
+    ) -> None:
         self.kind, self.lookup, self.split, self.max_answers = kind, lookup, split, max_answers
         self.level = SPLITS.index(split)
+        self.hard = hard and self.level > 0
         self.template = Template.of(kind.query)
         self._seed = [seed, zlib.crc32(kind.name.encode()), self.level]
-        self._walker = Walker(self.template, lookup, self.level)
+        self._walker = Walker(self.template, lookup, self.level, self.hard)
         self._renamings = symmetries(self.template)
         self._repetitions = repetitions(self.template)
 
@@ -248,6 +311,10 @@ class TypeSampler:
             before = SPLITS[self.level - 1]
             found[before] = ask(before)
             keep(self._more(found[own], found[before]))
+        if self.hard:
+            inferred = found[own].minus(found[before], self.lookup.entities)
+            missing = self.lookup.links[self.level - 1].missing(template, proposals, inferred)
+            keep(np.bincount(inferred.queries[missing.hard], minlength=len(proposals)) > 0)
         for negated in template.negated:
             wider = ask(own, [[slot for slot in slots if slot != negated] for slots in template.conjunctions])
             keep(self._more(wider, found[own]))

@@ -30,11 +30,13 @@ class Walker:
         lookup: the triples.
         level: 0 for train, 1 for valid, 2 for test; walks of the latter two start at a triple of their own level,
             without which no answer could be new.
+        hard: whether walks to a new answer go along triples of their own level alone, in each branch to the same one.
     """
 
     template: Template
     lookup: Lookup
     level: int
+    hard: bool = False
 
     def propose(self, count: int, random: np.random.Generator) -> Groundings:
         """About `count` groundings, fewer where walks come to an end; a `TaskError` without a triple to start from."""
@@ -61,8 +63,9 @@ class Walker:
     @cached_property
     def _starts(self) -> dict[tuple[int, Slot | None], Ints]:
         """The branches and atoms that a walk may start at, each with the numbers of its triples."""
-        first = self.lookup.size(self.level - 1) if self.level else 0
-        numbers = np.arange(first, self.lookup.size(self.level))
+        lookup = self._own if self.hard else self.lookup
+        first = self.lookup.size(self.level - 1) if self.level and not self.hard else 0
+        numbers = np.arange(first, lookup.size(self.level))
         if not len(numbers):
             raise TaskError(f"the {SPLITS[self.level]} split adds no triples to sample queries of")
         starts: dict[tuple[int, Slot | None], Ints] = {}
@@ -72,16 +75,20 @@ class Walker:
                 true = [other for other in slots if other.positive or not self.level]
                 paired = any(_beside(slot, other) for other in true)
                 if slot.positive and paired:
-                    starts[branch, slot] = np.intersect1d(numbers, self.lookup.parallel, assume_unique=True)
+                    starts[branch, slot] = np.intersect1d(numbers, lookup.parallel, assume_unique=True)
                 elif slot.positive:
                     starts[branch, slot] = numbers
             if not any(slot.positive for slot in slots):
                 starts[branch, None] = numbers
         return starts
 
+    @cached_property
+    def _own(self) -> Lookup:
+        return self.lookup.added(self.level)
+
     def _from(self, first: int, atom: Slot | None, count: int, random: np.random.Generator) -> Groundings:
         """The groundings of walks that begin in one branch, at one atom."""
-        walk = _Walk(self.template, self.lookup, self.level, random, count)
+        walk = _Walk(self.template, self._own if self.hard else self.lookup, self.level, random, count)
         conjunctions = self.template.conjunctions
         others = [branch for branch in range(len(conjunctions)) if branch != first]
         removing = {slot: self._branches(slot, random) for slot in self.template.negated}
@@ -94,6 +101,13 @@ class Walker:
                 # the new answer, and the one that a negated atom removes, need not be the same
                 walk.along(_connected(atom, conjunctions[first]), atom)
                 shared = frozenset()
+            if self.hard:
+                for branch in (first, *others):
+                    walk.forget({FREE})
+                    walk.along([slot for slot in conjunctions[branch] if slot.positive])
+                if not self.template.negated:
+                    return walk.result()
+                walk.lookup = self.lookup
         order = [first, *random.permutation(others).tolist()]
         for branch, following in zip(order, [*order[1:], None], strict=True):
             slots = conjunctions[branch]

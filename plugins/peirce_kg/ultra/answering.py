@@ -34,9 +34,7 @@ TINY = 1e-10
 """What keeps the logarithm of a membership finite, as in the published code."""
 Done: TypeAlias = Callable[[], Any]
 
-
-def _nothing() -> None:
-    """What nobody is told."""
+"""What is called as work goes on."""
 
 
 class Answerer:
@@ -64,7 +62,7 @@ class Answerer:
         self._vectors: dict[int, Tensor] = {}
 
     def scores(
-        self, sets: Tensor, asked: Ints, condition: Ints | None = None, done: Done = _nothing
+        self, sets: Tensor, asked: Ints, condition: Ints | None = None, done: Done = lambda: None
     ) -> Tensor:
         """The scores of entities as what relations lead to from sets.
 
@@ -109,23 +107,23 @@ class Answerer:
     def run(
         self,
         program: Program,
-        names: Mapping[str, Ints],
+        relations: Mapping[str, Ints],
         entities: Mapping[str, Ints],
-        done: Done = _nothing,
+        done: Done = lambda: None,
     ) -> Iterator[tuple[Step, Tensor]]:
         """Run a program for n groundings.
 
         Args:
             program: from `program_of`.
-            names: the relations of each name in the program, int64 [n].
-            entities: the entities of each name, likewise.
+            relations: those that each name in the program stands for, int64 [n].
+            entities: likewise.
             done: called after each projection of a row.
 
         Yields:
             each step, and the set that it leaves on the stack, [n, entities] in float64.
         """
         stack: list[Tensor] = []
-        count = len(next(iter(names.values())))
+        count = len(next(iter(relations.values())))
         for step in program:
             match step.operation:
                 case "entity":
@@ -134,8 +132,8 @@ class Answerer:
                 case "every":
                     found = torch.ones(count, self.entities, dtype=torch.float64)
                 case "project":
-                    asked = (names[step.name] + step.inverse * self.relations) % (2 * self.relations)
-                    found = self.scores(stack.pop(), asked, None, done).cpu().double().sigmoid()
+                    asked = (relations[step.name] + step.inverse * self.relations) % (2 * self.relations)
+                    found = self.scores(stack.pop(), asked, done=done).cpu().double().sigmoid()
                 case "not":
                     found = 1 - stack.pop()
                 case _:
@@ -144,14 +142,15 @@ class Answerer:
             stack.append(found)
             yield step, found
 
-    def memberships(self, template: Template, groundings: Groundings, done: Done = _nothing) -> Floats:
+    def memberships(self, template: Template, groundings: Groundings) -> Floats:
         """How far each entity is an answer of each grounding: [n, entities] in float64.
 
         Raises:
             NoProgramError: operations on sets cannot say the query.
         """
-        program = program_of(template.query)
-        *_, (_, found) = self.run(program, *slots(template, groundings), done)
+        relations = dict(zip(template.relations, groundings.relations.T, strict=True))
+        constants = dict(zip(template.constants, groundings.constants.T, strict=True))
+        *_, (_, found) = self.run(program_of(template.query), relations, constants)
         return found.numpy()
 
     def scorer(self, template: Template, groundings: Groundings) -> Floats:
@@ -172,12 +171,6 @@ def fuzzy_head(model: Model) -> str:
             "of 'ultra' with the head 'fuzzy'; `peirce import ultra` makes such a model"
         )
     return heads[0]
-
-
-def slots(template: Template, groundings: Groundings) -> tuple[dict[str, Ints], dict[str, Ints]]:
-    """The relations and the entities that the names of a template stand for: int64 [n] by name."""
-    relations = dict(zip(template.relations, groundings.relations.T, strict=True))
-    return relations, dict(zip(template.constants, groundings.constants.T, strict=True))
 
 
 def joined(left: Tensor, right: Tensor, logic: Logic, all_of: bool) -> Tensor:

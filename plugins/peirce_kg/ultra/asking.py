@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import zipfile
 from contextlib import suppress
@@ -23,7 +22,6 @@ from peirce_kg.engine.files import Line, read_queries
 from peirce_kg.evaluation import Floats
 from peirce_kg.graphs.graph import Graph, Split
 from peirce_kg.queries.conversion import read_query
-from peirce_kg.queries.language import Query
 from peirce_kg.ultra.answering import Answerer, Logic
 from peirce_kg.ultra.checkpoint import read_ultra
 from peirce_kg.ultra.program import NoProgramError, Program, Step, program_of, read_program
@@ -44,8 +42,8 @@ class Member:
 
 
 @frozen(kw_only=True)
-class Found:
-    """What a query's answers are.
+class GraphReply:
+    """The answers of a query on a graph.
 
     Args:
         query: the query as it was read.
@@ -68,8 +66,8 @@ def ask_graph(
     top: int = 10,
     seconds: float | None = None,
     console: Console | None = None,
-) -> Found:
-    """Answer a query in either syntax.
+) -> GraphReply:
+    """Answer a query in any syntax.
 
     Args:
         answerer: a model and the split's triples.
@@ -83,29 +81,27 @@ def ask_graph(
         QueryError: the text is no query, or operations on sets cannot say it. TaskError: a name is not in the graph.
     """
     program, query = read_program(text)
-    names = {step.name: graph.relation(step.name) for step in program if step.operation == "project"}
-    anchors = {step.name: graph.entity(step.name) for step in program if step.operation == "entity"}
-    known = None if query is None else exact_answers(query, graph, split, seconds)
+    relations = {s.name: np.array([graph.relation(s.name)]) for s in program if s.operation == "project"}
+    entities = {s.name: np.array([graph.entity(s.name)]) for s in program if s.operation == "entity"}
+    known: set[int] | None = None
+    if query is not None:
+        with suppress(QueryTooLargeError):
+            known = {*answer(query, graph, graph.index(split), Budget(seconds=seconds)).tolist()}
     variables: dict[str, tuple[Member, ...]] = {}
     with progress_bars(console) as progress:
         bar = progress.add_task("asking", total=sum(s.operation == "project" for s in program), shown="")
-        found = np.zeros(graph.entities)
-        relations, entities = (
-            {name: np.array([each]) for name, each in table.items()} for table in (names, anchors)
-        )
         for step, members in answerer.run(program, relations, entities, lambda: progress.advance(bar)):
-            found = members[0].numpy()
             if step.variable is not None and step.operation != "every":
-                variables[str(step.variable)] = _members(found, graph, SHOWN)
-    return Found(
+                variables[str(step.variable)] = _members(members[0].numpy(), graph, SHOWN)
+    return GraphReply(
         query=text if query is None else str(query),
-        answers=_members(found, graph, top, known),
+        answers=_members(members[0].numpy(), graph, top, known),
         exact=None if known is None else len(known),
         variables=variables,
     )
 
 
-def exactly(graph: Graph, split: Split, text: str, seconds: float | None) -> Found:
+def entailed(graph: Graph, split: Split, text: str, seconds: float | None) -> GraphReply:
     """The answers that the graph entails, each with the score 1, by the exact engine alone.
 
     Raises:
@@ -114,7 +110,7 @@ def exactly(graph: Graph, split: Split, text: str, seconds: float | None) -> Fou
     query = read_query(text)
     found = answer(query, graph, graph.index(split), Budget(seconds=seconds)).tolist()
     answers = tuple(Member(entity=graph.entity_names[i], score=1.0, known=True) for i in found)
-    return Found(query=str(query), answers=answers, exact=len(found), variables={})
+    return GraphReply(query=str(query), answers=answers, exact=len(found), variables={})
 
 
 def open_answerer(model: Path, graph: Graph, split: Split, logic: Logic = "product") -> Answerer:
@@ -125,16 +121,9 @@ def open_answerer(model: Path, graph: Graph, split: Split, logic: Logic = "produ
     """
     if not model.exists():
         raise ModelFileError(
-            f"there is no model {model}; `peirce import ultra CHECKPOINT -o {model}` makes one of published weights"
+            f"there is no model {model}; `peirce import ultra WEIGHTS -o {model}` makes one of published weights"
         )
     return Answerer(read_ultra(model), graph.index(split), logic)
-
-
-def exact_answers(query: Query, graph: Graph, split: Split, seconds: float | None) -> set[int] | None:
-    """What the graph entails; None where that takes too much."""
-    with suppress(QueryTooLargeError):
-        return {*answer(query, graph, graph.index(split), Budget(seconds=seconds)).tolist()}
-    return None
 
 
 def score_file(
@@ -176,7 +165,8 @@ def score_file(
                 ("entities", graph.entity_names),
                 ("queries", [json.dumps(line.given, ensure_ascii=False) for line in read]),
             ):
-                archive.writestr(zipfile.ZipInfo(f"{name}.npy"), _saved(np.array(texts)))
+                with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as out:
+                    np.save(out, np.array(texts), allow_pickle=False)
     except OSError as error:
         where = source if error.filename == str(source) else output
         raise TaskError(f"{where}: {error.strerror or error}") from error
@@ -223,9 +213,3 @@ def _members(
         )
         for i in np.argsort(-scores, kind="stable")[:count].tolist()
     )
-
-
-def _saved(array: NDArray[Any]) -> bytes:
-    buffer = io.BytesIO()
-    np.save(buffer, array, allow_pickle=False)
-    return buffer.getvalue()

@@ -17,16 +17,16 @@ PREFIX = "model.model."
 """What stands before the names of UltraQuery's tensors."""
 THRESHOLD = 0.8
 """That of a network which was trained on links alone, as in the published code."""
-_OURS = (
-    (r"relation_model\.layers\.(\d+)\.relation\.weight", r"network.relations.\1.kinds"),
-    (r"relation_model\.layers\.(\d+)\.linear\.", r"network.relations.\1.linear."),
-    (r"relation_model\.layers\.(\d+)\.layer_norm\.", r"network.relations.\1.norm."),
-    (r"entity_model\.layers\.(\d+)\.relation_projection\.", r"network.entities.\1.project."),
-    (r"entity_model\.layers\.(\d+)\.linear\.", r"network.entities.\1.linear."),
-    (r"entity_model\.layers\.(\d+)\.layer_norm\.", r"network.entities.\1.norm."),
-    (r"entity_model\.mlp\.0\.", "heads.fuzzy.hidden."),
-    (r"entity_model\.mlp\.2\.", "heads.fuzzy.score."),
-)
+_OURS = {
+    "relation_model.layers.": "network.relations.",
+    "entity_model.layers.": "network.entities.",
+    "entity_model.mlp.0.": "heads.fuzzy.hidden.",
+    "entity_model.mlp.2.": "heads.fuzzy.score.",
+    ".relation.weight": ".kinds",
+    ".relation_projection.": ".project.",
+    ".layer_norm.": ".norm.",
+}
+"""Parts of the published names of tensors, and of ours."""
 
 
 def read_ultra(path: Path, name: str = "ultra") -> Model:
@@ -63,8 +63,9 @@ def _named(path: Path) -> tuple[dict[str, Tensor], bool]:
     queries = all(key.startswith(PREFIX) for key in tensors)
     found = {}
     for key, value in tensors.items():
-        for theirs, ours in _OURS:
-            key = re.sub(f"^{theirs}", ours, key.removeprefix(PREFIX))
+        key = key.removeprefix(PREFIX)
+        for theirs, ours in _OURS.items():
+            key = key.replace(theirs, ours)
         found[key] = value
     return found, queries
 

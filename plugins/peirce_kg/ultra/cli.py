@@ -14,7 +14,7 @@ def ultra(
     checkpoint: Annotated[
         Path,
         typer.Argument(
-            metavar="CHECKPOINT", help="Its tensors: a safetensors file, or a torch file of a state dict."
+            metavar="WEIGHTS", help="Its tensors: a safetensors file, or a torch file of a state dict."
         ),
     ],
     output: Annotated[

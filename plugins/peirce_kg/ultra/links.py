@@ -91,7 +91,7 @@ class Links(Task[LinksOptions, Graph]):
             kept = np.delete(graph, some, 0) if split == "train" else graph
             asked = self._asked(triples[some], data)
             labels = torch.zeros(len(asked.entity), data.entities)
-            labels[known(data.index(_split(split)), triples[some])] = 1
+            labels[known_answers(data.index(_split(split)), triples[some])] = 1
             yield {
                 "triples": torch.from_numpy(kept),
                 "shared_heads": torch.from_numpy(shared_heads(kept, data.entities, data.relations)),
@@ -128,7 +128,7 @@ class Links(Task[LinksOptions, Graph]):
                         sets, asked.relation, asked.condition, lambda: progress.advance(bar)
                     ).cpu()
                     own = scores.gather(1, torch.from_numpy(asked.answer).unsqueeze(1))
-                    scores[known(data.index("test"), rows)] = -torch.inf
+                    scores[known_answers(data.index("test"), rows)] = -torch.inf
                     ranks.append(1 + (scores >= own).sum(1).view(2, -1).numpy())
         finally:
             model.train(training)
@@ -150,14 +150,14 @@ class Links(Task[LinksOptions, Graph]):
         """Nothing: a model goes with any graph."""
         return {}
 
-    def _asked(self, triples: Ints, data: Graph) -> _Asked:
+    def _asked(self, triples: Ints, data: Graph) -> _Questions:
         head, relation, tail = triples.T
         asked = np.concatenate([relation, relation + data.relations])
         condition = np.tile(relation, 2) if self.options.heads == "published" else asked
-        return _Asked(np.concatenate([head, tail]), asked, condition, np.concatenate([tail, head]))
+        return _Questions(np.concatenate([head, tail]), asked, condition, np.concatenate([tail, head]))
 
 
-class _Asked(NamedTuple):
+class _Questions(NamedTuple):
     """For n triples, n questions for tails and then n for heads: int64 [2n] each."""
 
     entity: Ints
@@ -166,7 +166,7 @@ class _Asked(NamedTuple):
     answer: Ints
 
 
-def known(index: Index, triples: Ints) -> tuple[Tensor, Tensor]:
+def known_answers(index: Index, triples: Ints) -> tuple[Tensor, Tensor]:
     """The questions that triples [n, 3] are asked by, those for tails first, with all their answers on a graph."""
     rows, found = [], []
     for number, (end, heads) in enumerate(((triples[:, 0], True), (triples[:, 2], False))):

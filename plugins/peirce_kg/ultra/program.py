@@ -1,7 +1,7 @@
 """A query as a program on a stack of fuzzy sets: what UltraQuery's operations say of it, and whether they can.
 
-The operations are: an entity, every entity, a relation or its inverse that leads on from a set, and, or, not. Names are
-numbers of slots, so that one program answers all groundings of a query.
+The operations are: an entity, every entity, a relation or its inverse that leads on from a set, and, or, not. Entities
+and relations stand in it by name, so that the program of an abstract query answers all groundings of it.
 
 A set does not tell which of its members stood for a variable. So a negated atom of an existential variable, as in
 r1(s1,e1) & !r2(e1,f), is the complement of what the whole set leads to, as in the published code; by the formula's own
@@ -89,7 +89,7 @@ def program_of(query: Query) -> Program:
 
 
 def read_program(text: str) -> tuple[Program, Query | None]:
-    """The program of a text in either syntax, and its formula.
+    """The program of a text in any syntax, and its formula.
 
     None where it has none: of the complement of a set that an existential variable makes, in the Lisp-like syntax.
 

@@ -93,6 +93,13 @@ class Relational(Architecture):
         return both_branches(dims)
 
     @classmethod
+    def check(cls, options: RelationalOptions, dims: RelationalDims) -> str | None:
+        """Some round is always left."""
+        if options.vary < dims.layers:
+            return None
+        return f"vary = {options.vary} may leave out all {dims.layers} rounds; set it below model.dims.layers"
+
+    @classmethod
     def gives(cls, options: RelationalOptions) -> frozenset[Literal["pooled", "binary", "past"]]:
         """Binary atoms."""
         return frozenset({"binary"})
@@ -127,7 +134,7 @@ class Relational(Architecture):
         state = Predicates(*(F.dropout(cast(Tensor, atoms), rate, self.training) for atoms in state))
         count = self.plan.dims.layers
         if self.training and self.vary:
-            count = max(1, count - int(torch.randint(self.vary + 1, ())))
+            count -= int(torch.randint(self.vary + 1, ()))
         rounds = [self.layers[i % len(self.layers)] for i in range(count)]
         state, _ = run_layers(rounds, state, scope, self.input.pairs(tokens)[:count])
         if self.final_norm is not None:

@@ -9,8 +9,18 @@ from hypothesis import strategies as st
 from peirce.errors import TaskError
 from peirce_kg import evaluation
 from peirce_kg.engine.answers import Answers, answers, to_ids
+from peirce_kg.engine.missing import Links
 from peirce_kg.engine.template import Groundings, Template
-from peirce_kg.evaluation import FILTERINGS, Report, Scorer, frequency_scorer, random_scorer, ranks, table
+from peirce_kg.evaluation import (
+    FILTERINGS,
+    STRATA,
+    Report,
+    Scorer,
+    frequency_scorer,
+    random_scorer,
+    ranks,
+    table,
+)
 from peirce_kg.graphs.graph import SPLITS, Graph, Split, from_names, load_graph
 from peirce_kg.queries.language import parse
 from peirce_kg.queries.types import load_types, select
@@ -182,3 +192,30 @@ def _print(*reports: Report) -> str:
     with console.capture() as capture:
         console.print(table(reports, "title"))
     return capture.get()
+
+
+def test_inferred_answers_are_told_apart_by_the_links_that_they_miss() -> None:
+    links = Links(NATIONS.index("valid"), NATIONS.index("test"))
+    missing = [
+        links.missing(q.template, q.groundings, q.answers["test"].minus(q.answers["valid"], NATIONS.entities))
+        for q in SETS
+    ]
+    oracle = _oracle("valid")
+    report = evaluation.evaluate("v", SETS, oracle, entities=NATIONS.entities, missing=missing)
+    for name, by in report.cells.items():
+        counted = [by[k] for k in STRATA[:-1] if k in by]
+        assert sum(cell.answers for cell in counted) == by["inferred"].answers
+        assert ("missing-2" in by) == (name == "2i")
+        assert by["hard"].answers == by["missing-2" if name == "2i" else "missing-1"].answers
+    answers_of = {
+        k: sum(by[k].answers for by in report.cells.values() if k in by) for k in ("inferred", *STRATA)
+    }
+    assert report.shares["hard"] == pytest.approx(answers_of["hard"] / answers_of["inferred"])
+    assert f"all of their links in {report.shares['hard']:.1%} (hard)" in " ".join(_print(report).split())
+    assert "hard/mrr" not in report.metrics()
+    assert report.metrics(strata=True)["hard/mrr"] == report.mean("hard").mrr
+    assert report.metrics()["missing-1/share"] < 1
+    # without the counts nothing else changes
+    plain = evaluate("v", SETS, oracle)
+    assert not plain.shares
+    assert plain.mean("inferred") == report.mean("inferred")

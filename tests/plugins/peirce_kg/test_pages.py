@@ -20,7 +20,7 @@ KG = "plugins/kg"
         (f"{KG}/files.md", 2, ["theirs/test-queries.pkl", "own/test/2in.parquet"]),
         (f"{KG}/graphs.md", 7, ["answers.jsonl"]),
         (f"{KG}/queries.md", 9, ["query.svg", "triangle.png", "out.jsonl"]),
-        (f"{KG}/sampling.md", 2, ["queries/test/2in.parquet", "queries/test/sample.json"]),
+        (f"{KG}/sampling.md", 3, ["queries/test/2in.parquet", "queries/test/sample.json"]),
         (f"{KG}/systems.md", 1, []),
         (f"{KG}/zero-shot.md", 1, []),
         ("results/experiments.md", 1, []),

@@ -16,7 +16,7 @@ from peirce.registry import Registry, load_spec
 from peirce_kg.ask import Asker
 from peirce_kg.encoding.literal_inputs import UnsupportedQueryError
 from peirce_kg.engine.answers import to_ids
-from peirce_kg.evaluation import not_supported, protocol, table
+from peirce_kg.evaluation import KNOWLEDGE, STRATA, not_supported, protocol, table, told_shares
 from peirce_kg.parts.positions.query_graph import GRAPH_INPUTS
 from peirce_kg.task import KgQa, KgQaData, KgQaOptions, model_scorer
 from rich.console import Console
@@ -31,9 +31,16 @@ ENCODERS: Mapping[str, Mapping[str, Any]] = {
 }
 SYSTEMS: Mapping[str, Mapping[str, Any]] = {
     "betae": {},
+    "clmpt": {"model.augmenters": [], "model.options.heads": 2, "model.regularisation.dropout": 0.0},
     "cone": {},
     "cqd-beam": {"model.heads.0.candidates": 4},
     "cqd-continuous": {"model.heads.0.steps": 4},
+    "cqd-hybrid": {"model.augmenters": [], "model.heads.0.links": "", "model.heads.0.candidates": 4},
+    "fuzzqe": {"model.options.bases": 3},
+    "gqe": {"model.options.margin": 0.4, "model.heads.0.margin": 0.4},
+    "query2box": {"model.options.margin": 0.2, "model.heads.0.margin": 0.2},
+    "fit": {"model.augmenters": [], "model.heads.0.links": ""},
+    "qto": {"model.augmenters": [], "model.heads.0.links": ""},
     "lmpnn": {"model.augmenters": []},
 }
 SMALL = {
@@ -96,19 +103,21 @@ def test_it_learns_and_says_what_it_cannot(
     assert np.mean(losses[-4:]) < (0.9 if name in SYSTEMS else 1.0) * np.mean(losses[:4])
     report = task.report(model, data, "test")
     assert model.training
-    refused = {"betae": {"2m"}, "cone": {"2m"}}.get(name, {"2in"} if name.startswith("cqd") else set())
+    refused = {"2m"} if name in ("betae", "cone", "fuzzqe", "gqe", "query2box") else set()
+    refused |= {"2in"} if name.startswith(("cqd", "gqe", "query2box")) else set()
     assert set(report.unsupported) == refused
-    assert all(set(report.cells[kind]) == {"entailed", "inferred"} for kind in {"1p", "up"} - refused)
+    assert all({*report.cells[kind]} - {*STRATA} == {*KNOWLEDGE} for kind in {"1p", "up"} - refused)
     assert all(report.cells[kind] == {} for kind in refused)
     said = not_supported(name, report.unsupported)
     Console(width=200, record=True, quiet=True).print(table([report], "models"))
     assert 0 < report.metrics()["inferred/mrr"] <= 1
-    how, *left_out = task.remarks(model, data, "test")
+    how, shares, *left_out = task.remarks(model, data, "test")
+    assert shares == f"I{told_shares(report.shares)[1:]}."
     assert how == f"MRR and Hits@k: {protocol(report.filtering)}."
     if refused:
-        assert f"{name} does not support {next(iter(refused))}" in said
-        assert report.metrics()["unsupported/types"] == 1
-    assert left_out == ([f"Means are over 3 of 4 types: {said}."] if refused else [])
+        assert f"{name} does not support {min(refused)}" in said
+        assert report.metrics()["unsupported/types"] == len(refused)
+    assert left_out == ([f"Means are over {4 - len(refused)} of 4 types: {said}."] if refused else [])
 
 
 def test_it_is_not_trained_on_what_it_cannot_say(registry: Registry) -> None:

@@ -130,7 +130,7 @@ def test_shared_layers_take_any_number_of_rounds() -> None:
 
 
 def test_rounds_are_left_out_in_training_alone() -> None:
-    changes = {"model.dims.binary": 8, "model.dims.unary": 8, "model.dims.layers": 3, "model.options.vary": 9}
+    changes = {"model.dims.binary": 8, "model.dims.unary": 8, "model.dims.layers": 3, "model.options.vary": 2}
     model = peirce.build(peirce.load_spec("relational-rounds", changes), seed=0)
     calls: list[int] = []
     model.get_submodule("network.layers.0").register_forward_hook(lambda *_: calls.append(1))

@@ -111,10 +111,24 @@ def seen(harness: Harness) -> Iterator[Any]:
         if isinstance(harness, HeadHarness):
             found = losses(made, harness.predict(made, tensors, view), torch.Generator().manual_seed(0))
             yield from (loss.detach() for _, _, loss in found)
+        if isinstance(harness, ArchitectureHarness):
+            yield from _in_training(harness, made, tensors, view)
         if isinstance(made, StateOperator):
             harness.run(made.train(), tensors, view)
             yield from (term.detach() for term in made.terms().values())
             made.eval()
+
+
+def _in_training(harness: Harness, made: Any, tensors: Any, view: Any) -> list[Tensor]:
+    """What a network gives in training, where it may draw, such as the rounds that it leaves out."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        for module in modules(made):
+            module.train()
+        found = [result.detach() for _, result in harness.run(made, tensors, view)]
+    for module in modules(made):
+        module.eval()
+    return found
 
 
 class _Counting(Watching):

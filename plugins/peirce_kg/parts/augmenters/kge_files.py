@@ -41,15 +41,22 @@ class KgeFacts:
     first_relation: int
 
 
-def write_kge(path: Path, facts: KgeFacts, entities: Tensor, relations: Tensor) -> None:
-    """Write vectors, float32 [n, width], whole or not at all; a `TaskError` where the file cannot be written."""
+def write_kge(
+    path: Path, facts: KgeFacts, entities: Tensor, relations: Tensor, triples: Tensor | None = None
+) -> None:
+    """Write vectors, float32 [n, width], and what they were trained on, int32 [n, 3], whole or not at all.
+
+    Raises:
+        TaskError: the file cannot be written.
+    """
     from safetensors.torch import save_file
 
     metadata = {"format": str(FORMAT), **{name: str(value) for name, value in asdict(facts).items()}}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as fresh:
-            save_file({"entities": entities, "relations": relations}, fresh, metadata=metadata)
+            tensors = {"entities": entities, "relations": relations, "triples": triples}
+            save_file({k: v for k, v in tensors.items() if v is not None}, fresh, metadata=metadata)
     except OSError as error:
         raise TaskError(f"{path} cannot be written: {error.strerror or error}; choose another -o") from error
 
@@ -85,3 +92,18 @@ def read_kge(path: Path) -> tuple[KgeFacts, Tensor, Tensor]:
         if rows.dim() != 2 or rows.shape[1] != facts.width or not 0 <= first <= facts.vocabulary - len(rows):
             raise ModelFileError(f"{path}: its vectors do not fit what it says of them ({facts}); {_AGAIN}")
     return facts, entities, relations
+
+
+def read_triples(path: Path) -> tuple[KgeFacts, Tensor]:
+    """The triples that vectors were trained on, int32 [n, 3] of entity, relation, entity by number.
+
+    Raises:
+        ModelFileError: as `read_kge`, or the file is of a version that wrote no triples.
+    """
+    from safetensors import safe_open
+
+    facts, _, _ = read_kge(path)
+    with safe_open(path, framework="pt") as file:
+        if "triples" not in file.keys():  # noqa: SIM118 - it is no mapping
+            raise ModelFileError(f"{path} does not hold the triples that it was trained on; {_AGAIN}")
+        return facts, file.get_tensor("triples")

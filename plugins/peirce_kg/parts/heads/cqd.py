@@ -7,6 +7,7 @@ literal of a query, by cross-entropy over all entities. Neither search is a netw
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
@@ -16,17 +17,20 @@ import torch.nn.functional as F
 from attrs import field, frozen, validators
 from peirce.algebra import at_least_float32
 from peirce.errors import ExportError
-from peirce.parts import Encoded, TensorSpec, Tokens, dense
+from peirce.parts import Dims, Encoded, TensorSpec, Tokens, dense
 from torch import Tensor
 
 from peirce_kg.parts.heads.distances import SetRanking
 from peirce_kg.parts.heads.entities import ranking_loss
+from peirce_kg.parts.heads.links import KnownLinks
 from peirce_kg.parts.systems.literals import DEPTH, ENTITY, VARIABLES
 from peirce_kg.parts.systems.set_system import levels_of
 from peirce_kg.parts.systems.system import Literals, RankingOptions, is_free, literal_specs, looked_up, times
 
 NUMBERS = 2**24
 """Scores of candidates that are held at once."""
+UNKNOWN = 0.9
+"""The most that a link which is not known can be, where known ones are certain."""
 NO_NETWORK = {
     "onnx": "it searches for answers with a link predictor and is no network that could be exported",
     "gradients": "a search chooses, and is made without gradients; in training the head is a link predictor",
@@ -48,20 +52,13 @@ class SearchOptions(RankingOptions):
 
 
 class Search(SetRanking):
-    """What both searches share: training, unions, and what joins truth values."""
+    """What searches over a link predictor share: its training, and that they are no networks."""
 
     expected_failures = NO_NETWORK
 
     def inputs(self) -> tuple[TensorSpec, ...]:
         """The literals, as systems have them."""
         return tuple(spec for spec in literal_specs(self.vocabulary) if spec.name.startswith("atom_"))
-
-    @abstractmethod
-    def search(self, literals: Literals, words: Tensor, entities: Tensor) -> Tensor:
-        """The logarithm of the truth of each literal with every entity at its tail, joined over what leads to its head.
-
-        [v, d1], [e, d1] -> [b, x, e].
-        """
 
     def scores(self, sets: Tensor, entities: Tensor) -> Tensor:
         """The link predictor's scores, [n, d1], [e, d1] -> [n, e]."""
@@ -85,8 +82,27 @@ class Search(SetRanking):
         kind = encoded.unary.dtype
         return {"logits": best.clamp_min(torch.finfo(kind).min).to(kind)}
 
+    @abstractmethod
     def answered(self, literals: Literals, words: Tensor, entities: Tensor, asked: Tensor) -> Tensor:
         """The logarithm of the truth of each entity as the answer: [v, d1], [e, d1], bool [b, x] -> [b, e]."""
+
+    def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
+        """Cross-entropy; labels are int64 [b], or float [b, entities], a distribution over the answers."""
+        return ranking_loss(outputs["logits"], labels, self.options.smoothing)
+
+
+class TruthSearch(Search):
+    """What both searches of CQD share: unions, and what joins truth values."""
+
+    @abstractmethod
+    def search(self, literals: Literals, words: Tensor, entities: Tensor) -> Tensor:
+        """The logarithm of the truth of each literal with every entity at its tail, joined over what leads to its head.
+
+        [v, d1], [e, d1] -> [b, x, e].
+        """
+
+    def answered(self, literals: Literals, words: Tensor, entities: Tensor, asked: Tensor) -> Tensor:
+        """See `Search.answered`."""
         truths = self.search(literals, words, entities)
         joined = self.all_of(truths, literals.same(literals.targets, literals.targets))
         return self.any_of(joined, asked.expand(joined.shape[:2]))
@@ -114,10 +130,6 @@ class Search(SetRanking):
             total = torch.where(here.unsqueeze(1), joined, total)
         return torch.where(chosen.any(1, keepdim=True), total, 0)
 
-    def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
-        """Cross-entropy; labels are int64 [b], or float [b, entities], a distribution over the answers."""
-        return ranking_loss(outputs["logits"], labels, self.options.smoothing)
-
 
 @frozen(kw_only=True)
 class BeamOptions(SearchOptions):
@@ -127,13 +139,16 @@ class BeamOptions(SearchOptions):
         candidates: the likeliest values of a variable that are tried.
         branches: `joined` tries that many values of each variable, each judged by all literals that lead to it; `apart`
             is the published code, see the class.
+        links: a file that `peirce kg embed` wrote, whose training triples are certain, as in CQD-Hybrid; none is when
+            empty.
     """
 
     candidates: int = field(default=16, validator=validators.ge(1))
     branches: Literal["joined", "apart"] = "joined"
+    links: str = ""
 
 
-class BeamSearch(Search):
+class BeamSearch(TruthSearch):
     """Each variable takes its likeliest values, in the order from entities to the answer.
 
     With the value of a variable all literals that speak of it and of one other variable are judged together, so several
@@ -144,11 +159,23 @@ class BeamSearch(Search):
     one gives its values, and the others the truth of their own best value, which may be another one. Of a union
     below the answer only the first branch is read. The published code joins scores in place of truth values where its
     `scores_normalize` is 0; these are truth values always.
+
+    With `links` it is CQD-Hybrid (Gregucci et al., 2025): a known link has the truth 1, and any other 0.9 sigma. The
+    published code tries as many values more as there are known links; here `candidates` is all.
     """
 
     name = "cqd_beam"
     source = "CQD (Arakelyan et al., 2021), combinatorial optimisation"
     Options = BeamOptions
+
+    def __init__(self, options: BeamOptions, dims: Dims) -> None:
+        super().__init__(options, dims)
+        self.links = KnownLinks(options.links, dims.vocabulary) if options.links else None
+
+    def begin(self) -> None:
+        """Read the known links."""
+        if self.links is not None:
+            self.links.begin()
 
     def answered(self, literals: Literals, words: Tensor, entities: Tensor, asked: Tensor) -> Tensor:
         """See `Search.answered`."""
@@ -167,7 +194,8 @@ class BeamSearch(Search):
         relations = looked_up(words, literals.relations)
         truths = words.new_zeros(*literals.real.shape, len(entities))
         asked = times(looked_up(words, literals.heads)[begun], relations[begun])
-        truths[begun] = F.logsigmoid(F.linear(asked, entities))
+        first = literals.heads[begun] - self.options.first
+        truths[begun] = self._links(F.linear(asked, entities), first, literals.relations[begun])
         if apart:
             truths = torch.where(last.unsqueeze(2), truths, _likeliest(truths, options.candidates))
         for level in range(1, DEPTH):
@@ -177,9 +205,20 @@ class BeamSearch(Search):
             for rows, columns in (part.unbind(1) for part in torch.split(places, size)):
                 before = self._before(truths[rows], feeds[rows, columns])
                 truths[rows, columns] = self._onwards(
-                    before, relations[rows], group[rows, columns], entities, width, last[rows, columns]
-                )
+                    before, relations[rows], literals.relations[rows], group[rows, columns], entities, width,
+                    last[rows, columns],
+                )  # fmt: skip
         return truths
+
+    def _links(self, scores: Tensor, heads: Tensor, relations: Tensor) -> Tensor:
+        """The logarithms of the truth of links with all tails: [..., e], entities and tokens of relations [...]."""
+        truths = F.logsigmoid(scores)
+        if self.links is None:
+            return truths
+        rows, tails = self.links.tails(heads.flatten(), relations.flatten())
+        flat = truths.flatten(0, -2) + math.log(UNKNOWN)
+        flat[rows, tails] = 0
+        return flat.view_as(truths)
 
     def _before(self, truths: Tensor, feeds: Tensor) -> Tensor:
         """The truth of the values of the variable that chosen literals lead to: [n, x, e], bool [n, x] -> [n, e]."""
@@ -192,16 +231,19 @@ class BeamSearch(Search):
         return self.both(truths[rows, last], best)
 
     def _onwards(
-        self, before: Tensor, relations: Tensor, group: Tensor, entities: Tensor, width: int, last: Tensor
-    ) -> Tensor:
+        self, before: Tensor, relations: Tensor, tokens: Tensor, group: Tensor, entities: Tensor, width: int,
+        last: Tensor,
+    ) -> Tensor:  # fmt: skip
         """From the truth of a variable's values to that of the next one's: [n, e] -> [n, e].
 
-        relations: [n, y, d1], of the query's literals; group: bool [n, y], those between the two variables; width: how
-        many values are tried; last: bool [n], whether the next variable is the answer, of which all values are wanted.
+        relations, tokens: [n, y, d1] and [n, y], of the query's literals; group: bool [n, y], those between the two
+        variables; width: how many values are tried; last: bool [n], whether the next variable is the answer, of which
+        all values are wanted.
         """
         likely, values = before.topk(width, 1)
         asked = times(entities[values].unsqueeze(1), relations.unsqueeze(2))
-        edges = F.logsigmoid(F.linear(asked, entities))
+        heads, tokens = torch.broadcast_tensors(values.unsqueeze(1), tokens.unsqueeze(2))
+        edges = self._links(F.linear(asked, entities), heads, tokens)
         edges = torch.where(group[:, :, None, None], edges, 0)
         joined = edges.sum(1) if self.options.tnorm == "product" else edges.amin(1)
         if self.options.branches == "apart":
@@ -255,7 +297,7 @@ class ContinuousOptions(SearchOptions):
     intersections: Literal["truth", "scores"] = "truth"
 
 
-class ContinuousSearch(Search):
+class ContinuousSearch(TruthSearch):
     """Each variable takes a vector: those of all variables are optimised together, by Adam.
 
     What is made as great as possible is T - n3 sum_v |v|^3, with the truth value T of the query or its logarithm. With

@@ -148,6 +148,22 @@ def _log_beta(parameters: Tensor) -> Tensor:
     return (log_gamma(alpha) + log_gamma(beta) - log_gamma(alpha + beta)).sum(1)
 
 
+class PortionRanking(DistanceRanking):
+    """Distances of entities that no product of matrices gives: compared in portions, so memory is bounded."""
+
+    @abstractmethod
+    def apart(self, sets: Tensor, entities: Tensor) -> Tensor:
+        """How far some entities are from sets: [n, d1], [e, d] -> [n, e]."""
+
+    def distances(self, sets: Tensor, entities: Tensor) -> Tensor:
+        """Those of all entities; a portion is computed anew for its gradient."""
+        size = PORTION if dense(sets) else max(1, NUMBERS // max(1, sets.numel()))
+        apart = self.apart
+        if entities.shape[0] > size and torch.is_grad_enabled() and not dense(sets):
+            apart = partial(checkpoint, apart, use_reentrant=False)
+        return torch.cat([apart(sets, own) for own in torch.split(entities, size)], 1)
+
+
 @frozen(kw_only=True)
 class ConeOptions(RankingOptions):
     """How distances become scores.
@@ -161,11 +177,11 @@ class ConeOptions(RankingOptions):
     inside: float = field(default=0.02, validator=validators.ge(0.0))
 
 
-class ConeRanking(DistanceRanking):
+class ConeRanking(PortionRanking):
     """gamma - m (outside distance + lambda inside distance), with a learnt scale m, as in the published code.
 
     Outside, in each dimension, is min(|sin((e - lower) / 2)|, |sin((e - upper) / 2)|) and zero within the cone, and
-    inside is min(|sin((e - axis) / 2)|, |sin(aperture / 4)|). Entities are compared in portions, so memory is bounded.
+    inside is min(|sin((e - axis) / 2)|, |sin(aperture / 4)|).
     """
 
     name = "cone"
@@ -178,25 +194,81 @@ class ConeRanking(DistanceRanking):
 
     def scores(self, sets: Tensor, entities: Tensor) -> Tensor:
         """[n, 2 d], [e, 2 d] -> [n, e]; an entity has no aperture."""
-        size = PORTION if dense(sets) else max(1, NUMBERS // max(1, sets.numel()))
-        apart = self._distances
-        if entities.shape[0] > size and torch.is_grad_enabled() and not dense(sets):
-            apart = partial(checkpoint, apart, use_reentrant=False)
-        parts = [apart(sets, own) for own in torch.split(entities.chunk(2, 1)[0], size)]
-        return self.options.margin - self.scale.to(sets.dtype) * torch.cat(parts, 1)
+        return self.options.margin - self.scale.to(sets.dtype) * self.distances(sets, entities.chunk(2, 1)[0])
 
-    def _distances(self, sets: Tensor, entities: Tensor) -> Tensor:
+    def apart(self, sets: Tensor, entities: Tensor) -> Tensor:
+        """See `PortionRanking.apart`."""
         axis, aperture = sets.unsqueeze(1).chunk(2, 2)
         sine, cosine = (entities / 2).sin(), (entities / 2).cos()
 
-        def apart(angle: Tensor) -> Tensor:
+        def turned(angle: Tensor) -> Tensor:
             """|sin((entity - angle) / 2)|."""
             return (sine * (angle / 2).cos() - cosine * (angle / 2).sin()).abs()
 
-        middle, edge = apart(axis), (aperture / 4).sin().abs()
-        border = torch.minimum(apart(axis - aperture / 2), apart(axis + aperture / 2))
+        middle, edge = turned(axis), (aperture / 4).sin().abs()
+        border = torch.minimum(turned(axis - aperture / 2), turned(axis + aperture / 2))
         outside = torch.where(middle < edge, 0, border)
         return (outside + self.options.inside * torch.minimum(middle, edge)).sum(2)
+
+
+@frozen(kw_only=True)
+class PointOptions(RankingOptions):
+    """How distances become scores.
+
+    Args:
+        margin: gamma, the score at distance zero; 24 is published.
+    """
+
+    margin: float = field(default=24.0, validator=validators.gt(0.0))
+
+
+class PointRanking(PortionRanking):
+    """gamma - the sum over the dimensions of |e - q|."""
+
+    name = "point"
+    source = "GQE (Hamilton et al., 2018), as in the code of BetaE (Ren & Leskovec, 2020)"
+    Options = PointOptions
+
+    def scores(self, sets: Tensor, entities: Tensor) -> Tensor:
+        """[n, d1], [e, d1] -> [n, e]."""
+        return self.options.margin - self.distances(sets, entities)
+
+    def apart(self, sets: Tensor, entities: Tensor) -> Tensor:
+        """See `PortionRanking.apart`."""
+        return (entities - sets.unsqueeze(1)).abs().sum(2)
+
+
+@frozen(kw_only=True)
+class BoxOptions(PointOptions):
+    """How distances become scores.
+
+    Args:
+        inside: alpha, what a distance within the box weighs.
+    """
+
+    inside: float = field(default=0.02, validator=validators.ge(0.0))
+
+
+class BoxRanking(PortionRanking):
+    """gamma - outside distance - alpha inside distance, sums over the dimensions.
+
+    Of a box with centre c and reach o, outside is max(|e - c| - o, 0) and inside min(|e - c|, o), as in the published
+    code.
+    """
+
+    name = "box"
+    source = "Query2box (Ren et al., 2020), Section 3, as in the code of BetaE"
+    Options = BoxOptions
+
+    def scores(self, sets: Tensor, entities: Tensor) -> Tensor:
+        """[n, 2 d], [e, 2 d] -> [n, e]; an entity is its centre."""
+        return self.options.margin - self.distances(sets, entities.chunk(2, 1)[0])
+
+    def apart(self, sets: Tensor, entities: Tensor) -> Tensor:
+        """See `PortionRanking.apart`."""
+        centre, reach = sets.unsqueeze(1).chunk(2, 2)
+        far = (entities - centre).abs()
+        return (F.relu(far - reach) + self.options.inside * torch.minimum(far, reach)).sum(2)
 
 
 @frozen(kw_only=True)

@@ -1,4 +1,4 @@
-"""cqd: the vectors of a link predictor; the heads `cqd_beam` and `cqd_continuous` search for answers with them."""
+"""cqd, qto, fit: the vectors of a link predictor, with which the heads of their names search for answers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from peirce.parts import NoOptions
 from torch import Tensor
 
-from peirce_kg.parts.systems.literals import Shape, no_negation, tree
+from peirce_kg.parts.systems.literals import Rule, Shape, inward, no_negation, tree
 from peirce_kg.parts.systems.system import Literals, QuerySystem, looked_up, times
 
 
@@ -25,7 +25,7 @@ class Cqd(QuerySystem):
     expected_failures: ClassVar = {
         "dims": "it has the sizes of all systems, and no network that `feedforward` would be the width of"
     }
-    rules = (no_negation, tree)
+    rules: ClassVar[tuple[Rule, ...]] = (no_negation, tree)
 
     @classmethod
     def untrained(cls, shape: Shape) -> str | None:
@@ -41,3 +41,19 @@ class Cqd(QuerySystem):
     def execute(self, literals: Literals, words: Tensor) -> Tensor:
         """See `QuerySystem.execute`."""
         return times(looked_up(words, literals.heads), looked_up(words, literals.relations))
+
+
+class Qto(Cqd):
+    """ComplEx, as `cqd`, for a search that has negation: the head `qto_tree`."""
+
+    name = "qto"
+    source = "QTO (Bai et al., 2023); ComplEx: Trouillon et al. (2016)"
+    rules = (tree,)
+
+
+class Fit(Qto):
+    """ComplEx, as `cqd`, for a search that has cycles and existential leaves, too: the head `fit_graph`."""
+
+    name = "fit"
+    source = "FIT (Yin et al., 2024); ComplEx: Trouillon et al. (2016)"
+    rules = (inward,)

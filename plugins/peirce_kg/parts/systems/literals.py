@@ -105,11 +105,16 @@ def _distances(edges: Edges) -> dict[int, int]:
     return found
 
 
+def inward(edges: Edges) -> str | None:
+    """Atoms are followed from heads to tails, to f at last."""
+    away = any(edge.tail is None or edge.head == 0 for edge in edges)
+    return "an atom leads away from f or to an entity" if away else None
+
+
 def tree(edges: Edges) -> str | None:
     """Sets are made of sets: entities are where they begin, and each variable's set is used once."""
-    for edge in edges:
-        if edge.tail is None or edge.head == 0:
-            return "an atom leads away from f or to an entity"
+    if (away := inward(edges)) is not None:
+        return away
     led = {edge.tail for edge in edges}
     for variable in sorted({edge.head for edge in edges if edge.head is not None}):
         if variable not in led:

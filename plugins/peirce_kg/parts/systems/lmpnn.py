@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from attrs import field, frozen, validators
@@ -56,13 +56,28 @@ class Lmpnn(QuerySystem):
 
     name = "lmpnn"
     source = "LMPNN (Wang et al., 2023); ComplEx: Trouillon et al. (2016)"
-    Options = LmpnnOptions
+    Options: ClassVar[type] = LmpnnOptions
     widening = 8
 
     def __init__(self, options: LmpnnOptions, plan: Plan) -> None:
         super().__init__(options, plan)
+        self.mix = self.mixer(plan)
+
+    def mixer(self, plan: Plan) -> nn.Module:
+        """The network that all layers have."""
         width, hidden = plan.dims.unary, plan.dims.feedforward_unary
-        self.mix = nn.Sequential(Linear(width, hidden), nn.ReLU(), Linear(hidden, width))
+        return nn.Sequential(Linear(width, hidden), nn.ReLU(), Linear(hidden, width))
+
+    def taken(
+        self, state: Tensor, forwards: Tensor, backwards: Tensor, leads: Tensor, leaves: Tensor
+    ) -> Tensor:
+        """The next states of nodes: [b, x, d1].
+
+        forwards, backwards: [b, y, d1], what literals send to their tails and heads; leads, leaves: bool [b, x, y],
+        which of them lead to a node and which leave it.
+        """
+        told = leads.to(state.dtype) @ forwards + leaves.to(state.dtype) @ backwards
+        return self.mix(self.options.keep * state + told)
 
     def beginning(self, count: int, width: int) -> Tensor:
         """Normal, and those of variables uniform in [0, 1), as in the published code.
@@ -95,8 +110,7 @@ class Lmpnn(QuerySystem):
             backwards = sign * times(conjugate(relations), tails)
             going, fresh = (layer < layers).unsqueeze(2), []
             for state, (numbers, leads, leaves) in zip((heads, tails), ends.both(), strict=True):
-                told = leads.to(words.dtype) @ forwards + leaves.to(words.dtype) @ backwards
-                mixed = self.mix(self.options.keep * state + told)
+                mixed = self.taken(state, forwards, backwards, leads, leaves)
                 changes = going if every else going & (numbers != ENTITY).unsqueeze(2)
                 fresh.append(torch.where(changes, mixed, state))
             heads, tails = fresh

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from itertools import pairwise
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
 from peirce.parts import Linear, dense
 from torch import Tensor, nn
 
-from peirce_kg.parts.systems.literals import DEPTH, no_shared_set, tree
+from peirce_kg.parts.systems.literals import DEPTH, Rule, no_shared_set, tree
 from peirce_kg.parts.systems.system import Literals, QuerySystem, looked_up
 
 
@@ -21,7 +22,7 @@ class SetSystem(QuerySystem):
     union is left to the head: each conjunction of the disjunctive normal form has an answer set of its own.
     """
 
-    rules = (tree, no_shared_set)
+    rules: ClassVar[tuple[Rule, ...]] = (tree, no_shared_set)
 
     @abstractmethod
     def entities(self, vectors: Tensor) -> Tensor:

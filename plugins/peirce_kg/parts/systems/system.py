@@ -102,6 +102,11 @@ class Literals:
         """Whether two literals, of whatever conjunctions, are one literal of the formula: bool [b, x, y]."""
         return self._alike(self.heads, self.relations, self.tails, self.negated, *self._names())
 
+    def same_names(self) -> Tensor:
+        """Whether two literals, of whatever conjunctions, lead to one variable of the formula: bool [b, x, y]."""
+        target = self._names()[1]
+        return self._alike(target) & (target != ENTITY).unsqueeze(2)
+
     def _names(self) -> list[Tensor]:
         """The numbers of the variables at both ends as those of the first conjunction."""
         ends = (self.sources, self.targets)

@@ -13,8 +13,9 @@ from peirce_kg.engine.answers import answers
 from peirce_kg.engine.template import Groundings, Slot, Template
 from peirce_kg.graphs.graph import SPLITS, Graph, Split, from_ids, from_names, load_graph
 from peirce_kg.queries.language import Variable, parse
-from peirce_kg.queries.types import QueryType, load_types
-from peirce_kg.sampling.sampler import sample
+from peirce_kg.queries.types import QueryType, hard_types, load_types
+from peirce_kg.sampling.lookup import Lookup
+from peirce_kg.sampling.sampler import TypeSampler, sample
 from peirce_kg.sampling.symmetry import canonical, redundant, repetitions, symmetries
 from peirce_kg.task import KgQa, KgQaOptions
 
@@ -61,7 +62,7 @@ def _less(template: Template, dropped: Slot | None = None, branch: int = -1) -> 
     return evolve(template, conjunctions=tuple(tuple(slot for slot in c if slot != dropped) for c in kept))
 
 
-def _all_valid(kind: QueryType, graph: Graph, split: Split) -> set[bytes]:
+def _all_valid(kind: QueryType, graph: Graph, split: Split, *, hard: bool = False) -> set[bytes]:
     """Every grounding that meets the sampler's conditions, found by trying all of them."""
     template = Template.of(kind.query)
     places = len(template.relations)
@@ -78,7 +79,11 @@ def _all_valid(kind: QueryType, graph: Graph, split: Split) -> set[bytes]:
         good &= answers(_less(template, branch=branch), groundings, index).counts < counts
     if split != "train":
         before = answers(template, groundings, graph.index(SPLITS[SPLITS.index(split) - 1]))
-        good &= answers(template, groundings, index).minus(before, graph.entities).counts > 0
+        inferred = answers(template, groundings, index).minus(before, graph.entities)
+        good &= inferred.counts > 0
+        if hard:
+            missing = Lookup.of(graph).links[SPLITS.index(split) - 1].missing(template, groundings, inferred)
+            good &= np.bincount(inferred.queries[missing.hard], minlength=len(good)) > 0
     return set(canonical(groundings[good], symmetries(template)))
 
 
@@ -119,6 +124,32 @@ def test_every_valid_grounding_can_be_drawn_and_no_other(name: str, split: Split
         if every >= wanted:
             break
     assert every == wanted
+
+
+@pytest.mark.parametrize("name", ["1p", "2p", "2i", "pi", "2in", "pni", "2u", "up", "2m"])
+def test_every_hard_grounding_can_be_drawn_and_no_other(name: str) -> None:
+    graph = _dense(5, 3, 0.25, 5)
+    wanted = _all_valid(TYPES[name], graph, "test", hard=True)
+    sampler = TypeSampler(TYPES[name], Lookup.of(graph), "test", 0, 100, hard=True)
+    every: set[bytes] = set()
+    for number in range(20):
+        if every >= wanted:
+            break
+        found = sampler.block(number).queries.groundings
+        every |= set(canonical(found, symmetries(sampler.template)))
+    assert every == wanted
+    assert wanted < _all_valid(TYPES[name], graph, "test") or name in ("1p", "2in")
+
+
+def test_hard_queries_are_balanced() -> None:
+    kind, graph = hard_types()["4i"], load_graph("umls")
+    (queries,) = sample([kind], graph, "test", 60, 0, hard=True)
+    assert len(queries) == 60
+    for names in (queries.groundings.relations, queries.groundings.constants):
+        assert np.bincount(np.concatenate([np.unique(row) for row in names])).max() <= 60 / 5
+    (easy,) = sample([kind], graph, "test", 60, 0)
+    relations = [np.unique(row) for row in easy.groundings.relations]
+    assert np.bincount(np.concatenate(relations)).max() > 60 / 5
 
 
 def test_blocks_hold_no_renaming_of_an_earlier_one_and_continue_each_other() -> None:

@@ -21,7 +21,7 @@ from peirce.errors import TaskError
 from peirce_kg.graphs.graph import SPLITS, Graph, Split, from_names, load_graph
 from peirce_kg.queries.language import parse
 from peirce_kg.queries.types import QueryType, load_types, select
-from peirce_kg.sampling.files import read_queries
+from peirce_kg.sampling.files import Description, read_queries
 from peirce_kg.sampling.jobs import describe, quantities, run
 from peirce_kg.sampling.sampler import BLOCK, QuerySet, sample
 
@@ -283,5 +283,10 @@ def test_the_command(folder: Path, tmp_path: Path) -> None:
     assert f"train queries of awkward in {to / 'train'}" in shown
     assert "with 1 answer" in shown
     assert sorted(_files(to / "test")) == ["2i.parquet", "pi.parquet", "sample.json"]
+    hard = ["--types", "2i,4i", "--hard"]
+    assert "train queries of awkward" in run_command("sample", *options, *hard, "--overwrite")
+    assert Description.read(to / "test").hard
+    with pytest.raises(TaskError, match="other types or counts and hard"):
+        run_command("sample", *options, "--types", "2i")
     with pytest.raises(TaskError, match="unknown split 'tests'"):
         run_command("sample", "--graph", str(folder), "--split", "tests", "-o", str(to))

@@ -134,5 +134,5 @@ def test_other_models_are_refused(registry: Registry, umls: Graph, tmp_path: Pat
     headless = peirce.build(load_spec("ultra", {"model.heads": []}), registry=registry)
     with pytest.raises(ModelFileError, match="those of 'ultra' with the head 'fuzzy'"):
         Answerer(headless, umls.index("train"))
-    with pytest.raises(ModelFileError, match=r"there is no model .*peirce import ultra CHECKPOINT -o"):
+    with pytest.raises(ModelFileError, match=r"there is no model .*peirce import ultra WEIGHTS -o"):
         open_answerer(tmp_path / "ultra", umls, "train")

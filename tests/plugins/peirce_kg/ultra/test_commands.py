@@ -20,7 +20,7 @@ from peirce_kg.cli import ask
 from peirce_kg.graphs.graph import load_graph
 from peirce_kg.ultra.checkpoint import read_ultra
 from peirce_kg.ultra.cli import ultra
-from peirce_kg.ultra.links import Links, LinksOptions, known
+from peirce_kg.ultra.links import Links, LinksOptions, known_answers
 from typer.testing import CliRunner
 
 QUERY = "isa(alga,e1) & isa(e1,f)"
@@ -157,7 +157,7 @@ def test_a_batch_hides_its_triples_and_knows_all_answers(tmp_path: Path) -> None
     batches = list(task.batches(graph, "train", 0, 0))
     assert [len(batch["triples"]) for batch in batches] == [1, 1]
     assert batches[0]["labels"].sum(1).tolist() == [2, 1]  # the tails of a, and the head of one of them
-    rows, answers = known(graph.index("valid"), np.array([[0, 0, 3]]))
+    rows, answers = known_answers(graph.index("valid"), np.array([[0, 0, 3]]))
     assert (rows.tolist(), answers.tolist()) == ([0, 0, 0, 1], [1, 2, 3, 0])
     (tmp_path / "test.tsv").write_text("")
     with pytest.raises(TaskError, match="has no test triples of its own"):

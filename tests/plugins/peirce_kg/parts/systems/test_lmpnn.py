@@ -11,6 +11,7 @@ import torch
 from peirce.compose import build
 from peirce.registry import Registry, load_spec
 from peirce_kg.engine.template import Groundings, Slot
+from peirce_kg.parts.systems.clmpt import Clmpt
 from peirce_kg.parts.systems.lmpnn import Lmpnn
 from peirce_kg.parts.systems.system import conjugate, times
 from peirce_kg.queries.language import FREE, Variable
@@ -58,22 +59,49 @@ def _answer(network: Lmpnn, slots: Iterable[Slot], groundings: Groundings, row: 
         else:
             states[node] = vectors[VOCABULARY.first_entity + groundings.constants[row, node]]
     for _ in range(max(distances.values()) if bare else sum(isinstance(node, Variable) for node in nodes)):
-        told = {node: 0.1 * state for node, state in states.items()}
+        told: dict[int | Variable, list[Tensor]] = {node: [] for node in nodes}
         for slot in atoms:
             relation = vectors[VOCABULARY.first_relation + groundings.relations[row, slot.relation]]
             sign = 1 if slot.positive else -1
-            told[slot.tail] = told[slot.tail] + sign * times(states[slot.head], relation)
-            told[slot.head] = told[slot.head] + sign * times(conjugate(relation), states[slot.tail])
-        changing = [node for node in nodes if isinstance(node, Variable) or not bare]
-        states |= {node: network.mix(told[node]) for node in changing}
+            told[slot.tail].append(sign * times(states[slot.head], relation))
+            told[slot.head].append(sign * times(conjugate(relation), states[slot.tail]))
+        changing = [n for n in nodes if isinstance(n, Variable) or network.options.nodes == "all"]
+        states |= {node: _mixed(network, states[node], told[node]) for node in changing}
     return states[FREE]
 
 
-@pytest.mark.parametrize("bare", [False, True])
+def _mixed(network: Lmpnn, state: Tensor, messages: list[Tensor]) -> Tensor:
+    """A node's next state; of CLMPT by torch's own layers, for one set alone."""
+    if not isinstance(network, Clmpt):
+        return network.mix(0.1 * state + sum(messages))
+    encoder, values = network.mix, torch.stack([*messages, state]).unsqueeze(0) * state.numel() ** 0.5
+    for layer in encoder.layers:
+        theirs = torch.nn.TransformerEncoderLayer(
+            state.numel(), layer.heads, 5, 0.0, batch_first=True, norm_first=True, dtype=torch.float64
+        )
+        named = {
+            "linear1": layer.wide,
+            "linear2": layer.narrow,
+            "norm1": layer.before,
+            "norm2": layer.between,
+        }
+        state_dict = {f"{name}.{k}": v for name, own in named.items() for k, v in own.state_dict().items()}
+        state_dict["self_attn.in_proj_weight"] = torch.cat(
+            [each.weight for each in (layer.asked, layer.keys, layer.values)]
+        )
+        state_dict["self_attn.out_proj.weight"] = layer.out.weight
+        without = {"self_attn.in_proj_bias": 3 * state.numel(), "self_attn.out_proj.bias": state.numel()}
+        theirs.load_state_dict(state_dict | {name: torch.zeros(n) for name, n in without.items()})
+        theirs.norm1.eps = theirs.norm2.eps = 1e-6
+        values = theirs.eval()(values)
+    return encoder.norm(values)[0].mean(0)
+
+
+@pytest.mark.parametrize(("name", "bare"), [("lmpnn", False), ("lmpnn", True), ("clmpt", False)])
 def test_every_type_is_passed_as_in_the_published_code_or_node_by_node(
-    bare: bool, registry: Registry
+    name: str, bare: bool, registry: Registry
 ) -> None:
-    model = small("lmpnn", registry, bare=bare)
+    model = small(name, registry, bare=bare)
     network = model.network
     assert isinstance(network, Lmpnn)
     for kind in TYPES:

@@ -1,0 +1,259 @@
+"""QTO and FIT: the answer for which a query is most likely true, found over a link predictor's matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+from typing import ClassVar, NamedTuple, TypeAlias
+
+import torch
+import torch.nn.functional as F
+from attrs import field, frozen, validators
+from peirce.parts import Dims
+from torch import Tensor
+
+from peirce_kg.parts.heads.cqd import NO_NETWORK, NUMBERS, Search
+from peirce_kg.parts.heads.links import KnownLinks
+from peirce_kg.parts.systems.literals import ENTITY, VARIABLES
+from peirce_kg.parts.systems.system import Literals, RankingOptions, times
+
+CERTAIN = 0.9999
+"""The most that a link which is not known can be."""
+
+NEVER = 1e-30
+"""What has the logarithm of a truth value that is 0; no product of links is so small."""
+
+
+@frozen(kw_only=True)
+class QtoOptions(RankingOptions):
+    """How scores become truth values.
+
+    Args:
+        links: a file that `peirce kg embed` wrote, whose training triples are certain; none is when empty.
+        threshold: truth values below it are 0, which keeps the matrix sparse. Published are 0.0002 on FB15k-237 and
+            NELL, and 0.001 on FB15k.
+        negation: what a truth value is multiplied by, 1 at most, before it is taken from 1. Published are 3 on
+            FB15k-237, and 6 on FB15k and NELL.
+        smoothing: label smoothing of the loss.
+    """
+
+    links: str = ""
+    threshold: float = field(default=0.0002, validator=[validators.ge(0.0), validators.lt(1.0)])
+    negation: float = field(default=3.0, validator=validators.ge(0.0))
+    smoothing: float = field(default=0.0, validator=[validators.ge(0.0), validators.lt(1.0)])
+
+
+@frozen(kw_only=True)
+class FitOptions(QtoOptions):
+    """How scores become truth values, and how wide cycles are searched.
+
+    Args:
+        candidates: the likeliest values that a variable is tried with where a cycle is cut; 10 are published.
+    """
+
+    candidates: int = field(default=10, validator=validators.ge(1))
+
+
+class _Atom(NamedTuple):
+    """A literal: the number of the variable at its head, 0 for an entity; that entity, -1 for a variable.
+
+    again: how often its conjunction has said the same before; every time counts.
+    """
+
+    source: int
+    entity: int
+    relation: int
+    target: int
+    negated: bool
+    again: int = 0
+
+
+_Tree: TypeAlias = frozenset[_Atom]
+"""The literals below a variable."""
+
+
+class _Factor(NamedTuple):
+    """Literals between two variables, and the trees of the first one, a union; of an entity one literal, source 0."""
+
+    source: int
+    atoms: tuple[_Atom, ...]
+    trees: tuple[tuple[_Atom, ...], ...]
+
+
+class QueryTreeSearch(Search):
+    """The greatest truth of the query over all values of its variables, from entities to the answer.
+
+    The matrix of a relation has softmax_t(score(h, r, t)) max(1, n) at (h, t), with n the known tails of h; less than
+    `threshold` is 0, a known link is 1, and what would be 1 else is 0.9999. A variable's value is as true as the
+    product of the literals that lead to it; along literals r from u to v, T(v) = max_u T(u) prod M_r(u, v); a negated
+    literal has 1 - min(1, `negation` M_r) in place of M_r. A union is 1 - prod (1 - T) where its branches meet; one
+    branch that says the same as another does not count.
+
+    Rows of a matrix are made when they are asked for, of the heads whose truth is not zero, a portion at a time.
+    """
+
+    name = "qto_tree"
+    source = "QTO (Bai et al., 2023), Sections 3 and 4"
+    Options = QtoOptions
+
+    def __init__(self, options: QtoOptions, dims: Dims) -> None:
+        super().__init__(options, dims)
+        self.links = KnownLinks(options.links, dims.vocabulary) if options.links else None
+
+    def begin(self) -> None:
+        """Read the known links."""
+        if self.links is not None:
+            self.links.begin()
+
+    def answered(self, literals: Literals, words: Tensor, entities: Tensor, asked: Tensor) -> Tensor:
+        """See `Search.answered`."""
+        truths = [
+            self._truth(1, conjunctions or [frozenset()], words, entities)
+            for conjunctions in self._conjunctions(literals)
+        ]
+        return torch.where(asked.any(1, keepdim=True), torch.stack(truths).clamp_min(NEVER).log(), 0)
+
+    def _conjunctions(self, literals: Literals) -> list[list[_Tree]]:
+        """The conjunctions of each query; variables have their numbers of the first one, 1 for the free variable."""
+
+        def names(ends: Tensor) -> list[list[int]]:
+            return torch.where(ends == ENTITY, 0, 1 + (ends - 1) % VARIABLES).tolist()
+
+        heads = (literals.heads - self.options.first).tolist()
+        numbers = torch.where(literals.real, literals.conjunctions(), -1).tolist()
+        told = zip(
+            numbers, names(literals.sources), heads, literals.relations.tolist(), names(literals.targets),
+            literals.negated.tolist(), strict=True,
+        )  # fmt: skip
+        queries = []
+        for row in told:
+            found: dict[int, list[_Atom]] = {}
+            for number, source, head, *rest in zip(*row, strict=True):
+                if number >= 0:
+                    atoms, atom = found.setdefault(number, []), _Atom(source, -1 if source else head, *rest)
+                    atoms.append(atom._replace(again=sum(other[:5] == atom[:5] for other in atoms)))
+            queries.append([frozenset(atoms) for atoms in found.values()])
+        return queries
+
+    def _truth(self, variable: int, trees: Iterable[_Tree], words: Tensor, entities: Tensor) -> Tensor:
+        """How true each value of a variable is by the union of some trees: [e]."""
+        branches = _merged(sorted({_factors(variable, tree) for tree in trees}, key=sorted))
+        shared = frozenset.intersection(*branches)
+        truths = {
+            factor: self._factor(factor, words, entities) for factor in sorted(frozenset().union(*branches))
+        }
+
+        def both(factors: frozenset[_Factor]) -> Tensor:
+            return torch.stack(
+                [entities.new_ones(len(entities)), *(truths[f] for f in sorted(factors))]
+            ).prod(0)
+
+        never = torch.stack([1 - both(branch - shared) for branch in branches]).prod(0)
+        return both(shared) * (1 - never)
+
+    def _factor(self, factor: _Factor, words: Tensor, entities: Tensor) -> Tensor:
+        """How true each value is by some literals from one end: [e]."""
+        if not factor.source:
+            return self._rows(factor.atoms, torch.tensor([factor.atoms[0].entity]), words, entities)[0]
+        before = self._truth(factor.source, map(frozenset, factor.trees), words, entities)
+        return self._onwards(before, factor.atoms, words, entities)
+
+    def _onwards(self, before: Tensor, edges: Sequence[_Atom], words: Tensor, entities: Tensor) -> Tensor:
+        """From the truth of one variable's values to that of the next one's: [e] -> [e]."""
+        best = torch.zeros_like(before)
+        for heads in before.nonzero()[:, 0].split(max(1, NUMBERS // len(entities))):
+            rows = before[heads].unsqueeze(1) * self._rows(edges, heads, words, entities)
+            best = torch.maximum(best, rows.amax(0))
+        return best
+
+    def _rows(self, edges: Sequence[_Atom], heads: Tensor, words: Tensor, entities: Tensor) -> Tensor:
+        """The product of the matrices of some literals, in the rows of some heads: [n] -> [n, e]."""
+        product = entities.new_ones(len(heads), len(entities))
+        heads = heads.to(entities.device)
+        for edge in edges:
+            # a token that is no entity may stand at a head, where nobody has asked for an answer
+            asked = times(words[self.options.first + heads], words[edge.relation].expand(len(heads), -1))
+            matrix = F.linear(asked, entities).softmax(1)
+            if self.links is not None:
+                rows, tails = self.links.tails(heads, torch.full_like(heads, edge.relation))
+                matrix = matrix * torch.bincount(rows, minlength=len(heads)).clamp_min(1).unsqueeze(1)
+            matrix = torch.where(matrix < self.options.threshold, 0, torch.where(matrix < 1, matrix, CERTAIN))
+            if self.links is not None:
+                matrix[rows, tails] = 1
+            product *= 1 - (self.options.negation * matrix).clamp_max(1) if edge.negated else matrix
+        return product
+
+
+class GraphSearch(QueryTreeSearch):
+    """The same for queries that are no trees, each conjunction of the disjunctive normal form by itself.
+
+    A variable to which nothing leads, an existential leaf, may be any entity. One that leads to several variables
+    stands on a cycle: with each of its `candidates` likeliest values it is an entity, and what is left has one cycle
+    less. The greatest truth is taken, so that all entities as candidates give the exact one.
+    """
+
+    name = "fit_graph"
+    source = "FIT (Yin et al., 2024), Section 5"
+    Options = FitOptions
+    expected_failures: ClassVar = {
+        **NO_NETWORK,
+        "options": "`candidates` counts on cycles, and the suite's random literals have none that end at f",
+    }
+
+    def _truth(self, variable: int, trees: Iterable[_Tree], words: Tensor, entities: Tensor) -> Tensor:
+        """How true each value of a variable is by the union of some conjunctions: [e]."""
+        truths = [self._conjunction(variable, tree, words, entities) for tree in sorted(trees, key=sorted)]
+        return 1 - torch.stack([1 - truth for truth in truths]).prod(0)
+
+    def _conjunction(self, variable: int, tree: _Tree, words: Tensor, entities: Tensor) -> Tensor:
+        targets = {
+            source: {a.target for a in tree if a.source == source} for source in {a.source for a in tree}
+        }
+        cut = [
+            (len(_below(v, tree)), v) for v, led in targets.items() if v and v != variable and len(led) > 1
+        ]
+        if not cut:
+            return super()._truth(variable, [tree], words, entities)
+        _, node = min(cut)
+        below = _below(node, tree)
+        before = self._conjunction(node, below, words, entities)
+        best = torch.zeros_like(before)
+        for value in before.topk(min(self.options.candidates, len(before))).indices.tolist():
+            rest = (a._replace(source=0, entity=value) if a.source == node else a for a in tree - below)
+            truth = before[value] * self._conjunction(variable, frozenset(rest), words, entities)
+            best = torch.maximum(best, truth)
+        return best
+
+
+def _merged(branches: list[frozenset[_Factor]]) -> list[frozenset[_Factor]]:
+    """The trees of a variable as factors; two that differ below one variable alone are one with a union there.
+
+    So (A & C) | (B & C) is (A | B) & C, as the formula had it before its disjunctive normal form.
+    """
+    for one, other in combinations(branches, 2):
+        mine, theirs = one - other, other - one
+        if len(mine) == len(theirs) == 1:
+            (a,), (b,) = mine, theirs
+            if a.source and a[:2] == b[:2]:
+                joined = one - mine | {a._replace(trees=tuple(sorted({*a.trees, *b.trees})))}
+                return _merged([joined, *(branch for branch in branches if branch not in (one, other))])
+    return branches
+
+
+def _factors(variable: int, tree: _Tree) -> frozenset[_Factor]:
+    """The literals of a tree that lead to a variable, those from one variable together, and what is below.
+
+    What is below has fewer literals, so this ends in a cycle, too, which no query that is supported has.
+    """
+    leading = sorted(atom for atom in tree if atom.target == variable)
+    found = [_Factor(0, (atom,), ()) for atom in leading if not atom.source]
+    for source in sorted({atom.source for atom in leading if atom.source}):
+        atoms = tuple(atom for atom in leading if atom.source == source)
+        found.append(_Factor(source, atoms, (tuple(sorted(_below(source, tree.difference(leading)))),)))
+    return frozenset(found)
+
+
+def _below(variable: int, tree: _Tree) -> _Tree:
+    """The literals of a tree that lead to a variable, directly or by others."""
+    leading = frozenset(atom for atom in tree if atom.target == variable)
+    return leading.union(*(_below(atom.source, tree - leading) for atom in leading if atom.source))

@@ -1,0 +1,133 @@
+"""clmpt: LMPNN whose variables attend to their messages, and whose entities stay as they are."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from attrs import field, frozen, validators
+from peirce.parts import Linear, Plan, dense
+from torch import Tensor, nn
+
+from peirce_kg.parts.systems.lmpnn import Lmpnn
+from peirce_kg.parts.systems.system import SystemDims
+
+
+@frozen(kw_only=True)
+class ClmptOptions:
+    """How messages are read, how often, and what a union is.
+
+    Args:
+        layers: layers of the encoder that reads the messages of a variable; 2 as published.
+        heads: its heads; 8 as published.
+        passes: how often messages are passed, as in `LmpnnOptions`.
+        unions: what a union is, as in `LmpnnOptions`.
+    """
+
+    layers: int = field(default=2, validator=validators.ge(1))
+    heads: int = field(default=1, validator=validators.ge(1))
+    passes: Literal["path", "variables"] = "path"
+    unions: Literal["apart", "whole"] = "apart"
+
+    @property
+    def nodes(self) -> Literal["variables"]:
+        """Entities take no messages."""
+        return "variables"
+
+
+class Clmpt(Lmpnn):
+    """Messages are those of `lmpnn`, and variables alone take them.
+
+    A variable's next state is the mean over what a transformer's encoder makes of its messages and its own state, as a
+    set: sqrt(d1) times each of them, then layers of attention and of a network, with norms before both and at the end,
+    the published code's `pre_norm`.
+    """
+
+    name = "clmpt"
+    source = "CLMPT (Zhang et al., 2024)"
+    Options = ClmptOptions
+    widening = 4
+
+    @classmethod
+    def check(cls, options: ClmptOptions, dims: SystemDims) -> str | None:
+        """Heads share the width."""
+        if dims.unary % options.heads:
+            return f"unary = {dims.unary} numbers are not the same for each of {options.heads} heads"
+        return super().check(options, dims)
+
+    def mixer(self, plan: Plan) -> nn.Module:
+        """See `Lmpnn.mixer`."""
+        return _Encoder(self.options, plan.dims.unary, plan.dims.feedforward_unary, plan.dims.dropout)
+
+    def taken(
+        self, state: Tensor, forwards: Tensor, backwards: Tensor, leads: Tensor, leaves: Tensor
+    ) -> Tensor:
+        """See `Lmpnn.taken`."""
+        real = torch.cat([leads, leaves, torch.ones_like(leads[..., :1])], 2)
+        length, itself = forwards.shape[1], torch.arange(state.shape[1], device=state.device)
+        # where each node finds its messages and itself among all of them
+        places = torch.arange(2 * length + 1, device=state.device).expand(real.shape)
+        places = torch.where(places < 2 * length, places, 2 * length + itself.unsqueeze(1))
+        if not dense(real):  # in a traced graph, whose shapes are fixed, a set has room for every message
+            most = int(real.sum(2).max().item()) if real.numel() else 1
+            kept = real.long().argsort(dim=2, descending=True, stable=True)[..., :most]
+            real, places = real.gather(2, kept), places.gather(2, kept)
+        told = torch.cat([forwards, backwards, state], 1)
+        index = places.flatten(1).unsqueeze(2).expand(-1, -1, told.shape[2])
+        return self.mix(told.gather(1, index).unflatten(1, places.shape[1:]), real)
+
+
+class _Encoder(nn.Module):
+    """Sets of vectors, each encoded to one: [b, x, m, d1], bool [b, x, m] -> [b, x, d1]."""
+
+    def __init__(self, options: ClmptOptions, width: int, hidden: int, dropout: float) -> None:
+        super().__init__()
+        self.scale, self.dropout = width**0.5, nn.Dropout(dropout)
+        self.layers = nn.ModuleList(
+            _Layer(options.heads, width, hidden, dropout) for _ in range(options.layers)
+        )
+        self.norm = _Norm(width)
+
+    def forward(self, sets: Tensor, real: Tensor) -> Tensor:
+        values = self.dropout(sets * self.scale)
+        for layer in self.layers:
+            values = layer(values, real)
+        kept = real.unsqueeze(3).to(values.dtype)
+        return (self.norm(values) * kept).sum(2) / kept.sum(2)
+
+
+class _Layer(nn.Module):
+    """Attention within each set, then a network, each added to what it is given."""
+
+    def __init__(self, heads: int, width: int, hidden: int, dropout: float) -> None:
+        super().__init__()
+        self.heads, self.dropout = heads, nn.Dropout(dropout)
+        self.before, self.between = _Norm(width), _Norm(width)
+        self.asked, self.keys, self.values, self.out = (Linear(width, width, bias=False) for _ in range(4))
+        self.wide, self.narrow = Linear(width, hidden), Linear(hidden, width)
+        for layer in (self.asked, self.keys, self.values, self.out, self.wide, self.narrow):
+            nn.init.xavier_uniform_(layer.weight)
+
+    def forward(self, sets: Tensor, real: Tensor) -> Tensor:
+        normed = self.before(sets)
+        asked, keys, values = (
+            layer(normed).unflatten(3, (self.heads, -1)).transpose(2, 3)
+            for layer in (self.asked, self.keys, self.values)
+        )
+        scores = asked @ keys.transpose(3, 4) * (keys.shape[4] ** -0.5)
+        scores = torch.where(real[:, :, None, None, :], scores, torch.finfo(scores.dtype).min)
+        read = (self.dropout(scores.softmax(4)) @ values).transpose(2, 3).flatten(3)
+        sets = sets + self.dropout(self.out(read))
+        return sets + self.dropout(self.narrow(self.dropout(F.relu(self.wide(self.between(sets))))))
+
+
+class _Norm(nn.LayerNorm):
+    """A norm in the precision of what it normalises."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__(width, eps=1e-6)
+
+    def forward(self, values: Tensor) -> Tensor:
+        weight, bias = self.weight.to(values.dtype), self.bias.to(values.dtype)
+        return F.layer_norm(values, self.normalized_shape, weight, bias, self.eps)
