@@ -28,6 +28,7 @@ def call_parts(graph: ir.Model, plugins: Mapping[str, str]) -> None:
     """
     written: dict[bytes, ir.Function] = {}
     numbers = Counter[tuple[str, str]]()
+    calls = Counter[str]()
     for dotted, nodes in _groups(graph.graph):
         inputs, outputs = _boundary(nodes, graph.graph.outputs)
         domain, name = plugins.get(dotted, "parts"), dotted.partition(".")[2]
@@ -38,7 +39,7 @@ def call_parts(graph: ir.Model, plugins: Mapping[str, str]) -> None:
             function.name = name if numbers[domain, name] == 1 else f"{name}_{numbers[domain, name]}"
             written[body] = graph.functions[function.identifier()] = function
             graph.opset_imports[domain] = 1
-        _call(graph.graph, written[body], nodes, inputs, outputs)
+        _call(graph.graph, written[body], nodes, inputs, outputs, calls)
     graph.graph.sort()
     for name, value in list(graph.graph.initializers.items()):
         if not value.uses() and not value.is_graph_output():
@@ -139,9 +140,12 @@ def _canonical(function: ir.Function) -> bytes:
 def _call(
     graph: ir.Graph, function: ir.Function, nodes: Sequence[ir.Node], inputs: Sequence[ir.Value],
     outputs: Sequence[ir.Value],
+    calls: Counter[str],
 ) -> None:  # fmt: skip
-    """Put a call in the place of the nodes."""
+    """Put a call in the place of the nodes. A scope that is called again, as of a shared layer, is numbered."""
     scope = _part_scope(nodes[0])
-    call = ir.Node(function.domain, function.name, inputs, num_outputs=len(outputs), name=scope)
+    calls[scope] += 1
+    name = scope if calls[scope] == 1 else f"{scope}_{calls[scope]}"
+    call = ir.Node(function.domain, function.name, inputs, num_outputs=len(outputs), name=name)
     call.metadata_props.update(nodes[0].metadata_props, **{SCOPE: scope})
     replace_nodes_and_values(graph, nodes[-1], nodes, [call], outputs, call.outputs)

@@ -12,8 +12,12 @@ import pytest
 from onnx.inliner import inline_local_functions
 from small_specs import FOLNET, TRANSFORMER
 
+SHARED = FOLNET.replace(
+    {"model.architecture": "relational", "model.options.share": True, "model.heads": [{"use": "mlm"}]}
+)
 
-@pytest.mark.parametrize("spec", [FOLNET, TRANSFORMER], ids=lambda spec: spec.architecture)
+
+@pytest.mark.parametrize("spec", [FOLNET, TRANSFORMER, SHARED], ids=lambda spec: spec.architecture)
 def test_layers_call_the_function_of_each_part(spec: peirce.Spec, tmp_path: Path) -> None:
     model = peirce.build(spec, seed=0)
     for functions in (False, True):
