@@ -95,6 +95,7 @@ class KgQaOptions:
         filtering: which other answers take no part in an answer's ranking: those on the answer's own graph and
             the one `before` it, as published; those on its own `graph` alone; or those on any of the `graphs`. The MRR
             under the others stands beside.
+        strata: whether figures are also given apart by the number of links that an answer misses.
     """
 
     graph: str = "umls"

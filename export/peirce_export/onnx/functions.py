@@ -27,7 +27,8 @@ def call_parts(graph: ir.Model, plugins: Mapping[str, str]) -> None:
         plugins: the name of each part's plug-in, by the part's dotted name.
     """
     written: dict[bytes, ir.Function] = {}
-    numbers, calls = Counter[tuple[str, str]](), Counter[str]()
+    numbers = Counter[tuple[str, str]]()
+    calls = Counter[str]()
     for dotted, nodes in _groups(graph.graph):
         inputs, outputs = _boundary(nodes, graph.graph.outputs)
         domain, name = plugins.get(dotted, "parts"), dotted.partition(".")[2]
@@ -138,7 +139,8 @@ def _canonical(function: ir.Function) -> bytes:
 
 def _call(
     graph: ir.Graph, function: ir.Function, nodes: Sequence[ir.Node], inputs: Sequence[ir.Value],
-    outputs: Sequence[ir.Value], calls: Counter[str],
+    outputs: Sequence[ir.Value],
+    calls: Counter[str],
 ) -> None:  # fmt: skip
     """Put a call in the place of the nodes. A scope that is called again, as of a shared layer, is numbered."""
     scope = _part_scope(nodes[0])
