@@ -42,4 +42,5 @@ def test_what_states_that_it_fails() -> None:
         "qto_tree": {"onnx", "gradients", "modes"},
         "folnet_encoder_decoder": {"places"},
         "tpr": {"words"},
+        "ultra": {"tensorrt"},
     }

@@ -203,7 +203,8 @@ def test_describe_every_part(registry: Registry, capsys: pytest.CaptureFixture[s
             assert part["labels"] in shown.replace("\n", " "), f"{name} does not say what labels it takes"
             assert re.match(r"(int64|float|bool) \[", part["labels"])
         if kind == "architectures":
-            assert tensors[:2] == ["input input_ids", "input attention_mask"]
+            reads = ["input triples", "input shared_heads"] if entry.name == "ultra" else None
+            assert tensors[:2] == (reads or ["input input_ids", "input attention_mask"])
         if kind in KINDS[:5]:
             assert any(not tensor.startswith("input ") for tensor in tensors), name
 
