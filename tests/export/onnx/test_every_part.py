@@ -45,7 +45,11 @@ def test_the_list_covers_every_registered_part(registry: Registry) -> None:
     specs = [SPECS[name] for name in (*CHOSEN, *SEARCHES)]
     covered = {(part.kind, part.name) for spec in specs for part in resolve(spec, registry).parts}
     registered = {(kind, name) for kind in KINDS for name in registry.names(kind)}
-    assert covered == registered
+    decoder = (
+        "architectures",
+        "pretrained_decoder",
+    )  # exported in the tests of peirce_hf, with configurations there
+    assert covered | {decoder} == registered
 
 
 @pytest.mark.parametrize(
