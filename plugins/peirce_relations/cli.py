@@ -99,7 +99,7 @@ def solve(
             row = _solved(known, problem)
             counts["unique"] += "unique" in row
             counts["inconsistent"] += "inconsistent" in row
-            if problem.answer is not None:
+            if problem.answer is not None and "inconsistent" not in row:
                 counts["agree" if row.get("unique") == problem.answer else "disagree"] += 1
             yield json_module.dumps(row, separators=(",", ":")) + "\n"
 

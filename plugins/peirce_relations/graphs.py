@@ -86,14 +86,18 @@ def read_problems(path: Path) -> Iterator[Problem]:
     """The problems of one file, row by row.
 
     Raises:
-        TaskError: the file cannot be read, or a row is no problem; the message names the row.
+        TaskError: the file cannot be read or is empty, or a row is no problem; the message names the row.
     """
-    read = _clutrr if ".csv" in path.suffixes else _lines
+    read, found = _clutrr if ".csv" in path.suffixes else _lines, False
     try:
         with open_file(path) as raw, TextIOWrapper(raw, "utf-8-sig", newline="") as file:
-            yield from read(path, file)
+            for problem in read(path, file):
+                found = True
+                yield problem
     except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
         raise TaskError(f"{path} cannot be read: {error}") from error
+    if not found:
+        raise TaskError(f"{path} has no problems")
 
 
 def _lines(path: Path, file: TextIOWrapper) -> Iterator[Problem]:
@@ -150,6 +154,8 @@ def _problem(where: str, edges: Any, labels: Any, query: Any, answer: Any, steps
     if not edges:
         raise TaskError(f"{where}: the graph has no edges")
     read, asked = tuple(map(pair, edges)), pair(query)
+    if missing := set(asked).difference(*read):
+        raise TaskError(f"{where}: node {min(missing)} is asked, and no edge names it")
     nodes = max(max(each) for each in (*read, asked)) + 1
     if nodes > MOST:
         raise TaskError(

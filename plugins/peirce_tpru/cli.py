@@ -6,7 +6,18 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from peirce.commands import Json, application, as_json, as_table, group, made, moved, vacant
+from peirce.commands import (
+    Json,
+    NewModel,
+    Overwrite,
+    application,
+    as_json,
+    as_table,
+    group,
+    made_model,
+    moved,
+    vacant,
+)
 
 
 def tpru(
@@ -14,10 +25,8 @@ def tpru(
     weights: Annotated[
         Path, typer.Argument(metavar="WEIGHTS", help="Its tensors: a torch or a safetensors file.")
     ],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="DIR", help="Where the model goes.", show_default=False)
-    ],
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is in DIR.")] = False,
+    output: NewModel,
+    overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
     """Import published weights of the recurrent unit TPRU; the states are the output `unary`."""
@@ -25,8 +34,7 @@ def tpru(
     from peirce_tpru.published import import_tpru
 
     model = import_tpru(config, weights, output)
-    parameters = sum(p.numel() for p in model.parameters())
-    made(json, {"model": str(output), "name": model.spec.name, "parameters": parameters})
+    made_model(json, model, output)
 
 
 roles = application()

@@ -1,9 +1,12 @@
 from .show import Fitting as Fitting
 from .show import Json as Json
+from .show import NewModel as NewModel
+from .show import Overwrite as Overwrite
 from .show import application as application
 from .show import as_json as as_json
 from .show import as_table as as_table
 from .show import group as group
 from .show import made as made
+from .show import made_model as made_model
 from .show import moved as moved
 from .show import vacant as vacant

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
     from rich.table import Table
 
+    from peirce.model import Model
+
 METAVARS = {
     "SPEC": "a spec: a path that ends in `.toml` or has a separator, or a ready spec's name",
     "MODEL": "the folder of a saved model; where the help says so, a spec as well",
@@ -60,6 +62,11 @@ def group(help: str, **more: Any) -> typer.Typer:
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+NewModel = Annotated[
+    Path,
+    typer.Option("--output", "-o", metavar="DIR", help="Where the saved model goes.", show_default=False),
+]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is in DIR.")]
 _PIPED_WIDTH = 200
 
 
@@ -156,3 +163,9 @@ def made(json: bool, result: Mapping[str, object]) -> None:
         return
     for key, value in result.items():
         typer.echo(f"{key}: {value}")
+
+
+def made_model(json: bool, model: Model, output: Path, **more: object) -> None:
+    """Print which model an import has made."""
+    parameters = sum(p.numel() for p in model.parameters())
+    made(json, {"model": str(output), "name": model.spec.name, "parameters": parameters, **more})

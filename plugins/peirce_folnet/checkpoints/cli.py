@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from peirce.commands import Json, made, vacant
+from peirce.commands import Json, Overwrite, made, made_model, vacant
 from peirce.errors import ModelFileError
 
 
@@ -26,7 +26,7 @@ def folnet(
             "--to-published", metavar="MODEL", help="Write this saved model in the published form instead."
         ),
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is in DIR.")] = False,
+    overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
     """Import a published FOLNet checkpoint, or write a model as one."""
@@ -47,5 +47,4 @@ def folnet(
     from peirce_folnet.checkpoints.folnet import import_folnet
 
     model = import_folnet(config, weights, output)
-    parameters = sum(p.numel() for p in model.parameters())
-    made(json, {"model": str(output), "name": model.spec.name, "parameters": parameters})
+    made_model(json, model, output)

@@ -111,6 +111,7 @@ def test_commands_write_the_same_bytes_twice_and_solve_them(tmp_path: Path, invo
 def test_what_is_no_problem_is_named_with_its_row(tmp_path: Path, invoke: Any) -> None:
     wrong = {
         "not an object": "3\n",
+        "node 9 is asked, and no edge names it": '{"edges": [[0, 1]], "labels": ["a"], "query": [0, 9]}\n',
         "is no pair of nodes": '{"edges": [[0, -1]], "labels": ["a"], "query": [0, 1], "answer": "a"}\n',
         "a label for each edge": '{"edges": [[0, 1]], "labels": [], "query": [0, 1], "answer": "a"}\n',
         "node 1024 is named": '{"edges": [[0, 1024]], "labels": ["a"], "query": [0, 1], "answer": "a"}\n',
@@ -121,6 +122,9 @@ def test_what_is_no_problem_is_named_with_its_row(tmp_path: Path, invoke: Any) -
         path.write_text(line)
         with pytest.raises(TaskError, match=f"{path.name}:1: .*{said.removeprefix('not an ')}"):
             list(read_problems(path))
+    path.write_text("")
+    with pytest.raises(TaskError, match="has no problems"):
+        list(read_problems(path))
     with pytest.raises(TaskError, match="holds no problems"):
         read_graphs(tmp_path / "none")
     with gzip.open(tmp_path / "test_k3_b2.jsonl.gz", "wt") as file:
