@@ -154,13 +154,13 @@ def _problem(where: str, edges: Any, labels: Any, query: Any, answer: Any, steps
     if not edges:
         raise TaskError(f"{where}: the graph has no edges")
     read, asked = tuple(map(pair, edges)), pair(query)
-    if missing := set(asked).difference(*read):
-        raise TaskError(f"{where}: node {min(missing)} is asked, and no edge names it")
     nodes = max(max(each) for each in (*read, asked)) + 1
     if nodes > MOST:
         raise TaskError(
             f"{where}: node {nodes - 1} is named, and a graph has {MOST} nodes at most, from 0 on"
         )
+    if missing := set(asked).difference(*read):
+        raise TaskError(f"{where}: node {min(missing)} is asked, and no edge names it")
     if not (type(steps) is int and type(paths) is int):
         raise TaskError(f"{where}: k and b are whole numbers")
     return Problem(
