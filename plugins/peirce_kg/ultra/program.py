@@ -88,6 +88,15 @@ def program_of(query: Query) -> Program:
             raise NoProgramError(query, str(reason)) from None
 
 
+def why_no_program(query: Query) -> str | None:
+    """Why operations on sets cannot say a query; None if they can."""
+    try:
+        program_of(query)
+    except NoProgramError as error:
+        return error.reason
+    return None
+
+
 def read_program(text: str) -> tuple[Program, Query | None]:
     """The program of a text in any syntax, and its formula.
 
