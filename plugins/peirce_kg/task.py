@@ -248,8 +248,8 @@ class KgQa(Task[KgQaOptions, KgQaData]):
         """A model that looks at query graphs needs them, and a system that executes queries is to support them."""
         if isinstance(model.network, Ultra):
             raise TaskError(
-                f"{model.spec.name!r} learns from links: train it with --task links; `peirce evaluate --task kgqa` asks "
-                "it queries"
+                f"{model.spec.name!r} learns from links: train it with --task links. `peirce evaluate --task kgqa` "
+                "asks it queries"
             )
         names = _names(model)
         graphs = set(GRAPH_INPUTS).intersection(names)

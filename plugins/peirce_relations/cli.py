@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from peirce.commands import Json, as_json, as_table, group
-from peirce.errors import InputError, ModelFileError, TaskError
+from peirce.errors import InputError, TaskError
 from peirce.files import locked, open_file, replacing, writing
 from peirce.progress import progress_bars
 from peirce.workers import part_file, write_parts
@@ -132,16 +132,12 @@ def relate(
 ) -> None:
     """Name the relation of two nodes of a graph with an exported model."""
     import peirce
+    from peirce.compose import exported_file
 
     from peirce_relations.serving import Relates
 
-    file = directory / "model.onnx"
-    if not file.is_file():
-        raise ModelFileError(
-            f"{directory} has no model.onnx; `peirce export {directory} -o {file}` writes it"
-        )
     found: dict[str, Any] = {}
-    with peirce.Session(file) as session:
+    with peirce.Session(exported_file(directory)) as session:
         Relates(directory, session).ask({"facts": facts, "pair": pair}, found.update)
     if json:
         as_json("peirce.relate/1", pair=pair, **found)

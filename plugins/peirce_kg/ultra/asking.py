@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
+from peirce.compose import load
 from peirce.errors import ModelFileError, TaskError
 from peirce.files import open_file, replacing
 from peirce.progress import progress_bars
@@ -121,9 +122,10 @@ def open_answerer(model: Path, graph: Graph, split: Split, logic: Logic = "produ
     """
     if not model.exists():
         raise ModelFileError(
-            f"there is no model {model}; `peirce import ultra WEIGHTS -o {model}` makes one of published weights"
+            f"there is no model {model}; `peirce import ultra WEIGHTS -o {model}` makes one of published weights, which "
+            "are at github.com/DeepGraphLearning/ULTRA"
         )
-    return Answerer(read_ultra(model), graph.index(split), logic)
+    return Answerer(load(model) if model.is_dir() else read_ultra(model), graph.index(split), logic)
 
 
 def score_file(
@@ -168,8 +170,8 @@ def score_file(
                 with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as out:
                     np.save(out, np.array(texts), allow_pickle=False)
     except OSError as error:
-        where = source if error.filename == str(source) else output
-        raise TaskError(f"{where}: {error.strerror or error}") from error
+        where, said = source if error.filename == str(source) else output, error.strerror or str(error)
+        raise TaskError(said if str(where) in said else f"{where}: {said}") from error
     return len(read)
 
 

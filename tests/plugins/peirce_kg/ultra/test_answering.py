@@ -100,6 +100,8 @@ def test_a_file_of_queries_has_the_scores_of_each(
             found = ask_graph(answerer, umls, "train", text, top=135)
             scores = {each.entity: each.score for each in found.answers}
             assert np.allclose(row, [scores[name] for name in umls.entity_names], atol=1e-5)
+    with pytest.raises(TaskError, match=rf"^{tmp_path} is a directory or a device"):
+        score_file(answerer, umls, source, tmp_path)
     for wrong, said in (
         ("3(10,f)&3(f,f)", "line 1: .*does not lead"),
         ("3(x,f)", "line 1: unknown entity 'x'"),
