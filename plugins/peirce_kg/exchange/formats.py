@@ -163,10 +163,17 @@ def _sampled(folder: Path, content: Content) -> None:
             files.write_type(path, queries.type, described, graph, [queries])
 
 
+def _query2box_graph(folder: Path, graph: Graph) -> None:
+    """Write a graph as Query2box has it: triples of names, and what the numbers in its queries mean."""
+    tuples.write_names(folder, graph, "ind")
+    _lines("txt", _tab_separated)(folder, graph)
+
+
 _TSV = _lines("tsv", _tab_separated)
 FORMATS = {
     "peirce": Format(_TSV, _sampled),
     "betae": Format(tuples.write_graph, tuples.write_betae, tuples.structure_of),
+    "query2box": Format(_query2box_graph, tuples.write_query2box, tuples.query2box_type),
     "sqe": Format(tuples.write_graph, texts.write_sqe, tuples.structure_of),
     "efok": Format(texts.write_graph, texts.write_efok),
     "tsv": Format(_TSV),

@@ -122,8 +122,8 @@ def open_answerer(model: Path, graph: Graph, split: Split, logic: Logic = "produ
     """
     if not model.exists():
         raise ModelFileError(
-            f"there is no model {model}; `peirce import ultra WEIGHTS -o {model}` makes one of published weights, which "
-            "are at github.com/DeepGraphLearning/ULTRA"
+            f"there is no model {model}; `peirce import ultra WEIGHTS -o {model}` makes one of the published weights of "
+            "github.com/DeepGraphLearning/ULTRA"
         )
     return Answerer(load(model) if model.is_dir() else read_ultra(model), graph.index(split), logic)
 
