@@ -60,10 +60,20 @@ def read(source: str, graph: str | None, types_file: Path | None) -> Content:
     path = Path(source).expanduser()
     folder, inside = (path, sorted(path.iterdir())) if path.is_dir() else (path.parent, [path])
     if there := [split for split in SPLITS if (path / split / DESCRIPTION).is_file()]:
+        if graph is None and not any(file.name.startswith("train.") for file in inside):
+            raise TaskError(
+                f"{source} has queries and no graph; give --graph that which they were sampled from"
+            )
         own, only = load_graph(graph or source), load_types(types_file) if types_file else None
         every = {split: files.read_queries(path, own, split) for split in there}
         sets = {s: [one for one in of if only is None or one.type.name in only] for s, of in every.items()}
-        return Content(own, sets, [Count(s, one.type.name, len(one)) for s in there for one in sets[s]])
+        why = f"{types_file} has no type of that name"
+        rows = [
+            Count(s, one.type.name, len(one), None, "" if one in sets[s] else why)
+            for s in there
+            for one in every[s]
+        ]
+        return Content(own, sets, rows)
     matching = {pattern: [file for file in inside if fnmatch(file.name, pattern)] for pattern in _READERS}
     pattern = next((pattern for pattern, matched in matching.items() if matched), None)
     place = Path(graph).expanduser() if graph else folder

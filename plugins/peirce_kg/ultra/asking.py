@@ -23,9 +23,11 @@ from peirce_kg.engine.files import Line, read_queries
 from peirce_kg.evaluation import Floats
 from peirce_kg.graphs.graph import Graph, Split
 from peirce_kg.queries.conversion import read_query
+from peirce_kg.queries.language import checked_pairs
+from peirce_kg.queries.parsing import QueryError
 from peirce_kg.ultra.answering import Answerer, Logic
 from peirce_kg.ultra.checkpoint import read_ultra
-from peirce_kg.ultra.program import NoProgramError, Program, Step, program_of, read_program
+from peirce_kg.ultra.program import Program, Step, program_of, read_program
 
 SHOWN = 3
 """The likeliest values of a variable that are shown."""
@@ -122,8 +124,8 @@ def open_answerer(model: Path, graph: Graph, split: Split, logic: Logic = "produ
     """
     if not model.exists():
         raise ModelFileError(
-            f"there is no model {model}; `peirce import ultra WEIGHTS -o {model}` makes one of the published weights of "
-            "github.com/DeepGraphLearning/ULTRA"
+            f"there is no model {model}; `peirce import ultra WEIGHTS -o {model}` makes one of published weights, as "
+            "at github.com/DeepGraphLearning/ULTRA"
         )
     return Answerer(load(model) if model.is_dir() else read_ultra(model), graph.index(split), logic)
 
@@ -178,8 +180,8 @@ def score_file(
 def _slotted(line: Line) -> Program:
     """The program of a line, its names replaced by the numbers of their slots, so that lines of one form share it."""
     try:
-        program = program_of(line.template.query)
-    except NoProgramError as error:
+        program = program_of(checked_pairs(line.template.query, pairs=False))
+    except QueryError as error:
         raise TaskError(f"{line.place}: {error}") from error
 
     def number(step: Step) -> str:

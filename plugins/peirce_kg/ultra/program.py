@@ -63,7 +63,8 @@ class NoProgramError(QueryError):
 
     def __init__(self, query: object, reason: str) -> None:
         super().__init__(
-            f"{query} is no program of projections, &, | and !: {reason}; ask it with --exact alone"
+            f"{query} is no program of projections, &, | and !: {reason}; --exact answers it, and `peirce kg answer` a "
+            "file of such"
         )
         self.reason = reason
 

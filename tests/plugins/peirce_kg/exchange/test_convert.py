@@ -140,7 +140,7 @@ def test_files_of_query2box_are_read_and_written(tmp_path: Path) -> None:
     run("convert", str(tmp_path / "own"), "--to", "query2box", "-o", str(tmp_path / "back"))
     for name in ("valid_ans_uc", "valid_ans_uc_hard", "ind2ent"):
         files = [pickle.loads((place / f"{name}.pkl").read_bytes()) for place in (folder, tmp_path / "back")]
-        assert {**dict.fromkeys(files[1], set()), **files[0]} == files[1]
+        assert files[0] | {new: set() for new in {*files[1]} - {*files[0]}} == files[1]
     triples = pickle.loads((tmp_path / "back" / "valid_triples_uc.pkl").read_bytes())
     assert triples == [(*query, tail, "union-chain") for query, tail in zip(own, (0, 2), strict=True)]
     (read,) = read_queries(tmp_path / "own", graph, "valid")
@@ -162,6 +162,12 @@ def test_own_types_are_taken_alone(sampled: Path, tmp_path: Path) -> None:
     assert {row["type"] for row in told if not row["left_out"]} == {"hops"}
     graph = load_graph(str(tmp_path / "back"))
     assert len(read_queries(tmp_path / "back", graph, "test")) == 1
+    shown = run(
+        "convert", str(sampled), "--graph", "nations", "--types", str(own), "-o", str(tmp_path / "none")
+    )
+    assert "own.toml has no type of that name" in " ".join(shown.split())
+    with pytest.raises(TaskError, match="has queries and no graph; give --graph"):
+        run("convert", str(sampled), "-o", str(tmp_path / "no"))
 
 
 @pytest.mark.parametrize("form", ["tsv", "nt"])

@@ -105,6 +105,7 @@ def test_a_file_of_queries_has_the_scores_of_each(
     for wrong, said in (
         ("3(10,f)&3(f,f)", "line 1: .*does not lead"),
         ("3(x,f)", "line 1: unknown entity 'x'"),
+        ("3(10,f1)&3(f1,f2)", "line 1: .* asks for pairs"),
     ):
         source.write_text(json.dumps({"query": wrong}))
         with pytest.raises(TaskError, match=said):

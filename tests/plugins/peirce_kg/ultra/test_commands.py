@@ -107,6 +107,11 @@ def test_any_graph_is_asked(imported: Path, tmp_path: Path) -> None:
         (("--zero-shot", "--graph", "umls", QUERY), "there is no model ultra"),
         (("--zero-shot", "--graph", "umls", "--queries", "x"), "also --scores"),
         (("ultra", QUERY, "--graph", "umls"), "add --zero-shot"),
+        (
+            ("--zero-shot", "--graph", "umls", QUERY, "--exact", "--explain"),
+            "--exact has no values of variables",
+        ),
+        (("ultra", QUERY, "--explain"), "or by options that say so, add --zero-shot"),
         (("ultra", QUERY), "a graph that it is given: add --zero-shot --graph GRAPH"),
     ],
 )
