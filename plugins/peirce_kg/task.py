@@ -301,6 +301,7 @@ class KgQa(Task[KgQaOptions, KgQaData]):
         """The figures as a report, which prints as a table."""
         training, sets = model.training, data.sets[_split(split)]
         try:
+            scorer: Scorer
             if isinstance(model.network, Ultra):
                 scorer, seen = Answerer(model, data.graph.index("train")).scorer, set[str]()
             else:

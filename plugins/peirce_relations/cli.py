@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from peirce.commands import Json, as_json, as_table, group
-from peirce.errors import InputError, TaskError
+from peirce.errors import InputError, ModelFileError, TaskError
 from peirce.files import locked, open_file, replacing, writing
 from peirce.progress import progress_bars
 from peirce.workers import part_file, write_parts
@@ -133,11 +133,18 @@ def relate(
     """Name the relation of two nodes of a graph with an exported model."""
     import peirce
     from peirce.compose import exported_file
+    from peirce.model import WEIGHTS, saved_files
 
     from peirce_relations.serving import Relates
 
     found: dict[str, Any] = {}
     with peirce.Session(exported_file(directory)) as session:
+        with saved_files(directory, without=(WEIGHTS,)) as files:
+            known = Relates.answers(session.signature, files.assets, False)
+        if not known:
+            raise ModelFileError(
+                f"{directory} holds no model of relations; `peirce train SPEC --task relations -o DIR` makes one"
+            )
         Relates(directory, session).ask({"facts": facts, "pair": pair}, found.update)
     if json:
         as_json("peirce.relate/1", pair=pair, **found)
