@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+from typing import Any
 
 PAGE = Path("plugins/relations/ask/index.html")
 FACTS, PAIR = "a NTPP b, b EC c, c NTPPI d", ("a", "d")
@@ -33,8 +34,7 @@ def write(page: Path, build: Path) -> None:
         page: the file; its folder is made.
         build: where the model stays, and where npm has brought onnxruntime-web.
     """
-    told = zlib.crc32(repr((SIZES, COUNTS, SETTINGS)).encode())
-    model = build / f"rcc8-{told:08x}"
+    model = _model(build)
     file = model / "model.onnx"
     if not file.is_file():
         data = build / "rcc8"
@@ -58,6 +58,26 @@ def write(page: Path, build: Path) -> None:
     page.parent.mkdir(parents=True, exist_ok=True)
     runtime = build / "node_modules" / "onnxruntime-web" / "dist"
     _peirce("relate", str(model), FACTS, "--pair", *PAIR, "--page", str(page), "--runtime", str(runtime))
+
+
+def computed(build: Path, facts: str, pair: tuple[str, str]) -> tuple[dict[str, float], int, dict[str, Any]]:
+    """The scores of the relations by ONNX Runtime, the number of nodes, and all outputs."""
+    import peirce
+    from peirce_relations.encoding import read_facts
+    from peirce_relations.serving import Relates
+
+    found: dict[str, Any] = {}
+    with peirce.Session(_model(build) / "model.onnx") as session:
+        model = Relates(_model(build), session)
+        model.ask({"facts": facts, "pair": pair}, found.update)
+        problem, nodes = read_facts(facts, pair)
+        outputs = session.run(model.relations.arrays([problem]))
+    return dict(zip(found["relations"], found["scores"], strict=True)), len(nodes), outputs
+
+
+def _model(build: Path) -> Path:
+    """Where the model stays."""
+    return build / f"rcc8-{zlib.crc32(repr((SIZES, COUNTS, SETTINGS)).encode()):08x}"
 
 
 def problems(number: int, count: int) -> Iterator[str]:

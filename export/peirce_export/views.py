@@ -1,4 +1,4 @@
-"""A model as exporters write it and verification sees it: as its file's role says, with all of its outputs or others."""
+"""A model as exporters write it and verification sees it: as its file's role says, with its outputs or others."""
 
 from __future__ import annotations
 

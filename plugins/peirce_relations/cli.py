@@ -156,7 +156,8 @@ def relate(
         model, question = Relates(directory, session), {"facts": facts, "pair": pair}
         model.ask(question, found.update)
         if page is not None:
-            write_page(page, file, session.signature, model.relations, question, runtime)
+            write_page(page, session, model.relations, question, runtime)
+            typer.echo(f"written to {page}", err=True)
     if json:
         as_json("peirce.relate/1", pair=pair, **found)
         return

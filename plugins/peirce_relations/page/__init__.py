@@ -12,11 +12,13 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+import numpy as np
+from peirce.compose import Session
 from peirce.errors import InputError
 from peirce.files import write_whole
-from peirce.parts import Signature
 
 from peirce_relations.encoding import Relations
+from peirce_relations.serving import SCORES
 
 VERSION = "1.30"
 """The release of onnxruntime-web that pages were tried with."""
@@ -30,25 +32,19 @@ _ATTENTION = re.compile(r"attention_(\d+)_(\w+)")
 
 
 def write_page(
-    path: Path,
-    file: Path,
-    signature: Signature,
-    relations: Relations,
-    question: Mapping[str, Any],
-    runtime: Path,
+    path: Path, session: Session, relations: Relations, question: Mapping[str, Any], runtime: Path
 ) -> None:
     """Write the page of a model: facts and a pair are typed, and it shows graph, answers, all pairs, and attention.
 
     Args:
         path: the page, a file that ends in .html.
-        file: the exported model, in float32.
-        signature: its inputs and outputs; outputs `attention_...` are shown as heat maps.
+        session: the exported model; its outputs `attention_...` are shown as heat maps.
         relations: what edges may be.
         question: the facts and the pair that the page begins with.
         runtime: the folder `dist` of the npm package onnxruntime-web, of which the page gets its copy.
 
     Raises:
-        InputError: the runtime is not there, or the path is no page's.
+        InputError: the runtime is not there, the path is no page's, or the model is not in float32.
     """
     if path.suffix.lower() != ".html":
         raise InputError(f"{path} is no page; let it end in .html")
@@ -58,12 +54,16 @@ def write_page(
                 f"{runtime} has no {name}, which computes in a browser; `npm install onnxruntime-web@{VERSION}` brings "
                 "it, and --runtime names another folder"
             )
+    signature = session.signature
+    if session.dtype(SCORES) != np.float32:
+        raise InputError(
+            f"{session.path} is in {session.dtype(SCORES)}; a page computes in float32, so export it so"
+        )
     inputs = [{"name": each.name, "dims": each.dims, "default": each.default} for each in signature.inputs]
-    names = [each.name for each in signature.outputs]
     attention = [
-        {"name": name, "round": int(said[1]), "of": said[2].replace("_", " ")}
-        for name in names
-        if (said := _ATTENTION.fullmatch(name))
+        {"name": each.name, "round": int(said[1]), "of": said[2].replace("_", " ")}
+        for each in signature.outputs
+        if (said := _ATTENTION.fullmatch(each.name))
     ]
     data = {
         "relations": relations.names,
@@ -78,7 +78,7 @@ def write_page(
         texts,
         names=escape(", ".join(relations.names)),
         data=json.dumps(data, ensure_ascii=False).replace("<", "\\u003c"),
-        model=_packed(file),
+        model=_packed(session.path),
         **{place: _packed(runtime / name) for place, name in _RUNTIME.items()},
     )
     write_whole(path, whole)

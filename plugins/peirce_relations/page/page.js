@@ -77,8 +77,9 @@ function show() {
   const told = `${graph.nodes[one]} is ${found[0].name} to ${graph.nodes[other]}`;
   $("said").textContent = `${told}, with ${percent(found[0].share)} %. It took ${$("found").dataset.took} ms.`;
   $("scores").replaceChildren(row("tr", "th", ["relation", "score", "%", ""]), ...found.map(({ name, score, share }) => {
-    const made = row("tr", "td", ["", score.toFixed(3), percent(share)]), bar = made.appendChild(make("td"));
+    const made = row("tr", "td", ["", "", percent(share)]), bar = made.appendChild(make("td"));
     made.cells[0].replaceWith(make("th", { scope: "row" }, name));
+    made.cells[1].append(make("data", { value: score }, score.toFixed(3)));
     bar.className = "bar";
     bar.append(make("div", { style: `width: ${100 * share}%` }));
     return made;
@@ -107,7 +108,7 @@ function attend() {
   matrix($("weights"), (x, a) => {
     const every = [...values.subarray((x * dims[2] + a) * heads, (x * dims[2] + a + 1) * heads)];
     const share = head === "mean" ? every.reduce((sum, value) => sum + value) / heads : every[head - 1];
-    return [percent(share, 0), share];
+    return [make("data", { value: share }, percent(share, 0)), share];
   });
 }
 
