@@ -9,7 +9,7 @@ async function unpack(id) { // gzip in base64
   return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
 }
 
-async function open() {
+async function open() { // from blobs: a page on a disk may fetch no file, and the bundled loader asks for its glue by a path
   const place = async (id, type) => URL.createObjectURL(new Blob([await unpack(id)], { type }));
   ort = await import(await place("api", "text/javascript"));
   ort.env.logLevel = "error";
