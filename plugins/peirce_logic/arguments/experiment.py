@@ -143,13 +143,11 @@ class Arguments(Networks[ArgumentRow]):
 
 def _questions(twos: Iterator[tuple[Argument, Argument]], words: int) -> str:
     """Arguments as questions with two options, a JSON list."""
-    rows = []
-    for two in twos:
-        for answer, argument in enumerate(two):
-            context, conclusion = argument.texts(words)
-            rows.append(
-                {"context": context, "question": "so", "answers": [conclusion, OPEN], "label": answer}
-            )
+    rows = [
+        {"context": each.text(words), "question": "so", "answers": [each.conclusion, OPEN], "label": label}
+        for two in twos
+        for label, each in enumerate(two)
+    ]
     return json.dumps(rows, indent=0)
 
 

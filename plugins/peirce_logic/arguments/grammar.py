@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
+from operator import and_
 from random import Random
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from peirce_logic.parsers.brackets import Brackets
 from peirce_logic.parsers.parser import Parsed, Parser
@@ -41,6 +43,7 @@ class Connective:
     outer: bool = True
 
 
+Table = Callable[[Sequence[Connective]], int]
 CONNECTIVES = (
     Connective("conditional", ("if", "as long as"), lambda every, a, b: a | (every ^ b)),
     Connective("negative_conditional", ("unless", "except where"), lambda every, a, b: a | b),
@@ -76,143 +79,87 @@ WORDS = (
 
 
 @frozen
-class Clause:
-    """Somebody comes, or does not."""
-
-    name: str
-    positive: bool = True
-
-    def text(self, chosen: Sequence[Connective], words: int) -> str:
-        """In words; see `Joined`."""
-        return self.name if self.positive else f"not {self.name}"
-
-    def table(self, chosen: Sequence[Connective], columns: dict[str, int], every: int) -> int:
-        """Where it is true; see `Joined`."""
-        return columns[self.name] ^ (0 if self.positive else every)
-
-
-@frozen
-class Joined:
-    """Two sentences and the place of a connective, which `chosen` fills.
-
-    Args:
-        slot: the number of that place in its argument.
-        left, right: what it joins.
-        front: whether it stands before both: `if b , a` in place of `a , if b`.
-        outer: of which kind it is.
-    """
-
-    slot: int
-    left: Clause | Joined
-    right: Clause | Joined
-    front: bool
-    outer: bool
-
-    def text(self, chosen: Sequence[Connective], words: int) -> str:
-        """In words.
-
-        Args:
-            chosen: the connectives of the argument, by slot.
-            words: `SEEN` or `UNSEEN`.
-        """
-        left, right = (part.text(chosen, words) for part in (self.left, self.right))
-        key = chosen[self.slot].words[words]
-        if self.front:
-            return f"{key} {right} , {left}"
-        return f"{left} {', ' if self.outer else ''}{key} {right}"
-
-    def table(self, chosen: Sequence[Connective], columns: dict[str, int], every: int) -> int:
-        """Where it is true: a bit for each valuation.
-
-        Args:
-            chosen: the connectives of the argument, by slot.
-            columns: where each of the names comes.
-            every: all valuations.
-        """
-        parts = (part.table(chosen, columns, every) for part in (self.left, self.right))
-        return chosen[self.slot].holds(every, *parts)
-
-
-@frozen
 class Argument:
     """Premises and a conclusion.
 
     Args:
-        premises: sentences.
-        chosen: the connective at each of their places.
-        conclusion: what may follow.
+        premises: in words, with `{0}` and so on where connectives stand.
+        chosen: the connective at each of these places.
+        conclusion: what may follow, a clause.
     """
 
-    premises: tuple[Clause | Joined, ...]
+    premises: str
     chosen: tuple[Connective, ...]
-    conclusion: Clause = Clause("")
+    conclusion: str
 
-    def texts(self, words: int) -> tuple[str, str]:
-        """Premises and conclusion, with the words `SEEN` or `UNSEEN`."""
-        told = (premise.text(self.chosen, words) for premise in self.premises)
-        return "".join(f"{text} . " for text in told).strip(), self.conclusion.text((), words)
-
-    def true(self, columns: dict[str, int], every: int) -> int:
-        """Where all premises are true; see `Joined.table`."""
-        found = every
-        for premise in self.premises:
-            found &= premise.table(self.chosen, columns, every)
-        return found
+    def text(self, words: int) -> str:
+        """The premises in words, with those of each connective that are `SEEN` or `UNSEEN`."""
+        return self.premises.format(*(connective.words[words] for connective in self.chosen))
 
 
 def arguments(sizes: Sequence[int], drawn: Random) -> Iterator[tuple[Argument, Argument]]:
     """Arguments in twos without end: of the first the conclusion follows, of the other it does not.
 
     Args:
-        sizes: the numbers of premises; each is as likely as the others, and so is each of `TURNS`.
+        sizes: the numbers of premises; each is as likely as the others, and so is each of `TURNS`. One premise
+            alone does not turn on each of these.
         drawn: where they come from.
     """
     while True:
         size, turn = drawn.choice(sizes), drawn.choice(TURNS)
-        while (found := _two(size, turn, drawn)) is None:
+        while (found := _Drawing(drawn, max(MOST, size + 1)).two(size, turn)) is None:
             pass
         yield found
 
 
-def _two(size: int, turn: tuple[str, str], drawn: Random) -> tuple[Argument, Argument] | None:
-    """Two arguments that differ in one connective; None where what was drawn does not turn on it."""
-    first, second = (next(each for each in CONNECTIVES if each.relation == relation) for relation in turn)
-    names = drawn.sample(NAMES, max(MOST, size + 1))
-    premises, kinds = [], list[bool]()
-    for _ in range(size):
-        premises.append(_sentence(iter(drawn.sample(names, MOST)), kinds, drawn, 0.5, 0.2))
-    if first.outer not in kinds:
-        return None
-    chosen = [drawn.choice(KINDS[outer]) for outer in kinds]
-    slot = drawn.choice([i for i, outer in enumerate(kinds) if outer is first.outer])
-    valuations = range(1 << len(names))
-    every = (1 << len(valuations)) - 1
-    columns = {each: sum(1 << v for v in valuations if v >> i & 1) for i, each in enumerate(names)}
-    one, other = (
-        Argument(tuple(premises), (*chosen[:slot], own, *chosen[slot + 1 :])) for own in (first, second)
-    )
-    true, others = one.true(columns, every), other.true(columns, every)
-    literals = [Clause(name, positive) for name in names for positive in (True, False)]
-    false = {each: every ^ each.table((), columns, every) for each in literals}
-    turning = [each for each in literals if true and not true & false[each] and others & false[each]]
-    if not turning:
-        return None
-    conclusion = drawn.choice(turning)
-    return evolve(one, conclusion=conclusion), evolve(other, conclusion=conclusion)
+class _Drawing:
+    """Two arguments in the making.
 
+    A table has a bit for each valuation of the names: whether a sentence is true there. That of a sentence is a
+    function of the connectives at all places.
+    """
 
-def _sentence(
-    names: Iterator[str], kinds: list[bool], drawn: Random, outer: float, inner: float
-) -> Clause | Joined:
-    """A sentence with names in their order, which joins two others by a connective of one kind, so likely."""
-    luck = drawn.random()
-    if luck >= outer + inner:
-        return Clause(next(names), drawn.random() < POSITIVE)
-    kind = luck < outer
-    slot, inside = len(kinds), 0.3 if kind else 0.0
-    kinds.append(kind)
-    left, right = (_sentence(names, kinds, drawn, 0, inside) for _ in range(2))
-    return Joined(slot, left, right, kind and drawn.random() < 0.5, kind)
+    def __init__(self, drawn: Random, count: int) -> None:
+        self.drawn, self.names, self.kinds = drawn, drawn.sample(NAMES, count), list[bool]()
+        self.every, self.clauses = (1 << (1 << count)) - 1, dict[str, int]()
+        for i, name in enumerate(self.names):
+            table = sum(1 << v for v in range(1 << count) if v >> i & 1)
+            self.clauses |= {name: table, f"not {name}": self.every ^ table}
+
+    def two(self, size: int, turn: tuple[str, str]) -> tuple[Argument, Argument] | None:
+        """Arguments of `size` premises that differ in one connective; None where nothing turns on that."""
+        drawn = self.drawn
+        first, second = (next(each for each in CONNECTIVES if each.relation == name) for name in turn)
+        premises = [self._sentence(iter(drawn.sample(self.names, MOST)), 0.5, 0.2) for _ in range(size)]
+        if first.outer not in self.kinds:
+            return None
+        chosen = [drawn.choice(KINDS[outer]) for outer in self.kinds]
+        slot = drawn.choice([i for i, outer in enumerate(self.kinds) if outer is first.outer])
+        one, other = ((*chosen[:slot], own, *chosen[slot + 1 :]) for own in (first, second))
+        true, others = (
+            reduce(and_, (table(own) for _, table in premises), self.every) for own in (one, other)
+        )
+        turning = [
+            text for text, table in self.clauses.items() if true and not true & ~table and others & ~table
+        ]
+        if not turning:
+            return None
+        text, conclusion = "".join(f"{text} . " for text, _ in premises).strip(), drawn.choice(turning)
+        return Argument(text, one, conclusion), Argument(text, other, conclusion)
+
+    def _sentence(self, names: Iterator[str], outer: float, inner: float) -> tuple[str, Table]:
+        """A sentence with names in their order, which joins two others by a connective of a kind that likely."""
+        luck = self.drawn.random()
+        if luck >= outer + inner:
+            name = next(names)
+            text = name if self.drawn.random() < POSITIVE else f"not {name}"
+            return text, lambda chosen: self.clauses[text]
+        kind, slot = luck < outer, len(self.kinds)
+        self.kinds.append(kind)
+        (left, a), (right, b) = (self._sentence(names, 0, 0.3 if kind else 0) for _ in range(2))
+        key, front = f"{{{slot}}}", kind and self.drawn.random() < 0.5
+        joined = f"{key} {right} , {left}" if front else f"{left} {', ' if kind else ''}{key} {right}"
+        return joined, lambda chosen: chosen[slot].holds(self.every, a(chosen), b(chosen))
 
 
 _CLAUSE = re.compile(rf"\b(?:not )?(?:{'|'.join(NAMES)})\b")
