@@ -11,12 +11,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
+from itertools import pairwise
 from operator import and_
 from random import Random
 
 from attrs import frozen
+from peirce.errors import InputError
 
-from peirce_logic.parsers.brackets import Brackets
+from peirce_logic.detection.trees import Token, tree_over
 from peirce_logic.parsers.parser import Parsed, Parser
 
 NAMES = ("ann", "bob", "carol", "dan", "eve", "fred", "gina", "hugo", "ida", "jack", "kate", "leo")
@@ -166,19 +168,27 @@ _CLAUSE = re.compile(rf"\b(?:not )?(?:{'|'.join(NAMES)})\b")
 
 
 class Clauses(Parser):
-    """The sentences of this grammar, without a model: the tree of each is that of its words."""
+    """The sentences of this grammar, without a model; a sentence of another has a flat tree or a meaningless one."""
 
     name = "clauses"
     example = "ann , if not bob ."
 
+    def __init__(self, model: str | None = None) -> None:
+        if model is not None:
+            raise InputError(f"the parser 'clauses' has no model {model!r}; leave it out")
+        super().__init__(model)
+
     def parse(self, text: str) -> Parsed:
-        """The sentences of a text, which end at a full stop; words have one space between them."""
-        return Brackets().parse("".join(map(_bracketed, re.findall(r"[^.]+\.?", text))))
+        """The sentences of a text, which end at a full stop."""
+        tokens = [Token(each[0], *each.span()) for each in re.finditer(r"[.,]|[^\s.,]+", text)]
+        stops = [i + 1 for i, token in enumerate(tokens) if token.text == "." or i + 1 == len(tokens)]
+        sentences = [tokens[start:stop] for start, stop in pairwise([0, *stops])]
+        return Parsed(text, tuple(tree_over(_bracketed(each), each, self.name) for each in sentences))
 
 
-def _bracketed(sentence: str) -> str:
+def _bracketed(sentence: Sequence[Token]) -> str:
     """A sentence as a tree: a part before or after a comma that begins with no clause is subordinate."""
-    marked = _CLAUSE.sub(r"(S \g<0>)", sentence.strip())
+    marked = _CLAUSE.sub(r"(S \g<0>)", " ".join(token.text for token in sentence))
     stop = " ." * marked.endswith(".")
     parts = []
     for part in marked.removesuffix(".").strip().split(" , "):
