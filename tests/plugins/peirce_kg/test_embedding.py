@@ -65,7 +65,16 @@ def test_the_published_loss_triple_by_triple(model: Predictor, graph: Graph) -> 
         fit = np.log(np.exp(scores).sum()) - scores[tail]
         vectors = (entities[head], relations[relation], entities[tail])
         wanted.append(fit + 0.3 * sum((np.abs(vector) ** 3).sum() for vector in vectors))
-    assert made.loss(torch.tensor(triples), 0.3).item() == pytest.approx(np.mean(wanted))
+    loss = made.loss(torch.tensor(triples), 0.3)
+    assert loss.item() == pytest.approx(np.mean(wanted))
+    loss.backward()
+    step, row = 1e-5, made.entities.grad
+    for place in ((0, 1), (5, 2), (9, 4)):  # a head, a tail, an entity of no triple
+        with torch.no_grad():
+            made.entities[place] += step
+            above = made.loss(torch.tensor(triples), 0.3).item()
+            made.entities[place] -= step
+        assert (above - loss.item()) / step == pytest.approx(row[place].item(), abs=1e-3)
 
 
 def test_what_is_published_is_the_default(graph: Graph) -> None:
@@ -82,6 +91,10 @@ def test_what_is_published_is_the_default(graph: Graph) -> None:
         torch.testing.assert_close(
             embed(graph, EmbeddingOptions(dim=8, epochs=3)).entities, portions.entities
         )
+    half = embed(graph, EmbeddingOptions(dim=8, epochs=3, half=True))
+    assert half.losses == pytest.approx(portions.losses, rel=1e-2)
+    assert half.entities.dtype == torch.float32
+    assert not torch.equal(half.entities, portions.entities)
 
 
 class Constant(LinkPredictor):
