@@ -4,7 +4,7 @@ Ordinary queries are those of `peirce kg sample`, hard ones those of `peirce kg 
 first all inferred answers are ranked, of the others the hard ones. Time is CPU time of one thread, and memory the most
 that the process had, the graph included; so a system is run by itself.
 
-    python benchmarks/hard.py SYSTEM GRAPH MODEL [--queries N] [--types NAMES]
+    python benchmarks/hard.py SYSTEM GRAPH MODEL [--queries N] [--types NAMES] [--asked KIND]
 
 MODEL is the vectors that `peirce kg embed` wrote, or of `ultraquery` its weights.
 """
@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import resource
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -65,23 +65,28 @@ def main() -> None:
     parser.add_argument("model", type=Path)
     parser.add_argument("--queries", type=int, default=200)
     parser.add_argument("--types", default=TYPES)
+    parser.add_argument("--asked", choices=ASKED, action="append", help="ordinary or hard queries alone")
     asked = parser.parse_args()
     torch.set_num_threads(1)
     graph = load_graph(asked.graph)
     path = RESULTS / f"hard-{graph.name}.csv"
-    for row in measured(asked.system, graph, asked.model, asked.queries, asked.types.split(",")):
+    for row in measured(
+        asked.system, graph, asked.model, asked.queries, asked.types.split(","), asked.asked or ASKED
+    ):
         print(row)
         key = row.system, row.asked, row.type
         others = [each for each in read_rows(path, Row) if (each.system, each.asked, each.type) != key]
         write_rows(path, [*others, row], [each.name for each in Row.__attrs_attrs__])
 
 
-def measured(system: str, graph: Graph, model: Path, count: int, types: list[str]) -> Iterator[Row]:
+def measured(
+    system: str, graph: Graph, model: Path, count: int, types: list[str], asked: Iterable[str]
+) -> Iterator[Row]:
     """A row for each type and kind of queries."""
     commit = str(machine()["commit"])
     scorer = scorer_of(system, graph, model)
     kinds = [hard_types()[name] for name in types]
-    for name, knowledge in ASKED.items():
+    for name in asked:
         for queries in sample(kinds, graph, "test", count, 0, leave_out=True, hard=name == "hard"):
             (missing,) = missing_of([queries], graph, "test")
             spent = 0.0
@@ -94,7 +99,7 @@ def measured(system: str, graph: Graph, model: Path, count: int, types: list[str
                 return scores
 
             report = evaluate(system, [queries], timed, entities=graph.entities, missing=[missing])
-            cell = report.cells[queries.type.name][knowledge]
+            cell = report.cells[queries.type.name][ASKED[name]]
             yield Row(
                 system=system, graph=graph.name, asked=name, type=queries.type.name, queries=cell.queries,
                 mrr=round(cell.mrr, 6), share=round(report.shares["hard"], 4), seconds=round(spent / len(queries), 4),
