@@ -6,7 +6,7 @@ that the process had, the graph included; so a system is run by itself.
 
     python benchmarks/hard.py SYSTEM GRAPH MODEL [--queries N] [--types NAMES] [--asked KIND]
 
-MODEL is the vectors that `peirce kg embed` wrote, or of `ultraquery` its weights.
+Relations have inverses, as in the data sets of BetaE. MODEL is the vectors that `peirce kg embed --inverses` wrote, or of `ultraquery` its weights.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from peirce.registry import load_spec
 from peirce_kg.encoding.vocabulary import Vocabulary
 from peirce_kg.engine.template import Groundings, Template
 from peirce_kg.evaluation import Floats, Knowledge, Scorer, evaluate
-from peirce_kg.graphs.graph import Graph, load_graph
+from peirce_kg.graphs.graph import Graph, load_graph, with_inverses
 from peirce_kg.parts.augmenters.kge_files import read_kge
 from peirce_kg.queries.types import hard_types
 from peirce_kg.sampling.sampler import missing_of, sample
@@ -43,7 +43,10 @@ ASKED: dict[str, Knowledge] = {"ordinary": "inferred", "hard": "hard"}
 
 @define(kw_only=True)
 class Row:
-    """What a system does on queries of one type; `share` is that of the hard ones among their inferred answers."""
+    """What a system does on queries of one type.
+
+    mrr: in percent; share: that of the hard ones among the inferred answers, in [0, 1]; seconds: of CPU, a query.
+    """
 
     system: str
     graph: str
@@ -68,10 +71,12 @@ def main() -> None:
     parser.add_argument("--asked", choices=ASKED, action="append", help="ordinary or hard queries alone")
     asked = parser.parse_args()
     torch.set_num_threads(1)
-    graph = load_graph(asked.graph)
+    plain = load_graph(asked.graph)
+    graph = with_inverses(plain)
+    scorer = scorer_of(asked.system, plain, graph, asked.model)
     path = RESULTS / f"hard-{graph.name}.csv"
     for row in measured(
-        asked.system, graph, asked.model, asked.queries, asked.types.split(","), asked.asked or ASKED
+        asked.system, scorer, graph, asked.queries, asked.types.split(","), asked.asked or ASKED
     ):
         print(row)
         key = row.system, row.asked, row.type
@@ -80,11 +85,10 @@ def main() -> None:
 
 
 def measured(
-    system: str, graph: Graph, model: Path, count: int, types: list[str], asked: Iterable[str]
+    system: str, scorer: Scorer, graph: Graph, count: int, types: list[str], asked: Iterable[str]
 ) -> Iterator[Row]:
     """A row for each type and kind of queries."""
     commit = str(machine()["commit"])
-    scorer = scorer_of(system, graph, model)
     kinds = [hard_types()[name] for name in types]
     for name in asked:
         for queries in sample(kinds, graph, "test", count, 0, leave_out=True, hard=name == "hard"):
@@ -102,15 +106,15 @@ def measured(
             cell = report.cells[queries.type.name][ASKED[name]]
             yield Row(
                 system=system, graph=graph.name, asked=name, type=queries.type.name, queries=cell.queries,
-                mrr=round(cell.mrr, 6), share=round(report.shares["hard"], 4), seconds=round(spent / len(queries), 4),
-                mebibytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, commit=commit,
+                mrr=round(100 * cell.mrr, 2), share=round(report.shares["hard"], 4),
+                seconds=round(spent / len(queries), 4), mebibytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, commit=commit,
             )  # fmt: skip
 
 
-def scorer_of(system: str, graph: Graph, model: Path) -> Scorer:
-    """What scores a system's answers."""
+def scorer_of(system: str, plain: Graph, graph: Graph, model: Path) -> Scorer:
+    """What scores a system's answers; UltraQuery adds inverse relations itself, with the same numbers."""
     if system == "ultraquery":
-        return Answerer(read_ultra(model), graph.index("train")).scorer
+        return Answerer(read_ultra(model), plain.index("train")).scorer
     vocabulary = Vocabulary.of(graph)
     changes: dict[str, Any] = {
         "model.dims.unary": read_kge(model)[0].width,

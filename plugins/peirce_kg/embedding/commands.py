@@ -40,6 +40,9 @@ def embed(
     half: Annotated[
         bool, typer.Option("--half", help="Compare with all tails in bfloat16, faster on most processors.")
     ] = False,
+    inverses: Annotated[
+        bool, typer.Option("--inverses", help="Keep vectors of inverse relations, as the data of BetaE have.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Train entity and relation vectors by link prediction, for a spec's augmenter kge."""
@@ -51,7 +54,7 @@ def embed(
 
     options = EmbeddingOptions(
         model=model, dim=dim, epochs=epochs, batch_size=batch_size, optimizer=optimizer, lr=lr, n3=n3, seed=seed,
-        device=device, half=half,
+        device=device, half=half, inverses=inverses,
     )  # fmt: skip
     loaded = load_graph(graph)
     # a place that no file can be written to is refused before the vectors are trained for it

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from peirce_kg.encoding.vocabulary import Vocabulary
 from peirce_kg.engine.answers import Answers
 from peirce_kg.evaluation import ranks
-from peirce_kg.graphs.graph import Graph, Split
+from peirce_kg.graphs.graph import Graph, Split, with_inverses
 from peirce_kg.parts.augmenters.kge_files import KgeFacts, Optimizer, Predictor, write_kge
 from peirce_kg.parts.systems.system import times
 
@@ -66,6 +66,7 @@ class EmbeddingOptions:
         seed: what the vectors depend on.
         device: where they are trained.
         half: whether scores of all tails are bfloat16, which is about twice as fast where the processor multiplies it.
+        inverses: whether the vectors of converses are kept, as those of inverse relations; see `with_inverses`.
     """
 
     model: Predictor = "complex"
@@ -78,6 +79,7 @@ class EmbeddingOptions:
     seed: int = 0
     device: str = "cpu"
     half: bool = False
+    inverses: bool = False
 
     @property
     def recipe(self) -> Recipe:
@@ -127,6 +129,8 @@ def embed(
         raise TaskError(
             "transe is trained by Adam without N3; leave --optimizer and --n3 out, or take complex"
         )
+    if options.inverses and not PREDICTORS[options.model].converses:
+        raise TaskError(f"{options.model} has no vectors of inverse relations; leave --inverses out")
     if options.lr is not None and not options.lr > 0:
         raise TaskError(f"--lr {options.lr} must be above 0")
     triples = _both_ways(graph, "train")
@@ -144,6 +148,8 @@ def embed(
             raise TaskError(f"vectors cannot be trained on {options.device!r}: {reason}") from error
         losses = _train(predictor, triples.to(options.device), options, after)
         mrr = _mrr(predictor, graph)
+    if options.inverses:
+        graph = with_inverses(graph)
     vocabulary = Vocabulary.of(graph)
     facts = KgeFacts(
         model=options.model, graph=graph.name, width=options.dim, epochs=options.epochs, seed=options.seed,
