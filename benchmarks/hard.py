@@ -6,7 +6,8 @@ that the process had, the graph included; so a system is run by itself.
 
     python benchmarks/hard.py SYSTEM GRAPH MODEL [--queries N] [--types NAMES] [--asked KIND]
 
-Relations have inverses, as in the data sets of BetaE. MODEL is the vectors that `peirce kg embed --inverses` wrote, or of `ultraquery` its weights.
+Relations have inverses, as in the data sets of BetaE. MODEL is the vectors that `peirce kg embed --inverses` wrote, or
+of `ultraquery` its weights.
 """
 
 from __future__ import annotations
@@ -107,7 +108,8 @@ def measured(
             yield Row(
                 system=system, graph=graph.name, asked=name, type=queries.type.name, queries=cell.queries,
                 mrr=round(100 * cell.mrr, 2), share=round(report.shares["hard"], 4),
-                seconds=round(spent / len(queries), 4), mebibytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, commit=commit,
+                seconds=round(spent / len(queries), 4), commit=commit,
+                mebibytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
             )  # fmt: skip
 
 
