@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -177,7 +177,7 @@ class LinkPredictor(nn.Module):
         super().__init__()
         std = options.recipe.init_std or options.dim**-0.5
         self.count, rows = graph.relations, graph.relations * (1 + self.converses)
-        self.half = options.half
+        self.scored = torch.bfloat16 if options.half else None
         self.entities = nn.Parameter(torch.randn(graph.entities, options.dim) * std)
         self.relations = nn.Parameter(torch.randn(rows, options.dim) * std)
 
@@ -239,8 +239,8 @@ class DistMult(LinkPredictor):
         relations = self.relations[triples[:, 1]]
         asked = self._asked(heads, relations)
         one = torch.empty_like(counts).scatter_(0, pair, torch.arange(len(pair), device=pair.device))
-        kind = torch.bfloat16 if self.half else asked.dtype
-        total = cast(Tensor, _LogTotals.apply(asked[one], self.entities, counts.to(asked.dtype), kind))
+        kind, weights = self.scored or asked.dtype, counts.to(asked.dtype)
+        total: Tensor = _LogTotals.apply(asked[one], self.entities, weights, kind)  # type: ignore[no-untyped-call]
         loss = total - (asked * tails).sum()
         if n3:
             loss = loss + n3 * torch.stack([self.cubes(each) for each in (heads, relations, tails)]).sum()

@@ -325,7 +325,7 @@ class ParticleRanking(SetRanking):
     Options = ParticlesOptions
 
     @classmethod
-    def check(cls, options: ParticlesOptions, dims: Dims, scope: str) -> str | None:
+    def check(cls, options: Any, dims: Dims, scope: str) -> str | None:
         """Particles share the width."""
         if dims.unary % options.particles:
             return f"unary = {dims.unary} numbers are not the same for each of {options.particles} particles"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import combinations
-from math import prod
 from typing import ClassVar, NamedTuple, TypeAlias
 
 import torch
@@ -172,7 +171,10 @@ class QueryTreeSearch(Search):
     def _rows(self, edges: Sequence[_Atom], heads: Tensor, words: Tensor, entities: Tensor) -> Tensor:
         """The product of the matrices of some literals, in the rows of some heads: [n] -> [n, e]."""
         heads = heads.to(entities.device)
-        return prod(self._matrix(edge, heads, words, entities) for edge in edges)
+        first, *others = (self._matrix(edge, heads, words, entities) for edge in edges)
+        for other in others:
+            first *= other
+        return first
 
     def _matrix(self, edge: _Atom, heads: Tensor, words: Tensor, entities: Tensor) -> Tensor:
         """The matrix of a literal in the rows of some heads, [n] -> [n, e]; large numbers are changed in place."""
@@ -182,7 +184,7 @@ class QueryTreeSearch(Search):
         if self.links is not None:
             rows, tails = self.links.tails(heads, torch.full_like(heads, edge.relation))
             matrix *= torch.bincount(rows, minlength=len(heads)).clamp_min(1).unsqueeze(1)
-        F.threshold_(matrix, self.options.threshold, 0).clamp_max_(CERTAIN)
+        F.threshold(matrix, self.options.threshold, 0, inplace=True).clamp_max_(CERTAIN)
         if self.links is not None:
             matrix[rows, tails] = 1
         return matrix.mul_(-self.options.negation).clamp_min_(-1).add_(1) if edge.negated else matrix
