@@ -127,7 +127,7 @@ class Model(nn.Module):
             role: which graph. `model` is all of the model. A model that generates has two others: `prefill` reads
                 prompts and also gives their cached state, `[batch, length, ...]` by name; `step` takes a token of each
                 row, `[batch, 1]`, with the cached state, `[batch, past, ...]`, and gives the token's scores and the
-                next state, its names with `next_` before them.
+                next state, its names with `next_` before them, but for what is of a source and stays.
 
         Returns:
             A module in evaluation mode. Its `signature` has the names, dtypes and symbolic dims of what it takes, all

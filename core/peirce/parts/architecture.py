@@ -131,7 +131,10 @@ class GenerativeArchitecture(Architecture):
 
     @abstractmethod
     def cached_state(self) -> tuple[TensorSpec, ...]:
-        """What is cached for later tokens: flat tensors [batch, past, ...], or [batch, ...] for a recurrent state."""
+        """What is cached for later tokens: flat tensors [batch, past, ...], or [batch, ...] for a recurrent state.
+
+        Of a source apart from the target they are [batch, length, ...], and stay as they are.
+        """
 
     @abstractmethod
     def advance(
