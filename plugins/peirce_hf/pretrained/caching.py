@@ -17,14 +17,16 @@ from peirce_hf.pretrained.packing import without_choices
 OWN, SOURCE = ("key", "value"), ("source_key", "source_value")
 """What a layer keeps of its tokens; and, in a decoder with an encoder, of the source's."""
 Layers = list[dict[str, Tensor]]
-"""The keys and values of each layer, [b, x, heads, head size]."""
+"""The keys and values of each layer, [b, heads, x, head size], as `transformers` has them."""
+TOKENS = 2
+"""The axis of their tokens."""
 
 
 def cache_with(layers: Layers, names: tuple[str, str] = OWN) -> Any:
     """A cache of `transformers` with these keys and values."""
     from transformers import DynamicCache
 
-    return DynamicCache([[own[name].transpose(1, 2) for name in names] for own in layers] or None)
+    return DynamicCache([[own[name] for name in names] for own in layers] or None)
 
 
 def decoder_cache(layers: Layers) -> Any:
@@ -43,14 +45,15 @@ def layers_in(cache: Any) -> Layers:
 
 
 def _kept_in(layer: Any, names: tuple[str, str]) -> dict[str, Tensor]:
-    return {name: kept.transpose(1, 2) for name, kept in zip(names, (layer.keys, layer.values), strict=True)}
+    return dict(zip(names, (layer.keys, layer.values), strict=True))
 
 
 def kept_specs(layers: Layers) -> tuple[TensorSpec, ...]:
-    """Keys and values in the cached state: [batch, past, heads, head size]; a source's have `length` for `past`."""
+    """Keys and values in the cached state: [batch, heads, past, head size]; a source's have `length` for `past`."""
     return tuple(
         TensorSpec(
-            name=named, dtype="float", dims=("batch", "length" if name in SOURCE else "past", *value.shape[2:]),
+            name=named, dtype="float",
+            dims=("batch", value.shape[1], "length" if name in SOURCE else "past", value.shape[3]),
             meaning=f"The {name.split('_')[-1]} of layer {i} at the {'source' if name in SOURCE else 'tokens before'}.",
         )
         for i, layer in enumerate(layers)

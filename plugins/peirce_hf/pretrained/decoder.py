@@ -14,6 +14,7 @@ from torch import Tensor
 
 from peirce_hf.pretrained.architecture import HeadOptions, NoDims, SourceOptions, WithHeads
 from peirce_hf.pretrained.caching import (
+    TOKENS,
     Layers,
     cache_with,
     kept_of_a_token,
@@ -110,5 +111,5 @@ class PretrainedDecoder(WithHeads, GenerativeArchitecture):
             )
         atoms = scope.zero_unary(packing.unpack(found.last_hidden_state))
         layers = [] if before is None else layers_in(found.past_key_values)
-        layers = [{name: packing.unpack(value) for name, value in layer.items()} for layer in layers]
+        layers = [{name: packing.unpack(value, TOKENS) for name, value in layer.items()} for layer in layers]
         return Encoded(atoms, None, None, scope, self._words()), layers

@@ -17,7 +17,9 @@ from torch import Tensor
 
 from peirce_hf.pretrained.architecture import NoDims, PretrainedArchitecture, SourceOptions
 from peirce_hf.pretrained.caching import (
+    OWN,
     SOURCE,
+    TOKENS,
     decoder_cache,
     kept_of_a_token,
     kept_specs,
@@ -143,7 +145,7 @@ class PretrainedEncoderDecoder(PretrainedArchitecture, GenerativeArchitecture):
             before = [cache_of_layer(i, cache) for i in range(len(self._kept))]
             read, written, keys = cache[READ], cache[WRITTEN], before[0][SOURCE[0]]
             # Nothing but the shape is asked of a source whose keys and values are there.
-            source = keys.new_zeros(1, 1, 1).expand(*keys.shape[:2], self.plan.dims.unary)
+            source = keys.new_zeros(1, 1, 1).expand(*read.shape, self.plan.dims.unary)
         else:
             before, written = [], None
             source, read = self._encode(inputs)
@@ -153,7 +155,8 @@ class PretrainedEncoderDecoder(PretrainedArchitecture, GenerativeArchitecture):
         ends = Packing(None if tokens.real is None else ~mask)
         kept = {READ: read, WRITTEN: ends.pack(mask)}
         for i, layer in enumerate(layers_in(layers)):
-            kept |= cache_from_layer(i, {n: v if n in SOURCE else ends.pack(v) for n, v in layer.items()})
+            own = {name: ends.pack(layer[name], TOKENS) for name in OWN}
+            kept |= cache_from_layer(i, layer | own)
         return encoded, tokens, kept
 
     def _encode(self, inputs: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:

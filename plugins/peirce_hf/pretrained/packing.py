@@ -31,22 +31,25 @@ class Packing:
         """bool [b, x], true at real tokens, in their new places; `ids` is [b, x]."""
         return torch.ones_like(ids, dtype=torch.bool) if self.real is None else self.pack(self.real)
 
-    def pack(self, values: Tensor) -> Tensor:
-        """[b, x, ...] with the real tokens in front."""
+    def pack(self, values: Tensor, axis: int = 1) -> Tensor:
+        """[b, x, ...], or with tokens x at another axis, with the real tokens in front."""
         if values.dtype == torch.bool:  # which TensorRT does not scatter
-            return self.pack(values.long()).bool()
-        place = self._like(values)
-        return values if place is None else torch.zeros_like(values).scatter(1, place, values)
+            return self.pack(values.long(), axis).bool()
+        place = self._like(values, axis)
+        return values if place is None else torch.zeros_like(values).scatter(axis, place, values)
 
-    def unpack(self, values: Tensor) -> Tensor:
-        """[b, x, ...] with each token where it was."""
-        place = self._like(values)
-        return values if place is None else values.gather(1, place)
+    def unpack(self, values: Tensor, axis: int = 1) -> Tensor:
+        """[b, x, ...], or with tokens x at another axis, with each token where it was."""
+        place = self._like(values, axis)
+        return values if place is None else values.gather(axis, place)
 
-    def _like(self, values: Tensor) -> Tensor | None:
+    def _like(self, values: Tensor, axis: int) -> Tensor | None:
         if self.place is None:
             return None
-        return self.place.view(*self.place.shape, *(1 for _ in values.shape[2:])).expand_as(values)
+        place = self.place
+        for _ in range(axis - 1):
+            place = place.unsqueeze(1)
+        return place.view(*place.shape, *(1 for _ in values.shape[axis + 1 :])).expand_as(values)
 
 
 def somewhere(real: Tensor) -> Tensor:
