@@ -54,7 +54,7 @@ class RelationalOptions:
     Args:
         share: whether all rounds have the weights of one layer, so that a trained model takes any number of rounds.
         vary: in training up to so many rounds are left out, as many as is drawn, so that a network with shared weights
-            does not count its rounds.
+            does not count its rounds; one always stays.
         residual: what a stage adds to: the `state`, or its norm, `normed`, as the Edge Transformer does.
         affine_norm: whether norms have a weight and a bias.
         epsilon: added to the variance by the norms.
@@ -93,13 +93,6 @@ class Relational(Architecture):
         return both_branches(dims)
 
     @classmethod
-    def check(cls, options: RelationalOptions, dims: RelationalDims) -> str | None:
-        """Some round is always left."""
-        if options.vary < dims.layers:
-            return None
-        return f"vary = {options.vary} may leave out all {dims.layers} rounds; set it below model.dims.layers"
-
-    @classmethod
     def gives(cls, options: RelationalOptions) -> frozenset[Literal["pooled", "binary", "past"]]:
         """Binary atoms."""
         return frozenset({"binary"})
@@ -134,7 +127,7 @@ class Relational(Architecture):
         state = Predicates(*(F.dropout(cast(Tensor, atoms), rate, self.training) for atoms in state))
         count = self.plan.dims.layers
         if self.training and self.vary:
-            count -= int(torch.randint(self.vary + 1, ()))
+            count = max(1, count - int(torch.randint(self.vary + 1, ())))
         rounds = [self.layers[i % len(self.layers)] for i in range(count)]
         state, _ = run_layers(rounds, state, scope, self.input.pairs(tokens)[:count])
         if self.final_norm is not None:
