@@ -26,7 +26,7 @@ def cache_with(layers: Layers, names: tuple[str, str] = OWN) -> Any:
     """A cache of `transformers` with these keys and values."""
     from transformers import DynamicCache
 
-    return DynamicCache([[own[name] for name in names] for own in layers] or None)
+    return DynamicCache([tuple(own[name] for name in names) for own in layers] or None)
 
 
 def decoder_cache(layers: Layers) -> Any:
