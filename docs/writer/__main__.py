@@ -1,9 +1,9 @@
 """Writes what the site consists of: `python docs/writer`, and then `mkdocs build -f build/mkdocs.yml`.
 
 `build/docs` gets the pages of this folder, those that are made of what is registered (`reference`, `api`), those of
-ready specs and experiments (`gallery`), the notebooks, and KaTeX of an installed npm package, so that no page needs a
-network. `build/mkdocs.yml` is the site's configuration: an entry of the navigation that ends in `/` became the pages
-of that folder.
+ready specs and experiments (`gallery`), the notebooks, KaTeX of an installed npm package, and the page on which a
+model answers (`asking`), so that no page needs a network. `build/mkdocs.yml` is the site's configuration: an entry of
+the navigation that ends in `/` became the pages of that folder.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from base64 import b64decode
 from collections.abc import Mapping
 from pathlib import Path
 
+import asking
 import gallery
 import reference
 
@@ -28,7 +29,7 @@ KATEX = BUILD / "node_modules" / "katex" / "dist"
 def main() -> None:
     """Write the pages and the configuration; exit with a message where KaTeX is missing."""
     if not KATEX.is_dir():
-        sys.exit(f"no KaTeX in {KATEX.relative_to(ROOT)}: npm install --prefix build katex")
+        sys.exit(f"no KaTeX in {KATEX.relative_to(ROOT)}: npm install --prefix build katex onnxruntime-web")
     target = BUILD / "docs"
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(DOCS, target, ignore=shutil.ignore_patterns("writer"))
@@ -41,6 +42,7 @@ def main() -> None:
     shutil.copytree(KATEX / "fonts", katex / "fonts", ignore=shutil.ignore_patterns("*.ttf", "*.woff"))
     for file in (KATEX / "katex.min.css", KATEX / "katex.min.js", KATEX / "contrib" / "auto-render.min.js"):
         shutil.copy(file, katex)
+    asking.write(target / asking.PAGE, BUILD)
     config = configuration((ROOT / "mkdocs.yml").read_text(encoding="utf-8"), pages)
     (BUILD / "mkdocs.yml").write_text(config, encoding="utf-8")
 

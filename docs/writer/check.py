@@ -4,7 +4,7 @@ FOLDER gets a screenshot of each page; with PAGEs, such as `guide/` or `home`, o
 
 At 1280 and at 400 pixels each page must open without an error in its console and without a sideways scroll; its links
 must lead somewhere, its formulas be set, its pictures have alternative text, and its contrasts satisfy axe. A search
-for words that readers type must find the page that answers.
+for words that readers type must find the page that answers. The page with a model gives the numbers of ONNX Runtime.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from itertools import chain
 from pathlib import Path
 from urllib.parse import urldefrag, urljoin
 
+from check_asking import asked
 from playwright.sync_api import Browser, Page, Request, sync_playwright
 
 BUILD = Path(__file__).resolve().parents[2] / "build"
@@ -81,7 +82,12 @@ def main(folder: Path, only: tuple[str, ...]) -> int:
             if not only or f"{path}".startswith(only) or (path == "" and "home" in only)
         ]
         problems = 0
-        for each in chain(_pages(browser, base, folder, pages), _searches(browser.new_page(), base)):
+        asking = (
+            f"the page that answers, at {width}, {scheme}: {text}"
+            for width, scheme in zip(WIDTHS, ("light", "dark"), strict=True)
+            for text in asked(browser, BUILD, width, scheme, CONTRAST)
+        )
+        for each in chain(asking, _pages(browser, base, folder, pages), _searches(browser.new_page(), base)):
             problems += 1
             print(each, flush=True)
         browser.close()

@@ -27,6 +27,8 @@ PREFIX = "peirce."
 SCOPE = "namespace"
 """The property of a node that says where in the model it belongs, such as `layers.0/operators.join`."""
 
+ATTENTION = "attention"
+"""The role of a file that also gives weights of attention."""
 TOP = "top-"
 """Before a number, the role of a file that gives so many of a model's best scores."""
 
@@ -66,7 +68,7 @@ class Metadata:
         opset_actual: the opset that the file has.
         versions: of the packages that wrote the file, by name.
         role: `model`, or `prefill` or `step` for the two graphs of one that generates, or `top-10` for one that gives
-            its ten best scores.
+            its ten best scores, or `attention` for one that gives weights of attention too.
         quantisation: how the weights of products became 8-bit integers; None where they did not.
         weights: the digest of the model's weights, before any change of precision; None in a file that does not say.
     """
@@ -78,7 +80,7 @@ class Metadata:
     opset_requested: int | None = None
     opset_actual: int | None = None
     versions: Mapping[str, str] = field(factory=dict)
-    role: str = field(default=MODEL, validator=matches_re(r"model|prefill|step|top-[1-9]\d{0,8}"))
+    role: str = field(default=MODEL, validator=matches_re(r"model|prefill|step|attention|top-[1-9]\d{0,8}"))
     quantisation: Quantisation | None = field(default=None, validator=optional(in_(get_args(Quantisation))))
     weights: str | None = field(default=None, validator=optional(matches_re("[0-9a-f]{64}")))
 

@@ -1,7 +1,8 @@
-"""A model as exporters write it and verification sees it: as its file's role says, or with the best scores alone."""
+"""A model as exporters write it and verification sees it: as its file's role says, with its outputs or others."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
@@ -9,13 +10,24 @@ from pathlib import Path
 
 import torch
 from attrs import evolve
+from peirce.algebra import BetweenTokens, between_tokens
 from peirce.errors import ExportError, ModelFileError, unknown
 from peirce.files import whole_number
-from peirce.model import MODEL, PREFILL, STEP, Exportable, Model, exportable, sharing_copy, weights_digest
+from peirce.model import (
+    MODEL,
+    PREFILL,
+    STEP,
+    Exportable,
+    Model,
+    example_sizes,
+    exportable,
+    sharing_copy,
+    weights_digest,
+)
 from peirce.parts import Signature, TensorSpec
 from torch import Tensor
 
-from peirce_export.metadata import TOP, Metadata, Precision, step_of
+from peirce_export.metadata import ATTENTION, TOP, Metadata, Precision, step_of
 
 
 class TopK(Exportable):
@@ -78,6 +90,54 @@ def _best(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     return values[:, :k], places[:, :k]
 
 
+class Attending(Exportable):
+    """A model that also gives what its rows attend to: `attention_2_join_weights` [b, x, a, h] of join in layer 2.
+
+    That is weights of attention and the kernels that each row normalises. A layer that runs again counts as another.
+    """
+
+    role = ATTENTION
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(sharing_copy(model).eval())
+        self.signature = whole = model.signature
+        least = {symbol: 3 + i for i, symbol in enumerate(whole.symbols)}
+        sizes = example_sizes(whole, {s: min(n, whole.largest.get(s, n)) for s, n in least.items()})
+        symbols = {size: symbol for symbol, size in sizes.items()}
+        with torch.no_grad():
+            given = self.named(dict(zip(map(_name, whole.inputs), self.example_inputs(sizes), strict=True)))
+        meaning = "What each row attends to, by head: shares of 1."
+        known, more = {spec.name for spec in whole.outputs}, list[TensorSpec]()
+        for name in given.keys() - known:
+            *pairs, heads = given[name].shape
+            dims = *(symbols.get(size, size) for size in pairs), heads
+            more.append(TensorSpec(name=name, dtype="float", dims=dims, meaning=meaning))
+        if not more:
+            raise ExportError(
+                f"the model {model.spec.name!r} has no weights of attention to give; leave out attention"
+            )
+        self.signature = Signature(whole.inputs, (*whole.outputs, *sorted(more, key=_name)))
+
+    def named(self, inputs: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        """All outputs, and the weights in the order in which the network comes to them."""
+        found: dict[str, Tensor] = {}
+        runs = Counter[str]()
+
+        def keep(each: BetweenTokens) -> None:
+            if each.share:
+                name = f"{each.operator}_{each.name}"
+                runs[name] += 1
+                found[f"attention_{runs[name]}_{name}"] = each.values
+
+        with between_tokens(self.model, keep, traced=True):
+            outputs = self.model(**inputs)
+        return {**outputs, **found}
+
+
+def _name(spec: TensorSpec) -> str:
+    return spec.name
+
+
 GENERATING = (PREFILL, STEP)
 """The roles of the two files of a model that generates."""
 
@@ -92,6 +152,8 @@ def view(role: str, model: Model | Exportable) -> Exportable:
         return model
     if role.startswith(TOP) and (top := whole_number(role.removeprefix(TOP))):
         return TopK(model, top).eval()
+    if role == ATTENTION:
+        return Attending(model).eval()
     if role not in (MODEL, *GENERATING):
         raise ModelFileError(
             unknown("role of a file", role, (MODEL, *GENERATING)) + "; a newer Peirce may have written it"

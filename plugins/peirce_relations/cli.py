@@ -128,11 +128,22 @@ def relate(
     ],
     facts: Annotated[str, typer.Argument(metavar="TEXT", help="The graph, such as 'a NTPP b, b PO c'.")],
     pair: Annotated[tuple[str, str], typer.Option("--pair", metavar="TEXT", help="The two nodes.")],
+    page: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also write the model as an .html page that answers in a browser."),
+    ] = None,
+    runtime: Annotated[
+        Path,
+        typer.Option(
+            metavar="DIR", help="The folder `dist` of the npm package onnxruntime-web, for the page."
+        ),
+    ] = Path("node_modules/onnxruntime-web/dist"),
     json: Json = False,
 ) -> None:
     """Name the relation of two nodes of a graph with an exported model."""
     import peirce
 
+    from peirce_relations.page import write_page
     from peirce_relations.serving import Relates
 
     file = directory / "model.onnx"
@@ -142,7 +153,11 @@ def relate(
         )
     found: dict[str, Any] = {}
     with peirce.Session(file) as session:
-        Relates(directory, session).ask({"facts": facts, "pair": pair}, found.update)
+        model, question = Relates(directory, session), {"facts": facts, "pair": pair}
+        model.ask(question, found.update)
+        if page is not None:
+            write_page(page, session, model.relations, question, runtime)
+            typer.echo(f"written to {page}", err=True)
     if json:
         as_json("peirce.relate/1", pair=pair, **found)
         return

@@ -42,26 +42,26 @@ class Relates(Pipeline):
         self._inputs = {spec.name for spec in model.signature.inputs}
         with saved_files(folder, without=(WEIGHTS,)) as files:
             where = str(folder / ASSETS / LABELS)
-            self._relations = Relations.from_json(files.text(f"{ASSETS}/{LABELS}"), where)
+            self.relations = Relations.from_json(files.text(f"{ASSETS}/{LABELS}"), where)
 
     def labels(self) -> Mapping[str, Sequence[str]]:
         """The relations."""
-        return {SCORES: self._relations.names}
+        return {SCORES: self.relations.names}
 
     def example(self) -> Mapping[str, Any]:
         """One fact."""
-        return {"facts": f"a {self._relations.names[0]} b", "pair": ["a", "b"]}
+        return {"facts": f"a {self.relations.names[0]} b", "pair": ["a", "b"]}
 
     def ask(self, question: Mapping[str, Any], say: Say) -> None:
         """Score the relations."""
         problem, _ = read_facts(question["facts"], question["pair"])
-        arrays = self._relations.arrays([problem])
+        arrays = self.relations.arrays([problem])
         feeds = {name: array for name, array in arrays.items() if name in self._inputs}
         scores = self._model.run(feeds, [SCORES])[SCORES][0, *problem.query].astype(np.float64)
         weights = np.exp(scores - scores.max())
         order = np.argsort(-scores, kind="stable")
         say({
-            "relations": [self._relations.names[i] for i in order],
+            "relations": [self.relations.names[i] for i in order],
             "scores": scores[order].tolist(),
             "probabilities": (weights / weights.sum())[order].tolist(),
         })  # fmt: skip

@@ -29,7 +29,7 @@ class Attended(nn.Module):
 
     def __init__(self, operator: str = "attention") -> None:
         super().__init__()
-        self.operator = operator
+        self.operator, self.traced = operator, False
 
     def forward(self, values: Tensor, name: str = WEIGHTS, share: bool = True) -> Tensor:
         """[b, x, a, h], of rows x and the tokens a that they attend to, to the same tensor.
@@ -45,9 +45,9 @@ class Attended(nn.Module):
     def is_read(self) -> bool:
         """Whether a hook reads the weights in this pass, so that they should come whole and not in blocks.
 
-        A graph that is being traced is not read.
+        A graph that is being traced is not read, unless `between_tokens` is asked to.
         """
-        return bool(self._forward_hooks) and not torch.compiler.is_compiling()
+        return bool(self._forward_hooks) and (self.traced or not torch.compiler.is_compiling())
 
 
 class AttentionWeights(NamedTuple):
@@ -75,21 +75,27 @@ class BetweenTokens(NamedTuple):
 
 
 @contextmanager
-def between_tokens(model: nn.Module, keep: Callable[[BetweenTokens], None]) -> Iterator[None]:
+def between_tokens(
+    model: nn.Module, keep: Callable[[BetweenTokens], None], *, traced: bool = False
+) -> Iterator[None]:
     """Within it, a run of a model tells what it computes between tokens, in the order in which it comes to it.
 
     That is weights of attention, what operators read from the binary atoms and write to them, kernels of unary logits
     as each row normalises them, and the atoms before and after each layer: a numbered module, such as `layers.0`,
-    that is given `Predicates` and a `Scope` and gives `Predicates` first. A graph that is being traced tells nothing.
+    that is given `Predicates` and a `Scope` and gives `Predicates` first.
 
     Args:
         model: the model.
         keep: is told.
+        traced: whether a graph that is being traced tells it too, as its own values; else it tells nothing.
     """
+
+    def told() -> bool:
+        return traced or not torch.compiler.is_compiling()
 
     def attended(place: str, module: Attended) -> Any:
         def read(_: nn.Module, given: tuple[Any, ...], values: Tensor) -> None:
-            if not torch.compiler.is_compiling():
+            if told():
                 name, share = given[1:] or (WEIGHTS, True)
                 keep(BetweenTokens(place, module.operator, name, share, values.detach()))
 
@@ -98,7 +104,7 @@ def between_tokens(model: nn.Module, keep: Callable[[BetweenTokens], None]) -> I
     def layer(place: str) -> Any:
         def read(_: nn.Module, given: tuple[Any, ...], result: Any) -> None:
             state, scope = (*given, None, None)[:2]
-            if torch.compiler.is_compiling() or not isinstance(state, Predicates):
+            if not told() or not isinstance(state, Predicates):
                 return
             after = result[0] if isinstance(result, tuple) else None
             if isinstance(scope, Scope) and isinstance(after, Predicates):
@@ -112,6 +118,7 @@ def between_tokens(model: nn.Module, keep: Callable[[BetweenTokens], None]) -> I
     hooks = []
     for place, module in model.named_modules():
         if isinstance(module, Attended):
+            module.traced = traced
             hooks.append(module.register_forward_hook(attended(place, module)))
         elif place.rpartition(".")[2].isdigit():
             hooks.append(module.register_forward_hook(layer(place)))

@@ -16,7 +16,7 @@ from peirce.parts import PART, RecurrentOperator, noting_parts
 
 from peirce_export.casting import DTYPES, cast_copy, precision_of
 from peirce_export.failures import Mismatch, untraceable
-from peirce_export.metadata import DYNAMIC, INT8, SCOPE, TOP, WEIGHTS, Metadata, Precision, step_of
+from peirce_export.metadata import ATTENTION, DYNAMIC, INT8, SCOPE, TOP, WEIGHTS, Metadata, Precision, step_of
 from peirce_export.onnx.warnings_of_others import silenced
 from peirce_export.placing import placed
 from peirce_export.report import Verification, steps, together
@@ -49,6 +49,7 @@ class OnnxOptions:
             and FILE with `.step` before its suffix, which adds a token; `peirce.Session.generate` runs them.
         top_k: rank the scores of entities, or of whatever a head scores [batch, n], inside the graph and give so many
             of the best with their places; 0 gives all scores. In float32 alone, since narrow scores have many ties.
+        attention: also give what rows attend to, as outputs `attention_LAYER_OPERATOR_WEIGHTS` [batch, x, a, heads].
         optimize: rewrite a graph in float32 for fewer passes over memory, which CPUs are faster with; see
             `peirce_export.onnx.optimizer`.
         functions: write each part as a function, such as `peirce.folnet::trans`, that the layers call; runtimes inline
@@ -62,6 +63,7 @@ class OnnxOptions:
     quantisation: str = field(default=DYNAMIC, validator=validators.in_((DYNAMIC, WEIGHTS)))
     generate: bool = False
     top_k: int = field(default=0, validator=[validators.instance_of(int), validators.ge(0)])
+    attention: bool = False
     optimize: bool = False
     functions: bool = False
     external_above: int = EXTERNAL_ABOVE
@@ -70,8 +72,8 @@ class OnnxOptions:
     def __attrs_post_init__(self) -> None:
         if self.quantisation != DYNAMIC and self.precision != INT8:
             raise ValueError(f"quantisation is of precision {INT8}, and the precision is {self.precision}")
-        if self.top_k and self.generate:
-            raise ValueError("top_k and generate exclude each other: what generates ranks its own scores")
+        if sum(map(bool, (self.top_k, self.generate, self.attention))) > 1:
+            raise ValueError("top_k, generate and attention exclude each other; give one of them")
 
 
 class OnnxExporter(Exporter):
@@ -136,7 +138,7 @@ class OnnxExporter(Exporter):
         if self.options.generate:
             return GENERATING[::-1]  # the graph of a step first: the other one holds its digest
         if not self.options.top_k:
-            return (MODEL,)
+            return (ATTENTION if self.options.attention else MODEL,)
         if precision != "float32" or self.options.precision == INT8:
             raise ExportError(
                 f"top_k ranks in float32, and the file would be {self.options.precision or precision}, where many "

@@ -9,7 +9,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from peirce.algebra import Attended, attention_of
+from peirce.algebra import Attended, BetweenTokens, attention_of, between_tokens
 from peirce.compose import build
 from peirce.model import Model
 from peirce.registry import Registry
@@ -119,3 +119,7 @@ def test_a_traced_graph_is_the_same_with_and_without(registry: Registry) -> None
     assert str(again) == str(plain)
     assert read == []
     assert "attended" not in str(plain)
+    told: list[BetweenTokens] = []
+    with between_tokens(model, told.append, traced=True):
+        torch.export.export(model, (), inputs)
+    assert "weights" in [each.name for each in told]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import re
+from base64 import b64decode
 from pathlib import Path
 from typing import Any
 
@@ -231,3 +234,19 @@ def test_a_trained_model_is_exported_and_asked(tmp_path: Path, invoke: Any) -> N
     ):
         assert said in invoke("relate", str(model), asked, "--pair", "a", "b").output
     assert "unknown node 'd'" in invoke("relate", str(model), facts, "--pair", "a", "d").output
+    asked = ("relate", str(model), facts, "--pair", "a", "c", "--page")
+    page, runtime = tmp_path / "page.html", tmp_path / "dist"
+    assert "npm install onnxruntime-web@" in invoke(*asked, str(page), "--runtime", str(runtime)).output
+    runtime.mkdir()
+    for name in ("ort.wasm.min.mjs", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm"):
+        (runtime / name).write_text(name)
+    assert "let it end in .html" in invoke(*asked, str(tmp_path / "page"), "--runtime", str(runtime)).output
+    assert invoke(*asked, str(page), "--runtime", str(runtime)).exit_code == 0
+    html = page.read_text()
+    held = dict(re.findall(r'<script type="(?:application/json|text/plain)" id="(\w+)">(.*?)</script>', html))
+    assert gzip.decompress(b64decode(held["model"])) == (model / "model.onnx").read_bytes()
+    assert gzip.decompress(b64decode(held["wasm"])) == b"ort-wasm-simd-threaded.wasm"
+    told = json.loads(held["data"])
+    assert (told["relations"], told["facts"], told["pair"]) == (names, facts, ["a", "c"])
+    assert "attention_mask" in [each["name"] for each in told["inputs"]]
+    assert "$" not in re.sub(r"<script.*?</script>", "", html, flags=re.DOTALL)
