@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from attrs import field, frozen, validators
@@ -36,15 +36,18 @@ class Compose(StateOperator):
     name = "compose"
     typing = "B <- B"
     scope_rule = "reduce"
-    source = "Khalid & Schockaert (2025), EpiGNN, for facets and their composition; over all pairs, and the mean, are ours"
+    source = "Khalid & Schockaert (2025), EpiGNN, for facets and their composition; all pairs and the mean are ours"
     Options = ComposeOptions
     example: ClassVar = {"facets": 1}
 
     @classmethod
     def check(cls, options: ComposeOptions, dims: Dims, scope: str) -> str | None:
-        """There are relations to divide, and no scope hides rows."""
-        if not dims.binary or dims.binary % options.facets:
-            return f"{dims.binary} binary channels are not divided by {options.facets} facets; set model.dims.binary"
+        """Every facet has two symbols or more, and no scope hides rows."""
+        if dims.binary % options.facets or dims.binary < 2 * options.facets:
+            return (
+                f"{dims.binary} binary channels do not give {options.facets} facets an equal number of symbols each, "
+                "two or more; set model.dims.binary"
+            )
         if scope in ("causal", "prefix"):
             return f"it reads the rows of all nodes, and the scope {scope!r} hides those of later ones"
         return None

@@ -27,7 +27,7 @@ class EdgesOptions:
 
 
 class Edges(BinaryPosition):
-    """u(x,y) = R[e(x,y)], or R[e(x,y)] + C[e(y,x)] with `converse`; what is not known of a pair is an edge of its own, or zero.
+    """u(x,y) = R[e(x,y)], or R[e(x,y)] + C[e(y,x)] with `converse`; an unknown edge is one of its own, or zero.
 
     The input `edge_ids` has the relation of each pair, or the id `relations` where none is known; where `edge_mask` is
     false, an id counts as unknown whatever it is.
