@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from peirce.errors import TaskError, nearest, unknown
 from peirce.files import read_npz
 
-from peirce_kg.graphs.files import Triple, read_file, read_folder, read_pykeen
+from peirce_kg.graphs.files import ENDINGS, Triple, read_file, read_folder, read_pykeen
 from peirce_kg.graphs.index import SPLITS, Bools, Index, Ints, Split
 
 __all__ = ["SPLITS", "Bools", "Graph", "Index", "Ints", "Split", "from_ids", "from_names", "load_graph"]
@@ -153,9 +153,9 @@ def load_graph(source: str) -> Graph:
     if path.is_file():
         name = path.name.removesuffix(".gz").removesuffix(".nt").removesuffix(".tsv")
         return from_names(name, {"train": read_file(path)})
-    if "/" in source or "\\" in source:
+    if "/" in source or "\\" in source or source.endswith(ENDINGS):
         raise TaskError(
-            f"no folder or file {source!r}; give a folder with train.tsv, valid.tsv, test.tsv, a file of N-Triples, "
+            f"no folder or file {source!r}; give a folder with train.tsv, valid.tsv, test.tsv, one .tsv or .nt file, "
             "or a data set of pykeen"
         )
     return from_ids(source.lower(), *read_pykeen(source))

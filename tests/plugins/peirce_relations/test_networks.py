@@ -209,6 +209,7 @@ def test_a_trained_model_is_exported_and_asked(tmp_path: Path, invoke: Any) -> N
         == 0
     )
     facts = "a NTPP b, b PO c"
+    assert "is a spec" in invoke("relate", "edge-transformer", facts, "--pair", "a", "c").output
     assert "peirce export" in invoke("relate", str(model), facts, "--pair", "a", "c").output
     assert invoke("export", str(model), "-o", str(model / "model.onnx")).exit_code == 0
     assert invoke("verify", str(model / "model.onnx")).exit_code == 0
