@@ -137,6 +137,17 @@ def _claim(name: str, dtype: np.dtype[np.generic], shape: tuple[int, ...]) -> No
         raise ValueError(f"array {name!r} is {dtype} {list(shape)}, and no triples")
 
 
+def with_inverses(graph: Graph) -> Graph:
+    """The graph with a relation more for each, its inverse, as the data sets of BetaE have: r + R is that of r."""
+    relations = (*graph.relation_names, *(f"{name}^-1" for name in graph.relation_names))
+    added = {}
+    for split, triples in graph.added.items():
+        added[split] = np.concatenate(
+            [triples, triples[:, ::-1] + np.array([0, graph.relations, 0], np.int32)]
+        )
+    return from_ids(f"{graph.name}-inverses", graph.entity_names, relations, added)
+
+
 def load_graph(source: str) -> Graph:
     """Read a graph from a folder, from an N-Triples file, or from pykeen by data set name.
 
