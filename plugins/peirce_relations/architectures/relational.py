@@ -17,6 +17,7 @@ from peirce.networks import (
     added,
     binary_output,
     both_branches,
+    run_layers,
     unary_output,
 )
 from peirce.parts import Architecture, Encoded, Plan, StateOperator, TensorSpec, Tokens
@@ -52,8 +53,8 @@ class RelationalOptions:
 
     Args:
         share: whether all rounds have the weights of one layer, so that a trained model takes any number of rounds.
-        vary: in training up to so many last rounds are left out of each graph, as many as is drawn, so that a network
-            with shared weights does not count its rounds; one always stays.
+        vary: in training up to so many rounds are left out, as many as is drawn, so that a network with shared weights
+            does not count its rounds; one always stays.
         residual: what a stage adds to: the `state`, or its norm, `normed`, as the Edge Transformer does.
         affine_norm: whether norms have a weight and a bias.
         epsilon: added to the variance by the norms.
@@ -127,14 +128,11 @@ class Relational(Architecture):
             state = self.input_norm(state, scope)
         rate = self.plan.dims.dropout if self.normed else 0.0
         state = Predicates(*(F.dropout(cast(Tensor, atoms), rate, self.training) for atoms in state))
-        varies = self.training and self.vary
-        shape = len(state.unary), 1, 1, 1
-        left_out = torch.randint(self.vary + 1, shape, device=state.unary.device) if varies else None
-        for i, terms in enumerate(self.input.pairs(tokens)):
-            before = state
-            state, _ = self.layers[i % len(self.layers)](state, scope, terms)
-            if left_out is not None and i:
-                state = _chosen(left_out > self.plan.dims.layers - 1 - i, before, state)
+        count = self.plan.dims.layers
+        if self.training and self.vary:
+            count = max(1, count - int(torch.randint(self.vary + 1, ())))
+        rounds = [self.layers[i % len(self.layers)] for i in range(count)]
+        state, _ = run_layers(rounds, state, scope, self.input.pairs(tokens)[:count])
         if self.final_norm is not None:
             state = self.final_norm(state, scope)
         unary, binary = scope.zero_unary(state.unary), scope.zero_binary(cast(Tensor, state.binary))
@@ -149,14 +147,6 @@ class Relational(Architecture):
         )
         shape = tensor.shape[0], tensor.shape[spec.dims.index("length")]
         return {**inputs, "input_ids": torch.zeros(shape, dtype=torch.int64, device=tensor.device)}
-
-
-def _chosen(first: Tensor, one: Predicates, other: Predicates) -> Predicates:
-    """The atoms of one state where `first`, bool [b, 1, 1, 1], is true, else those of the other."""
-    assert one.binary is not None
-    assert other.binary is not None
-    unary = torch.where(first[..., 0], one.unary, other.unary)
-    return Predicates(unary, torch.where(first, one.binary, other.binary))
 
 
 class Layer(nn.Module):

@@ -152,20 +152,19 @@ def test_shared_layers_take_any_number_of_rounds() -> None:
     torch.testing.assert_close(longer(edge_ids=ids)["binary"], state.binary)
 
 
-def test_rounds_of_a_graph_are_left_out_in_training_alone() -> None:
-    changes = {"model.dims.binary": 8, "model.dims.unary": 8, "model.regularisation.dropout": 0.0}
-    spec = peirce.load_spec("relational-rounds", {**changes, "model.dims.layers": 3, "model.options.vary": 7})
-    model, ids, wanted = peirce.build(spec, seed=0), torch.randint(21, (1, 3, 3)), []
-    for layers in (1, 2, 3):
-        fewer = peirce.build(spec.replace({"model.dims.layers": layers})).eval()
-        fewer.load_state_dict(model.state_dict())
-        wanted.append(fewer(edge_ids=ids)["binary"][0])
-    same = ids.expand(40, 3, 3)
-    for training, expected in ((True, {0, 1, 2}), (False, {2})):
-        found = model.train(training)(edge_ids=same)["binary"]
-        assert {
-            next(i for i, w in enumerate(wanted) if torch.allclose(w, f, atol=1e-6)) for f in found
-        } == expected
+def test_rounds_are_left_out_in_training_alone() -> None:
+    changes = {"model.dims.binary": 8, "model.dims.unary": 8, "model.dims.layers": 3, "model.options.vary": 2}
+    model = peirce.build(peirce.load_spec("relational-rounds", changes), seed=0)
+    calls: list[int] = []
+    model.get_submodule("network.layers.0").register_forward_hook(lambda *_: calls.append(1))
+    ids, counts = torch.randint(21, (1, 3, 3)), set()
+    for training in (True, False):
+        model.train(training)
+        for _ in range(20):
+            calls.clear()
+            model(edge_ids=ids)
+            counts.add((training, len(calls)))
+    assert counts == {(True, 1), (True, 2), (True, 3), (False, 3)}
 
 
 def test_a_pair_without_an_edge_is_blank_until_it_is_composed() -> None:
