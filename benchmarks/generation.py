@@ -165,6 +165,7 @@ def graphs(gpt2: Any, models: dict[str, peirce.Model], folder: Path) -> dict[str
     files = {"GPT-2": folder / "gpt2.onnx"}
     program.save(files["GPT-2"])
     for name, model in models.items():
+        (folder / name).mkdir()
         peirce.export(model, path=folder / name / "model.onnx", to="onnx", generate=True)
         files[name] = folder / name / "model.step.onnx"
     return files
