@@ -48,6 +48,11 @@ TABLES = {
         "accuracy relations-rcc8.csv",
         "Problems answered right, %, by the edges of a path",
     ),
+    "logic/arguments": (
+        "results/logic.md",
+        "accuracy logic-arguments.csv",
+        "Arguments judged right, %, by test",
+    ),
     "folio": (
         "plugins/text/reasoning.md",
         "accuracy folio.csv",

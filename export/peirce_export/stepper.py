@@ -37,7 +37,8 @@ class GraphStepper:
         self._prefill, self._following, self._feeds = prefill, step, feeds
         first, second = signatures
         self._token, *self._names = (spec.name for spec in second.inputs)
-        self._logits = second.outputs[0].name
+        self._logits, *others = (spec.name for spec in second.outputs)
+        self._changing = [name for name in self._names if NEXT + name in others]
         mask = first.mask(self._token)
         self._real = np.ones(feeds[self._token].shape, np.bool_) if mask is None else feeds[mask.name]
         if not self._real.any(1).all():
@@ -54,8 +55,8 @@ class GraphStepper:
     def step(self, tokens: Ids) -> NDArray[Any]:
         """Append a token to each row."""
         feeds = {self._token: np.ascontiguousarray(tokens[:, None], np.int64), **self._cached}
-        logits, *cached = self._following(feeds, [self._logits, *(NEXT + name for name in self._names)])
-        self._cached = dict(zip(self._names, cached, strict=True))
+        logits, *cached = self._following(feeds, [self._logits, *(NEXT + name for name in self._changing)])
+        self._cached |= zip(self._changing, cached, strict=True)
         return _array(logits)[:, -1]
 
     def select(self, rows: Ids) -> None:

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import peirce
 from attrs import frozen
-from peirce.errors import ModelFileError, PeirceError, TaskError
-from peirce.model import PROVENANCE, SPEC, WEIGHTS, Runner, saved_files
+from peirce.compose import exported_file
+from peirce.errors import ModelFileError, PeirceError, SpecError, TaskError
+from peirce.model import SPEC, WEIGHTS, Runner, saved_files
+from peirce.registry import load_spec
 from peirce.spec import Spec
 
 from peirce_kg.encoding.assets import read_assets
@@ -82,18 +84,18 @@ class Asker:
         self, directory: Path, seconds: float | None = SECONDS, session: Runner | None = None
     ) -> None:
         self.directory, self.seconds = directory, seconds
-        if not directory.is_dir():
-            raise ModelFileError(f"there is no folder {directory}; `peirce train` writes one")
-        for name in (SPEC, PROVENANCE, *([MODEL] if session is None else [])):
-            if not (directory / name).is_file():
-                command = "train" if name != MODEL else f"export {directory} -o {directory / MODEL}"
-                raise ModelFileError(f"{directory} has no {name}; `peirce {command}` writes it")
+        if _given_graphs(directory):
+            raise ModelFileError(
+                f"{directory} answers on a graph that it is given: add --zero-shot --graph GRAPH. `peirce import ultra "
+                "WEIGHTS` makes such a model of published weights"
+            )
+        file = exported_file(directory) if session is None else directory / MODEL
         self.vocabulary: Vocabulary
         self.graph: Graph
         with saved_files(directory, without=(WEIGHTS,)) as files:
             self.spec: Spec = Spec.from_toml(files.text(SPEC), source=str(directory / SPEC))
             self.vocabulary, self.graph = read_assets(files)
-        self.session: Runner = peirce.Session(directory / MODEL) if session is None else session
+        self.session: Runner = peirce.Session(file) if session is None else session
         self.outputs = self._outputs()
         self._names = [spec.name for spec in self.session.signature.inputs]
         self._system = _system(self.spec.architecture) if takes_literals(self._names) else Executor
@@ -177,6 +179,13 @@ def best_pairs(asker: Asker, query: Query, top: int) -> tuple[list[tuple[int, in
         found += [(first + second, (entity, other)) for other, second in chances(named)[:top]]
         found = sorted(found, reverse=True)[:top]
     return [pair for _, pair in found], [score for score, _ in found]
+
+
+def _given_graphs(model: Path) -> bool:
+    """Whether a saved model, or the spec that stands in its place, knows no graph of its own."""
+    with suppress(SpecError):
+        return load_spec(model / SPEC if model.is_dir() else str(model)).architecture == "ultra"
+    return False
 
 
 def _system(architecture: str) -> type[Executor]:

@@ -80,9 +80,9 @@ def ask(
             raise TaskError(
                 "--zero-shot asks a graph: give it with --graph, and with --queries FILE also --scores FILE"
             )
-        if exact and queries is not None:
+        if exact and (explain or queries is not None):
             raise TaskError(
-                "`peirce kg answer --queries` answers a file exactly; leave out --exact, or --queries"
+                "--exact has no values of variables to --explain, and `peirce kg answer` is for a file; give it alone"
             )
         if queries is None and query is None:
             directory, query = None, directory
@@ -94,9 +94,10 @@ def ask(
         else:
             raise TaskError("give a query, or a file of them with --queries")
         return
-    if directory is None or query is None or graph is not None or queries is not None:
+    if directory is None or query is None or exact or explain or graph or queries or scores:
         raise TaskError(
-            "give a model's folder and a query; to ask another graph than the model's, add --zero-shot"
+            "give a model's folder and a query; to ask another graph than the model's, or by options that say so, add "
+            "--zero-shot"
         )
     from peirce_kg.ask import Asker
 

@@ -40,6 +40,7 @@ def register_heads() -> list[type[Head]]:
         BoxRanking,
         ConeRanking,
         CosineRanking,
+        ParticleRanking,
         PointRanking,
     )
     from peirce_kg.parts.heads.entities import Entities
@@ -47,7 +48,8 @@ def register_heads() -> list[type[Head]]:
     from peirce_kg.ultra.head import Fuzzy
 
     by_distance: list[type[Head]] = [BetaRanking, BoxRanking, ConeRanking, CosineRanking, PointRanking]
-    return [Entities, *by_distance, BeamSearch, ContinuousSearch, QueryTreeSearch, GraphSearch, Fuzzy]
+    searches: list[type[Head]] = [BeamSearch, ContinuousSearch, QueryTreeSearch, GraphSearch]
+    return [Entities, *by_distance, ParticleRanking, *searches, Fuzzy]
 
 
 @hookimpl
@@ -60,9 +62,10 @@ def register_architectures() -> list[type[Architecture]]:
     from peirce_kg.parts.systems.cqd import Cqd, Fit, Qto
     from peirce_kg.parts.systems.fuzzqe import FuzzQE
     from peirce_kg.parts.systems.lmpnn import Lmpnn
+    from peirce_kg.parts.systems.q2p import Q2P
     from peirce_kg.ultra.network import Ultra
 
-    return [BetaE, Clmpt, ConE, Cqd, Fit, FuzzQE, Gqe, Lmpnn, Qto, Query2Box, Ultra]
+    return [BetaE, Clmpt, ConE, Cqd, Fit, FuzzQE, Gqe, Lmpnn, Q2P, Qto, Query2Box, Ultra]
 
 
 @hookimpl

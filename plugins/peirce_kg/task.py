@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from attrs import field, frozen, validators
 from peirce.errors import TaskError, unknown
 from peirce.model import Model, Task
+from peirce.spec import Spec
 from rich.console import Console
 from torch import Tensor
 
@@ -54,6 +55,9 @@ from peirce_kg.parts.systems.literals import Executor
 from peirce_kg.queries.types import load_types, select
 from peirce_kg.sampling.files import read_queries
 from peirce_kg.sampling.sampler import MAX_ANSWERS, QuerySet, missing_of, sample
+from peirce_kg.ultra.answering import Answerer
+from peirce_kg.ultra.network import Ultra
+from peirce_kg.ultra.program import why_no_program
 
 TYPES = ("1p", "2p", "3p", "2i", "3i", "2in", "2u")
 """The types of a run that names none."""
@@ -198,6 +202,10 @@ class KgQa(Task[KgQaOptions, KgQaData]):
         """The vocabulary's size, and which tokens are entities and the free variable, for the spec's first head."""
         return overrides_of(data.vocabulary)
 
+    def overrides_for(self, spec: Spec, data: KgQaData) -> Mapping[str, Any]:
+        """Nothing of a model that is given the graph, and so knows no names."""
+        return {} if spec.architecture == Ultra.name else self.overrides(data)
+
     def batches(self, data: KgQaData, split: str, seed: int, epoch: int) -> Iterator[Mapping[str, Tensor]]:
         """The batches of one pass; each is as long as its longest query.
 
@@ -238,6 +246,11 @@ class KgQa(Task[KgQaOptions, KgQaData]):
 
     def check(self, model: Model, data: KgQaData) -> None:
         """A model that looks at query graphs needs them, and a system that executes queries is to support them."""
+        if isinstance(model.network, Ultra):
+            raise TaskError(
+                f"{model.spec.name!r} learns from links: train it with --task links. `peirce evaluate --task kgqa` "
+                "asks it queries"
+            )
         names = _names(model)
         graphs = set(GRAPH_INPUTS).intersection(names)
         if not all(graphs <= inputs.keys() for inputs in data.inputs["train"]):
@@ -270,7 +283,10 @@ class KgQa(Task[KgQaOptions, KgQaData]):
         """How the metrics are filtered and averaged, and the types that they leave out with the reason."""
         said, sets = [f"MRR and Hits@k: {protocol(self.options.filtering)}."], data.sets[_split(split)]
         reasons: dict[str, str | None] = dict.fromkeys((s.type.name for s in sets), None)
-        if takes_literals(_names(model)):
+        if isinstance(model.network, Ultra):
+            reasons = {s.type.name: why_no_program(s.template.query) for s in sets}
+            said.append("The model is given the training triples, and was trained on no type here.")
+        elif takes_literals(_names(model)):
             system = Executor.of(type(model.network))
             reasons = {s.type.name: why_unsupported(system, s.template) for s in sets}
         missing = zip(data.missing(_split(split)), reasons.values(), strict=False)
@@ -284,10 +300,15 @@ class KgQa(Task[KgQaOptions, KgQaData]):
     def report(self, model: Model, data: KgQaData, split: str) -> Report:
         """The figures as a report, which prints as a table."""
         training, sets = model.training, data.sets[_split(split)]
-        seen = {queries.type.name for queries in data.sets["train"]}
         try:
+            scorer: Scorer
+            if isinstance(model.network, Ultra):
+                scorer, seen = Answerer(model, data.graph.index("train")).scorer, set[str]()
+            else:
+                scorer = model_scorer(model.eval(), data.vocabulary)
+                seen = {queries.type.name for queries in data.sets["train"]}
             return evaluate(
-                model.spec.name, sets, model_scorer(model.eval(), data.vocabulary), shown_to_people(),
+                model.spec.name, sets, scorer, shown_to_people(),
                 entities=data.graph.entities, seen=seen, filtering=self.options.filtering,
                 missing=data.missing(_split(split)),
             )  # fmt: skip

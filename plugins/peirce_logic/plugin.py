@@ -45,11 +45,12 @@ def register_tasks() -> list[type[AnyTask]]:
 
 @hookimpl
 def register_experiments() -> list[Experiment]:
-    """The paper's tables."""
+    """The paper's tables, and arguments that are made."""
+    from peirce_logic.arguments.experiment import ARGUMENTS
     from peirce_logic.choices.experiment import TABLE2
     from peirce_logic.summaries.experiment import TABLE3
 
-    return [TABLE2, TABLE3]
+    return [TABLE2, TABLE3, ARGUMENTS]
 
 
 @hookimpl
@@ -75,6 +76,7 @@ def register_parsers() -> dict[str, str]:
     """Constituents of sentences, by the parsers of others; `brackets` reads trees."""
     return {
         "brackets": "peirce_logic.parsers.brackets:Brackets",
+        "clauses": "peirce_logic.arguments.grammar:Clauses",
         "spacy": "peirce_logic.parsers.spacy:Spacy",
         "benepar": "peirce_logic.parsers.benepar:Benepar",
         "stanza": "peirce_logic.parsers.stanza:Stanza",

@@ -142,17 +142,20 @@ def relate(
 ) -> None:
     """Name the relation of two nodes of a graph with an exported model."""
     import peirce
+    from peirce.compose import exported_file
+    from peirce.model import WEIGHTS, saved_files
 
     from peirce_relations.page import write_page
     from peirce_relations.serving import Relates
 
-    file = directory / "model.onnx"
-    if not file.is_file():
-        raise ModelFileError(
-            f"{directory} has no model.onnx; `peirce export {directory} -o {file}` writes it"
-        )
     found: dict[str, Any] = {}
-    with peirce.Session(file) as session:
+    with peirce.Session(exported_file(directory)) as session:
+        with saved_files(directory, without=(WEIGHTS,)) as files:
+            known = Relates.answers(session.signature, files.assets, False)
+        if not known:
+            raise ModelFileError(
+                f"{directory} holds no model of relations; `peirce train SPEC --task relations -o DIR` makes one"
+            )
         model, question = Relates(directory, session), {"facts": facts, "pair": pair}
         model.ask(question, found.update)
         if page is not None:

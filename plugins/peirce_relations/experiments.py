@@ -93,6 +93,12 @@ ARMS = (
     _graph("Edge Transformer", "edge-transformer"),
     _graph("chain, 3 rounds", "relational-chain", 3),
     _graph("FOLNet, 2 to 5 rounds", "relational-rounds", 5),
+    Arm(
+        name="compose, 2 to 5 rounds",
+        spec="relational-compose",
+        changes={},
+        own={"train.lr": 2e-2, "model.regularisation.dropout": 0.4},
+    ),
     _graph("triangle", "triangle"),
     _graph("RAT, relations updated", "rat-updated"),
     Arm(
@@ -107,7 +113,7 @@ ARMS = (
     ),
 )
 
-LONGER = tuple(evolve(ARMS[i], name=f"{ARMS[i].name}, 3 times the steps", longer=3.0) for i in (0, 5))
+LONGER = tuple(evolve(ARMS[i], name=f"{ARMS[i].name}, 3 times the steps", longer=3.0) for i in (0, 5, 6))
 """What some reach in about the time of the slowest network; only on demand."""
 
 

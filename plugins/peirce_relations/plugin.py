@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 def register_operators() -> list[type[PureOperator | StateOperator]]:
     """Attention through triangles of pairs, triangle updates, composition, and attention that is told of relations."""
     from peirce_relations.operators.chain import Chain
+    from peirce_relations.operators.compose import Compose
     from peirce_relations.operators.edge_attention import EdgeAttention
     from peirce_relations.operators.pair_feedforward import PairFeedForward
     from peirce_relations.operators.relation_attention import RelationAttention
@@ -23,6 +24,7 @@ def register_operators() -> list[type[PureOperator | StateOperator]]:
 
     return [
         Chain,
+        Compose,
         EdgeAttention,
         RelationAttention,
         TriangleMultiplication,

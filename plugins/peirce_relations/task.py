@@ -124,15 +124,16 @@ class RelationsTask(Task[RelationsOptions, RelationsData]):
         return RelationsData(splits, Relations(known_relations(every), kinds))
 
     def overrides(self, data: RelationsData) -> Mapping[str, Any]:
-        """The kinds of nodes, the position that reads edges, and the head with a class for each relation."""
+        """The kinds of nodes, and how many relations the position `edges` and the head know."""
         count = len(data.relations.names)
         if self.options.form == "text":
             heads = [{"use": WHOLE, "classes": count}]
             return {"model.input.vocabulary": data.relations.words, "model.heads": heads}
         return {
             "model.input.vocabulary": data.relations.kinds,
-            "model.positions": [{"use": "edges", "relations": count, "converse": self.options.converse}],
-            "model.heads": [{"use": HEAD, "classes": count, "hidden": True}],
+            "model.positions.0.relations": count,
+            "model.positions.0.converse": self.options.converse,
+            "model.heads.0.classes": count,
         }
 
     def check(self, model: Model, data: RelationsData) -> None:

@@ -12,12 +12,26 @@ from peirce.registry import Registry, load_spec
 from peirce_kg.encoding.literal_inputs import query_literals
 from peirce_kg.encoding.vocabulary import Vocabulary
 from peirce_kg.engine.template import Groundings, Template
+from peirce_kg.queries.conversion import to_lisp
+from peirce_kg.queries.lisp import SetExpression, parse_lisp
 from peirce_kg.queries.types import QueryType, load_types
 from peirce_kg.task import overrides_of
 
 TYPES = load_types()
 VOCABULARY = Vocabulary("toy", tuple("abcde"), ("r", "s", "t"))
 ENTITIES = slice(VOCABULARY.first_entity, VOCABULARY.first_entity + 5)
+PROJECTED = "(p,(r2),(p,(r1),(s1)))"
+COMPLEMENTS = {
+    "pni": f"(i,(n,{PROJECTED}),(p,(r3),(s2)))",
+    "2pni": f"(i,{PROJECTED},(n,(p,(r4),(p,(r3),(s2)))))",
+    "pn3i": f"(i,(n,{PROJECTED}),(p,(r3),(s2)),(p,(r4),(s3)))",
+    "upni": "(i,(p,(r3),(u,(p,(r1),(s1)),(p,(r2),(s2)))),(n,(p,(r5),(p,(r4),(s3)))))",
+    "unpi": (
+        "(u,(i,(n,(p,(r3),(p,(r1),(s1)))),(p,(r5),(p,(r4),(s3)))),"
+        "(i,(n,(p,(r3),(p,(r2),(s2)))),(p,(r5),(p,(r4),(s3)))))"
+    ),
+}
+"""Negated atoms of an existential variable as the published code of BetaE reads them: complements of projections."""
 SMALL: dict[str, dict[str, Any]] = {
     "betae": {"model.dims.feedforward": 5},
     "clmpt": {"model.dims.feedforward": 5, "model.augmenters": [], "model.options.heads": 2},
@@ -30,6 +44,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "fuzzqe": {"model.options.bases": 3},
     "gqe": {"model.dims.feedforward": 5},
     "query2box": {"model.dims.feedforward": 5},
+    "q2p": {"model.dims.feedforward": 5},
     "lmpnn": {"model.dims.feedforward": 5, "model.augmenters": []},
 }
 
@@ -65,3 +80,16 @@ def run(model: Model, template: Template, groundings: Groundings) -> torch.Tenso
     inputs = {name: torch.from_numpy(np.ascontiguousarray(values)) for name, values in literals.items()}
     with torch.inference_mode():
         return model(**inputs)["entities_logits"]
+
+
+def tree_of(kind: str) -> SetExpression:
+    """A type as sets, with complements as the published code of BetaE has them."""
+    return parse_lisp(COMPLEMENTS[kind]) if kind in COMPLEMENTS else to_lisp(TYPES[kind].query)
+
+
+def named_tokens(template: Template, groundings: Groundings, row: int) -> dict[str, int]:
+    """The token of each name of a template in one of its groundings."""
+    relations = groundings.relations[row] + VOCABULARY.first_relation
+    constants = groundings.constants[row] + VOCABULARY.first_entity
+    names, ids = (*template.relations, *template.constants), (*relations.tolist(), *constants.tolist())
+    return dict(zip(names, ids, strict=True))

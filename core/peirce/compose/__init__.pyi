@@ -1,5 +1,6 @@
 from .building import build as build
 from .exporting import export as export
+from .exporting import exported_file as exported_file
 from .exporting import is_saved as is_saved
 from .exporting import read_model as read_model
 from .exporting import verify as verify

@@ -15,8 +15,8 @@ from peirce.compose.session import opened_by
 from peirce.errors import ExportError, InputError, ModelFileError, check_known, one_line
 from peirce.extras import shadowed
 from peirce.files import locked, writing
-from peirce.model import Progress, Report
-from peirce.registry import Registry, default_registry
+from peirce.model import PROVENANCE, SPEC, Progress, Report
+from peirce.registry import Registry, default_registry, ready_specs
 from peirce.spec import is_path
 
 if TYPE_CHECKING:
@@ -141,6 +141,30 @@ def read_model(source: str | os.PathLike[str], registry: Registry | None = None)
     if is_saved(source):
         return load(os.fspath(source), registry=registry)
     return build(os.fspath(source), seed=0, registry=registry)
+
+
+def exported_file(source: str | os.PathLike[str]) -> Path:
+    """The `model.onnx` in the folder of a trained model.
+
+    Raises:
+        ModelFileError: there is none; the message says what makes one.
+    """
+    folder, file = Path(source), Path(source, "model.onnx")
+    if not folder.is_dir():
+        name = os.fspath(source)
+        if folder.suffix == ".toml" or name in ready_specs():
+            raise ModelFileError(
+                f"{name} is a spec, and has no trained weights; `peirce train {name} -o DIR` trains it, and "
+                "`peirce export DIR -o DIR/model.onnx` exports it; then give DIR"
+            )
+        raise ModelFileError(f"there is no folder {name}; `peirce train SPEC -o {name}` writes one")
+    if missing := [name for name in (SPEC, PROVENANCE) if not (folder / name).is_file()]:
+        raise ModelFileError(
+            f"{folder} has no {', '.join(missing)}; `peirce train SPEC -o DIR` writes a model"
+        )
+    if not file.is_file():
+        raise ModelFileError(f"{folder} has no {file.name}; `peirce export {folder} -o {file}` writes it")
+    return file
 
 
 def is_saved(source: str | os.PathLike[str]) -> bool:

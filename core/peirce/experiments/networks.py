@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from peirce.experiments.matrix import Cell
 from peirce.experiments.report import FigureTable
@@ -29,6 +29,7 @@ class Arm:
         changes: what makes it small.
         width: the key of the spec that is set so that it has as many parameters as the first; empty to leave it.
         longer: how many times the steps of the others it is trained.
+        own: settings that it has in place of the scale's, such as a learning rate, by dotted key.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Arm:
     changes: Mapping[str, Any]
     width: str = ""
     longer: float = 1.0
+    own: Mapping[str, Any] = field(factory=dict)
 
 
 @frozen(kw_only=True)
@@ -72,8 +74,18 @@ class Networks(SeededMatrix[R]):
         """By the head of a column: the attributes of its rows, and `constant`'s share."""
 
     def training_of(self, label: str) -> TrainingOptions:
-        """With the steps of the network."""
-        return evolve(self.training, steps=round((self.training.steps or 0) * self.arms[label].longer))
+        """With the network's own settings and steps."""
+        from peirce.training import training_options
+
+        training = training_options(self._settings(label)[2])
+        return evolve(training, steps=round((training.steps or 0) * self.arms[label].longer))
+
+    def _settings(self, label: str) -> tuple[Mapping[str, Any], ...]:
+        """The settings of a network's model, of its task and of its training; its own replace the scale's."""
+        from peirce.training import settings_by_part
+
+        scale, asked = {**self.common, **self.scale.settings}, self.request.settings
+        return settings_by_part(scale, self.arms[label].own, self.places(), asked)
 
     def spec_of(self, label: str) -> tuple[str, Mapping[str, Any]]:
         """The spec that a network is a small form of, and what makes it small."""
@@ -82,7 +94,7 @@ class Networks(SeededMatrix[R]):
 
     def changed(self, label: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
         """All that differs from the ready spec of a network, by dotted key; `given` is what the data determine."""
-        return {**given, **self.spec_of(label)[1], **self.changes}
+        return {**given, **self.spec_of(label)[1], **self._settings(label)[0]}
 
     def specs(self, given: Mapping[str, Any]) -> Mapping[str, Spec]:
         """The specs of the networks, those with a `width` as near as can be to the first in parameters."""

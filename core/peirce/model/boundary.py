@@ -102,8 +102,10 @@ class _Prefill(Exportable):
     def __init__(self, model: AnyModel) -> None:
         super().__init__(model)
         network, _ = model.generating()
-        read = " + ".join(dict.fromkeys(("length", network.rows)))
-        kept = [_counted(spec, read, spec.name) for spec in network.cached_state()]
+        cache = network.cached_state()
+        apart = any("length" in spec.dims for spec in cache)
+        read = network.rows if apart else " + ".join(dict.fromkeys(("length", network.rows)))
+        kept = [_counted(spec, read, spec.name) for spec in cache]
         self.signature = Signature(model.signature.inputs, (*model.signature.outputs, *kept))
 
     def named(self, inputs: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
@@ -129,7 +131,7 @@ class _Step(Exportable):
             if spec.name.startswith(prefixes)
         ]
         cache = network.cached_state()
-        kept = [_counted(spec, "past + 1", NEXT + spec.name) for spec in cache]
+        kept = [_counted(spec, "past + 1", NEXT + spec.name) for spec in cache if "length" not in spec.dims]
         self.signature = Signature((token, *cache), (*logits, *kept))
 
     def named(self, inputs: Mapping[str, Tensor]) -> Mapping[str, Tensor]:

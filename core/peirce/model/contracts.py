@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from peirce.model.generation import Stepper
     from peirce.model.model import Model
+    from peirce.spec import Spec
 
 Progress = Callable[[str], None]
 """Called with a few words before each step of something slow."""
@@ -72,6 +73,10 @@ class Task(Part, ABC, Generic[OptionsT, DataT]):
     @abstractmethod
     def overrides(self, data: DataT) -> Mapping[str, Any]:
         """Settings of the spec that the data determine, such as `{"model.input.vocabulary": 193}`."""
+
+    def overrides_for(self, spec: Spec, data: DataT) -> Mapping[str, Any]:
+        """Those of `overrides` that concern a spec; by default all, so that one without a place for them is refused."""
+        return self.overrides(data)
 
     def check(self, model: Model, data: DataT) -> None:
         """Refuse a model that cannot be trained on the data, with a `TaskError`, before its first step."""

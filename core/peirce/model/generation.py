@@ -217,7 +217,10 @@ def _beams(stepper: Stepper, how: Decoding) -> tuple[Generated, ...]:
 def _best(scores: Logits, count: int) -> list[tuple[float, int, int]]:
     """The highest of [beams, v] with their beam and token, ties in order."""
     flat = scores.ravel()
-    order = np.argsort(-flat, kind="stable")[:count]
+    costs, last = -flat, min(count, flat.size) - 1
+    # Few are sorted: to sort a whole vocabulary takes as long as a small model.
+    some = np.flatnonzero(costs <= np.partition(costs, last)[last])
+    order = some[np.argsort(costs[some], kind="stable")[:count]]
     found = [(float(flat[i]), int(i) // scores.shape[1], int(i) % scores.shape[1]) for i in order]
     return [each for each in found if np.isfinite(each[0])]
 

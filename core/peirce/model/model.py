@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -127,7 +128,7 @@ class Model(nn.Module):
             role: which graph. `model` is all of the model. A model that generates has two others: `prefill` reads
                 prompts and also gives their cached state, `[batch, length, ...]` by name; `step` takes a token of each
                 row, `[batch, 1]`, with the cached state, `[batch, past, ...]`, and gives the token's scores and the
-                next state, its names with `next_` before them.
+                next state, its names with `next_` before them, but for what is of a source and stays.
 
         Returns:
             A module in evaluation mode. Its `signature` has the names, dtypes and symbolic dims of what it takes, all
@@ -140,7 +141,7 @@ class Model(nn.Module):
         return exportable(self, role, outputs)
 
     def advance(
-        self, inputs: Mapping[str, Tensor], cache: Mapping[str, Tensor]
+        self, inputs: Mapping[str, Tensor], cache: Mapping[str, Tensor], *, column: int | None = None
     ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Predict for tokens that follow others, from the cached state of those.
 
@@ -148,31 +149,36 @@ class Model(nn.Module):
             inputs: with an empty cache, as `signature.inputs` says; later the new tokens alone, under the name that
                 the architecture generates.
             cache: what the last call returned; empty at first.
+            column: with an empty cache, the only token of each row for which a prediction is asked; all if None.
 
         Returns:
             The outputs and the next cached state, flat tensors by name. With an empty cache these are all outputs;
-            later they are the predictions of the new tokens alone, by the heads that predict next tokens.
+            later, or with `column`, they are the predictions of the new tokens alone, or of that token, by the heads
+            that predict next tokens.
 
         Raises:
             InputError: the architecture or the heads do not generate.
         """
         if torch.compiler.is_compiling():
-            return self._advance(inputs, cache)
+            return self._advance(inputs, cache, column)
         if not cache:
             self._inputs.check(inputs)
         try:
-            return self._advance(inputs, cache)
+            return self._advance(inputs, cache, column)
         except Exception as error:
             refuse_if_out_of_memory(error, inputs)
             raise
 
     def _advance(
-        self, inputs: Mapping[str, Tensor], cache: Mapping[str, Tensor]
+        self, inputs: Mapping[str, Tensor], cache: Mapping[str, Tensor], column: int | None
     ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         network, heads = self.generating()
         encoded, tokens, kept = network.advance(inputs, cache)
-        predicted = _predictions(heads, encoded, tokens) if cache else self._outputs(encoded, tokens)
-        return predicted, kept
+        if not cache and column is None:
+            return self._outputs(encoded, tokens), kept
+        if column is not None:
+            encoded, tokens = _only(encoded, tokens, column)
+        return _predictions(heads, encoded, tokens), kept
 
     def generate(
         self, inputs: Mapping[str, Tensor], *, cache: bool = True, **settings: Any
@@ -335,6 +341,16 @@ def _output(prefix: str, name: str) -> str:
     return f"{prefix}_{name}" if name else prefix
 
 
+def _only(encoded: Encoded, tokens: Tokens, column: int) -> tuple[Encoded, Tokens]:
+    """What heads are given of a pass in which every token is a row, for one of these alone."""
+    row = slice(column, column + 1)
+    precise = None if encoded.precise is None else (encoded.precise[0][:, row], encoded.precise[1])
+    binary = None if encoded.binary is None else encoded.binary[:, row]
+    scope = encoded.scope.part(slice(None), row)
+    encoded = encoded._replace(unary=encoded.unary[:, row], binary=binary, scope=scope, precise=precise)
+    return encoded, replace(tokens, before=column, length=column + 1)
+
+
 def _predictions(heads: Any, encoded: Encoded, tokens: Tokens) -> dict[str, Tensor]:
     """What heads say, by the names of the model's outputs."""
     return {
@@ -375,6 +391,9 @@ class _Stepper:
         """Read the prompts, whichever side their padding is on."""
         places = torch.arange(self.real.shape[1], device=self.real.device)
         last = torch.where(self.real, places, -1).amax(1)
+        column = int(last[0])
+        if self.cache and bool((last == column).all()):  # of no other token the next one is asked for
+            return self._logits(self.inputs, column)[:, -1].double().cpu().numpy()
         rows = torch.arange(len(last), device=last.device)
         return self._logits(self.inputs)[rows, last].double().cpu().numpy()
 
@@ -386,9 +405,9 @@ class _Stepper:
         return self._logits({self.name: new})[:, -1].double().cpu().numpy()
 
     @torch.no_grad()
-    def _logits(self, new: Mapping[str, Tensor]) -> Tensor:
+    def _logits(self, new: Mapping[str, Tensor], column: int | None = None) -> Tensor:
         if self.cache:
-            outputs, self.cached = self.model.advance(new, self.cached)
+            outputs, self.cached = self.model.advance(new, self.cached, column=column)
         else:
             outputs = self.model(**self.inputs)
         return outputs[self.output]

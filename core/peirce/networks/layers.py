@@ -18,14 +18,15 @@ def layer_cached_states(layers: Iterable[nn.Module]) -> tuple[TensorSpec, ...]:
 
     Args:
         layers: with a method `cached_channels`, which gives the branch that channels are read from and their sizes,
-            by name. A recurrent state has no branch, and is [batch, ...].
+            by name; with `past` among the sizes, tokens stand there. A recurrent state has no branch, and is
+            [batch, ...].
     """
     axes = {"U": ("past",), "B": ("past", "past"), None: ()}
     return tuple(
         TensorSpec(
             name=_flat(i, name),
             dtype="float",
-            dims=("batch", *axes[branch], *shape),
+            dims=("batch", *(() if "past" in shape else axes[branch]), *shape),
             meaning=f"What layer {i} {'attends to' if branch else 'remembers'} of the tokens before.",
         )
         for i, layer in enumerate(cast(Iterable[Any], layers))

@@ -131,7 +131,11 @@ class GenerativeArchitecture(Architecture):
 
     @abstractmethod
     def cached_state(self) -> tuple[TensorSpec, ...]:
-        """What is cached for later tokens: flat tensors [batch, past, ...], or [batch, ...] for a recurrent state."""
+        """What is cached for later tokens: flat tensors [batch, past, ...], or [batch, ...] for a recurrent state;
+        `past` may be a later axis.
+
+        Of a source apart from the target they are [batch, length, ...], and stay as they are.
+        """
 
     @abstractmethod
     def advance(

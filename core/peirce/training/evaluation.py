@@ -85,7 +85,7 @@ def check_data(model: Model, directory: Path, task: AnyTask, data: Any) -> None:
     Raises:
         TaskError: names what differs.
     """
-    overrides = keep_vocabulary(task.overrides(data), model.spec)
+    overrides = keep_vocabulary(task.overrides_for(model.spec, data), model.spec)
     different = [key for key, value in overrides.items() if model.spec.replace({key: value}) != model.spec]
     for name, content in task.assets(data).items():
         path = directory / ASSETS / name

@@ -139,7 +139,7 @@ def train(
 
 def _suited(spec: Spec, task: AnyTask, data: Any, registry: Registry, saved: SavedModel | None) -> Spec:
     """The spec with what the data determine; one that has no place for it does not suit the task."""
-    overrides = task.overrides(data)
+    overrides = task.overrides_for(spec, data)
     if saved is not None:
         overrides = keep_vocabulary(overrides, saved.model.spec)
     try:

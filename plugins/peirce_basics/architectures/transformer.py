@@ -285,12 +285,13 @@ class Layer(nn.Module):
             atoms = self._added(atoms, increment, norm, after)
         return atoms, kept
 
-    def cached_channels(self) -> dict[str, tuple[str | None, tuple[int, ...]]]:
+    def cached_channels(self) -> dict[str, tuple[str | None, tuple[str | int, ...]]]:
         """The keys and values, by name: read from the unary atoms, and their channels; or a recurrent state."""
         if self.attention is None:
             assert self.mixing is not None
             return dict(self.mixing.cached_channels())
-        return {name: ("U", self.attention.shapes[name]) for name in (KEY, VALUE)}
+        shapes = self.attention.shapes
+        return {name: ("U", (heads, "past", size)) for name in (KEY, VALUE) for heads, size in [shapes[name]]}
 
     def _added(self, atoms: Tensor, increment: Tensor, norm: nn.Module, after: nn.Module | None) -> Tensor:
         if after is not None:
@@ -334,7 +335,7 @@ class Attention(nn.Module):
             atoms: of the rows.
             scope: who may attend to whom.
             terms: what positions do here.
-            cache: turned keys and values of the tokens before, [b, a, h, s].
+            cache: turned keys and values of the tokens before, [b, h, a, s]: products by head need no copy of them.
         """
         rows = atoms.shape[:2]
         query, key, values = (
@@ -342,11 +343,13 @@ class Attention(nn.Module):
             for piece, shape in zip(self.reader.read(atoms), self.shapes.values(), strict=True)
         )
         query, key = turned(query, terms), turned(key, terms)
+        kept = {KEY: key.transpose(1, 2), VALUE: values.transpose(1, 2)}
         if cache:
-            key, values = torch.cat([cache[KEY], key], 1), torch.cat([cache[VALUE], values], 1)
-        kept = {KEY: key, VALUE: values}
-        if self.group > 1:
-            key, values = key.repeat_interleave(self.group, 2), values.repeat_interleave(self.group, 2)
+            kept = {name: torch.cat([cache[name], own], 2) for name, own in kept.items()}
+        serving = [
+            each.repeat_interleave(self.group, 1) if self.group > 1 else each for each in kept.values()
+        ]
+        key, values = (each.transpose(1, 2) for each in serving)
         scores = self.score.deduce([query, key], scope, terms)
         if self.attended.is_read:
             self.attended(scope.zero_binary(scores), "scores", False)

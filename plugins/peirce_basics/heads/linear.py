@@ -152,9 +152,12 @@ class RelationOptions(ClassesOptions):
     Args:
         classes: the number of classes.
         hidden: whether a hidden layer with relu, as wide as the relations, stands before the scores.
+        facets: into how many groups of channels the relations are divided, of each of which the softmax is read; 0 for
+            the relations as they are.
     """
 
     hidden: bool = False
+    facets: int = field(default=0, validator=validators.ge(0))
 
 
 class Relation(Linear):
@@ -168,12 +171,24 @@ class Relation(Linear):
     reads = "binary"
     meaning = "Scores of the classes of each pair of tokens."
 
+    @classmethod
+    def check(cls, options: RelationOptions, dims: Dims, scope: str) -> str | None:
+        """The channels are divided evenly."""
+        if not options.facets or dims.binary % options.facets == 0:
+            return None
+        return (
+            f"{dims.binary} binary channels are not divided by {options.facets} facets; set model.dims.binary"
+        )
+
     def __init__(self, options: RelationOptions, dims: Dims) -> None:
         super().__init__(options, dims)
         self.hidden = nn.Linear(dims.binary, dims.binary) if options.hidden else None
 
     def forward(self, encoded: Encoded, tokens: Tokens) -> dict[str, Tensor]:
         """[b, x, y, d2] -> logits [b, x, y, classes]; zero outside the scope."""
+        if self.options.facets and encoded.binary is not None:
+            groups = at_least_float32(encoded.binary).unflatten(-1, (self.options.facets, -1))
+            encoded = encoded._replace(binary=groups.softmax(-1).flatten(-2).to(encoded.binary.dtype))
         if self.hidden is not None:
             encoded = encoded._replace(binary=self.hidden(encoded.binary).relu())
         return super().forward(encoded, tokens)

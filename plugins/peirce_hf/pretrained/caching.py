@@ -14,40 +14,47 @@ from peirce_hf.pretrained.architecture import REFUSALS
 from peirce_hf.pretrained.configuration import without_storage
 from peirce_hf.pretrained.packing import without_choices
 
-KEY, VALUE = "key", "value"
+OWN, SOURCE = ("key", "value"), ("source_key", "source_value")
+"""What a layer keeps of its tokens; and, in a decoder with an encoder, of the source's."""
 Layers = list[dict[str, Tensor]]
-"""The keys and values of each layer, [b, x, heads, head size]."""
+"""The keys and values of each layer, [b, heads, x, head size], as `transformers` has them."""
+TOKENS = 2
+"""The axis of their tokens."""
 
 
-def cache_with(layers: Layers) -> Any:
+def cache_with(layers: Layers, names: tuple[str, str] = OWN) -> Any:
     """A cache of `transformers` with these keys and values."""
     from transformers import DynamicCache
 
-    return DynamicCache([(own[KEY].transpose(1, 2), own[VALUE].transpose(1, 2)) for own in layers] or None)
+    return DynamicCache([tuple(own[name] for name in names) for own in layers] or None)
 
 
-def source_cache(layers: Layers) -> Any:
-    """A cache of a decoder with these keys and values of its source, and none of its target."""
+def decoder_cache(layers: Layers) -> Any:
+    """A cache of a decoder with its keys and values, and those of its source."""
     from transformers import EncoderDecoderCache
 
-    return EncoderDecoderCache(cache_with([]), cache_with(layers))
+    return EncoderDecoderCache(cache_with(layers), cache_with(layers, SOURCE))
 
 
 def layers_in(cache: Any) -> Layers:
-    """The keys and values in a cache of `transformers`; those of the source, where it has both."""
-    return [
-        {KEY: layer.keys.transpose(1, 2), VALUE: layer.values.transpose(1, 2)}
-        for layer in getattr(cache, "cross_attention_cache", cache).layers
-        if layer.is_initialized
-    ]
+    """The keys and values in a cache of `transformers`, and those of the source, where it has both."""
+    if hasattr(cache, "cross_attention_cache"):
+        pairs = zip(cache.self_attention_cache.layers, cache.cross_attention_cache.layers, strict=True)
+        return [_kept_in(own, OWN) | _kept_in(source, SOURCE) for own, source in pairs]
+    return [_kept_in(layer, OWN) for layer in cache.layers if layer.is_initialized]
+
+
+def _kept_in(layer: Any, names: tuple[str, str]) -> dict[str, Tensor]:
+    return dict(zip(names, (layer.keys, layer.values), strict=True))
 
 
 def kept_specs(layers: Layers) -> tuple[TensorSpec, ...]:
-    """The keys and values of each layer as tensors of the cached state, [batch, past, heads, head size]."""
+    """Keys and values in the cached state: [batch, heads, past, head size]; a source's have `length` for `past`."""
     return tuple(
         TensorSpec(
-            name=named, dtype="float", dims=("batch", "past", *value.shape[2:]),
-            meaning=f"The {name} of layer {i} at the tokens before.",
+            name=named, dtype="float",
+            dims=("batch", value.shape[1], "length" if name in SOURCE else "past", value.shape[3]),
+            meaning=f"The {name.split('_')[-1]} of layer {i} at the {'source' if name in SOURCE else 'tokens before'}.",
         )
         for i, layer in enumerate(layers)
         for name, value in layer.items()
@@ -70,7 +77,7 @@ def why_nothing_kept(config: Any) -> str | None:
 
 
 def kept_of_a_token(config: Any) -> Layers:
-    """The keys and values of one token, of the source where there is one, without storage."""
+    """The keys and values of one token, and of one of the source where there is one, without storage."""
     body = without_storage(config)
     atoms = torch.zeros(1, 1, body.get_input_embeddings().weight.shape[1], device="meta")
     mask = torch.ones(1, 1, device="meta", dtype=torch.int64)
@@ -78,7 +85,7 @@ def kept_of_a_token(config: Any) -> Layers:
     cache = cache_with([])
     if config.is_encoder_decoder:
         source = torch.zeros(1, 1, config.hidden_size, device="meta")
-        given, cache = {"encoder_outputs": (source,), "decoder_inputs_embeds": atoms}, source_cache([])  # type: ignore[dict-item]
+        given, cache = {"encoder_outputs": (source,), "decoder_inputs_embeds": atoms}, decoder_cache([])  # type: ignore[dict-item]
     with torch.no_grad(), without_choices(atoms):
         body(**given, attention_mask=mask, past_key_values=cache, use_cache=True, return_dict=True)
     return layers_in(cache)

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-import torch
 from peirce.networks import CachedState, cache_from_layer, cache_of_layer, unary_output
 from peirce.parts import Encoded, GenerativeArchitecture, Plan, TensorSpec, Tokens
 from torch import Tensor
 
 from peirce_hf.pretrained.architecture import HeadOptions, NoDims, SourceOptions, WithHeads
 from peirce_hf.pretrained.caching import (
+    TOKENS,
     Layers,
     cache_with,
     kept_of_a_token,
@@ -23,7 +23,7 @@ from peirce_hf.pretrained.caching import (
     why_nothing_kept,
 )
 from peirce_hf.pretrained.configuration import configuration
-from peirce_hf.pretrained.packing import Packing, without_choices
+from peirce_hf.pretrained.packing import Packing, somewhere, without_choices
 
 
 class PretrainedDecoder(WithHeads, GenerativeArchitecture):
@@ -97,26 +97,19 @@ class PretrainedDecoder(WithHeads, GenerativeArchitecture):
         scope, ids = self.input.scope(tokens), tokens.inputs["input_ids"]
         # All tokens being rows, real ones go to the front, where each sees itself at least.
         packing = Packing(None if before else tokens.real)
-        mask = packing.mask(ids) if not before or tokens.real is None else tokens.real.long()
-        # A row of padding alone sees its first token, so that nothing is divided by zero.
-        first = torch.arange(mask.shape[1], device=mask.device) == 0
-        mask = torch.where(first & ~mask.bool().any(1, keepdim=True), 1, mask)
+        mask = packing.mask(ids) if not before or tokens.real is None else tokens.real
         given: dict[str, Any] = {"past_key_values": None if before is None else cache_with(before)}
         if before:
             given["position_ids"] = tokens.rows(tokens.index).expand(ids.shape[0], -1)
         with without_choices(ids):
             found = self.body(
                 inputs_embeds=packing.pack(scope.zero_unary(self.input.unary(tokens))),
-                attention_mask=mask,
+                attention_mask=somewhere(mask).long(),
                 use_cache=before is not None,
                 return_dict=True,
                 **given,
             )
         atoms = scope.zero_unary(packing.unpack(found.last_hidden_state))
         layers = [] if before is None else layers_in(found.past_key_values)
-        if packing.real is not None:
-            layers = [
-                {n: packing.unpack(v.flatten(2)).unflatten(2, v.shape[2:]) for n, v in layer.items()}
-                for layer in layers
-            ]
+        layers = [{name: packing.unpack(value, TOKENS) for name, value in layer.items()} for layer in layers]
         return Encoded(atoms, None, None, scope, self._words()), layers

@@ -1,17 +1,15 @@
 """pretrained_encoder_decoder: an encoder-decoder of `transformers`, which generates.
 
-Its cached state is the keys and values of the source, and the target's ids so far. A step runs the decoder over the
-target again, and reads the source no more. Keys and values of the target are not kept: each family of models counts
-places in its own way, from the left of the target, for all rows alike.
+Its cached state is each layer's keys and values of the source and of the target so far, and which of them are real.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar, Literal, cast
 
 import torch
-import torch.nn.functional as F
 from peirce.algebra import Scope
 from peirce.networks import CachedState, cache_from_layer, cache_of_layer
 from peirce.parts import Encoded, GenerativeArchitecture, Head, Plan, PlannedHead, TensorSpec, Tokens
@@ -19,18 +17,20 @@ from torch import Tensor
 
 from peirce_hf.pretrained.architecture import NoDims, PretrainedArchitecture, SourceOptions
 from peirce_hf.pretrained.caching import (
-    KEY,
+    OWN,
+    SOURCE,
+    TOKENS,
+    decoder_cache,
     kept_of_a_token,
     kept_specs,
     layers_in,
-    source_cache,
     why_nothing_kept,
 )
 from peirce_hf.pretrained.configuration import configuration, published
-from peirce_hf.pretrained.packing import Packing, without_choices
+from peirce_hf.pretrained.packing import Packing, moved_places, somewhere, without_choices
 
-IDS, MASK, TARGET = "memory_input_ids", "memory_attention_mask", "memory_target"
-"""What is known of each token of the source and, after them, of the target."""
+READ, WRITTEN = "memory_attention_mask", "memory_decoder_attention_mask"
+"""Which tokens of the source, and of the target so far, are real."""
 BIAS = "final_logits_bias"
 
 
@@ -52,7 +52,7 @@ class PretrainedEncoderDecoder(PretrainedArchitecture, GenerativeArchitecture):
 
     @classmethod
     def check(cls, options: SourceOptions, dims: NoDims) -> str | None:
-        """The model must keep keys and values of its source."""
+        """The model must keep keys and values."""
         return super().check(options, dims) or why_nothing_kept(configuration(options.config))
 
     def __init__(self, options: SourceOptions, plan: Plan) -> None:
@@ -119,21 +119,21 @@ class PretrainedEncoderDecoder(PretrainedArchitecture, GenerativeArchitecture):
 
     def forward(self, inputs: Mapping[str, Tensor]) -> tuple[Encoded, Tokens]:
         """Embed and augment the source, embed the target, run both stacks."""
-        source, real = self._encode(inputs)
-        return self._decode(source, real, inputs[self.generated], inputs.get("decoder_attention_mask"))
+        encoded, tokens, _ = self._decode(inputs, *self._encode(inputs))
+        return encoded, tokens
 
     def cached_state(self) -> tuple[TensorSpec, ...]:
-        """Source and target so far, and each layer's keys and values of the source; zero at the target's tokens."""
-        row, dims = ("batch", "past"), self.plan.dims
+        """Real tokens, keys and values: of the source as it is, and of the target so far, padding in front."""
+        dims = self.plan.dims
         return (
             TensorSpec(
-                name=IDS, dtype="int64", dims=row, high=dims.vocabulary, meaning="Ids of the tokens before.",
-                largest={"past": dims.max_length - 1},
+                name=READ, dtype="bool", dims=("batch", "length"), masks="length",
+                meaning="True at the real tokens of the source.",
             ),
             TensorSpec(
-                name=MASK, dtype="bool", dims=row, meaning="True at the real ones of the tokens before.", masks="past"
+                name=WRITTEN, dtype="bool", dims=("batch", "past"), masks="past",
+                largest={"past": dims.max_length - 1}, meaning="True at the real ones of the tokens before.",
             ),
-            TensorSpec(name=TARGET, dtype="bool", dims=row, meaning="True at the target's ones of the tokens before."),
             *kept_specs(self._kept),
         )  # fmt: skip
 
@@ -141,29 +141,23 @@ class PretrainedEncoderDecoder(PretrainedArchitecture, GenerativeArchitecture):
         self, inputs: Mapping[str, Tensor], cache: CachedState
     ) -> tuple[Encoded, Tokens, dict[str, Tensor]]:
         """The target's next tokens; with an empty cache, encode the source first."""
-        ids, given = inputs[self.generated], inputs.get("decoder_attention_mask")
-        real = torch.ones_like(ids, dtype=torch.bool) if given is None else given
-        if not cache:
-            source, source_real = self._encode(inputs)
-            read = source_cache([])
-            encoded, tokens = self._decode(source, source_real, ids, given, cache=read)
-            begun = {IDS: inputs["input_ids"], MASK: source_real, TARGET: torch.zeros_like(source_real)}
-            for i, layer in enumerate(layers_in(read)):
-                begun |= cache_from_layer(i, layer)
-            return encoded, tokens, _joined(begun, ids, real)
-        kept = _joined(cache, ids, real)
-        target = kept[TARGET]
-        own = kept[MASK] & target
-        # The decoder reads real tokens of the target in front; a graph has no number to cut behind them.
-        longest = None if torch.compiler.is_exporting() else max(1, int(own.sum(1).max()))
-        layers = [dict(cache_of_layer(i, kept)) for i in range(len(self._kept))]
-        unread = layers[0][KEY].new_zeros(1, 1, 1).expand(*target.shape, self.plan.dims.unary)
-        encoded, tokens = self._decode(
-            unread, kept[MASK] & ~target, kept[IDS], own, longest, source_cache(layers)
-        )
-        rows = encoded.unary[:, -ids.shape[1] :]
-        new = Tokens({self.generated: ids}, real, tokens.index[:, -ids.shape[1] :], ids.shape[1])
-        return Encoded(rows, None, None, Scope.padding(real, None), encoded.embeddings), new, kept
+        if cache:
+            before = [cache_of_layer(i, cache) for i in range(len(self._kept))]
+            read, written, keys = cache[READ], cache[WRITTEN], before[0][SOURCE[0]]
+            # Nothing but the shape is asked of a source whose keys and values are there.
+            source = keys.new_zeros(1, 1, 1).expand(*read.shape, self.plan.dims.unary)
+        else:
+            before, written = [], None
+            source, read = self._encode(inputs)
+        layers = decoder_cache(before)
+        encoded, tokens, mask = self._decode(inputs, source, read, written, layers)
+        # Padding goes to the front, so that tokens are as far from each other as their columns.
+        ends = Packing(None if tokens.real is None else ~mask)
+        kept = {READ: read, WRITTEN: ends.pack(mask)}
+        for i, layer in enumerate(layers_in(layers)):
+            own = {name: ends.pack(layer[name], TOKENS) for name in OWN}
+            kept |= cache_from_layer(i, layer | own)
+        return encoded, tokens, kept
 
     def _encode(self, inputs: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
         """The source's final atoms [b, x, d1], and where its real tokens are [b, x]."""
@@ -173,7 +167,7 @@ class PretrainedEncoderDecoder(PretrainedArchitecture, GenerativeArchitecture):
         with without_choices(inputs["input_ids"]):
             found = self.body.get_encoder()(
                 inputs_embeds=packing.pack(scope.zero_unary(self.input.unary(tokens))),
-                attention_mask=packing.mask(inputs["input_ids"]),
+                attention_mask=packing.mask(inputs["input_ids"]).long(),
                 return_dict=True,
             )
         real = tokens.real
@@ -183,46 +177,41 @@ class PretrainedEncoderDecoder(PretrainedArchitecture, GenerativeArchitecture):
 
     def _decode(
         self,
+        inputs: Mapping[str, Tensor],
         source: Tensor,
-        source_real: Tensor,
-        ids: Tensor,
-        real: Tensor | None,
-        longest: int | None = None,
+        read: Tensor,
+        written: Tensor | None = None,
         cache: Any = None,
-    ) -> tuple[Encoded, Tokens]:
-        """The final atoms of a target [b, y], and its tokens; no row has more than `longest` real ones.
+    ) -> tuple[Encoded, Tokens, Tensor]:
+        """The final atoms of tokens of a target [b, y]; those tokens; and which are real, of those before as well.
 
-        A cache has the keys and values of the source, or gets them.
+        Args:
+            inputs: the target.
+            source, read: the source's final atoms, and which of its tokens are real.
+            written: which tokens of the target before are real, bool [b, past]; None where there are none.
+            cache: has the keys and values of these tokens and of the source, and gets the others; None where nothing
+                is kept.
         """
-        scope = Scope.padding(real, None)
-        packing = Packing(real)
-        # An empty source is one zero atom: what attends to nothing at all differs from runtime to runtime.
-        first = torch.arange(source.shape[1], device=source.device) == 0
-        seen = source_real | (first & ~source_real.any(1, keepdim=True))
-        with without_choices(ids):
+        ids, real = inputs[self.generated], inputs.get("decoder_attention_mask")
+        scope, packing = Scope.padding(real, None), Packing(real)
+        mask, past = packing.mask(ids), 0
+        counting: AbstractContextManager[object] = nullcontext()
+        if written is not None:
+            mask, past = torch.cat([written, mask], 1), written.shape[1]
+            if torch.compiler.is_exporting() or not written.all():
+                # A decoder counts all columns before, padding as well.
+                counting = moved_places(self.body.get_decoder(), written.sum(1, keepdim=True) - past)
+        with without_choices(ids), counting:
             found = self.body(
-                encoder_outputs=(torch.where(source_real.unsqueeze(2), source, 0.0),),
-                attention_mask=seen.long(),
-                decoder_inputs_embeds=packing.pack(scope.zero_unary(self.input.embedding(ids)))[:, :longest],
-                decoder_attention_mask=packing.mask(ids)[:, :longest],
+                encoder_outputs=(torch.where(read.unsqueeze(2), source, 0.0),),
+                attention_mask=somewhere(read).long(),
+                decoder_inputs_embeds=packing.pack(scope.zero_unary(self.input.embedding(ids))),
+                decoder_attention_mask=somewhere(mask).long(),
                 past_key_values=cache,
                 use_cache=cache is not None,
                 return_dict=True,
             )
-        atoms = found.last_hidden_state
-        if longest is not None:
-            atoms = F.pad(atoms, (0, 0, 0, ids.shape[1] - atoms.shape[1]))
-        atoms = scope.zero_unary(packing.unpack(atoms))
-        tokens = Tokens(
-            {self.generated: ids}, real, torch.arange(ids.shape[1], device=ids.device)[None], ids.shape[1]
-        )
-        return Encoded(atoms, None, None, scope, self._words()), tokens
-
-
-def _joined(cache: CachedState, ids: Tensor, real: Tensor) -> dict[str, Tensor]:
-    """The cached state with more tokens of the target."""
-    new = {IDS: ids, MASK: real, TARGET: torch.ones_like(real)}
-    return {
-        name: torch.cat([value, new.get(name, value.new_zeros(*ids.shape, *value.shape[2:]))], 1)
-        for name, value in cache.items()
-    }
+        atoms = scope.zero_unary(packing.unpack(found.last_hidden_state))
+        index = torch.arange(past, mask.shape[1], device=ids.device)[None]
+        tokens = Tokens({self.generated: ids}, real, index, ids.shape[1])
+        return Encoded(atoms, None, None, scope, self._words()), tokens, mask

@@ -7,7 +7,9 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
-from torch import Tensor
+import torch.nn.functional as F
+from peirce.errors import InputError
+from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 
@@ -26,24 +28,34 @@ class Packing:
             self.place = torch.where(real, before - 1, before[:, -1:] + (~real).long().cumsum(1) - 1)
 
     def mask(self, ids: Tensor) -> Tensor:
-        """int64 [b, x], 1 at real tokens, in their new places; `ids` is [b, x]."""
-        return torch.ones_like(ids) if self.real is None else self.pack(self.real.long())
+        """bool [b, x], true at real tokens, in their new places; `ids` is [b, x]."""
+        return torch.ones_like(ids, dtype=torch.bool) if self.real is None else self.pack(self.real)
 
-    def pack(self, values: Tensor) -> Tensor:
-        """[b, x, ...] with the real tokens in front."""
-        place = self._like(values)
-        return values if place is None else torch.zeros_like(values).scatter(1, place, values)
+    def pack(self, values: Tensor, axis: int = 1) -> Tensor:
+        """[b, x, ...], or with tokens x at another axis, with the real tokens in front."""
+        if values.dtype == torch.bool:  # which TensorRT does not scatter
+            return self.pack(values.long(), axis).bool()
+        place = self._like(values, axis)
+        return values if place is None else torch.zeros_like(values).scatter(axis, place, values)
 
-    def unpack(self, values: Tensor) -> Tensor:
-        """[b, x, ...] with each token where it was."""
-        place = self._like(values)
-        return values if place is None else values.gather(1, place)
+    def unpack(self, values: Tensor, axis: int = 1) -> Tensor:
+        """[b, x, ...], or with tokens x at another axis, with each token where it was."""
+        place = self._like(values, axis)
+        return values if place is None else values.gather(axis, place)
 
-    def _like(self, values: Tensor) -> Tensor | None:
+    def _like(self, values: Tensor, axis: int) -> Tensor | None:
         if self.place is None:
             return None
-        place = self.place if values.dim() == 2 else self.place.unsqueeze(2)
-        return place.expand_as(values)
+        place = self.place
+        for _ in range(axis - 1):
+            place = place.unsqueeze(1)
+        return place.view(*place.shape, *(1 for _ in values.shape[axis + 1 :])).expand_as(values)
+
+
+def somewhere(real: Tensor) -> Tensor:
+    """Real tokens, bool [b, x], and the first of a row that has none: what sees nothing at all is not a number."""
+    first = torch.arange(real.shape[1], device=real.device) == 0
+    return real | (first & ~real.any(1, keepdim=True))
 
 
 def without_choices(values: Tensor) -> AbstractContextManager[object]:
@@ -60,6 +72,40 @@ def without_choices(values: Tensor) -> AbstractContextManager[object]:
     if torch.compiler.is_exporting():
         return _Answering({torch.isfinite: _Yes()})
     return _Answering({Tensor.__bool__: False}) if values.is_meta else nullcontext()
+
+
+def moved_places(decoder: nn.Module, by: Tensor) -> AbstractContextManager[object]:
+    """While it is entered, a decoder's rows count places `by` further, int64 [b, 1].
+
+    Where a decoder has no table of places, it knows tokens' distances alone.
+
+    Raises:
+        InputError: the decoder computes vectors of places instead of looking them up.
+    """
+    table = getattr(decoder, "embed_positions", None)
+    if table is None:
+        return nullcontext()
+    if not (hasattr(table, "weight") or hasattr(table, "weights")):
+        raise InputError(
+            f"{type(decoder).__name__} counts places of all rows alike, so targets that are cached must be of one "
+            "length; give such targets, or cache=False; it is not exported to generate"
+        )
+    return _Moving(table, by)
+
+
+class _Moving(TorchFunctionMode):
+    """Adds to the places that are looked up in a table, by `F.embedding` or, in M2M100, by `index_select`."""
+
+    def __init__(self, table: Any, by: Tensor) -> None:
+        super().__init__()
+        self._table, self._by = table, by
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is F.embedding and args[1] is getattr(self._table, "weight", None):
+            args = (args[0] + self._by, *args[1:])
+        elif func is Tensor.index_select and args[0] is getattr(self._table, "weights", None):
+            args = (*args[:2], (args[2].view(self._by.shape[0], -1) + self._by).flatten())
+        return func(*args, **(kwargs or {}))
 
 
 class _Answering(TorchFunctionMode):

@@ -37,6 +37,12 @@ def embed(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="What the vectors depend on.")] = 0,
     device: Annotated[str, typer.Option(help="Where to train, such as cpu or cuda.")] = "cpu",
+    half: Annotated[
+        bool, typer.Option("--half", help="Compare with all tails in bfloat16, faster on most processors.")
+    ] = False,
+    inverses: Annotated[
+        bool, typer.Option("--inverses", help="Keep vectors of inverse relations, as the data of BetaE have.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Train entity and relation vectors by link prediction, for a spec's augmenter kge."""
@@ -48,7 +54,7 @@ def embed(
 
     options = EmbeddingOptions(
         model=model, dim=dim, epochs=epochs, batch_size=batch_size, optimizer=optimizer, lr=lr, n3=n3, seed=seed,
-        device=device,
+        device=device, half=half, inverses=inverses,
     )  # fmt: skip
     loaded = load_graph(graph)
     # a place that no file can be written to is refused before the vectors are trained for it

@@ -21,7 +21,7 @@ def convert(
         str,
         typer.Option(
             metavar="NAME",
-            help="peirce, as `kg sample` writes; betae; sqe; efok; tsv or nt for the graph.",
+            help="peirce, as `kg sample` writes; betae; query2box; sqe; efok; tsv or nt for the graph.",
         ),
     ] = "peirce",
     graph: Annotated[

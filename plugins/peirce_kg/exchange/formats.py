@@ -60,10 +60,20 @@ def read(source: str, graph: str | None, types_file: Path | None) -> Content:
     path = Path(source).expanduser()
     folder, inside = (path, sorted(path.iterdir())) if path.is_dir() else (path.parent, [path])
     if there := [split for split in SPLITS if (path / split / DESCRIPTION).is_file()]:
+        if graph is None and not any(file.name.startswith("train.") for file in inside):
+            raise TaskError(
+                f"{source} has queries and no graph; give --graph that which they were sampled from"
+            )
         own, only = load_graph(graph or source), load_types(types_file) if types_file else None
         every = {split: files.read_queries(path, own, split) for split in there}
         sets = {s: [one for one in of if only is None or one.type.name in only] for s, of in every.items()}
-        return Content(own, sets, [Count(s, one.type.name, len(one)) for s in there for one in sets[s]])
+        why = f"{types_file} has no type of that name"
+        rows = [
+            Count(s, one.type.name, len(one), None, "" if one in sets[s] else why)
+            for s in there
+            for one in every[s]
+        ]
+        return Content(own, sets, rows)
     matching = {pattern: [file for file in inside if fnmatch(file.name, pattern)] for pattern in _READERS}
     pattern = next((pattern for pattern, matched in matching.items() if matched), None)
     place = Path(graph).expanduser() if graph else folder
@@ -163,10 +173,17 @@ def _sampled(folder: Path, content: Content) -> None:
             files.write_type(path, queries.type, described, graph, [queries])
 
 
+def _query2box_graph(folder: Path, graph: Graph) -> None:
+    """Write a graph as Query2box has it: triples of names, and what the numbers in its queries mean."""
+    tuples.write_names(folder, graph, "ind")
+    _lines("txt", _tab_separated)(folder, graph)
+
+
 _TSV = _lines("tsv", _tab_separated)
 FORMATS = {
     "peirce": Format(_TSV, _sampled),
     "betae": Format(tuples.write_graph, tuples.write_betae, tuples.structure_of),
+    "query2box": Format(_query2box_graph, tuples.write_query2box, tuples.query2box_type),
     "sqe": Format(tuples.write_graph, texts.write_sqe, tuples.structure_of),
     "efok": Format(texts.write_graph, texts.write_efok),
     "tsv": Format(_TSV),

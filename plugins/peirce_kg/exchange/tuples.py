@@ -7,8 +7,9 @@ are those of the graph before its split, in `SPLIT-easy-answers.pkl`, and those 
 `SPLIT-hard-answers.pkl`. "+H" files (github.com/april-tools/is-cqa-complex, create_queries.py) are the same, with fewer
 hard answers and all others among the easy ones.
 
-Query2box (Ren et al., 2020; github.com/hyren/query2box, codes/run.py and codes/model.py) has a file a type,
-`SPLIT_ans_TYPE.pkl`, of queries with all their answers, and `SPLIT_ans_TYPE_hard.pkl` with those that the split adds.
+Query2box (Ren et al., 2020; github.com/hyren/query2box, codes/run.py, model.py and dataloader.py) has a file a type,
+`SPLIT_ans_TYPE.pkl`, of queries with all their answers, `SPLIT_ans_TYPE_hard.pkl` with those that the split adds, and
+`SPLIT_triples_TYPE.pkl` with each query, one of its answers, and what the published code calls the type.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from peirce_kg.exchange.content import Content, FileQueries, inferred, reading, split_of, upto
+from peirce_kg.exchange.content import Content, FileQueries, alike, inferred, reading, split_of, upto
 from peirce_kg.exchange.pickles import read_pickle
 from peirce_kg.graphs.graph import Graph, Split
 from peirce_kg.queries.conversion import to_efo, to_lisp
@@ -30,18 +31,18 @@ from peirce_kg.queries.parsing import QueryError
 
 _MARKS = {"n": -2, "u": -1}
 _E = ("e", ("r",))
-_QUERY2BOX: dict[str, Any] = {
-    "1c": _E,
-    "2c": ("e", ("r", "r")),
-    "3c": ("e", ("r", "r", "r")),
-    "2i": (_E, _E),
-    "3i": (_E, _E, _E),
-    "ic": ((_E, _E), ("r",)),
-    "ci": (("e", ("r", "r")), _E),
-    "2u": (_E, _E, ("u",)),
-    "uc": ((_E, _E, ("u",)), ("r",)),
+_QUERY2BOX: dict[str, tuple[str, Any]] = {
+    "1c": ("1-chain", _E),
+    "2c": ("2-chain", ("e", ("r", "r"))),
+    "3c": ("3-chain", ("e", ("r", "r", "r"))),
+    "2i": ("2-inter", (_E, _E)),
+    "3i": ("3-inter", (_E, _E, _E)),
+    "ic": ("inter-chain", ((_E, _E), ("r",))),
+    "ci": ("chain-inter", (("e", ("r", "r")), _E)),
+    "2u": ("2-union", (_E, _E, ("u",))),
+    "uc": ("union-chain", ((_E, _E, ("u",)), ("r",))),
 }
-"""Query2box's types, and their structure in BetaE's files."""
+"""Query2box's types, what its code calls them, and their structure in BetaE's files."""
 
 
 def read_betae(paths: Sequence[Path]) -> Iterator[FileQueries]:
@@ -66,7 +67,7 @@ def read_query2box(paths: Sequence[Path]) -> Iterator[FileQueries]:
         split, name = split_of(path), path.stem.rpartition("_")[2]
         if name not in _QUERY2BOX:
             continue
-        every, (query, slots) = read_pickle(path), _said(_QUERY2BOX[name])
+        every, (query, slots) = read_pickle(path), _said(_QUERY2BOX[name][1])
         with reading(str(path)):
             rows = [[*_leaves(each)] for each in every]
             if any(len(row) != len(slots) for row in rows):
@@ -176,11 +177,60 @@ def write_betae(folder: Path, content: Content) -> None:
             (folder / f"{split}-{name}.pkl").write_bytes(pickle.dumps(value, 4))
 
 
+def query2box_type(query: Query) -> tuple[str, list[str]]:
+    """What Query2box calls the type of an abstract query, and the placeholders of it in the order of Query2box's
+    numbers; a `QueryError` where it has no such type."""
+    for name, (_, structure) in _QUERY2BOX.items():
+        theirs, slots = _said(structure)
+        if isinstance(theirs, Query) and (names := alike(theirs, query)):
+            return name, [names[slot] for slot in slots]
+    raise QueryError(f"it has {', '.join(_QUERY2BOX)}")
+
+
+def _layout(structure: Any) -> Any:
+    """A structure as Query2box writes its queries: a tuple of paths, and of the relation that follows them."""
+    match structure:
+        case ("e", _):
+            return (structure,)
+        case (inner, ("r",)):
+            return (*_layout(inner), "r")
+        case (*paths, ("u",)):
+            return tuple(paths)
+    return structure
+
+
+def write_query2box(folder: Path, content: Content) -> None:
+    """Write queries as Query2box's files."""
+
+    def ground(layout: Any, numbers: Iterator[int]) -> Any:
+        return tuple(ground(one, numbers) for one in layout) if isinstance(layout, tuple) else next(numbers)
+
+    for split, sets in content.sets.items():
+        for own in sets:
+            name, slots = query2box_type(own.type.query)
+            kind, structure = _QUERY2BOX[name]
+            every, hard, triples = dict[Any, set[int]](), dict[Any, set[int]](), []
+            for ids, before, added in inferred(own, content.graph.entities):
+                query = ground(_layout(structure), iter([ids[slot] for slot in slots]))
+                every[query], hard[query] = {*before, *added}, {*added}
+                tail = (added or before)[0]
+                triples.append(((*query[0], tail), kind) if len(query) == 1 else (*query, tail, kind))
+            files = {f"ans_{name}": every, f"triples_{name}": triples}
+            for stem, value in (files if split == "train" else files | {f"ans_{name}_hard": hard}).items():
+                (folder / f"{split}_{stem}.pkl").write_bytes(pickle.dumps(value, 4))
+
+
+def write_names(folder: Path, graph: Graph, number: str) -> None:
+    """Write what the numbers of a graph mean, both ways, and its sizes; `number` stands for them in names of files."""
+    for name, table in (("ent", graph.entity_names), ("rel", graph.relation_names)):
+        (folder / f"{number}2{name}.pkl").write_bytes(pickle.dumps(dict(enumerate(table)), 4))
+        ids = {each: i for i, each in enumerate(table)}
+        (folder / f"{name}2{number}.pkl").write_bytes(pickle.dumps(ids, 4))
+    (folder / "stats.txt").write_text(f"numentity: {graph.entities}\nnumrelations: {graph.relations}\n")
+
+
 def write_graph(folder: Path, graph: Graph) -> None:
     """Write a graph as BetaE has it: numbers, their names both ways, and sizes."""
-    for name, table in (("ent", graph.entity_names), ("rel", graph.relation_names)):
-        (folder / f"id2{name}.pkl").write_bytes(pickle.dumps(dict(enumerate(table)), 4))
-        (folder / f"{name}2id.pkl").write_bytes(pickle.dumps({each: i for i, each in enumerate(table)}, 4))
-    (folder / "stats.txt").write_text(f"numentity: {graph.entities}\nnumrelations: {graph.relations}\n")
+    write_names(folder, graph, "id")
     for split, triples in graph.added.items():
         (folder / f"{split}.txt").write_text("".join(f"{h}\t{r}\t{t}\n" for h, r, t in triples.tolist()))

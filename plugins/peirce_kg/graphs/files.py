@@ -65,7 +65,7 @@ def read_pykeen(source: str) -> tuple[list[str], list[str], dict[Split, NDArray[
     key = _PYKEEN.get(source.lower(), source).lower()
     if key not in known:
         said = unknown("graph", source, dict.fromkeys([*_PYKEEN, *known]))
-        raise TaskError(f"{said}; a folder with train.tsv, ... works too")
+        raise TaskError(f"{said}; nor is there a folder or a file of that name")
     try:
         data = dataset_resolver.lookup(known[key])()
         factories = (data.training, data.validation, data.testing)

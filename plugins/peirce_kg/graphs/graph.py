@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from peirce.errors import TaskError, nearest, unknown
 from peirce.files import read_npz
 
-from peirce_kg.graphs.files import Triple, read_file, read_folder, read_pykeen
+from peirce_kg.graphs.files import ENDINGS, Triple, read_file, read_folder, read_pykeen
 from peirce_kg.graphs.index import SPLITS, Bools, Index, Ints, Split
 
 __all__ = ["SPLITS", "Bools", "Graph", "Index", "Ints", "Split", "from_ids", "from_names", "load_graph"]
@@ -137,6 +137,17 @@ def _claim(name: str, dtype: np.dtype[np.generic], shape: tuple[int, ...]) -> No
         raise ValueError(f"array {name!r} is {dtype} {list(shape)}, and no triples")
 
 
+def with_inverses(graph: Graph) -> Graph:
+    """The graph with a relation more for each, its inverse, as the data sets of BetaE have: r + R is that of r."""
+    relations = (*graph.relation_names, *(f"{name}^-1" for name in graph.relation_names))
+    added = {}
+    for split, triples in graph.added.items():
+        added[split] = np.concatenate(
+            [triples, triples[:, ::-1] + np.array([0, graph.relations, 0], np.int32)]
+        )
+    return from_ids(f"{graph.name}-inverses", graph.entity_names, relations, added)
+
+
 def load_graph(source: str) -> Graph:
     """Read a graph from a folder, from an N-Triples file, or from pykeen by data set name.
 
@@ -153,9 +164,9 @@ def load_graph(source: str) -> Graph:
     if path.is_file():
         name = path.name.removesuffix(".gz").removesuffix(".nt").removesuffix(".tsv")
         return from_names(name, {"train": read_file(path)})
-    if "/" in source or "\\" in source:
+    if "/" in source or "\\" in source or source.endswith(ENDINGS):
         raise TaskError(
-            f"no folder or file {source!r}; give a folder with train.tsv, valid.tsv, test.tsv, a file of N-Triples, "
+            f"no folder or file {source!r}; give a folder with train.tsv, valid.tsv, test.tsv, one .tsv or .nt file, "
             "or a data set of pykeen"
         )
     return from_ids(source.lower(), *read_pykeen(source))

@@ -38,8 +38,8 @@ from peirce_kg.queries.sparql import parse_sparql
 
 LISP = re.compile(r"\s*\(\s*[^\s(),&|!\"'\\]+\s*,")
 """How a text in the Lisp-like syntax begins, and none in EFO syntax can."""
-_SPARQL = re.compile(r"\s*(select\s+[?$d*]|(prefix|base)\s)", re.IGNORECASE)
-_CYPHER = re.compile(r"\s*match\s*\((?:[^(),{]|\{[^}]*\})*\)", re.IGNORECASE)
+_SPARQL = re.compile(r"\s*(select\s+[?$d*]|(prefix|base)\s|(ask|construct)\s*\{)", re.IGNORECASE)
+_CYPHER = re.compile(r"\s*(optional\s+)?match\s*\((?:[^(),{]|\{[^}]*\})*\)", re.IGNORECASE)
 """How SPARQL and Cypher begin: the first node of a pattern has no comma, as an atom of EFO syntax has."""
 _SHOWN = 200
 """Characters of a formula that a message shows."""

@@ -21,6 +21,7 @@ VARIABLE = re.compile(r"f|e[1-9][0-9]*")
 """Bare names that are variables."""
 PAIR = ("f1", "f2")
 """Bare names that are variables where f does not occur."""
+_WORD = re.compile(r"\w+|.", re.DOTALL)
 _BARE = re.compile(r"[^\s(),&|!\"'\\]+")
 _ESCAPES = {"\\": "\\", '"': '"', "'": "'", "n": "\n", "r": "\r", "t": "\t"}
 _WRITTEN = str.maketrans({c: f"\\{escape}" for escape, c in _ESCAPES.items() if c != "'"})
@@ -31,6 +32,11 @@ _TOKENS = {
     "RSQB": "']'", "LEFT": "'<'", "RIGHT": "'>'", "A": "a", "VARIABLE": "a variable such as ?f", "IRI": "<a name>",
     "PREFIXED": "a prefixed name", "LITERAL": "a literal",
 }  # fmt: skip
+_PARTS = {
+    "sparql.lark": "of SPARQL, SELECT of one or two variables, triples, UNION and FILTER NOT EXISTS are read",
+    "cypher.lark": "of openCypher, MATCH of single edges with a type each, WHERE NOT, EXISTS and UNION are read",
+}
+"""What is read of a language that says more, to stand in an error."""
 
 
 class QueryError(TaskError):
@@ -72,10 +78,10 @@ def read(
         query = _parser(grammar, build).parse(text)
     except UnexpectedCharacters as error:
         position = error.pos_in_stream or 0
-        wrong = text[position]
+        wrong = _WORD.findall(text, position)[0]
         known = f"the quote {wrong} is not closed" if wrong in "\"'" else ""
-        problem = known or f"{wrong!r} cannot stand here; a name with it must stand in quotes"
-        raise located(text, position, problem) from None
+        advice = _PARTS.get(grammar, "a name with it must stand in quotes")
+        raise located(text, position, known or f"{wrong!r} cannot stand here; {advice}") from None
     except UnexpectedToken as error:
         ends = error.token.type == "$END"
         wanted = " or ".join(
@@ -83,7 +89,8 @@ def read(
         )
         found = _TOKENS["$END"] if ends else repr(str(error.token))
         position = len(text.rstrip()) if ends else error.token.start_pos or 0
-        raise located(text, position, f"{found} cannot stand here; expected {wanted}") from None
+        advice = f"; {_PARTS[grammar]}" if grammar in _PARTS else ""
+        raise located(text, position, f"{found} cannot stand here; expected {wanted}{advice}") from None
     except MisplacedError as error:
         raise located(text, error.position, error.problem) from None
     level = [query]

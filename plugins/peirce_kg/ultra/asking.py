@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
+from peirce.compose import load
 from peirce.errors import ModelFileError, TaskError
 from peirce.files import open_file, replacing
 from peirce.progress import progress_bars
@@ -22,9 +23,11 @@ from peirce_kg.engine.files import Line, read_queries
 from peirce_kg.evaluation import Floats
 from peirce_kg.graphs.graph import Graph, Split
 from peirce_kg.queries.conversion import read_query
+from peirce_kg.queries.language import checked_pairs
+from peirce_kg.queries.parsing import QueryError
 from peirce_kg.ultra.answering import Answerer, Logic
 from peirce_kg.ultra.checkpoint import read_ultra
-from peirce_kg.ultra.program import NoProgramError, Program, Step, program_of, read_program
+from peirce_kg.ultra.program import Program, Step, program_of, read_program
 
 SHOWN = 3
 """The likeliest values of a variable that are shown."""
@@ -121,9 +124,10 @@ def open_answerer(model: Path, graph: Graph, split: Split, logic: Logic = "produ
     """
     if not model.exists():
         raise ModelFileError(
-            f"there is no model {model}; `peirce import ultra WEIGHTS -o {model}` makes one of published weights"
+            f"there is no model {model}; `peirce import ultra WEIGHTS -o {model}` makes one of published weights, as "
+            "at github.com/DeepGraphLearning/ULTRA"
         )
-    return Answerer(read_ultra(model), graph.index(split), logic)
+    return Answerer(load(model) if model.is_dir() else read_ultra(model), graph.index(split), logic)
 
 
 def score_file(
@@ -168,16 +172,16 @@ def score_file(
                 with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as out:
                     np.save(out, np.array(texts), allow_pickle=False)
     except OSError as error:
-        where = source if error.filename == str(source) else output
-        raise TaskError(f"{where}: {error.strerror or error}") from error
+        where, said = source if error.filename == str(source) else output, error.strerror or str(error)
+        raise TaskError(said if str(where) in said else f"{where}: {said}") from error
     return len(read)
 
 
 def _slotted(line: Line) -> Program:
     """The program of a line, its names replaced by the numbers of their slots, so that lines of one form share it."""
     try:
-        program = program_of(line.template.query)
-    except NoProgramError as error:
+        program = program_of(checked_pairs(line.template.query, pairs=False))
+    except QueryError as error:
         raise TaskError(f"{line.place}: {error}") from error
 
     def number(step: Step) -> str:

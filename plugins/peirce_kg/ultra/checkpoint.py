@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from peirce.compose import build, load
+from peirce.compose import build
 from peirce.errors import ModelFileError
 from peirce.model import Model, check_published, published_tensors
 from peirce.registry import load_spec
@@ -30,17 +30,15 @@ _OURS = {
 
 
 def read_ultra(path: Path, name: str = "ultra") -> Model:
-    """A saved model, or one of published tensors: a safetensors file, or a torch file that holds a state dict.
+    """A model of published tensors: a safetensors file, or a torch file that holds a state dict.
 
     Args:
-        path: the model's folder, or the file.
-        name: what a model of a file is called.
+        path: the file.
+        name: what the model is called.
 
     Raises:
         ModelFileError: it cannot be read, or has other tensors than such a model.
     """
-    if path.is_dir():
-        return load(path)
     found, queries = _named(path)
     layers = {kind: _count(found, kind) for kind in ("relations", "entities")}
     width = next((len(each.T) // 2 for key, each in found.items() if key.endswith("linear.weight")), 0)

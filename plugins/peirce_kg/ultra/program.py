@@ -63,7 +63,8 @@ class NoProgramError(QueryError):
 
     def __init__(self, query: object, reason: str) -> None:
         super().__init__(
-            f"{query} is no program of projections, &, | and !: {reason}; ask it with --exact alone"
+            f"{query} is no program of projections, &, | and !: {reason}; --exact answers it, and `peirce kg answer` a "
+            "file of such"
         )
         self.reason = reason
 
@@ -86,6 +87,15 @@ def program_of(query: Query) -> Program:
             return tuple(_steps(disjunctive(query).formula, FREE))
         except (_NoFormError, QueryError):
             raise NoProgramError(query, str(reason)) from None
+
+
+def why_no_program(query: Query) -> str | None:
+    """Why operations on sets cannot say a query; None if they can."""
+    try:
+        program_of(query)
+    except NoProgramError as error:
+        return error.reason
+    return None
 
 
 def read_program(text: str) -> tuple[Program, Query | None]:

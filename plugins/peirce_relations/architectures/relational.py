@@ -58,6 +58,8 @@ class RelationalOptions:
         residual: what a stage adds to: the `state`, or its norm, `normed`, as the Edge Transformer does.
         affine_norm: whether norms have a weight and a bias.
         epsilon: added to the variance by the norms.
+        norm: whether stages read the norm of the state. Without, they read the state itself and it is not dropped out,
+            as is meant for scores of what a relation may be, which `compose` reads.
         ends: whether the initial and the final atoms are normalised.
     """
 
@@ -68,6 +70,7 @@ class RelationalOptions:
     )
     affine_norm: bool = False
     epsilon: float = field(default=1e-12, validator=validators.gt(0))
+    norm: bool = True
     ends: bool = True
 
 
@@ -105,7 +108,7 @@ class Relational(Architecture):
         self.input_norm = Norms(dims) if options.ends else None
         self.layers = nn.ModuleList(Layer(plan, options) for _ in range(1 if options.share else dims.layers))
         self.final_norm = Norms(dims) if options.ends else None
-        self.vary = options.vary
+        self.vary, self.normed = options.vary, options.norm
 
     def inputs(self) -> tuple[TensorSpec, ...]:
         """Which nodes are real, and what the positions ask for; the nodes' ids where they have any."""
@@ -123,7 +126,7 @@ class Relational(Architecture):
         state = Predicates(self.input.unary(tokens), self.input.binary(tokens))
         if self.input_norm is not None:
             state = self.input_norm(state, scope)
-        rate = self.plan.dims.dropout
+        rate = self.plan.dims.dropout if self.normed else 0.0
         state = Predicates(*(F.dropout(cast(Tensor, atoms), rate, self.training) for atoms in state))
         count = self.plan.dims.layers
         if self.training and self.vary:
@@ -157,12 +160,15 @@ class Layer(nn.Module):
         self.operators = nn.ModuleList(nn.ModuleDict({p.name: module}) for p, module in named)
         self.normed = options.residual == "normed"
         self.mixing = Mixing(plan, projections, normed=self.normed) if plan.mixing else None
-        self._states, self.rate = tuple(states), plan.dims.dropout
+        self._states, self.rate = tuple(states), plan.dims.dropout if options.norm else 0.0
         # A norm before each stage: that of the mixing operators, if there are any, and each state operator.
         self.norms = nn.ModuleList(
             Norms(plan.dims, affine=options.affine_norm, epsilon=options.epsilon)
             for _ in range(len(states) + bool(plan.mixing))
         )
+        if not options.norm:
+            for each in self.norms:
+                each.unary = each.binary = nn.Identity()
 
     def forward(
         self, state: Predicates, scope: Scope, terms: Any, cache: Any = None

@@ -166,10 +166,10 @@ def drawn(relations: int, density: float, seed: int, *, associative: bool = Fals
     Raises:
         InputError: sizes are impossible, or no associative table was found among a thousand.
     """
-    if not 2 <= relations <= MOST or not 0 < density <= 1:
-        raise InputError(
-            f"{relations} relations with density {density}: give 2 or more, up to {MOST}, and a density in (0, 1]"
-        )
+    if not 2 <= relations <= MOST:
+        raise InputError(f"a drawn algebra has 2 to {MOST} relations, not {relations}")
+    if not 0 < density <= 1:
+        raise InputError(f"a density is in (0, 1], not {density}")
     random = np.random.default_rng(seed)
     converse = np.arange(relations)
     for first in range(2, relations - 1, 3):
@@ -191,7 +191,7 @@ def drawn(relations: int, density: float, seed: int, *, associative: bool = Fals
         if not found or (found == ["composition is associative"] and not associative):
             return algebra
     raise InputError(
-        f"no table of {relations} relations among a thousand is associative; give fewer, or another density"
+        f"no table of {relations} relations among a thousand is associative; give fewer, or another seed"
     )
 
 

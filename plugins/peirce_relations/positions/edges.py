@@ -7,7 +7,7 @@ from typing import ClassVar
 import torch
 from attrs import field, frozen, validators
 from peirce.parts import BinaryPosition, Dims, TensorSpec, Tokens, new_table
-from torch import Tensor
+from torch import Tensor, nn
 
 
 @frozen(kw_only=True)
@@ -17,14 +17,17 @@ class EdgesOptions:
     Args:
         relations: how many relations there are, with the ids 0, 1, ...; the next id is that of an unknown edge.
         converse: whether a pair also has a vector for the edge that points back.
+        blank: whether a pair whose edge is unknown has zeros, and not a learned vector; what is learnt then starts
+            with a spread of 1, so that the operator `compose` tells it from zeros.
     """
 
     relations: int = field(validator=validators.ge(1))
     converse: bool = False
+    blank: bool = False
 
 
 class Edges(BinaryPosition):
-    """u(x,y) = R[e(x,y)], or R[e(x,y)] + C[e(y,x)] with `converse`; what is not known of a pair is an edge of its own.
+    """u(x,y) = R[e(x,y)], or R[e(x,y)] + C[e(y,x)] with `converse`; an unknown edge is one of its own, or zero.
 
     The input `edge_ids` has the relation of each pair, or the id `relations` where none is known; where `edge_mask` is
     false, an id counts as unknown whatever it is.
@@ -48,8 +51,12 @@ class Edges(BinaryPosition):
 
     def __init__(self, options: EdgesOptions, dims: Dims) -> None:
         super().__init__(options, dims)
-        self.table = new_table(options.relations + 1, dims.binary)
-        self.converse = new_table(options.relations + 1, dims.binary) if options.converse else None
+        entries = options.relations + (not options.blank)
+        self.table = new_table(entries, dims.binary)
+        self.converse = new_table(entries, dims.binary) if options.converse else None
+        for each in (self.table, self.converse):
+            if options.blank and each is not None:
+                nn.init.normal_(each.weight)
 
     def inputs(self) -> tuple[TensorSpec, ...]:
         """The relation of each pair, and whether it is known."""
@@ -69,7 +76,13 @@ class Edges(BinaryPosition):
         ids, known = tokens.inputs["edge_ids"], tokens.inputs.get("edge_mask")
         if known is not None:
             ids = torch.where(known, ids, self.options.relations)
-        atoms = self.table(tokens.rows(ids))
+        atoms = self._of(self.table, tokens.rows(ids))
         if self.converse is None:
             return atoms
-        return atoms + self.converse(tokens.rows(ids.transpose(1, 2)))
+        return atoms + self._of(self.converse, tokens.rows(ids.transpose(1, 2)))
+
+    def _of(self, table: nn.Embedding, ids: Tensor) -> Tensor:
+        if not self.options.blank:
+            return table(ids)
+        known = ids < self.options.relations
+        return table(ids.clamp(max=self.options.relations - 1)) * known.unsqueeze(-1)

@@ -10,7 +10,7 @@ from pathlib import Path
 import peirce
 import pytest
 import torch
-from peirce.compose import ProvenanceWarning
+from peirce.compose import ProvenanceWarning, exported_file
 from peirce.errors import ModelFileError
 from peirce.model import Model
 from peirce.registry import Registry
@@ -194,3 +194,19 @@ def test_a_damaged_provenance_is_one_sentence(
     (saved / "provenance.json").write_text(text, encoding="latin-1")
     with pytest.raises(ModelFileError, match=message):
         peirce.load(saved, registry=registry)
+
+
+def test_what_makes_an_exported_file_is_said(
+    saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for source, said in (
+        ("small.toml", "is a spec, and has no trained weights; `peirce train small.toml"),
+        ("nowhere", "there is no folder nowhere; `peirce train SPEC -o nowhere`"),
+        (tmp_path, r"has no spec\.toml, provenance\.json; `peirce train"),
+        (saved, r"has no model\.onnx; `peirce export"),
+    ):
+        with pytest.raises(ModelFileError, match=said):
+            exported_file(source)
+    (saved / "model.onnx").touch()
+    assert exported_file(saved) == saved / "model.onnx"

@@ -9,7 +9,7 @@ import peirce
 import pytest
 import torch
 from peirce.compose import summarise
-from peirce.errors import PlanError, SpecError
+from peirce.errors import InputError, PlanError, SpecError
 from peirce.spec import Spec
 from peirce_hf import PeirceForMaskedLM, from_peirce
 from peirce_hf.pretrained.configuration import configuration
@@ -254,13 +254,53 @@ def test_an_encoder_decoder_writes_what_the_original_writes(
     if exported:
         file = tmp_path / "model.onnx"
         peirce.export(model, path=file, to="onnx", generate=True)
+        arrays = {name: value.numpy() for name, value in given.items()}
         with peirce.Session(file) as session:
-            again = session.generate(
-                {name: value.numpy() for name, value in given.items()}, max_new=6, eos_id=1
+            for beams in (1, 3):
+                again = session.generate(arrays, max_new=6, eos_id=1, beams=beams)
+                wanted = model.generate(given, max_new=6, eos_id=1, beams=beams)
+                assert [each.tokens for each in again] == [each.tokens for each in wanted]
+
+
+def writer(config: dict[str, Any]) -> peirce.Model:
+    """A new encoder-decoder that generates, in float64."""
+    options = {"config": config}
+    spec = Spec(
+        name="small", architecture="pretrained_encoder_decoder", dims={}, options=options,
+        heads=[{"use": "causal_lm"}],
+    )  # fmt: skip
+    return peirce.build(spec, dtype=torch.float64).eval()
+
+
+@pytest.mark.parametrize("kind", ["bart", "t5", "m2m_100"])
+def test_a_target_s_keys_and_values_are_kept(kind: str) -> None:
+    """Targets of other lengths are counted each by itself, wherever their padding is, and no token is read again."""
+    model = writer({"model_type": kind, **ENCODER_DECODERS[kind if kind == "t5" else "bart"]})
+    source, read = ids(5, 3, 4)
+    target, _ = ids(6, 6, 6)
+    real = torch.tensor([[True] * 6, [False] * 2 + [True] * 4, [True, True, False, True, False, True]])
+    words = {"input_ids": source, "attention_mask": read}
+    with torch.no_grad():
+        whole = model(**words, decoder_input_ids=target, decoder_attention_mask=real)["causal_lm_logits"]
+        kept: dict[str, Tensor] = {}
+        for some in (slice(3), slice(3, 5), slice(5, 6)):
+            new = {"decoder_input_ids": target[:, some], "decoder_attention_mask": real[:, some]}
+            outputs, kept = model.advance({**words, **new} if some.start is None else new, kept)
+            torch.testing.assert_close(
+                outputs["causal_lm_logits"][real[:, some]], whole[:, some][real[:, some]], atol=1e-12, rtol=0
             )
-        assert [each.tokens for each in again] == [
-            each.tokens for each in model.generate(given, max_new=6, eos_id=1)
-        ]
+    assert [kept[f"memory_0_{name}"].shape[2] for name in ("key", "source_key")] == [6, 5]
+
+
+def test_computed_places_are_counted_in_targets_of_one_length_alone() -> None:
+    more = {"block_size": 4, "num_global_tokens": 2}
+    model = writer({"model_type": "pegasus_x", **ENCODER_DECODERS["bart"], **more})
+    words, real = ids(4, 2)
+    given = {"input_ids": words, "attention_mask": real, "decoder_input_ids": words}
+    alike = [model.generate(given, max_new=3, cache=cache) for cache in (True, False)]
+    assert [each.tokens for each in alike[0]] == [each.tokens for each in alike[1]]
+    with pytest.raises(InputError, match="targets that are cached must be of one length"):
+        model.generate({**given, "decoder_attention_mask": real}, max_new=3)
 
 
 DECODERS: dict[str, dict[str, Any]] = {

@@ -13,7 +13,7 @@ from peirce.compose import build
 from peirce.errors import TaskError
 from peirce.registry import Registry, load_spec
 from peirce_kg.embedding.training import PREDICTORS, EmbeddingOptions, LinkPredictor, TransE, _mrr, embed
-from peirce_kg.graphs.graph import Graph, from_names
+from peirce_kg.graphs.graph import Graph, from_names, with_inverses
 from peirce_kg.parts.augmenters.kge_files import Predictor, read_kge
 from small_specs import NARROW
 
@@ -65,7 +65,16 @@ def test_the_published_loss_triple_by_triple(model: Predictor, graph: Graph) -> 
         fit = np.log(np.exp(scores).sum()) - scores[tail]
         vectors = (entities[head], relations[relation], entities[tail])
         wanted.append(fit + 0.3 * sum((np.abs(vector) ** 3).sum() for vector in vectors))
-    assert made.loss(torch.tensor(triples), 0.3).item() == pytest.approx(np.mean(wanted))
+    loss = made.loss(torch.tensor(triples), 0.3)
+    assert loss.item() == pytest.approx(np.mean(wanted))
+    loss.backward()
+    step, row = 1e-5, made.entities.grad
+    for place in ((0, 1), (5, 2), (9, 4)):  # a head, a tail, an entity of no triple
+        with torch.no_grad():
+            made.entities[place] += step
+            above = made.loss(torch.tensor(triples), 0.3).item()
+            made.entities[place] -= step
+        assert (above - loss.item()) / step == pytest.approx(row[place].item(), abs=1e-3)
 
 
 def test_what_is_published_is_the_default(graph: Graph) -> None:
@@ -82,6 +91,10 @@ def test_what_is_published_is_the_default(graph: Graph) -> None:
         torch.testing.assert_close(
             embed(graph, EmbeddingOptions(dim=8, epochs=3)).entities, portions.entities
         )
+    half = embed(graph, EmbeddingOptions(dim=8, epochs=3, half=True))
+    assert half.losses == pytest.approx(portions.losses, rel=1e-2)
+    assert half.entities.dtype == torch.float32
+    assert not torch.equal(half.entities, portions.entities)
 
 
 class Constant(LinkPredictor):
@@ -120,6 +133,22 @@ def test_transe_is_a_distance_and_its_converse_leads_back(graph: Graph) -> None:
     torch.testing.assert_close(scores, wanted)
 
 
+def test_converses_are_kept_as_inverse_relations(graph: Graph) -> None:
+    """They score what the graph with inverse relations asks."""
+    plain, kept = (
+        embed(graph, EmbeddingOptions(dim=8, epochs=2, inverses=inverses)) for inverses in (False, True)
+    )
+    double = with_inverses(graph)
+    assert (double.entity_names, double.relations) == (graph.entity_names, 2 * graph.relations)
+    assert {(t, r - 2, h) for h, r, t in double.added["test"].tolist() if r > 1} == {
+        tuple(row) for row in graph.added["test"].tolist()
+    }
+    assert torch.equal(kept.relations[:2], plain.relations)
+    assert kept.relations.shape == (4, 8)
+    assert np.array_equal(kept.triples, double.added["train"])
+    assert kept.facts.graph == "ring-inverses"
+
+
 def test_what_cannot_work_is_refused(graph: Graph) -> None:
     with pytest.raises(TaskError, match="--dim 7 must be even"):
         embed(graph, EmbeddingOptions(model="complex", dim=7))
@@ -130,6 +159,8 @@ def test_what_cannot_work_is_refused(graph: Graph) -> None:
     for wrong in ({"optimizer": "adagrad"}, {"n3": 0.1}):
         with pytest.raises(TaskError, match="transe is trained by Adam without N3"):
             embed(graph, EmbeddingOptions(model="transe", dim=4, **wrong))
+    with pytest.raises(TaskError, match="transe has no vectors of inverse relations"):
+        embed(graph, EmbeddingOptions(model="transe", dim=4, inverses=True))
     with pytest.raises(TaskError, match="the train split of 'late' has no triples"):
         embed(from_names("late", {"test": [("a", "r", "b")]}), EmbeddingOptions(model="distmult", dim=4))
 

@@ -42,6 +42,7 @@ SYSTEMS: Mapping[str, Mapping[str, Any]] = {
     "fit": {"model.augmenters": [], "model.heads.0.links": ""},
     "qto": {"model.augmenters": [], "model.heads.0.links": ""},
     "lmpnn": {"model.augmenters": []},
+    "q2p": {"model.regularisation.dropout": 0.0},
 }
 SMALL = {
     **{name: {**sizes, "model.regularisation.dropout": 0.0} for name, sizes in ENCODERS.items()},
@@ -103,7 +104,7 @@ def test_it_learns_and_says_what_it_cannot(
     assert np.mean(losses[-4:]) < (0.9 if name in SYSTEMS else 1.0) * np.mean(losses[:4])
     report = task.report(model, data, "test")
     assert model.training
-    refused = {"2m"} if name in ("betae", "cone", "fuzzqe", "gqe", "query2box") else set()
+    refused = {"2m"} if name in ("betae", "cone", "fuzzqe", "gqe", "q2p", "query2box") else set()
     refused |= {"2in"} if name.startswith(("cqd", "gqe", "query2box")) else set()
     assert set(report.unsupported) == refused
     assert all({*report.cells[kind]} - {*STRATA} == {*KNOWLEDGE} for kind in {"1p", "up"} - refused)

@@ -17,6 +17,7 @@ from peirce.algebra import Predicates, Scope
 from peirce.parts import Dims
 from peirce.registry import Registry
 from peirce_relations.checkpoints.edge_transformer import import_edge_transformer
+from peirce_relations.operators.compose import Compose
 from peirce_relations.operators.triangles import TriangleAttention, TriangleMultiplication
 from torch import Tensor
 
@@ -73,6 +74,25 @@ def linear(layer: torch.nn.Linear, values: Tensor) -> Tensor:
             for i in range(layer.out_features)
         ]
     )
+
+
+def test_composition_is_its_formula_pair_by_pair() -> None:
+    torch.manual_seed(0)
+    part = Compose(Compose.Options(facets=2), DIMS)
+    u = torch.randn(1, 4, 4, 4)
+    u[0, 0, 3] = 0.0  # nothing is known of this pair
+    found = part(Predicates(torch.zeros(1, 4, 1), u), Scope()).binary
+    facets, tables = u[0].view(4, 4, 2, 2), part.tables.softmax(-1)
+    p, w = facets.softmax(-1), 1 - (facets.mean(-1) - facets.amax(-1)).exp()
+    assert not w[0, 3].any()
+    for x, y, f in np.ndindex(4, 4, 2):
+        total, sums = torch.tensor(0.01), torch.zeros(2)
+        for a in set(range(4)) - {x, y} if x != y else ():
+            weight = w[x, a, f] * w[a, y, f]
+            made = sum(p[x, a, f, i] * p[a, y, f, j] * tables[f, i, j] for i, j in np.ndindex(2, 2))
+            total, sums = total + weight, sums + weight * (made + 1e-6).log()
+        expected = sums / total
+        torch.testing.assert_close(found[0, x, y, 2 * f : 2 * f + 2], expected - expected.max())
 
 
 @pytest.mark.parametrize("direction", ["outgoing", "incoming"])
@@ -147,6 +167,16 @@ def test_rounds_are_left_out_in_training_alone() -> None:
     assert counts == {(True, 1), (True, 2), (True, 3), (False, 3)}
 
 
+def test_a_pair_without_an_edge_is_blank_until_it_is_composed() -> None:
+    model = peirce.build(peirce.load_spec("relational-compose", {"model.dims.layers": 1}), seed=0).eval()
+    ids = torch.full((1, 4, 4), 20)
+    ids[0, 0, 1], ids[0, 1, 2] = 3, 7
+    atoms = model(edge_ids=ids)["binary"][0]
+    assert [(x, y) for x, y in np.ndindex(4, 4) if atoms[x, y].any()] == [
+        (0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1),
+    ]  # fmt: skip
+
+
 def test_an_edge_that_is_masked_is_an_unknown_one_and_the_converse_is_seen() -> None:
     spec = peirce.load_spec("relational-trans", {"model.dims.binary": 8, "model.dims.layers": 1})
     model = peirce.build(spec, seed=0).eval()
@@ -178,6 +208,7 @@ def test_a_trained_model_is_exported_and_asked(tmp_path: Path, invoke: Any) -> N
         == 0
     )
     facts = "a NTPP b, b PO c"
+    assert "is a spec" in invoke("relate", "edge-transformer", facts, "--pair", "a", "c").output
     assert "peirce export" in invoke("relate", str(model), facts, "--pair", "a", "c").output
     assert invoke("export", str(model), "-o", str(model / "model.onnx")).exit_code == 0
     assert invoke("verify", str(model / "model.onnx")).exit_code == 0

@@ -301,6 +301,52 @@ class CosineRanking(SetRanking):
         return ranking_loss(outputs["logits"], labels)
 
 
+@frozen(kw_only=True)
+class ParticlesOptions(RankingOptions):
+    """What a set is, and how sharp the loss is.
+
+    Args:
+        particles: the vectors of a set, as the architecture's.
+        smoothing: label smoothing of the loss; 0.5 is published for FB15k-237.
+    """
+
+    particles: int = field(default=2, validator=validators.ge(1))
+    smoothing: float = field(default=0.1, validator=[validators.ge(0.0), validators.lt(1.0)])
+
+
+class ParticleRanking(SetRanking):
+    """The greatest inner product of an entity and a particle, plus a bias of the entity.
+
+    The loss is the cross-entropy over all entities, with label smoothing.
+    """
+
+    name = "particles"
+    source = "Query2Particles (Bai et al., 2022), and its code"
+    Options = ParticlesOptions
+
+    @classmethod
+    def check(cls, options: Any, dims: Dims, scope: str) -> str | None:
+        """Particles share the width."""
+        if dims.unary % options.particles:
+            return f"unary = {dims.unary} numbers are not the same for each of {options.particles} particles"
+        return super().check(options, dims, scope)
+
+    def __init__(self, options: ParticlesOptions, dims: Dims) -> None:
+        super().__init__(options, dims)
+        self.bias = nn.Parameter(torch.zeros(self.count))
+
+    def scores(self, sets: Tensor, entities: Tensor) -> Tensor:
+        """[n, d1], [e, d1] -> [n, e]; an entity has the numbers of one particle."""
+        particles = sets.unflatten(1, (self.options.particles, -1))
+        every = F.linear(particles, entities[:, : particles.shape[2]], self.bias.to(sets.dtype))
+        # of particles that are the same, as new ones are, the first alone learns, so they become different
+        return every.max(1).values
+
+    def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
+        """Cross-entropy; labels as `CosineRanking.loss` has them."""
+        return ranking_loss(outputs["logits"], labels, self.options.smoothing)
+
+
 def _unit(vectors: Tensor) -> Tensor:
     return vectors / vectors.square().sum(-1, keepdim=True).clamp_min(1e-24).sqrt()
 

@@ -12,11 +12,13 @@ from attrs import field, frozen, validators
 from peirce.parts import Dims
 from torch import Tensor
 
-from peirce_kg.parts.heads.cqd import NO_NETWORK, NUMBERS, Search
+from peirce_kg.parts.heads.cqd import NO_NETWORK, Search
 from peirce_kg.parts.heads.links import KnownLinks
 from peirce_kg.parts.systems.literals import ENTITY, VARIABLES
 from peirce_kg.parts.systems.system import Literals, RankingOptions, times
 
+PORTION = 2**21
+"""Numbers of a matrix that are made at once: few enough for a cache."""
 CERTAIN = 0.9999
 """The most that a link which is not known can be."""
 
@@ -161,27 +163,31 @@ class QueryTreeSearch(Search):
     def _onwards(self, before: Tensor, edges: Sequence[_Atom], words: Tensor, entities: Tensor) -> Tensor:
         """From the truth of one variable's values to that of the next one's: [e] -> [e]."""
         best = torch.zeros_like(before)
-        for heads in before.nonzero()[:, 0].split(max(1, NUMBERS // len(entities))):
-            rows = before[heads].unsqueeze(1) * self._rows(edges, heads, words, entities)
+        for heads in before.nonzero()[:, 0].split(max(1, PORTION // len(entities))):
+            rows = self._rows(edges, heads, words, entities).mul_(before[heads].unsqueeze(1))
             best = torch.maximum(best, rows.amax(0))
         return best
 
     def _rows(self, edges: Sequence[_Atom], heads: Tensor, words: Tensor, entities: Tensor) -> Tensor:
         """The product of the matrices of some literals, in the rows of some heads: [n] -> [n, e]."""
-        product = entities.new_ones(len(heads), len(entities))
         heads = heads.to(entities.device)
-        for edge in edges:
-            # a token that is no entity may stand at a head, where nobody has asked for an answer
-            asked = times(words[self.options.first + heads], words[edge.relation].expand(len(heads), -1))
-            matrix = F.linear(asked, entities).softmax(1)
-            if self.links is not None:
-                rows, tails = self.links.tails(heads, torch.full_like(heads, edge.relation))
-                matrix = matrix * torch.bincount(rows, minlength=len(heads)).clamp_min(1).unsqueeze(1)
-            matrix = torch.where(matrix < self.options.threshold, 0, torch.where(matrix < 1, matrix, CERTAIN))
-            if self.links is not None:
-                matrix[rows, tails] = 1
-            product *= 1 - (self.options.negation * matrix).clamp_max(1) if edge.negated else matrix
-        return product
+        first, *others = (self._matrix(edge, heads, words, entities) for edge in edges)
+        for other in others:
+            first *= other
+        return first
+
+    def _matrix(self, edge: _Atom, heads: Tensor, words: Tensor, entities: Tensor) -> Tensor:
+        """The matrix of a literal in the rows of some heads, [n] -> [n, e]; large numbers are changed in place."""
+        # a token that is no entity may stand at a head, where nobody has asked for an answer
+        asked = times(words[self.options.first + heads], words[edge.relation].expand(len(heads), -1))
+        matrix = F.linear(asked, entities).softmax(1)
+        if self.links is not None:
+            rows, tails = self.links.tails(heads, torch.full_like(heads, edge.relation))
+            matrix *= torch.bincount(rows, minlength=len(heads)).clamp_min(1).unsqueeze(1)
+        F.threshold(matrix, self.options.threshold, 0, inplace=True).clamp_max_(CERTAIN)
+        if self.links is not None:
+            matrix[rows, tails] = 1
+        return matrix.mul_(-self.options.negation).clamp_min_(-1).add_(1) if edge.negated else matrix
 
 
 class GraphSearch(QueryTreeSearch):

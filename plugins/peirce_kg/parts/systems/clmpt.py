@@ -11,7 +11,7 @@ from peirce.parts import Linear, Plan, dense
 from torch import Tensor, nn
 
 from peirce_kg.parts.systems.lmpnn import Lmpnn
-from peirce_kg.parts.systems.system import SystemDims
+from peirce_kg.parts.systems.system import Norm, SystemDims
 
 
 @frozen(kw_only=True)
@@ -87,7 +87,7 @@ class _Encoder(nn.Module):
         self.layers = nn.ModuleList(
             _Layer(options.heads, width, hidden, dropout) for _ in range(options.layers)
         )
-        self.norm = _Norm(width)
+        self.norm = Norm(width)
 
     def forward(self, sets: Tensor, real: Tensor) -> Tensor:
         values = self.dropout(sets * self.scale)
@@ -103,7 +103,7 @@ class _Layer(nn.Module):
     def __init__(self, heads: int, width: int, hidden: int, dropout: float) -> None:
         super().__init__()
         self.heads, self.dropout = heads, nn.Dropout(dropout)
-        self.before, self.between = _Norm(width), _Norm(width)
+        self.before, self.between = Norm(width), Norm(width)
         self.asked, self.keys, self.values, self.out = (Linear(width, width, bias=False) for _ in range(4))
         self.wide, self.narrow = Linear(width, hidden), Linear(hidden, width)
         for layer in (self.asked, self.keys, self.values, self.out, self.wide, self.narrow):
@@ -120,14 +120,3 @@ class _Layer(nn.Module):
         read = (self.dropout(scores.softmax(4)) @ values).transpose(2, 3).flatten(3)
         sets = sets + self.dropout(self.out(read))
         return sets + self.dropout(self.narrow(self.dropout(F.relu(self.wide(self.between(sets))))))
-
-
-class _Norm(nn.LayerNorm):
-    """A norm in the precision of what it normalises."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__(width, eps=1e-6)
-
-    def forward(self, values: Tensor) -> Tensor:
-        weight, bias = self.weight.to(values.dtype), self.bias.to(values.dtype)
-        return F.layer_norm(values, self.normalized_shape, weight, bias, self.eps)

@@ -40,6 +40,10 @@ class SetSystem(QuerySystem):
     def complement(self, sets: Tensor) -> Tensor:
         """What is not in a set: [..., d1] -> [..., d1]."""
 
+    def reused(self, sets: Tensor) -> Tensor:
+        """What a set that literals led to is before the next ones project it: [..., d1] -> [..., d1]."""
+        return sets
+
     def execute(self, literals: Literals, words: Tensor) -> Tensor:
         """See `QuerySystem.execute`."""
         feeds = literals.same(literals.sources, literals.targets)
@@ -53,7 +57,7 @@ class SetSystem(QuerySystem):
                 continue
             starts = begun
             if level:
-                starts = torch.where(feeds.any(2, keepdim=True), self._met(sets, feeds), begun)
+                starts = torch.where(feeds.any(2, keepdim=True), self.reused(self._met(sets, feeds)), begun)
             if dense(here):  # a traced graph, whose shapes are fixed, projects all
                 every = self._literal(starts, relations, literals.negated)
                 sets = torch.where(here.unsqueeze(2), every, sets)

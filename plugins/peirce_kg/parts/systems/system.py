@@ -250,6 +250,18 @@ class QuerySystem(Executor, Architecture):
         return Encoded(unary.to(kind), None, None, scope, points.to(kind), (unary, points)), tokens
 
 
+class Norm(nn.LayerNorm):
+    """A norm in the precision of what it normalises."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__(width, eps=1e-6)
+
+    def forward(self, values: Tensor) -> Tensor:
+        """[..., d] -> [..., d]."""
+        weight, bias = self.weight.to(values.dtype), self.bias.to(values.dtype)
+        return F.layer_norm(values, self.normalized_shape, weight, bias, self.eps)
+
+
 def looked_up(words: Tensor, tokens: Tensor) -> Tensor:
     """[v, d], [b, x] -> [b, x, d]."""
     return F.embedding(tokens, words)

@@ -16,6 +16,7 @@ from peirce_kg.sampling.files import read_queries
 TYPES = "1p,2p,pi,2in,up,pni,3c"
 HOLD = {
     "betae": {"1p", "2p", "pi", "2in", "up"},
+    "query2box": {"1p", "2p", "pi", "up"},
     "sqe": {"1p", "2p", "pi", "2in", "up"},
     "efok": {*TYPES.split(",")},
 }
@@ -127,7 +128,7 @@ def test_published_json_is_read_with_a_vocabulary_elsewhere(tmp_path: Path) -> N
     assert "left out: it asks for pairs" in " ".join(shown.split())
 
 
-def test_files_of_query2box_are_read(tmp_path: Path) -> None:
+def test_files_of_query2box_are_read_and_written(tmp_path: Path) -> None:
     named = {"train.txt": "a\t+r\tb\nb\t-r\ta\n"}
     own = {((0, (0,)), (2, (1,)), 1): {0}, ((1, (1,)), (0, (0,)), 0): {1, 2}}
     easy = {((1, (1,)), (0, (0,)), 0): {2}}
@@ -136,6 +137,12 @@ def test_files_of_query2box_are_read(tmp_path: Path) -> None:
         (folder / f"id2{name}.pkl").rename(folder / f"ind2{name}.pkl")
     run("convert", str(folder), "-o", str(tmp_path / "own"))
     graph = load_graph(str(tmp_path / "own"))
+    run("convert", str(tmp_path / "own"), "--to", "query2box", "-o", str(tmp_path / "back"))
+    for name in ("valid_ans_uc", "valid_ans_uc_hard", "ind2ent"):
+        files = [pickle.loads((place / f"{name}.pkl").read_bytes()) for place in (folder, tmp_path / "back")]
+        assert files[0] | {new: set() for new in {*files[1]} - {*files[0]}} == files[1]
+    triples = pickle.loads((tmp_path / "back" / "valid_triples_uc.pkl").read_bytes())
+    assert triples == [(*query, tail, "union-chain") for query, tail in zip(own, (0, 2), strict=True)]
     (read,) = read_queries(tmp_path / "own", graph, "valid")
     assert str(read.query(0, graph)) == "((+r(a,e1))|(-r(c,e1)))&(-r(e1,f))"
     assert [[read.answers[s][row].tolist() for s in SPLITS[:2]] for row in (0, 1)] == [
@@ -155,6 +162,12 @@ def test_own_types_are_taken_alone(sampled: Path, tmp_path: Path) -> None:
     assert {row["type"] for row in told if not row["left_out"]} == {"hops"}
     graph = load_graph(str(tmp_path / "back"))
     assert len(read_queries(tmp_path / "back", graph, "test")) == 1
+    shown = run(
+        "convert", str(sampled), "--graph", "nations", "--types", str(own), "-o", str(tmp_path / "none")
+    )
+    assert "own.toml has no type of that name" in " ".join(shown.split())
+    with pytest.raises(TaskError, match="has queries and no graph; give --graph"):
+        run("convert", str(sampled), "-o", str(tmp_path / "no"))
 
 
 @pytest.mark.parametrize("form", ["tsv", "nt"])

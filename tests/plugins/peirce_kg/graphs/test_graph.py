@@ -43,8 +43,9 @@ def test_unreadable_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "valid.tsv").unlink()
     with pytest.raises(TaskError, match=r"neither valid\.tsv nor valid\.tsv\.gz"):
         load_graph(str(tmp_path))
-    with pytest.raises(TaskError, match="no folder"):
-        load_graph(str(tmp_path / "nowhere"))
+    for absent in (str(tmp_path / "nowhere"), "nowhere.tsv.gz"):
+        with pytest.raises(TaskError, match="no folder or file"):
+            load_graph(absent)
     _folder(tmp_path)
     with pytest.raises(TaskError, match="has no triples"):
         load_graph(str(tmp_path))

@@ -34,6 +34,11 @@ def test_patterns_are_read(text: str, query: str) -> None:
     ("text", "problem"),
     [
         ("MATCH (f)-[:r]->(:x) RETURN f", r"column 18: ':' cannot stand here; expected '\)'"),
+        (
+            "MATCH (a)-[:r*2]->(f) RETURN f",
+            r"column 14: '\*' cannot .*; of openCypher, MATCH of single edges",
+        ),
+        (f"OPTIONAL {EDGE} RETURN f", "column 1: 'OPTIONAL' cannot .* expected MATCH; of openCypher"),
         ("MATCH (a)-[:r]-(f) RETURN f", "column 13: an edge has one direction"),
         (f"{EDGE} WHERE NOT (f)-[:s]->() RETURN f", r"column 41: \(\) stands in a negation alone"),
         (f"{EDGE} WHERE NOT (f)-[:s]->(b) RETURN f", "column 42: b stands in a negation alone"),

@@ -71,6 +71,8 @@ def test_answers_equal_those_of_rdflib(graph: Graph, parts: list[str], asked: li
         ("SELECT ?f ?g ?h { ?f <r> ?g . ?g <r> ?h }", "column 14: one variable can be asked for, or two"),
         ("SELECT ?f { <a> x:r ?f }", "column 17: the prefix x: is not declared"),
         ("SELECT ?f { <a> ?r ?f }", "column 17: '\\?r' cannot stand here; expected <a name>"),
+        ("SELECT ?f { OPTIONAL { ?f <r> <a> } }", "column 13: 'OPTIONAL' cannot .*; of SPARQL, SELECT of"),
+        ("ASK { <a> <r> <b> }", "column 1: 'ASK' cannot stand here; of SPARQL"),
         ("SELECT ?f { <a> <\\uD800> ?f }", "column 17: .*is no character"),
     ],
 )

@@ -14,12 +14,11 @@ import torch
 from peirce.errors import ModelFileError, TaskError
 from peirce.model import Model
 from peirce.registry import Registry, load_spec
+from peirce.training.evaluation import check_data
 from peirce_kg.engine.answers import to_ids
-from peirce_kg.evaluation import evaluate
 from peirce_kg.graphs.graph import Graph
 from peirce_kg.queries.language import parse
-from peirce_kg.queries.types import load_types, select
-from peirce_kg.sampling.sampler import sample
+from peirce_kg.task import KgQa, KgQaOptions
 from peirce_kg.ultra import answering
 from peirce_kg.ultra.answering import Answerer, Logic
 from peirce_kg.ultra.asking import ask_graph, open_answerer, score_file
@@ -101,9 +100,12 @@ def test_a_file_of_queries_has_the_scores_of_each(
             found = ask_graph(answerer, umls, "train", text, top=135)
             scores = {each.entity: each.score for each in found.answers}
             assert np.allclose(row, [scores[name] for name in umls.entity_names], atol=1e-5)
+    with pytest.raises(TaskError, match=rf"^{tmp_path} is a directory or a device"):
+        score_file(answerer, umls, source, tmp_path)
     for wrong, said in (
         ("3(10,f)&3(f,f)", "line 1: .*does not lead"),
         ("3(x,f)", "line 1: unknown entity 'x'"),
+        ("3(10,f1)&3(f1,f2)", "line 1: .* asks for pairs"),
     ):
         source.write_text(json.dumps({"query": wrong}))
         with pytest.raises(TaskError, match=said):
@@ -120,14 +122,20 @@ def test_known_answers_and_variables(published: Callable[[str], Model], umls: Gr
     assert found.variables["e1"][0].entity == umls.entity_names[between.argmax()]
 
 
-def test_it_ranks_sampled_queries_of_the_types_that_it_can_say(
-    published: Callable[[str], Model], umls: Graph
+def test_the_task_of_queries_ranks_the_types_that_it_can_say(
+    published: Callable[[str], Model], tmp_path: Path
 ) -> None:
-    answerer = Answerer(published("ultraquery"), umls.index("train"))
-    sets = sample(select(("1p", "2i", "pni", "2m"), load_types()), umls, "train", 3, seed=0)
-    report = evaluate("ultra", sets, answerer.scorer, entities=umls.entities)
+    options = KgQaOptions(types=("1p", "2i", "pni", "2m"), train_queries=1, eval_queries=3)
+    task, model = KgQa(options), published("ultraquery")
+    data = task.prepare()
+    check_data(model, tmp_path, task, data)
+    report = task.report(model, data, "test")
     assert [*report.unsupported] == ["2m"]
-    assert report.mean("entailed").mrr > 0.8
+    assert report.cells["1p"]["entailed"].mrr > 0.9
+    assert not report.cells_of("entailed", "seen")
+    assert "Means are over 3 of 4 types: ultra does not support 2m" in task.remarks(model, data, "test")[-1]
+    with pytest.raises(TaskError, match="train it with --task links"):
+        task.check(model, data)
 
 
 def test_other_models_are_refused(registry: Registry, umls: Graph, tmp_path: Path) -> None:

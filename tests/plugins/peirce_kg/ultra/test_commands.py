@@ -55,6 +55,8 @@ def test_a_checkpoint_is_a_model_of_the_same_tensors(golden: Path, imported: Pat
     assert sorted(map(len, tensors.values())) == sorted(map(len, model.state_dict().values()))
     with pytest.raises(ModelFileError, match=r"holds spec\.toml already"):
         run(ultra, tmp_path / "ultra.pth", "-o", imported)
+    with pytest.raises(ModelFileError, match="as tensors: it is a folder, where a file must be"):
+        run(ultra, tmp_path, "-o", tmp_path / "more")
     for wrong, said in (
         ({"weight": torch.zeros(2, 2)}, "holds no ULTRA"),
         ({**tensors, "more": torch.zeros(2)}, "unknown: more"),
@@ -105,6 +107,12 @@ def test_any_graph_is_asked(imported: Path, tmp_path: Path) -> None:
         (("--zero-shot", "--graph", "umls", QUERY), "there is no model ultra"),
         (("--zero-shot", "--graph", "umls", "--queries", "x"), "also --scores"),
         (("ultra", QUERY, "--graph", "umls"), "add --zero-shot"),
+        (
+            ("--zero-shot", "--graph", "umls", QUERY, "--exact", "--explain"),
+            "--exact has no values of variables",
+        ),
+        (("ultra", QUERY, "--explain"), "or by options that say so, add --zero-shot"),
+        (("ultra", QUERY), "a graph that it is given: add --zero-shot --graph GRAPH"),
     ],
 )
 def test_what_is_missing_is_said(

@@ -131,8 +131,8 @@ def test_a_tree_is_as_true_as_its_formula_says(
     kinds = {n: TYPES[n] for n in EXPRESSED} | {
         n: QueryType(n, parse(own), seen=False) for n, own in OWN.items()
     }
-    for portion in (qto.NUMBERS, 1):
-        monkeypatch.setattr(qto, "NUMBERS", portion)
+    for portion in (qto.PORTION, 1):
+        monkeypatch.setattr(qto, "PORTION", portion)
         for name, kind in kinds.items():
             template, groundings = grounded(kind, rows=4)
             found = run(model, template, groundings).exp()

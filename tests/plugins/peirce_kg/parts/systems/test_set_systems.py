@@ -14,40 +14,21 @@ from peirce.compose import build
 from peirce.registry import Registry, load_spec
 from peirce_kg.encoding.inputs import joined
 from peirce_kg.encoding.literal_inputs import query_literals, shape_of
-from peirce_kg.engine.template import Groundings, Template
+from peirce_kg.engine.template import Template
 from peirce_kg.parts.heads import distances
 from peirce_kg.parts.systems import clmpt, fuzzqe, lmpnn, set_system
 from peirce_kg.parts.systems.betae import BetaE
 from peirce_kg.parts.systems.cone import ConE
 from peirce_kg.parts.systems.fuzzqe import FuzzQE
 from peirce_kg.parts.systems.set_system import SetSystem
-from peirce_kg.queries.conversion import to_lisp
 from peirce_kg.queries.language import Constant, parse
 from peirce_kg.queries.lisp import Complement, Intersection, Projection, SetExpression, parse_lisp
 from peirce_kg.queries.types import QueryType
 from peirce_kg.task import overrides_of
-from query_systems import ENTITIES, TYPES, VOCABULARY, grounded, run, small
+from query_systems import ENTITIES, TYPES, VOCABULARY, grounded, named_tokens, run, small, tree_of
 from torch import Tensor
 
 TREES = [name for name, kind in TYPES.items() if BetaE.unsupported(shape_of(Template.of(kind.query))) is None]
-
-
-_PROJECTED = "(p,(r2),(p,(r1),(s1)))"
-COMPLEMENTS = {
-    "pni": f"(i,(n,{_PROJECTED}),(p,(r3),(s2)))",
-    "2pni": f"(i,{_PROJECTED},(n,(p,(r4),(p,(r3),(s2)))))",
-    "pn3i": f"(i,(n,{_PROJECTED}),(p,(r3),(s2)),(p,(r4),(s3)))",
-    "upni": "(i,(p,(r3),(u,(p,(r1),(s1)),(p,(r2),(s2)))),(n,(p,(r5),(p,(r4),(s3)))))",
-    "unpi": (
-        "(u,(i,(n,(p,(r3),(p,(r1),(s1)))),(p,(r5),(p,(r4),(s3)))),"
-        "(i,(n,(p,(r3),(p,(r2),(s2)))),(p,(r5),(p,(r4),(s3)))))"
-    ),
-}
-"""Negated atoms of an existential variable as the published code of BetaE reads them: complements of projections."""
-
-
-def _tree(kind: str) -> SetExpression:
-    return parse_lisp(COMPLEMENTS[kind]) if kind in COMPLEMENTS else to_lisp(TYPES[kind].query)
 
 
 def _set_linear(layer: torch.nn.Module, weight: list[list[float]], bias: list[float]) -> None:
@@ -176,7 +157,7 @@ def test_cone_agrees_with_its_published_code(registry: Registry) -> None:
         if len(template.conjunctions) > 1:
             continue
         with torch.no_grad():
-            axis, half = _published_cone(network, _tree(kind), _names(template, groundings, 0))
+            axis, half = _published_cone(network, tree_of(kind), named_tokens(template, groundings, 0))
             entities = torch.tanh(network.vectors[ENTITIES] / network.range) * math.pi
             near = ((entities - axis) / 2).sin().abs()
             edge = (half / 2).sin().abs()
@@ -258,13 +239,6 @@ def _of_tree(network: SetSystem, tree: SetExpression | Constant, ids: dict[str, 
     return [disjunct for operand in operands for disjunct in operand]
 
 
-def _names(template: Template, groundings: Groundings, row: int) -> dict[str, int]:
-    relations = groundings.relations[row] + VOCABULARY.first_relation
-    constants = groundings.constants[row] + VOCABULARY.first_entity
-    names, ids = (*template.relations, *template.constants), (*relations.tolist(), *constants.tolist())
-    return dict(zip(names, ids, strict=True))
-
-
 def test_points_and_boxes_are_moved_met_and_compared(registry: Registry) -> None:
     gqe, box = (
         small(name, registry, width=width, margin=5.0) for name, width in (("gqe", 2), ("query2box", 4))
@@ -332,9 +306,12 @@ def test_fuzzy_sets_are_joined_where_the_formula_joins_them(registry: Registry) 
     }
     for name, kind in kinds.items():
         template, groundings = grounded(kind, rows=6)
-        tree, found = parse_lisp(own[name]) if name in own else _tree(name), run(model, template, groundings)
+        tree, found = (
+            parse_lisp(own[name]) if name in own else tree_of(name),
+            run(model, template, groundings),
+        )
         for row in range(6):
-            names = _names(template, groundings, row)
+            names = named_tokens(template, groundings, row)
             branches = kind.query.ground({n: f"x{i}" for n, i in names.items()}).conjunctions()
             if len({frozenset(branch) for branch in branches}) < len(template.conjunctions):
                 continue  # two branches say the same
@@ -355,16 +332,16 @@ def test_queries_are_what_their_operators_give(name: str, registry: Registry) ->
         if type(network).unsupported(shape_of(template)) is not None:
             assert template.negated
             continue
-        tree, scores = _tree(kind), run(model, template, groundings)
+        tree, scores = tree_of(kind), run(model, template, groundings)
         for row in range(len(groundings)):
             with torch.no_grad():
-                disjuncts = torch.stack(_of_tree(network, tree, _names(template, groundings, row)))
+                disjuncts = torch.stack(_of_tree(network, tree, named_tokens(template, groundings, row)))
                 points = network.points(network.names())[ENTITIES]
                 wanted = head.scores(disjuncts, points).amax(0)
             torch.testing.assert_close(scores[row], wanted, msg=lambda text, kind=kind: f"{kind}: {text}")
 
 
-@pytest.mark.parametrize("name", ["betae", "clmpt", "cone", "fuzzqe", "gqe", "lmpnn", "query2box"])
+@pytest.mark.parametrize("name", ["betae", "clmpt", "cone", "fuzzqe", "gqe", "lmpnn", "q2p", "query2box"])
 def test_a_mixed_batch_is_its_queries_and_a_traced_one_the_same(
     name: str, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
