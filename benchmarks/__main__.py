@@ -16,6 +16,7 @@ NOT_BENCHMARKS = {
     "plain_folnet",
     "tables",
     "gpu",
+    "host_gpu",
     "lengths",
     "parses",
     "pretraining",

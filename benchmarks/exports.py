@@ -106,6 +106,18 @@ def main() -> None:
 
 def exported(name: str, width: str, way: str) -> Row:
     """Export a ready spec with fresh weights, and say how it went."""
+    own = {
+        "spec": name,
+        "width": width,
+        "way": way,
+        "versions": versions(),
+        "commit": machine()["commit"] or "",
+    }
+    return dict.fromkeys(COLUMNS, "") | own | outcome(sized(name, width), way)
+
+
+def sized(name: str, width: str) -> str:
+    """A ready spec without the files that training gives, at small widths or at its own, as text."""
     spec = peirce.load_spec(name)
     changes: dict[str, Any] = {"model.name": "spec"}
     changes |= {f"model.augmenters.{i}.file": "" for i in with_files(spec)}
@@ -117,14 +129,7 @@ def exported(name: str, width: str, way: str) -> Row:
         changes |= {f"model.dims.{dim}": SMALL[dim] for dim in spec.dims if dim in SMALL}
         if differing := sum(each.repeat for each in spec.operators.layers):
             changes["model.dims.layers"] = differing
-    own = {
-        "spec": name,
-        "width": width,
-        "way": way,
-        "versions": versions(),
-        "commit": machine()["commit"] or "",
-    }
-    return dict.fromkeys(COLUMNS, "") | own | outcome(spec.replace(changes).to_toml(), way)
+    return spec.replace(changes).to_toml()
 
 
 @cache

@@ -1,266 +1,233 @@
-"""One card: eager torch, torch.compile, ONNX Runtime and TensorRT, by model, length and precision.
+"""One card: engines of TensorRT held against torch, and timed beside eager torch, torch.compile and ONNX Runtime.
 
-Times are medians of forward passes of whole models with their heads, in turns. Inputs come from the CPU; outputs stay
-on the device, but for TensorRT's, of which the smallest is copied. `part of peak` compares with what the card itself
-reaches in a product of two large matrices, in the same precision and the same run. Memory is what the device has less
-while the way is loaded and has run; on the CPU it is the peak of live tensors. A way that does not run has its reason
-in `note`.
+`--all` takes an hour: an engine of every ready spec, at small widths, is verified against torch in float64; whole
+models are timed; the tables of the pages are made anew. Rows are kept as they come, and what `--minutes` leaves no time
+for says so. Times are medians of forward passes with heads. Inputs come from the CPU; outputs stay on the device, but
+for an engine's, of which the smallest is copied. `error` is the largest difference from eager torch in float32, to the
+largest value. Memory is what the device has less while the way is loaded and has run. `--dry-run` goes the same way
+without a GPU and prints what it would keep: torch and ONNX Runtime compute on the CPU, TensorRT for RTX builds, and
+`host_gpu` computes in place of the driver.
 
-python benchmarks/gpu.py [--device cuda|cpu] [--small] [--models NAME...] [--lengths N...] [--batch N]
-    [--precisions NAME...] [--ways NAME...] [--repeats N]
+python benchmarks/gpu.py [--all] [--models NAME...] [--dry-run] [--minutes N] [--lengths N...] [--batch N] [--repeats N]
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
+import sys
 import tempfile
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import host_gpu
+import measuring
 import numpy as np
 import peirce
+import tables
 import torch
-from measuring import operations, peak_bytes, record, seconds
+from exports import sentence, sized
+from measuring import operations, record, seconds
+from peirce.errors import UnavailableError
 from peirce.model import Model
+from peirce.registry import ready_specs
 from peirce_export.cases import Case, inputs
+from peirce_export.tensorrt.header import Header
 
 MODELS = ("folnet-base", "bert-base", "tega")
 PRECISIONS = ("float32", "tf32", "bfloat16")
-WAYS = ("eager", "compile", "onnxruntime", "tensorrt")
-SMALL = {"model.dims.layers": 1}
-"""The changes of `--small`: the benchmark runs within seconds, and its figures mean nothing."""
+WAYS = {
+    "eager": {},
+    "torch.compile": {},
+    "ONNX Runtime": {},
+    "TensorRT": {"backend": "tensorrt"},
+    "TensorRT, CUDA graphs": {"backend": "tensorrt", "cuda_graphs": True},
+    "TensorRT for RTX": {"backend": "rtx"},
+    "TensorRT for RTX, CUDA graphs": {"backend": "rtx", "cuda_graphs": True},
+}
+QUICK = 1
+"""TensorRT's optimisation level of engines that are only held against torch: they build in seconds."""
 
-Way = Callable[[], object]
-
-
-class NotHereError(Exception):
-    """A way that this machine or precision does not have."""
+Row = dict[str, Any]
+Run = Callable[[Mapping[str, np.ndarray]], Any]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
-    parser.add_argument("--small", action="store_true", help="one layer, 2 texts of 8 tokens")
-    parser.add_argument("--models", nargs="+", default=list(MODELS), help="ready specs")
+    parser.add_argument("--all", action="store_true", help="hold every ready spec, not only MODELS")
+    parser.add_argument("--models", nargs="+", choices=sorted(ready_specs()), default=list(MODELS))
+    parser.add_argument("--dry-run", action="store_true", help="without a GPU; keeps nothing")
+    parser.add_argument("--minutes", type=float, default=55)
     parser.add_argument("--lengths", nargs="+", type=int, default=[32, 128, 512])
     parser.add_argument("--batch", type=int, default=8)
-    parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=list(PRECISIONS))
-    parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
     parser.add_argument("--repeats", type=int, default=20)
-    options = parser.parse_args()
-    if options.device == "cuda" and not torch.cuda.is_available():
-        raise SystemExit(
-            "torch sees no GPU on this machine; run it where there is one, or with --device cpu --small"
-        )
-    if options.small:
-        options.lengths, options.batch = [8], 2
-    rows: list[dict[str, Any]] = []
-    for precision in options.precisions:
-        peak = matrix_peak(precision, options)
-        for name in options.models:
-            rows += measured(name, precision, peak, options)
-    record("gpu", rows)
+    asked = parser.parse_args()
+    if not asked.dry_run and not torch.cuda.is_available():
+        sys.exit("torch sees no GPU on this machine; run it where there is one, or with --dry-run")
+    asked.device, asked.card = ("cpu", "none") if asked.dry_run else ("cuda", torch.cuda.get_device_name())
+    asked.ends = time.monotonic() + 60 * asked.minutes
+    with tempfile.TemporaryDirectory() as folder, host_gpu.gpu() if asked.dry_run else nullcontext():
+        if asked.dry_run:
+            asked.lengths, asked.batch, asked.repeats = [4, 8], 2, 1
+            measuring.RESULTS = tables.RESULTS = Path(folder)
+        engines, times = list[Row](), list[Row]()
+        specs = sorted(ready_specs()) if asked.all else asked.models
+        held(specs, "float32", engines, asked)
+        for precision in PRECISIONS:
+            for name in asked.models:
+                times += timed(name, precision, asked)
+                record("gpu", times)
+        held(specs, "float16", engines, asked)
+        held(specs, "bfloat16", engines, asked)
+        for page in tables.pages():
+            text = page.read_text(encoding="utf-8")
+            if not asked.dry_run:
+                page.write_text(tables.remade(text), encoding="utf-8")
+            for found in tables.TABLE.finditer(text) if asked.dry_run else ():
+                if " gpu" in found["how"]:
+                    print(f"\n{page.name}: {found['how']}\n{tables.made(found['how'])}")
 
 
-def measured(
-    name: str, precision: str, peak: float | None, options: argparse.Namespace
-) -> list[dict[str, Any]]:
-    """A model in a precision: a row for each length and way."""
-    spec = peirce.load_spec(name, SMALL if options.small else {})
+def held(specs: Sequence[str], precision: str, rows: list[Row], asked: argparse.Namespace) -> None:
+    """Hold engines against torch; specs that differ in their depth alone are one at small widths."""
+    found: dict[str, Row] = {}
+    for name in specs:
+        text = sized(name, "small")
+        if text not in found:
+            found[text] = {"TensorRT": "", "error": "", "tolerance": "", "seconds": "", "note": ""}
+            with noted(found[text], asked), tempfile.TemporaryDirectory() as folder:
+                model = peirce.build(peirce.Spec.from_toml(text), seed=0)
+                file, started = Path(folder) / "model.engine", time.perf_counter()
+                how = {"tf32": False, "builder_optimization_level": QUICK, "precision": precision}
+                profile = ranges(model, (1, 2, 4), (1, 16, 64))
+                peirce.export(model, to="tensorrt", path=file, profile=profile, **how)
+                worst = max(peirce.verify(file, model).lines, key=lambda line: line.error / line.tolerance)
+                found[text]["TensorRT"] = Header.read(file).tensorrt
+                found[text] |= {"error": f"{worst.error:.1e}", "tolerance": f"{worst.tolerance:.0e}"}
+                found[text]["seconds"] = time.perf_counter() - started
+        rows.append({"card": asked.card, "spec": name, "precision": precision} | found[text])
+    record("gpu-engines", rows)
+
+
+def timed(name: str, precision: str, asked: argparse.Namespace) -> list[Row]:
+    """A model in a precision: a row for each way and length."""
+    rows: list[Row] = []
+    spec = peirce.Spec.from_toml(sized(name, "small")) if asked.dry_run else peirce.load_spec(name)
     model = peirce.build(spec, seed=0).eval()
-    rows = []
-    with tempfile.TemporaryDirectory() as folder, torch.no_grad():
-        for way in options.ways:
-            before = free(options.device)
-            try:
-                with ExitStack() as stack:
-                    made = MAKERS[way](model, precision, Path(folder), options, stack)
-                    for length in options.lengths:
-                        rows.append(row(name, model, way, made, length, precision, peak, before, options))
-            except Exception as error:  # of four packages, on a machine that may lack each of them
-                said = f"{type(error).__name__}: " if not isinstance(error, NotHereError) else ""
-                note = f"{said}{' '.join(str(error).split())[:200]}"
-                rows += [empty(name, way, length, precision, options, note) for length in options.lengths]
-            release(options.device)
-    return rows
+    feeds = {length: arrays(model, length, asked) for length in asked.lengths}
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack, torch.no_grad():
+        exact = made("eager", model, "float32", Path(folder), stack, asked)[1]
+        wanted = {length: exact(own) for length, own in feeds.items()}
+        for way in WAYS:
+            before, note = free(asked), {"note": ""}
+            with noted(note, asked), ExitStack() as ends:
+                run, answers = made(way, model, precision, Path(folder), ends, asked)
+                for length, own in feeds.items():
+                    found, right = answers(own), wanted[length]
+                    error = max(abs(found[k] - right[k]).max() / abs(right[k]).max() for k in right)
+                    spent = seconds({way: partial(finished, run, own, asked)}, asked.repeats)[way]
+                    count = operations(partial(model, **{k: torch.from_numpy(a) for k, a in own.items()}))
+                    figures = {"ms": spent * 1e3, "TFLOP/s": count / spent / 1e12, "error": f"{error:.1e}"}
+                    rows.append(
+                        figures | {"way": way, "length": length, "MiB": (before - free(asked)) / 2**20}
+                    )
+            if note["note"]:
+                rows.append({"way": way} | note)
+            run = answers = None
+            torch.compiler.reset()
+    columns = dict.fromkeys(("length", "ms", "TFLOP/s", "error", "MiB", "note"), "")
+    head = {"card": asked.card, "model": name, "precision": precision, "way": "", "batch": asked.batch}
+    return [head | columns | row for row in rows]
 
 
-def row(
-    name: str,
-    model: Model,
-    way: str,
-    made: Callable[[Mapping[str, Any]], object],
-    length: int,
-    precision: str,
-    peak: float | None,
-    before: int,
-    options: argparse.Namespace,
-) -> dict[str, Any]:
-    """One figure."""
-    feeds = arrays(model, length, options)
+def made(
+    way: str, model: Model, precision: str, folder: Path, ends: ExitStack, asked: argparse.Namespace
+) -> tuple[Run, Run]:
+    """What is timed, and what gives every output to the CPU."""
+    dtype = "float32" if precision == "tf32" else precision
+    how: dict[str, Any] = dict(WAYS[way])
+    if not how and way != "ONNX Runtime":
+        torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
+        twin: Any = peirce.build(model.spec, seed=0).eval().to(asked.device, getattr(torch, dtype))
+        if way == "torch.compile":
+            twin = torch.compile(twin, dynamic=True, backend="eager" if asked.dry_run else "inductor")
 
-    def run() -> None:
-        made(feeds)
-        if options.device == "cuda":
-            torch.cuda.synchronize()
+        def run(feeds: Mapping[str, np.ndarray]) -> dict[str, torch.Tensor]:
+            return twin(**{name: torch.from_numpy(array).to(asked.device) for name, array in feeds.items()})
 
-    time = seconds({way: run}, options.repeats)[way]
-    count = operations(lambda: model(**{key: torch.from_numpy(value) for key, value in feeds.items()}))
-    if options.device == "cuda":
-        memory = (before - free(options.device)) / 2**20
-    else:
-        memory = peak_bytes(run) / 2**20 if way == "eager" else None
-    found = empty(name, way, length, precision, options, "")
-    found |= {"ms": time * 1e3, "TFLOP/s": count / time / 1e12, "memory MiB": memory}
-    return found | {
-        "part of peak": count / time / peak if peak else None,
-        "peak TFLOP/s": peak and peak / 1e12,
-    }
-
-
-def empty(
-    name: str, way: str, length: int, precision: str, options: argparse.Namespace, note: str
-) -> dict[str, Any]:
-    """A row without its figures."""
-    card = torch.cuda.get_device_name() if options.device == "cuda" else "CPU"
-    return {
-        "card": card,
-        "model": name,
-        "precision": precision,
-        "way": way,
-        "batch": options.batch,
-        "length": length,
-        "ms": None,
-        "TFLOP/s": None,
-        "part of peak": None,
-        "peak TFLOP/s": None,
-        "memory MiB": None,
-        "note": note,
-    }
-
-
-def arrays(model: Model, length: int, options: argparse.Namespace) -> dict[str, np.ndarray]:
-    """Random inputs: `--batch` rows, and every other dim as long as the length, as far as the model reads so much."""
-    signature = model.signature
-    sizes = {
-        dim: options.batch if dim == "batch" else min(length, signature.largest.get(dim, length))
-        for dim in signature.symbols
-    }
-    return inputs(signature, Case(name="timed", sizes=sizes), 0, np.dtype(np.float32))
-
-
-def eager(
-    model: Model, precision: str, folder: Path, options: argparse.Namespace, stack: ExitStack
-) -> Callable[[Mapping[str, Any]], object]:
-    """The model itself."""
-    matrix_precision(precision, options)
-    dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
-    twin = peirce.build(model.spec, seed=0).eval().to(options.device, dtype)
-
-    def run(feeds: Mapping[str, Any]) -> object:
-        return twin(**{name: torch.from_numpy(array).to(options.device) for name, array in feeds.items()})
-
-    return run
-
-
-def compiled(
-    model: Model, precision: str, folder: Path, options: argparse.Namespace, stack: ExitStack
-) -> Callable[[Mapping[str, Any]], object]:
-    """The model through torch.compile, with one graph for every length."""
-    return torch.compile(eager(model, precision, folder, options, stack), dynamic=True)
-
-
-def onnxruntime(
-    model: Model, precision: str, folder: Path, options: argparse.Namespace, stack: ExitStack
-) -> Callable[[Mapping[str, Any]], object]:
-    """The exported ONNX file; outputs stay on the device."""
-    if precision == "tf32" and options.device == "cpu":
-        raise NotHereError("the CPU has no TF32")
-    if precision == "bfloat16" and options.device == "cpu":
-        raise NotHereError("ONNX Runtime's CPU provider does not run bfloat16")
-    file = folder / f"{precision}.onnx"
-    peirce.export(model, path=file, precision="bfloat16" if precision == "bfloat16" else "float32")
-    providers, own = ["CPUExecutionProvider"], None
-    if options.device == "cuda":
-        providers = ["CUDAExecutionProvider", *providers]
-        own = {"CUDAExecutionProvider": {"use_tf32": int(precision == "tf32")}}
-    session = stack.enter_context(peirce.Session(file, providers=providers, provider_options=own))
-    return session.run_on_device
-
-
-def tensorrt(
-    model: Model, precision: str, folder: Path, options: argparse.Namespace, stack: ExitStack
-) -> Callable[[Mapping[str, Any]], object]:
-    """A TensorRT engine, built for these sizes."""
-    if options.device == "cpu":
-        raise NotHereError("TensorRT computes on GPUs alone")
-    file = folder / f"{precision}.engine"
-    short, long = min(options.lengths), max(options.lengths)
-    most = model.signature.largest
-    dims = dict.fromkeys(d for spec in model.signature.inputs for d in spec.dims if isinstance(d, str))
-    profile = []
-    for dim in dims:
-        least, best = (min(size, most.get(dim, size)) for size in (short, long))
-        profile.append(f"{dim}={options.batch}" if dim == "batch" else f"{dim}={least}:{best}:{best}")
-    peirce.export(
-        model,
-        to="tensorrt",
-        path=file,
-        precision="bfloat16" if precision == "bfloat16" else "float32",
-        tf32=precision == "tf32",
-        profile=tuple(profile),
+        return run, lambda feeds: {name: value.float().cpu().numpy() for name, value in run(feeds).items()}
+    if not how:
+        if asked.dry_run and dtype == "bfloat16":
+            raise UnavailableError("ONNX Runtime's CPU provider does not run bfloat16")
+        file = peirce.export(model, path=folder / "model.onnx", precision=dtype).file
+        providers, own = ["CPUExecutionProvider"], {}
+        if not asked.dry_run:
+            providers = ["CUDAExecutionProvider", *providers]
+            own = {"CUDAExecutionProvider": {"use_tf32": int(precision == "tf32")}}
+        session = ends.enter_context(peirce.Session(file, providers=providers, provider_options=own))
+        return session.run_on_device, session.run
+    options, file = (
+        {"TensorRT": {"cuda_graphs": how.pop("cuda_graphs", False)}},
+        folder / f"{how['backend']}.engine",
     )
-    session = stack.enter_context(peirce.Session(file))
+    if not file.exists():  # CUDA graphs replay the same engine
+        if how["backend"] == "rtx":
+            known = host_gpu.CAPABILITY if asked.dry_run else torch.cuda.get_device_capability()
+            how["compute_capability"] = ".".join(map(str, known))
+        short, long = min(asked.lengths), max(asked.lengths)
+        profile = ranges(model, [asked.batch] * 3, (short, long, long))
+        how |= {"precision": dtype, "tf32": precision == "tf32", "profile": profile}
+        peirce.export(model, to="tensorrt", path=file, **how)
+    session = ends.enter_context(peirce.Session(file, provider_options=options))
     smallest = min(session.signature.outputs, key=lambda spec: sum(isinstance(dim, str) for dim in spec.dims))
-    return lambda feeds: session.run(feeds, [smallest.name])
+    return lambda feeds: session.run(feeds, [smallest.name]), session.run
 
 
-MAKERS = {"eager": eager, "compile": compiled, "onnxruntime": onnxruntime, "tensorrt": tensorrt}
+def ranges(model: Model, batch: Sequence[int], other: Sequence[int]) -> tuple[str, ...]:
+    """A profile: sizes of the batch and of every other dim, as far as the model reads so much."""
+    sizes = {dim: batch if dim == "batch" else other for dim in model.signature.symbols}
+    most = model.signature.largest
+    return tuple(f"{d}={':'.join(str(min(size, most.get(d, size))) for size in sizes[d])}" for d in sizes)
 
 
-def matrix_precision(precision: str, options: argparse.Namespace) -> None:
-    """Let float32 products compute in TF32 or not.
-
-    Raises:
-        NotHereError: the CPU has none.
-    """
-    if precision == "tf32" and options.device == "cpu":
-        raise NotHereError("the CPU has no TF32")
-    torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
+def arrays(model: Model, length: int, asked: argparse.Namespace) -> Mapping[str, np.ndarray]:
+    """Random inputs of a batch; every other dim is as long as the length, as far as the model reads so much."""
+    most = model.signature.largest
+    sizes = {dim: min(length, most.get(dim, length)) for dim in model.signature.symbols} | {
+        "batch": asked.batch
+    }
+    return inputs(model.signature, Case(name="timed", sizes=sizes), 0, np.dtype(np.float32))
 
 
-def matrix_peak(precision: str, options: argparse.Namespace) -> float | None:
-    """Operations a second in a large product at its best; None where there is no such precision."""
-    try:
-        matrix_precision(precision, options)
-    except NotHereError:
-        return None
-    size = 256 if options.small else (8192 if options.device == "cuda" else 2048)
-    dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
-    one = torch.randn(size, size, device=options.device, dtype=dtype)
-
-    def product() -> None:
-        torch.mm(one, one)
-        if options.device == "cuda":
-            torch.cuda.synchronize()
-
-    return 2 * size**3 / min(seconds({"peak": product}, 1)["peak"] for _ in range(6))
+def finished(run: Run, feeds: Mapping[str, np.ndarray], asked: argparse.Namespace) -> None:
+    """Run, and wait until the card has computed it."""
+    run(feeds)
+    if not asked.dry_run:
+        torch.cuda.synchronize()
 
 
-def free(device: str) -> int:
-    """Bytes that the device has left; 0 on the CPU, which other processes share."""
-    return torch.cuda.mem_get_info()[0] if device == "cuda" else 0
-
-
-def release(device: str) -> None:
-    """Give back what the last way held."""
+def free(asked: argparse.Namespace) -> int:
+    """Bytes that the card has left, once what was held before is given back."""
     gc.collect()
-    torch.compiler.reset()
-    if device == "cuda":
-        torch.cuda.empty_cache()
+    if asked.dry_run:
+        return 0
+    torch.cuda.empty_cache()
+    return torch.cuda.mem_get_info()[0]
+
+
+@contextmanager
+def noted(row: Row, asked: argparse.Namespace) -> Iterator[None]:
+    """What does not run on this machine, or has no time left, becomes the note of a row."""
+    try:
+        if time.monotonic() > asked.ends:
+            raise TimeoutError("no time was left; give more --minutes")
+        yield
+    except Exception as error:  # of four packages, on a machine that may lack each of them
+        row["note"] = sentence(error) if isinstance(error, peirce.PeirceError) else repr(error)[:300]
 
 
 if __name__ == "__main__":

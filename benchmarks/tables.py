@@ -546,8 +546,10 @@ MAKERS: dict[str, Callable[..., Iterator[str]]] = {
 
 
 def made(how: str) -> str:
-    """The table that a comment asks for."""
+    """The table that a comment asks for, once its file is there."""
     maker, name, *words = shlex.split(how)
+    if not (RESULTS / name).exists():
+        return "Not run yet."
     options = dict(word.split("=", 1) for word in words if re.match(r"[a-z]+=", word))
     return "\n".join(
         MAKERS[maker](name, *(word for word in words if not re.match(r"[a-z]+=", word)), **options)

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from peirce_export.tensorrt import backends
 from shared_folder import ROOT
 
 BENCHMARKS = ROOT / "benchmarks"
@@ -36,11 +37,6 @@ BENCHMARKS = ROOT / "benchmarks"
             {"folnet-base", "folnet-base, plain"},
         ),
         (
-            "gpu",
-            "--device cpu --small --repeats 1 --models bert-base --precisions float32 tf32",
-            {"eager", "compile", "onnxruntime", "tensorrt", "TensorRT computes on GPUs alone"},
-        ),
-        (
             "positions",
             "--repeats 1 --batch 4 --length 8",
             {"BERT, transformers", "absolute", "shaw", "logirpe"},
@@ -61,3 +57,25 @@ def test_a_benchmark_runs(name: str, sizes: str, rows: set[str], tmp_path: Path)
     assert rows <= measured
     for row in report["rows"]:
         assert [name for name, value in row.items() if isinstance(value, float) and not value > 0] == []
+
+
+@pytest.mark.thorough
+def test_the_hour_on_a_gpu_is_rehearsed_without_one() -> None:
+    results = set((BENCHMARKS / "results").iterdir())
+    command = [sys.executable, str(BENCHMARKS / "gpu.py"), "--dry-run", "--models", "bert-base"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert set((BENCHMARKS / "results").iterdir()) == results
+    page = done.stdout.partition("speed.md: columns gpu.json Card")[2].partition("speed.md:")[0]
+    rows = [
+        [cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if "bert-base" in line
+    ]
+    errors = {(row[2], row[3]): float(row[9]) for row in rows}
+    ways = {"eager", "torch.compile", "ONNX Runtime"}
+    if backends.installed("rtx"):
+        ways |= {"TensorRT for RTX", "TensorRT for RTX, CUDA graphs"}
+        held = done.stdout.partition("exports.md: columns gpu-engines.json")[2].partition("speed.md:")[0]
+        assert [line.split("|")[-2].strip() for line in held.splitlines() if "bert-base" in line] == ["-"] * 3
+    assert {way for precision, way in errors if precision == "float32"} == ways
+    assert max(error for (precision, _), error in errors.items() if precision == "float32") < 1e-4
+    assert "the TensorRT backend 'tensorrt' is not installed" in done.stdout

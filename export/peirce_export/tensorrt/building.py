@@ -139,8 +139,9 @@ def parsed(file: Path, builder: Any, logger: _Log, backend: Backend) -> Any:
     Raises:
         NotTaken: TensorRT does not take it; the error names parts and nodes.
     """
-    flags = getattr(backend.module.NetworkDefinitionCreationFlag, "STRONGLY_TYPED", None)
-    network = builder.create_network(0 if flags is None else 1 << int(flags))
+    # TensorRT 10 types strongly where it is asked to; 11 and TensorRT for RTX always do, and take the flag as well.
+    typed = backend.module.NetworkDefinitionCreationFlag.STRONGLY_TYPED
+    network = builder.create_network(1 << int(typed))
     parser = backend.module.OnnxParser(network, logger.logger)
     if not parser.parse_from_file(str(file)):
         import onnx

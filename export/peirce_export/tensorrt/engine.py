@@ -70,7 +70,8 @@ class EngineFile(LoadedModel):
         engine = runtime.deserialize_cuda_engine(path.read_bytes())
         if engine is None:
             raise ModelFileError(
-                f"{path}: TensorRT {trt.version} cannot load the engine; export the model again"
+                f"{path}: TensorRT {trt.version} cannot load the engine, which {self.header.tensorrt} built; export "
+                "the model again"
             )
         if weights is not None:
             refitter = trt.module.Refitter(engine, self._logger)

@@ -15,6 +15,7 @@ from peirce_export.tensorrt.header import Header
 from peirce_export.verify import Verifiable
 
 TF32 = (5e-3, "TF32 rounds the factors of products at 5e-4.")
+BFLOAT16 = (1e-1, "bfloat16 rounds at 4e-3 after every operator, which an engine computes in it.")
 
 
 class EngineGraph(Verifiable):
@@ -47,6 +48,8 @@ class EngineGraph(Verifiable):
 
     def tolerance(self) -> tuple[float, str]:
         """The tolerance of the precision, or of TF32 where products may compute in it."""
+        if self.metadata.precision == "bfloat16":
+            return BFLOAT16
         tf32 = self.header.flags.get("tf32", False) and self.metadata.precision == "float32"
         return TF32 if tf32 else super().tolerance()
 
