@@ -97,7 +97,12 @@ ARMS = (
         name="compose, 2 to 5 rounds",
         spec="relational-compose",
         changes={},
-        own={"train.lr": 2e-2, "model.regularisation.dropout": 0.4},
+        own={
+            "train.lr": 2e-2,
+            "model.regularisation.dropout": 0.4,
+            "model.positions.0.blank": True,
+            "model.heads.0.facets": 8,
+        },
     ),
     _graph("triangle", "triangle"),
     _graph("RAT, relations updated", "rat-updated"),

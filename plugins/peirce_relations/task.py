@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from peirce.algebra import at_least_float32
 from peirce.errors import TaskError
 from peirce.model import Model, Task
+from peirce.spec import Spec
 from peirce.training import one_of
 from torch import Tensor
 
@@ -131,10 +132,21 @@ class RelationsTask(Task[RelationsOptions, RelationsData]):
             return {"model.input.vocabulary": data.relations.words, "model.heads": heads}
         return {
             "model.input.vocabulary": data.relations.kinds,
-            "model.positions.0.relations": count,
-            "model.positions.0.converse": self.options.converse,
-            "model.heads.0.classes": count,
+            "model.positions": [{"use": "edges", "relations": count, "converse": self.options.converse}],
+            "model.heads": [{"use": HEAD, "classes": count, "hidden": True}],
         }
+
+    def overrides_for(self, spec: Spec, data: RelationsData) -> Mapping[str, Any]:
+        """What the data determine, and how the spec's own position and head read facets."""
+        found = dict(self.overrides(data))
+        if self.options.form == "graph":
+            for place, parts, name in (
+                ("positions", spec.positions, "blank"),
+                ("heads", spec.heads, "facets"),
+            ):
+                kept = next((part.options[name] for part in parts if name in part.options), None)
+                found |= {} if kept is None else {f"model.{place}.0.{name}": kept}
+        return found
 
     def check(self, model: Model, data: RelationsData) -> None:
         """Every problem has an answer."""

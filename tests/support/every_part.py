@@ -109,6 +109,8 @@ def smallest(spec: Spec) -> Spec:
         changes["model.dims.layers"] = spec.options["vary"] + 1
     changes |= {"model.input.vocabulary": 20, "model.input.max_length": 40, "model.name": "part"}
     changes["model.regularisation.init_std"] = INIT_STD.get(spec.name, spec.regularisation.init_std)
+    if spec.name == "relational-compose":  # its facets have two symbols or more
+        changes["model.dims.binary"] = 16
     if "config" in spec.options:
         config = spec.options["config"]
         changes["model.options"] = {"config": {**config, **{k: CONFIG[k] for k in config if k in CONFIG}}}

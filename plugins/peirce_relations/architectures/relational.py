@@ -58,7 +58,7 @@ class RelationalOptions:
         residual: what a stage adds to: the `state`, or its norm, `normed`, as the Edge Transformer does.
         affine_norm: whether norms have a weight and a bias.
         epsilon: added to the variance by the norms.
-        norm: whether stages read the norm of the state. Without, they read the state itself and it is not dropped out,
+        norm: whether state operators read the norm of the state. Without, they read the state itself, which is not dropped out,
             as is meant for scores of what a relation may be, which `compose` reads.
         ends: whether the initial and the final atoms are normalised.
     """
@@ -167,7 +167,7 @@ class Layer(nn.Module):
             for _ in range(len(states) + bool(plan.mixing))
         )
         if not options.norm:
-            for each in self.norms:
+            for each in list(self.norms)[bool(plan.mixing) :]:
                 each.unary = each.binary = nn.Identity()
 
     def forward(
