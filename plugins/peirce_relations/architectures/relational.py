@@ -58,8 +58,8 @@ class RelationalOptions:
         residual: what a stage adds to: the `state`, or its norm, `normed`, as the Edge Transformer does.
         affine_norm: whether norms have a weight and a bias.
         epsilon: added to the variance by the norms.
-        norm: whether state operators read the norm of the state. Without, they read the state itself, which is not dropped out,
-            as is meant for scores of what a relation may be, which `compose` reads.
+        norm: whether state operators read the norm of the state. Without, they read the state itself, which is not
+            dropped out, as is meant for scores of what a relation may be, which `compose` reads.
         ends: whether the initial and the final atoms are normalised.
     """
 
