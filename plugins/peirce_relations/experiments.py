@@ -26,6 +26,7 @@ from peirce.experiments import (
     identity,
 )
 from peirce.files import write_whole
+from peirce.registry import load_spec
 
 from peirce_relations.calculi.baselines import majority, path_only
 from peirce_relations.calculi.sources import BLOCK, block, source
@@ -97,12 +98,7 @@ ARMS = (
         name="compose, 2 to 5 rounds",
         spec="relational-compose",
         changes={},
-        own={
-            "train.lr": 2e-2,
-            "model.regularisation.dropout": 0.4,
-            "model.positions.0.blank": True,
-            "model.heads.0.facets": 8,
-        },
+        own={"train.lr": 2e-2, "model.regularisation.dropout": 0.4},
     ),
     _graph("triangle", "triangle"),
     _graph("RAT, relations updated", "rat-updated"),
@@ -168,7 +164,8 @@ class RelationNetworks(Networks[GraphRow]):
     def changed(self, label: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
         """The network that reads texts has no relations, and the words of its own task."""
         if label != TEXT:
-            return super().changed(label, given)
+            spec = load_spec(self.arms[label].spec)
+            return super().changed(label, self.task.overrides_for(spec, self.prepared.of(self.task)))
         found = super().changed(label, self.text.overrides(self.prepared.of(self.text)))
         return {key: value for key, value in found.items() if key not in _RELATIONAL}
 

@@ -125,7 +125,7 @@ class RelationsTask(Task[RelationsOptions, RelationsData]):
         return RelationsData(splits, Relations(known_relations(every), kinds))
 
     def overrides(self, data: RelationsData) -> Mapping[str, Any]:
-        """The kinds of nodes, and how many relations the position `edges` and the head know."""
+        """The kinds of nodes, the position that reads edges, and the head with a class for each relation."""
         count = len(data.relations.names)
         if self.options.form == "text":
             heads = [{"use": WHOLE, "classes": count}]

@@ -105,8 +105,6 @@ def smallest(spec: Spec) -> Spec:
     changes: dict[str, Any] = {f"model.dims.{name}": SMALLEST[name] for name in spec.dims}
     if spec.operators.layers:  # each of them once and again, as it repeats them
         changes["model.dims.layers"] = sum(layer.repeat for layer in spec.operators.layers)
-    if spec.options.get("vary"):  # fewer rounds than there are may be left out
-        changes["model.dims.layers"] = spec.options["vary"] + 1
     changes |= {"model.input.vocabulary": 20, "model.input.max_length": 40, "model.name": "part"}
     changes["model.regularisation.init_std"] = INIT_STD.get(spec.name, spec.regularisation.init_std)
     if spec.name == "relational-compose":  # its facets have two symbols or more

@@ -115,10 +115,11 @@ def between_tokens(
 
         return read
 
-    hooks = []
+    hooks, attending = [], [module for module in model.modules() if isinstance(module, Attended)]
+    for module in attending:
+        module.traced = traced
     for place, module in model.named_modules():
         if isinstance(module, Attended):
-            module.traced = traced
             hooks.append(module.register_forward_hook(attended(place, module)))
         elif place.rpartition(".")[2].isdigit():
             hooks.append(module.register_forward_hook(layer(place)))
@@ -127,6 +128,8 @@ def between_tokens(
     finally:
         for hook in hooks:
             hook.remove()
+        for module in attending:
+            module.traced = False
 
 
 @contextmanager

@@ -61,12 +61,12 @@ class Compose(StateOperator):
     def forward(self, state: Predicates, scope: Scope) -> Predicates:
         """The increments of the relations, [b, x, y, d2], at most 0; the properties stay as they are."""
         assert state.binary is not None
-        logits = facets_of(state.binary, self.options.facets)  # [b, x, y, f, i]
+        logits = at_least_float32(state.binary).unflatten(-1, (self.options.facets, -1))  # [b, x, y, f, i]
         told = scope.zero_binary(1 - (logits.mean(-1) - logits.amax(-1)).exp())  # [b, x, y, f]
         p = logits.softmax(-1)
-        weights = told.permute(0, 2, 3, 1).unsqueeze(-1) * told.permute(0, 1, 3, 2).unsqueeze(
-            3
-        )  # [b, a, f, x, y]
+        first = told.permute(0, 2, 3, 1)  # w(x, a): [b, a, f, x]
+        second = told.permute(0, 1, 3, 2)  # w(a, y): [b, a, f, y]
+        weights = first.unsqueeze(4) * second.unsqueeze(3)  # [b, a, f, x, y]
         weights = weights * self._third(weights)
         symbols = p.shape[-1]
         tables = at_least_float32(self.tables).softmax(-1).transpose(2, 3).flatten(2)  # [f, i, (k, j)]
@@ -86,8 +86,3 @@ class Compose(StateOperator):
         if self.training and self.rate:
             third = third * (torch.rand_like(weights[:, :, 0]) >= self.rate)
         return third.unsqueeze(-3)
-
-
-def facets_of(atoms: Tensor, facets: int) -> Tensor:
-    """[b, x, y, d2] -> [b, x, y, f, k], in float32 at least."""
-    return at_least_float32(atoms).unflatten(-1, (facets, -1))
