@@ -49,10 +49,9 @@ def main() -> None:
                     )
                 weights = [len(own) for own in sets]
                 plain, centred, count = np.average(found, axis=0, weights=weights).round(4).tolist()
-                rows.append(
-                    {"model": str(trained.spec.operators.layer), "weights": state, "pool": pool, "channels": trained.plan.dims.unary}
-                    | {"pearson": plain, "pearson centred": centred, "directions": count}
-                )
+                about = {"model": str(trained.spec.operators.layer), "weights": state, "pool": pool}
+                measured = {"pearson": plain, "pearson centred": centred, "directions": count}
+                rows.append(about | {"channels": trained.plan.dims.unary} | measured)
                 print(rows[-1], flush=True)
     record("directions", rows)
 
