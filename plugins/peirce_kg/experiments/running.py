@@ -11,6 +11,7 @@ import attrs
 from attrs import field, frozen
 from peirce.errors import TaskError
 from peirce.experiments import Cell, Matrix, ResultRow, digest, identity, last_loss
+from peirce.files import read_json
 from peirce.registry import load_spec
 from peirce.spec import Spec
 from peirce.training import TrainResult, make_task, plain, settings_by_part, training_options
@@ -26,7 +27,7 @@ from peirce_kg.parts.augmenters.kge_files import Predictor
 from peirce_kg.queries.types import hard_types, load_types, select
 from peirce_kg.sampling.files import fingerprint
 from peirce_kg.sampling.sampler import QuerySet, missing_of, sample
-from peirce_kg.task import KgQa, KgQaData, model_scorer
+from peirce_kg.task import KgQa, KgQaData, scorer_of
 
 SHOWN = ("filtering", "strata")
 """Options of the task that say which figures are shown; a table measures all of them."""
@@ -114,10 +115,18 @@ class TegaRuns(Matrix[RankingRow]):
                 )
                 for shown in SHOWN:
                     task.pop(shown, None)
-                spec = load_spec(row.spec, model)
+                spec = load_spec(row.spec, {} if row.imported else model)
                 made = make_task(KgQa.name, task, self.registry)
                 options = training_options(training)
-                vectors = None
+                vectors, as_is, weights = None, None, []
+                if row.imported:
+                    as_is = self.request.directory / "imported" / spec.name
+                    if not (as_is / "provenance.json").is_file():
+                        raise TaskError(
+                            f"{row.label} is not trained, and {as_is} holds no model to measure; make it with "
+                            f"`{row.imported} -o {as_is}`"
+                        )
+                    weights = [read_json(as_is / "provenance.json")["weights"]]
                 if row.vectors:
                     vectors = plain(EmbeddingOptions(model=row.vectors, dim=spec.dims["unary"]))
                 told = {name: value for name, value in plain(made.options).items() if name != "strata"}
@@ -127,8 +136,9 @@ class TegaRuns(Matrix[RankingRow]):
                     spec=spec,
                     task=made,
                     training=options,
-                    run=identity(spec, told, options, seed, vectors),
+                    run=identity(spec, told, options, seed, vectors, *weights),
                     vectors=row.vectors,
+                    as_is=as_is,
                 )
 
     def run(self, console: Console) -> list[RankingRow]:
@@ -212,7 +222,8 @@ class TegaRuns(Matrix[RankingRow]):
             raise TaskError(f"{self.table.name}: no test queries of the types {evaluation.types!r}")
         turned = data.vocabulary.reversed_ != evaluation.reverse
         vocabulary = attrs.evolve(data.vocabulary, reversed_=turned)
-        console, scorer = Console(stderr=True), model_scorer(trained.model.eval(), vocabulary)
+        console = Console(stderr=True)
+        scorer = scorer_of(trained.model.eval(), data.graph, vocabulary)
         spent = scored = 0.0
 
         def timed(template: Template, groundings: Groundings) -> Floats:
