@@ -247,11 +247,11 @@ class TegaRuns(Matrix[RankingRow]):
     def _hard(self, cell: TegaCell, data: KgQaData) -> Sets:
         """Hard test queries of the types of "+H", as many of a type as of others, and what their answers miss."""
         options = cell.task.options
-        key = f"{fingerprint(data.graph)} {options.eval_queries} {options.seed} {options.max_answers}"
+        key = f"{fingerprint(data.graph)} {options.eval_queries} {options.seed}"
         if key not in self.hard:
             sets = sample(
                 list(hard_types().values()), data.graph, "test", options.eval_queries, options.seed,
-                options.max_answers, leave_out=True, hard=True,
+                leave_out=True, hard=True,
             )  # fmt: skip
             self.hard[key] = sets, missing_of(sets, data.graph, "test")
         return self.hard[key]
