@@ -50,7 +50,7 @@ BEGUN = 1 / 4
 """The share of the hard queries that are asked for which is taken before that holds."""
 PATIENCE = 24 * 1024
 """Proposals without a new query after which a type is given up as exhausted."""
-RARE = 32
+RARE = 16
 """How many times as many are made where queries are to be hard, in a batch and before a type is given up."""
 
 
@@ -123,6 +123,7 @@ def sample(
     Raises:
         TaskError: not one query of a type was found, or of any type.
     """
+    check_split(graph, split)
     max_answers = most_answers(split, hard=hard) if max_answers is None else max_answers
     lookup = Lookup.of(graph)
     sets: list[QuerySet] = []
@@ -140,8 +141,18 @@ def sample(
             if len(collector):
                 sets.append(QuerySet.joined(kept))
             elif not leave_out or (kind is types[-1] and not sets):
-                raise _nothing(kind, graph, split, max_answers)
+                raise _nothing(kind, graph, split, max_answers, hard=sampler.hard)
     return tuple(sets)
+
+
+def check_split(graph: Graph, split: Split) -> None:
+    """A `TaskError` where a split has no triple, without which no query of it can be drawn."""
+    if not len(graph.added[split]):
+        others = [name for name in SPLITS if len(graph.added[name])]
+        raise TaskError(
+            f"the {split} split of {graph.name!r} adds no triples, and each of its queries needs one; sample another "
+            f"split ({', '.join(others) or 'none has any'}), or give a folder whose {split} file has triples"
+        )
 
 
 def most_answers(split: Split, *, hard: bool) -> int:
@@ -161,13 +172,14 @@ def missing_of(sets: Sequence[QuerySet], graph: Graph, split: Split) -> tuple[Mi
     )
 
 
-def _nothing(kind: QueryType, graph: Graph, split: Split, max_answers: int) -> TaskError:
+def _nothing(kind: QueryType, graph: Graph, split: Split, max_answers: int, *, hard: bool) -> TaskError:
     """Why there are no queries of a type."""
-    if not len(graph.added[split]):
-        return TaskError(f"the {split} split of {graph.name!r} adds no triples to sample queries of")
+    what, instead = f"{kind.name} query with 1 to {max_answers} answers", "raise max_answers, or leave"
+    if hard:
+        what, instead = f"{kind.name} query with an answer that needs all of its links", "leave"
     return TaskError(
-        f"no {kind.name} query with 1 to {max_answers} answers was found on the {split} graph of {graph.name}; raise "
-        "max_answers, or leave the type out: name others, or set absent=leave_out"
+        f"no {what} was found on the {split} graph of {graph.name}; {instead} the type out: name others, or set "
+        "absent=leave_out"
     )
 
 
@@ -258,7 +270,7 @@ class TypeSampler:
         self._repetitions = repetitions(self.template)
 
     def block(self, number: int, limit: int = BLOCK) -> Block:
-        """A block of at most `BLOCK` queries, or its first `limit`; a `TaskError` without a triple to start from."""
+        """A block of at most `BLOCK` queries, or its first `limit`."""
         since, limit, stale = time.thread_time(), min(limit, BLOCK), 0
         seen: set[bytes] = set()
         found: list[QuerySet] = []

@@ -14,10 +14,9 @@ from itertools import permutations
 import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
-from peirce.errors import TaskError
 
 from peirce_kg.engine.template import Groundings, Slot, Template
-from peirce_kg.graphs.graph import SPLITS, Ints
+from peirce_kg.graphs.graph import Ints
 from peirce_kg.queries.language import FREE, Variable
 from peirce_kg.sampling.lookup import Lookup, Postings
 
@@ -41,7 +40,7 @@ class Walker:
     hard: bool = False
 
     def propose(self, count: int, random: np.random.Generator) -> Groundings:
-        """About `count` groundings, fewer where walks come to an end; a `TaskError` without a triple to start from."""
+        """About `count` groundings, fewer where walks come to an end."""
         # a walk that starts elsewhere gives other queries, so each batch starts at every atom there is
         starts = [start for start, numbers in self._starts.items() if start[1] is None or len(numbers)]
         if not starts:
@@ -68,8 +67,6 @@ class Walker:
         lookup = self.lookup
         first = lookup.size(self.level - 1) if self.level else 0
         numbers = np.arange(first, lookup.size(self.level))
-        if not len(numbers):
-            raise TaskError(f"the {SPLITS[self.level]} split adds no triples to sample queries of")
         if self.hard:
             return {(0, None): np.unique(lookup.triples[numbers][:, [0, 2]]).astype(np.int64)}
         starts: dict[tuple[int, Slot | None], Ints] = {}
