@@ -21,7 +21,7 @@ from peirce_kg.embedding.training import EmbeddingOptions, embed
 from peirce_kg.engine.missing import Missing
 from peirce_kg.engine.template import Groundings, Template
 from peirce_kg.evaluation import TOP, Filtering, Floats, Knowledge, Report, evaluate
-from peirce_kg.experiments.tables import Definitions, Evaluation, Scale, TegaTable, kept_as
+from peirce_kg.experiments.tables import Definitions, Evaluation, Scale, TegaRow, TegaTable, kept_as
 from peirce_kg.graphs.graph import Graph
 from peirce_kg.parts.augmenters.kge_files import Predictor
 from peirce_kg.queries.types import hard_types, load_types, select
@@ -29,6 +29,8 @@ from peirce_kg.sampling.files import fingerprint
 from peirce_kg.sampling.sampler import QuerySet, missing_of, sample
 from peirce_kg.task import KgQa, KgQaData, scorer_of
 
+PROVENANCE = "provenance.json"
+"""What every saved model has."""
 SHOWN = ("filtering", "strata")
 """Options of the task that say which figures are shown; a table measures all of them."""
 
@@ -118,15 +120,11 @@ class TegaRuns(Matrix[RankingRow]):
                 spec = load_spec(row.spec, {} if row.imported else model)
                 made = make_task(KgQa.name, task, self.registry)
                 options = training_options(training)
-                vectors, as_is, weights = None, None, []
-                if row.imported:
-                    as_is = self.request.directory / "imported" / spec.name
-                    if not (as_is / "provenance.json").is_file():
-                        raise TaskError(
-                            f"{row.label} is not trained, and {as_is} holds no model to measure; make it with "
-                            f"`{row.imported} -o {as_is}`"
-                        )
-                    weights = [read_json(as_is / "provenance.json")["weights"]]
+                vectors, as_is, weights = None, self._imported(row), []
+                if as_is and seed != self.request.seeds[0]:
+                    continue
+                if as_is and (as_is / PROVENANCE).is_file():
+                    weights = [read_json(as_is / PROVENANCE)["weights"]]
                 if row.vectors:
                     vectors = plain(EmbeddingOptions(model=row.vectors, dim=spec.dims["unary"]))
                 told = {name: value for name, value in plain(made.options).items() if name != "strata"}
@@ -152,7 +150,17 @@ class TegaRuns(Matrix[RankingRow]):
         """
         if self.table.measure != "mrr":
             return []
+        for row in self.table.rows:
+            if (path := self._imported(row)) and not (path / PROVENANCE).is_file():
+                raise TaskError(
+                    f"{row.label} is not trained, and {path} holds no model to measure; make it with "
+                    f"`{row.imported} -o {path}`"
+                )
         return [row for row in super().run(console) if row.evaluation in self._keys]
+
+    def _imported(self, row: TegaRow) -> Path | None:
+        """Where the model of a row lies that is measured as it is."""
+        return self.request.directory / "imported" / row.spec if row.imported else None
 
     @property
     def _keys(self) -> set[str]:
