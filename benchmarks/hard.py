@@ -42,7 +42,7 @@ from peirce_kg.ultra.checkpoint import read_ultra
 
 SYSTEMS = ("cqd-beam", "cqd-hybrid", "qto", "fit", "ultraquery")
 TYPES = "1p,2p,3p,2i,3i,4p,4i"
-DRAWN = {"1p": 5000, "2p": 1000, "3p": 500, "2i": 5000, "3i": 5000, "4p": 100, "4i": 500}
+DRAWN = {"1p": 5000, "2p": 1000, "3p": 500, "2i": 5000, "3i": 5000, "4p": 100, "4i": 100}
 """How many hard queries of a type are drawn: fewer where they are slow to find."""
 ASKED: dict[str, Knowledge] = {"ordinary": "inferred", "hard": "hard"}
 """Which answers are ranked of which queries."""
@@ -93,7 +93,11 @@ def main() -> None:
             print(row, flush=True)
             key = row.system, row.asked, row.type
             others = [each for each in read_rows(path, Row) if (each.system, each.asked, each.type) != key]
-            write_rows(path, [*others, row], [each.name for each in Row.__attrs_attrs__])
+            rows = sorted(
+                [*others, row],
+                key=lambda each: (each.asked, SYSTEMS.index(each.system), list(DRAWN).index(each.type)),
+            )
+            write_rows(path, rows, [each.name for each in Row.__attrs_attrs__])
 
 
 def asked_of(
