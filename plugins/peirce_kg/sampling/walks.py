@@ -104,9 +104,9 @@ class Walker:
         numbers = self._starts[first, atom]
         if self.hard:
             walk.ends[FREE] = numbers[random.integers(len(numbers), size=count)]
-            for slots in conjunctions:
+            for conjunction in conjunctions:
                 walk.forget({FREE})
-                walk.along([slot for slot in slots if slot.positive])
+                walk.along([each for each in conjunction if each.positive])
             for one, after in self._paths:
                 inverse = self.lookup.inverses[walk.relations[one]]
                 walk.alive &= (inverse != walk.relations[after]) | (inverse == walk.relations[one])
