@@ -1,10 +1,11 @@
 """Systems that need no training beside one link predictor, on ordinary and on hard queries of a graph.
 
-Ordinary queries are those of `peirce kg sample`, hard ones those of `peirce kg sample --hard`, with one seed; of the
-first all inferred answers are ranked, of the others the hard ones. Time is CPU time of one thread, and memory the most
-that the process had, the graph included; so a system is run by itself.
+Ordinary queries are those of `peirce kg sample`, hard ones a random part of `DRAWN` ones of `peirce kg sample --hard`,
+with one seed; of the first all inferred answers are ranked, of the others the hard ones. The sampler finds queries with
+many answers first, so that a small sample would be unlike the published one. Time is CPU time of one thread, and memory
+the most that the process had, the graph included; so a system is run by itself.
 
-    python benchmarks/hard.py SYSTEM GRAPH MODEL [--queries N] [--types NAMES] [--asked KIND]
+    python benchmarks/hard.py SYSTEM GRAPH MODEL [--queries N] [--types NAMES] [--asked KIND] [--samples DIR]
 
 Relations have inverses, as in the data sets of BetaE. MODEL is the vectors that `peirce kg embed --inverses` wrote, or
 of `ultraquery` its weights.
@@ -15,10 +16,11 @@ from __future__ import annotations
 import argparse
 import resource
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from attrs import define, field
 from measuring import RESULTS, machine
@@ -31,13 +33,17 @@ from peirce_kg.evaluation import Floats, Knowledge, Scorer, evaluate
 from peirce_kg.graphs.graph import Graph, load_graph, with_inverses
 from peirce_kg.parts.augmenters.kge_files import read_kge
 from peirce_kg.queries.types import hard_types
-from peirce_kg.sampling.sampler import missing_of, sample
+from peirce_kg.sampling.files import read_queries
+from peirce_kg.sampling.jobs import describe, run
+from peirce_kg.sampling.sampler import QuerySet, missing_of, most_answers, sample
 from peirce_kg.task import model_scorer, overrides_of
 from peirce_kg.ultra.answering import Answerer
 from peirce_kg.ultra.checkpoint import read_ultra
 
 SYSTEMS = ("cqd-beam", "cqd-hybrid", "qto", "fit", "ultraquery")
 TYPES = "1p,2p,3p,2i,3i,4p,4i"
+DRAWN = {"1p": 5000, "2p": 1000, "3p": 500, "2i": 5000, "3i": 5000, "4p": 100, "4i": 100}
+"""How many hard queries of a type are drawn: fewer where they are slow to find."""
 ASKED: dict[str, Knowledge] = {"ordinary": "inferred", "hard": "hard"}
 """Which answers are ranked of which queries."""
 
@@ -54,6 +60,7 @@ class Row:
     asked: str
     type: str
     queries: int = field(converter=int)
+    drawn: int = field(converter=int)
     mrr: float = field(converter=float)
     share: float = field(converter=float)
     seconds: float = field(converter=float)
@@ -70,47 +77,67 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=200)
     parser.add_argument("--types", default=TYPES)
     parser.add_argument("--asked", choices=ASKED, action="append", help="ordinary or hard queries alone")
+    parser.add_argument(
+        "--samples", type=Path, help="where drawn queries are kept", default=Path("runs/hard")
+    )
     asked = parser.parse_args()
     torch.set_num_threads(1)
     plain = load_graph(asked.graph)
     graph = with_inverses(plain)
     scorer = scorer_of(asked.system, plain, graph, asked.model)
     path = RESULTS / f"hard-{graph.name}.csv"
-    for row in measured(
-        asked.system, scorer, graph, asked.queries, asked.types.split(","), asked.asked or ASKED
-    ):
-        print(row)
-        key = row.system, row.asked, row.type
-        others = [each for each in read_rows(path, Row) if (each.system, each.asked, each.type) != key]
-        write_rows(path, [*others, row], [each.name for each in Row.__attrs_attrs__])
+    types = asked.types.split(",")
+    for name in asked.asked or ASKED:
+        for queries, drawn in asked_of(name, graph, types, asked.queries, asked.samples):
+            row = measured(asked.system, scorer, graph, name, queries, drawn)
+            print(row, flush=True)
+            key = row.system, row.asked, row.type
+            others = [each for each in read_rows(path, Row) if (each.system, each.asked, each.type) != key]
+            rows = sorted(
+                [*others, row],
+                key=lambda each: (each.asked, SYSTEMS.index(each.system), list(DRAWN).index(each.type)),
+            )
+            write_rows(path, rows, [each.name for each in Row.__attrs_attrs__])
 
 
-def measured(
-    system: str, scorer: Scorer, graph: Graph, count: int, types: list[str], asked: Iterable[str]
-) -> Iterator[Row]:
-    """A row for each type and kind of queries."""
-    commit = str(machine()["commit"])
-    kinds = [hard_types()[name] for name in types]
-    for name in asked:
-        for queries in sample(kinds, graph, "test", count, 0, leave_out=True, hard=name == "hard"):
-            (missing,) = missing_of([queries], graph, "test")
-            spent = 0.0
+def asked_of(
+    name: str, graph: Graph, types: list[str], count: int, samples: Path
+) -> Iterator[tuple[QuerySet, int]]:
+    """The queries of each type, and how many were drawn."""
+    if name == "ordinary":
+        kinds = [hard_types()[each] for each in types]
+        for queries in sample(kinds, graph, "test", count, 0, leave_out=True):
+            yield queries, len(queries)
+        return
+    kinds = [kind for each, kind in hard_types().items() if each in DRAWN]
+    wanted = describe(kinds, DRAWN, graph, "test", 0, most_answers("test", hard=True), hard=True)
+    run(samples, wanted, graph)
+    for queries in read_queries(samples, graph, "test"):
+        if queries.type.name in types:
+            some = np.random.default_rng(0).permutation(len(queries))[:count]
+            yield queries.select(np.sort(some)), len(queries)
 
-            def timed(template: Template, groundings: Groundings) -> Floats:
-                nonlocal spent
-                since = time.process_time()
-                scores = scorer(template, groundings)
-                spent += time.process_time() - since
-                return scores
 
-            report = evaluate(system, [queries], timed, entities=graph.entities, missing=[missing])
-            cell = report.cells[queries.type.name][ASKED[name]]
-            yield Row(
-                system=system, graph=graph.name, asked=name, type=queries.type.name, queries=cell.queries,
-                mrr=round(100 * cell.mrr, 2), share=round(report.shares["hard"], 4),
-                seconds=round(spent / len(queries), 4), commit=commit,
-                mebibytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
-            )  # fmt: skip
+def measured(system: str, scorer: Scorer, graph: Graph, name: str, queries: QuerySet, drawn: int) -> Row:
+    """What comes of queries of one type."""
+    (missing,) = missing_of([queries], graph, "test")
+    spent = 0.0
+
+    def timed(template: Template, groundings: Groundings) -> Floats:
+        nonlocal spent
+        since = time.process_time()
+        scores = scorer(template, groundings)
+        spent += time.process_time() - since
+        return scores
+
+    report = evaluate(system, [queries], timed, entities=graph.entities, missing=[missing])
+    cell = report.cells[queries.type.name][ASKED[name]]
+    return Row(
+        system=system, graph=graph.name, asked=name, type=queries.type.name, queries=cell.queries, drawn=drawn,
+        mrr=round(100 * cell.mrr, 2), share=round(report.shares["hard"], 4),
+        seconds=round(spent / len(queries), 4), commit=str(machine()["commit"]),
+        mebibytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+    )  # fmt: skip
 
 
 def scorer_of(system: str, plain: Graph, graph: Graph, model: Path) -> Scorer:

@@ -172,4 +172,5 @@ def _ask_graph(
     for name, own in variables.items():
         typer.echo(escaped(f"{name}: {', '.join(f'{each.entity} {each.score:.4f}' for each in own)}"))
     unmarked = "What the graph entails is not known: too much, too slow (--budget), or no formula says it."
-    typer.echo(unmarked if found.exact is None else f"The graph entails {found.exact:,} answers.")
+    many = "s" * (found.exact != 1)
+    typer.echo(unmarked if found.exact is None else f"The graph entails {found.exact:,} answer{many}.")

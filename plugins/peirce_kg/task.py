@@ -301,14 +301,10 @@ class KgQa(Task[KgQaOptions, KgQaData]):
         """The figures as a report, which prints as a table."""
         training, sets = model.training, data.sets[_split(split)]
         try:
-            scorer: Scorer
-            if isinstance(model.network, Ultra):
-                scorer, seen = Answerer(model, data.graph.index("train")).scorer, set[str]()
-            else:
-                scorer = model_scorer(model.eval(), data.vocabulary)
-                seen = {queries.type.name for queries in data.sets["train"]}
+            ultra = isinstance(model.network, Ultra)
+            seen = set[str]() if ultra else {queries.type.name for queries in data.sets["train"]}
             return evaluate(
-                model.spec.name, sets, scorer, shown_to_people(),
+                model.spec.name, sets, scorer_of(model.eval(), data.graph, data.vocabulary), shown_to_people(),
                 entities=data.graph.entities, seen=seen, filtering=self.options.filtering,
                 missing=data.missing(_split(split)),
             )  # fmt: skip
@@ -330,6 +326,13 @@ def overrides_of(vocabulary: Vocabulary) -> dict[str, Any]:
         "model.heads.0.count": len(vocabulary.entity_names),
         "model.heads.0.free": vocabulary.free,
     }
+
+
+def scorer_of(model: Model, graph: Graph, vocabulary: Vocabulary) -> Scorer:
+    """The scores of a model in evaluation mode; one that knows no names is given the training triples."""
+    if isinstance(model.network, Ultra):
+        return Answerer(model, graph.index("train")).scorer
+    return model_scorer(model, vocabulary)
 
 
 def model_scorer(model: Model, vocabulary: Vocabulary) -> Scorer:

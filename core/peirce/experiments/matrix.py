@@ -105,6 +105,7 @@ class Cell:
         training: how.
         run: what the cell is known by, which is its folder's name; `identity` makes one.
         start: the saved model that it starts from, if any.
+        as_is: the saved model that is measured as it is, in place of a training, if any.
     """
 
     label: str
@@ -114,6 +115,7 @@ class Cell:
     training: TrainingOptions
     run: str
     start: Path | None = None
+    as_is: Path | None = None
 
     @property
     def spec_digest(self) -> str:
@@ -233,7 +235,7 @@ class Matrix(ABC, Generic[R]):
         with kept_in(self.request.directory):
             again, cells = self.request.only_evaluate, list(self.cells())
             kept = self.kept(cells)
-            trained = {cell.run for cell in cells if read_training(self.path(cell)) is not None}
+            trained = {cell.run for cell in cells if cell.as_is or read_training(self.path(cell)) is not None}
             if again and not trained:
                 raise TaskError(
                     f"{self.request.directory} holds no trained model of this experiment with these settings and "
@@ -294,12 +296,24 @@ class Matrix(ABC, Generic[R]):
         return lines + ([f"`{self.request.command}`"] if self.request.command else [])
 
     def _train(self, cell: Cell, before: Sequence[R], title: str, console: Console) -> list[R]:
-        from peirce.training import Checkpoints, is_first_process, read_training, train, with_tokenizer
+        from peirce.compose import load
+        from peirce.training import (
+            Checkpoints,
+            TrainResult,
+            is_first_process,
+            read_training,
+            train,
+            with_tokenizer,
+        )
 
         told = console if console.is_terminal or not self.quiet else None
         if told is not None:
             told.rule(title)
         data = self.prepared.of(cell.task if cell.start is None else with_tokenizer(cell.task, cell.start))
+        if cell.as_is is not None:
+            model = load(cell.as_is, registry=self.registry)
+            untrained = TrainResult(model=model, losses=(), metrics={}, seconds=0.0, steps=0)
+            return list(self.measured(cell, untrained, data, before))
         path = self.path(cell)
         trained_before = read_training(path) is not None
         try:
@@ -323,5 +337,5 @@ class Matrix(ABC, Generic[R]):
 
 
 def last_loss(trained: TrainResult) -> float:
-    """The mean loss of the last hundred steps."""
-    return round(float(np.mean(trained.losses[-100:])), 4)
+    """The mean loss of the last hundred steps; 0 of a model that is measured as it is."""
+    return round(float(np.mean(trained.losses[-100:] or (0.0,))), 4)

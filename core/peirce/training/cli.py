@@ -13,7 +13,7 @@ from typer.core import TyperCommand
 
 from peirce.commands import Json, application, as_json, as_table
 from peirce.errors import PeirceError, TaskError
-from peirce.registry import default_registry, load_spec
+from peirce.registry import default_registry, load_spec, ready_specs
 
 if TYPE_CHECKING:
     from peirce.training.options import TrainResult
@@ -197,7 +197,15 @@ def evaluate(
     from peirce.training.warm_start import TOKENIZER, TOKENIZER_FILE, with_tokenizer
 
     if not directory.is_dir():
-        raise TaskError(f"there is no trained model at {directory}: it is not a directory")
+        if directory.suffix == ".toml" or str(directory) in ready_specs():
+            raise TaskError(
+                f"{directory} is a spec, which has no weights to evaluate; `peirce train {directory} --task NAME -o "
+                "DIR` trains it, and `peirce evaluate DIR` evaluates what came of it"
+            )
+        raise TaskError(
+            f"there is no trained model at {directory}: it is not a directory; give the folder that `peirce train` or "
+            "`peirce import` wrote"
+        )
     record = read_training(directory) or {"task": {"name": None, "options": {}}, "seed": 0}
     name = task or record["task"]["name"]
     if name is None:

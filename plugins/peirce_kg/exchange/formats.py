@@ -113,6 +113,12 @@ def convert_files(source: str, to: str, output: Path, graph: str | None, types_f
     if not output.parent.is_dir():
         raise TaskError(f"there is no folder {output.parent}; make it first")
     content, refused = read(source, graph, types_file), dict[str, str]()
+    if types_file is not None and content.counts and not any(content.sets.values()):
+        there = ", ".join(dict.fromkeys(row.type for row in content.counts))
+        raise TaskError(
+            f"{types_file} has no type of the queries in {source}, which are {there}; nothing would be left. Add some "
+            "of these, or leave --types out"
+        )
     for queries in (one for of in content.sets.values() for one in of):
         try:
             form.check(queries.type.query)

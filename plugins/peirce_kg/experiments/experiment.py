@@ -39,7 +39,8 @@ def tega_experiments() -> list[Experiment]:
         TegaExperiment(
             name=PREFIX + table.name,
             title=table.title,
-            rows=tuple(row.label for row in table.rows),
+            rows=tuple(row.label for row in table.rows if not row.imported),
+            more=tuple(row.label for row in table.rows if row.imported),
             columns=table.columns,
             published=table.graphs,
             scales={scale.name: scale.about for scale in found.scales.values()},

@@ -20,6 +20,8 @@ from peirce_kg.graphs.graph import SPLITS, load_graph
 from peirce_kg.parts.systems.literals import Executor
 from peirce_kg.queries.types import QueryType
 from peirce_kg.task import overrides_of
+from peirce_kg.ultra.network import Ultra
+from peirce_kg.ultra.program import why_no_program
 
 
 def figures_of(runs: TegaRuns, rows: Sequence[RankingRow], paper_graph: str) -> dict[str, list[Figure]]:
@@ -90,6 +92,8 @@ def _supported(runs: TegaRuns, row: TegaRow) -> list[str]:
 def supports(architecture: str, kind: QueryType, registry: Registry | None = None) -> bool:
     """Whether a model of an architecture supports queries of a type."""
     part = (registry or default_registry()).get("architectures", architecture)
+    if issubclass(part, Ultra):
+        return why_no_program(kind.query) is None
     return not issubclass(part, Executor) or why_unsupported(part, Template.of(kind.query)) is None
 
 

@@ -11,6 +11,7 @@ import attrs
 from attrs import field, frozen
 from peirce.errors import TaskError
 from peirce.experiments import Cell, Matrix, ResultRow, digest, identity, last_loss
+from peirce.files import read_json
 from peirce.registry import load_spec
 from peirce.spec import Spec
 from peirce.training import TrainResult, make_task, plain, settings_by_part, training_options
@@ -20,14 +21,16 @@ from peirce_kg.embedding.training import EmbeddingOptions, embed
 from peirce_kg.engine.missing import Missing
 from peirce_kg.engine.template import Groundings, Template
 from peirce_kg.evaluation import TOP, Filtering, Floats, Knowledge, Report, evaluate
-from peirce_kg.experiments.tables import Definitions, Evaluation, Scale, TegaTable, kept_as
+from peirce_kg.experiments.tables import Definitions, Evaluation, Scale, TegaRow, TegaTable, kept_as
 from peirce_kg.graphs.graph import Graph
 from peirce_kg.parts.augmenters.kge_files import Predictor
 from peirce_kg.queries.types import hard_types, load_types, select
 from peirce_kg.sampling.files import fingerprint
 from peirce_kg.sampling.sampler import QuerySet, missing_of, sample
-from peirce_kg.task import KgQa, KgQaData, model_scorer
+from peirce_kg.task import KgQa, KgQaData, scorer_of
 
+PROVENANCE = "provenance.json"
+"""What every saved model has."""
 SHOWN = ("filtering", "strata")
 """Options of the task that say which figures are shown; a table measures all of them."""
 
@@ -114,10 +117,14 @@ class TegaRuns(Matrix[RankingRow]):
                 )
                 for shown in SHOWN:
                     task.pop(shown, None)
-                spec = load_spec(row.spec, model)
+                spec = load_spec(row.spec, {} if row.imported else model)
                 made = make_task(KgQa.name, task, self.registry)
                 options = training_options(training)
-                vectors = None
+                vectors, as_is, weights = None, self._imported(row), []
+                if as_is and seed != self.request.seeds[0]:
+                    continue
+                if as_is and (as_is / PROVENANCE).is_file():
+                    weights = [read_json(as_is / PROVENANCE)["weights"]]
                 if row.vectors:
                     vectors = plain(EmbeddingOptions(model=row.vectors, dim=spec.dims["unary"]))
                 told = {name: value for name, value in plain(made.options).items() if name != "strata"}
@@ -127,8 +134,9 @@ class TegaRuns(Matrix[RankingRow]):
                     spec=spec,
                     task=made,
                     training=options,
-                    run=identity(spec, told, options, seed, vectors),
+                    run=identity(spec, told, options, seed, vectors, *weights),
                     vectors=row.vectors,
+                    as_is=as_is,
                 )
 
     def run(self, console: Console) -> list[RankingRow]:
@@ -142,7 +150,17 @@ class TegaRuns(Matrix[RankingRow]):
         """
         if self.table.measure != "mrr":
             return []
+        for row in self.table.rows:
+            if (path := self._imported(row)) and not (path / PROVENANCE).is_file():
+                raise TaskError(
+                    f"{row.label} is not trained, and {path} holds no model to measure; make it with "
+                    f"`{row.imported} -o {path}`"
+                )
         return [row for row in super().run(console) if row.evaluation in self._keys]
+
+    def _imported(self, row: TegaRow) -> Path | None:
+        """Where the model of a row lies that is measured as it is."""
+        return self.request.directory / "imported" / row.spec if row.imported else None
 
     @property
     def _keys(self) -> set[str]:
@@ -212,7 +230,8 @@ class TegaRuns(Matrix[RankingRow]):
             raise TaskError(f"{self.table.name}: no test queries of the types {evaluation.types!r}")
         turned = data.vocabulary.reversed_ != evaluation.reverse
         vocabulary = attrs.evolve(data.vocabulary, reversed_=turned)
-        console, scorer = Console(stderr=True), model_scorer(trained.model.eval(), vocabulary)
+        console = Console(stderr=True)
+        scorer = scorer_of(trained.model.eval(), data.graph, vocabulary)
         spent = scored = 0.0
 
         def timed(template: Template, groundings: Groundings) -> Floats:
@@ -236,11 +255,11 @@ class TegaRuns(Matrix[RankingRow]):
     def _hard(self, cell: TegaCell, data: KgQaData) -> Sets:
         """Hard test queries of the types of "+H", as many of a type as of others, and what their answers miss."""
         options = cell.task.options
-        key = f"{fingerprint(data.graph)} {options.eval_queries} {options.seed} {options.max_answers}"
+        key = f"{fingerprint(data.graph)} {options.eval_queries} {options.seed}"
         if key not in self.hard:
             sets = sample(
                 list(hard_types().values()), data.graph, "test", options.eval_queries, options.seed,
-                options.max_answers, leave_out=True, hard=True,
+                leave_out=True, hard=True,
             )  # fmt: skip
             self.hard[key] = sets, missing_of(sets, data.graph, "test")
         return self.hard[key]

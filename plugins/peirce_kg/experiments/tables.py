@@ -65,6 +65,8 @@ class TegaRow:
         scaled: what differs at one scale alone, by its name.
         without: keys of the scale's settings that its architecture has no place for.
         vectors: the link predictor whose vectors it begins with, if any.
+        imported: what makes the model that is measured as it is, a command that is given the folder; empty of those
+            that are trained.
         paper: what the paper printed, by its graph, in the order of the table's cells.
     """
 
@@ -74,6 +76,7 @@ class TegaRow:
     scaled: Mapping[str, Mapping[str, Any]] = field(factory=dict)
     without: tuple[str, ...] = ()
     vectors: Predictor | None = None
+    imported: str = ""
     paper: Mapping[str, tuple[float, ...]] = field(factory=dict)
 
 

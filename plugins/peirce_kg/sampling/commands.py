@@ -39,8 +39,12 @@ def sample(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same files.")] = 0,
     max_answers: Annotated[
-        int, typer.Option(min=1, help="Answers that a query may have on the graph of its split.")
-    ] = 100,
+        int | None,
+        typer.Option(
+            min=1,
+            help="Answers that a query may have on the graph of its split; 100 if not given, any number if hard.",
+        ),
+    ] = None,
     hard: Annotated[
         bool,
         typer.Option(
@@ -62,6 +66,7 @@ def sample(
     from peirce_kg.graphs.graph import SPLITS, load_graph
     from peirce_kg.queries.types import hard_types, load_types, select
     from peirce_kg.sampling.jobs import describe, quantities, run
+    from peirce_kg.sampling.sampler import most_answers
 
     splits = SPLITS if split == "all" else tuple(each for each in SPLITS if each == split)
     if not splits:
@@ -73,7 +78,8 @@ def sample(
     sampled = {}
     for each in splits:
         counts = quantities(kinds, loaded, each) if count is None else {kind.name: count for kind in kinds}
-        wanted = describe(kinds, counts, loaded, each, seed, max_answers, hard=hard)
+        most = max_answers or most_answers(each, hard=hard)
+        wanted = describe(kinds, counts, loaded, each, seed, most, hard=hard)
         with _progress(wanted) as watch:
             sampled[each] = run(output, wanted, loaded, engine, workers, watch, overwrite=overwrite)
     if json:

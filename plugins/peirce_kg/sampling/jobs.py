@@ -22,7 +22,7 @@ from peirce_kg.queries.types import QueryType
 from peirce_kg.sampling import files
 from peirce_kg.sampling.files import DESCRIPTION, Description, TypeAsked, type_file
 from peirce_kg.sampling.lookup import Lookup
-from peirce_kg.sampling.sampler import BLOCK, Block, Collector, QuerySet, TypeSampler
+from peirce_kg.sampling.sampler import BLOCK, Block, Collector, QuerySet, TypeSampler, check_split
 from peirce_kg.sampling.workers import ENGINES, BlockAsked, Pool, pool
 
 TABLE_9 = {
@@ -79,6 +79,7 @@ def describe(
     hard: bool = False,
 ) -> Description:
     """What is asked for; see `sampler.sample`. counts: how many queries, by the type's name."""
+    check_split(graph, split)
     asked = tuple(TypeAsked(kind.name, str(kind.query), kind.seen, counts[kind.name]) for kind in types)
     return Description(graph.name, files.fingerprint(graph), split, seed, max_answers, asked, hard=hard)
 

@@ -88,11 +88,6 @@ class Lookup:
         """How many triples the cumulative graph of a level has."""
         return int(np.searchsorted(self.levels, level, side="right"))
 
-    def added(self, level: int) -> Lookup:
-        """The lookup of the triples alone that a level adds, in a graph that has them on every level."""
-        triples = self.triples[self.size(level - 1) if level else 0 : self.size(level)]
-        return Lookup(self.entities, self.relations, triples, np.zeros(len(triples), np.uint8))
-
     @cached_property
     def links(self) -> tuple[Links, ...]:
         """What counts missing links, for the levels after the first."""
@@ -111,6 +106,15 @@ class Lookup:
         # a relation that no split has at the entity has its empty list after the last place
         inside = place < len(self.triples)
         return np.where(inside, index.others(np.where(inside, place, 0), heads=heads), 0), counts > 0
+
+    def relation(
+        self, entity: Ints, level: int, random: np.random.Generator, *, heads: bool
+    ) -> tuple[Ints, Bools]:
+        """A random one of the relations of each entity's edges, each as likely, and whether there is one: [n] each.
+
+        heads: the entities are heads; else tails.
+        """
+        return self._relations[not heads].pick(entity, level, random)
 
     def degree(self, relation: Ints, entity: Ints, level: int, *, heads: bool) -> Ints:
         """How many edges of each relation there are at an entity: [n]."""
@@ -148,6 +152,28 @@ class Lookup:
         wanted = head * self.entities + tail
         place = np.searchsorted(self._pairs, wanted)
         return np.where(self._pairs.take(place, mode="clip") == wanted, place, -1)
+
+    @cached_property
+    def inverses(self) -> Ints:
+        """For each relation one that has its triples turned round, or -1: int64 [relations]."""
+        # sums of random numbers tell sets of pairs apart
+        ends = np.random.default_rng(0).integers(2**63, size=(2, self.entities), dtype=np.uint64)
+        head, tail = self._ends
+        sums = np.zeros((2, self.relations), np.uint64)
+        for own, one, other in zip(sums, (head, tail), (tail, head), strict=True):
+            np.add.at(own, self.triples[:, 1], ends[0][one] * ends[1][other])
+        known = {value: relation for relation, value in enumerate(sums[1].tolist()) if value}
+        return np.array([known.get(value, -1) for value in sums[0].tolist()], np.int64)
+
+    @cached_property
+    def _relations(self) -> tuple[Postings, Postings]:
+        """The relations that lead from each entity, and those that lead to it, each once."""
+        relation, found = self.triples[:, 1], []
+        for entity in self._ends:
+            # triples stand in order of level, so the first of a relation says from where on it is there
+            _, first = np.unique(entity * self.relations + relation, return_index=True)
+            found.append(Postings.of(entity[first], self.levels[first], relation[first], self.entities))
+        return found[0], found[1]
 
     @property
     def _ends(self) -> tuple[Ints, Ints]:

@@ -26,10 +26,10 @@ from peirce.errors import TaskError
 from peirce.progress import progress_bars
 from rich.console import Console
 
-from peirce_kg.engine.answers import Answers, answers_within
+from peirce_kg.engine.answers import Answers, answers, answers_within
 from peirce_kg.engine.missing import Links, Missing
 from peirce_kg.engine.template import Groundings, Slot, Template
-from peirce_kg.graphs.graph import SPLITS, Bools, Graph, Ints, Split
+from peirce_kg.graphs.graph import SPLITS, Bools, Graph, Index, Ints, Split
 from peirce_kg.queries.language import Query
 from peirce_kg.queries.types import QueryType
 from peirce_kg.sampling.lookup import Lookup
@@ -37,7 +37,7 @@ from peirce_kg.sampling.symmetry import canonical, redundant, repetitions, symme
 from peirce_kg.sampling.walks import Walker
 
 MAX_ANSWERS = 100
-"""Answers that a sampled query may have on the graph of its split, unless told otherwise."""
+MAX_HARD = 1_000_000
 LIMIT = 4_000_000
 """Rows that an intermediate table may have; a query that needs more is not sampled."""
 BLOCK = 8192
@@ -50,6 +50,8 @@ BEGUN = 1 / 4
 """The share of the hard queries that are asked for which is taken before that holds."""
 PATIENCE = 24 * 1024
 """Proposals without a new query after which a type is given up as exhausted."""
+RARE = 16
+"""How many times as many are made where queries are to be hard, in a batch and before a type is given up."""
 
 
 @frozen(eq=False)
@@ -97,7 +99,7 @@ def sample(
     split: Split,
     count: int,
     seed: int,
-    max_answers: int = MAX_ANSWERS,
+    max_answers: int | None = None,
     console: Console | None = None,
     *,
     leave_out: bool = False,
@@ -113,7 +115,7 @@ def sample(
         split: `train` for training; `valid` and `test` queries have an answer that the split before lacks.
         count: how many queries of each type.
         seed: the seed.
-        max_answers: how many answers a query may have on the graph of the split.
+        max_answers: how many answers a query may have on the graph of the split; `most_answers` if None.
         console: where a progress bar is shown; nowhere when None.
         leave_out: whether a type without a single query is left out, and no error.
         hard: whether each query of `valid` and `test` has a hard answer, see `TypeSampler`.
@@ -121,6 +123,8 @@ def sample(
     Raises:
         TaskError: not one query of a type was found, or of any type.
     """
+    check_split(graph, split)
+    max_answers = most_answers(split, hard=hard) if max_answers is None else max_answers
     lookup = Lookup.of(graph)
     sets: list[QuerySet] = []
     with progress_bars(console) as progress:
@@ -137,8 +141,23 @@ def sample(
             if len(collector):
                 sets.append(QuerySet.joined(kept))
             elif not leave_out or (kind is types[-1] and not sets):
-                raise _nothing(kind, graph, split, max_answers)
+                raise _nothing(kind, graph, split, max_answers, hard=sampler.hard)
     return tuple(sets)
+
+
+def check_split(graph: Graph, split: Split) -> None:
+    """A `TaskError` where a split has no triple, without which no query of it can be drawn."""
+    if not len(graph.added[split]):
+        others = [name for name in SPLITS if len(graph.added[name])]
+        raise TaskError(
+            f"the {split} split of {graph.name!r} adds no triples, and each of its queries needs one; sample another "
+            f"split ({', '.join(others) or 'none has any'}), or give a folder whose {split} file has triples"
+        )
+
+
+def most_answers(split: Split, *, hard: bool) -> int:
+    """How many answers a query may have unless told otherwise; as published, hard ones of any number."""
+    return MAX_HARD if hard and split != "train" else MAX_ANSWERS
 
 
 def missing_of(sets: Sequence[QuerySet], graph: Graph, split: Split) -> tuple[Missing, ...]:
@@ -153,13 +172,14 @@ def missing_of(sets: Sequence[QuerySet], graph: Graph, split: Split) -> tuple[Mi
     )
 
 
-def _nothing(kind: QueryType, graph: Graph, split: Split, max_answers: int) -> TaskError:
+def _nothing(kind: QueryType, graph: Graph, split: Split, max_answers: int, *, hard: bool) -> TaskError:
     """Why there are no queries of a type."""
-    if not len(graph.added[split]):
-        return TaskError(f"the {split} split of {graph.name!r} adds no triples to sample queries of")
+    what, instead = f"{kind.name} query with 1 to {max_answers} answers", "raise max_answers, or leave"
+    if hard:
+        what, instead = f"{kind.name} query with an answer that needs all of its links", "leave"
     return TaskError(
-        f"no {kind.name} query with 1 to {max_answers} answers was found on the {split} graph of {graph.name}; raise "
-        "max_answers, or leave the type out: name others, or set absent=leave_out"
+        f"no {what} was found on the {split} graph of {graph.name}; {instead} the type out: name others, or set "
+        "absent=leave_out"
     )
 
 
@@ -242,6 +262,7 @@ class TypeSampler:
         self.kind, self.lookup, self.split, self.max_answers = kind, lookup, split, max_answers
         self.level = SPLITS.index(split)
         self.hard = hard and self.level > 0
+        self._rare = RARE if self.hard else 1
         self.template = Template.of(kind.query)
         self._seed = [seed, zlib.crc32(kind.name.encode()), self.level]
         self._walker = Walker(self.template, lookup, self.level, self.hard)
@@ -249,7 +270,7 @@ class TypeSampler:
         self._repetitions = repetitions(self.template)
 
     def block(self, number: int, limit: int = BLOCK) -> Block:
-        """A block of at most `BLOCK` queries, or its first `limit`; a `TaskError` without a triple to start from."""
+        """A block of at most `BLOCK` queries, or its first `limit`."""
         since, limit, stale = time.thread_time(), min(limit, BLOCK), 0
         seen: set[bytes] = set()
         found: list[QuerySet] = []
@@ -258,12 +279,12 @@ class TypeSampler:
             proposals = proposals[_unseen(canonical(proposals, self._renamings), seen)]
             found.append(self._sound(proposals[~redundant(proposals, self._repetitions)]))
             stale = 0 if len(found[-1]) else stale + tried
-            if stale >= PATIENCE or sum(map(len, found)) >= limit:
+            if stale >= self._rare * PATIENCE or sum(map(len, found)) >= limit:
                 break
         queries = QuerySet.joined(found)
         queries = queries.select(np.arange(min(limit, len(queries))))
         last = self._every is not None and (number + 1) * BLOCK >= len(self._every)
-        return Block(queries, last or stale >= PATIENCE, time.thread_time() - since)
+        return Block(queries, last or stale >= self._rare * PATIENCE, time.thread_time() - since)
 
     @cached_property
     def _every(self) -> Groundings | None:
@@ -277,7 +298,7 @@ class TypeSampler:
             yield self._every[number * BLOCK : (number + 1) * BLOCK], BLOCK
             return
         random = np.random.default_rng([*self._seed, number])
-        size, largest = BATCHES
+        size, largest = (self._rare * size for size in BATCHES)
         while True:
             yield self._walker.propose(size, random), size
             size = min(2 * size, largest)
@@ -305,6 +326,8 @@ class TypeSampler:
                 each = each.select(np.flatnonzero(~refused))
             return each
 
+        if self.hard:
+            keep(self._by_added(proposals))
         found[own] = ask(own)
         keep((found[own].counts > 0) & (found[own].counts <= self.max_answers))
         if self.level:
@@ -326,6 +349,18 @@ class TypeSampler:
             if split not in found:
                 found[split] = ask(split)
         return QuerySet(self.kind, own, template, proposals, {split: found[split] for split in SPLITS})
+
+    @cached_property
+    def _added(self) -> Index:
+        """The triples that the split adds."""
+        triples = self.lookup.triples[self.lookup.size(self.level - 1) : self.lookup.size(self.level)]
+        return Index.of(triples, self.lookup.entities, self.lookup.relations)
+
+    def _by_added(self, proposals: Groundings) -> Bools:
+        """Which queries have an answer by triples alone that the split adds, as a hard one must: bool [n]."""
+        positive = (tuple(slot for slot in slots if slot.positive) for slots in self.template.conjunctions)
+        template = evolve(self.template, conjunctions=(next(positive),))
+        return answers(template, proposals, self._added).counts > 0
 
     def _more(self, wider: Answers, other: Answers) -> Bools:
         """Which queries have an answer that others lack: bool [n]."""

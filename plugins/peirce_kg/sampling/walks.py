@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from functools import cached_property
+from itertools import permutations
 
 import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
-from peirce.errors import TaskError
 
 from peirce_kg.engine.template import Groundings, Slot, Template
-from peirce_kg.graphs.graph import SPLITS, Ints
+from peirce_kg.graphs.graph import Ints
 from peirce_kg.queries.language import FREE, Variable
 from peirce_kg.sampling.lookup import Lookup, Postings
 
@@ -30,7 +30,8 @@ class Walker:
         lookup: the triples.
         level: 0 for train, 1 for valid, 2 for test; walks of the latter two start at a triple of their own level,
             without which no answer could be new.
-        hard: whether walks to a new answer go along triples of their own level alone, in each branch to the same one.
+        hard: whether walks start at an answer, an entity with such a triple, and go back by relations that are equally
+            likely, and never by the inverse of the last, as the published sampler of the benchmarks "+H" does.
     """
 
     template: Template
@@ -39,7 +40,7 @@ class Walker:
     hard: bool = False
 
     def propose(self, count: int, random: np.random.Generator) -> Groundings:
-        """About `count` groundings, fewer where walks come to an end; a `TaskError` without a triple to start from."""
+        """About `count` groundings, fewer where walks come to an end."""
         # a walk that starts elsewhere gives other queries, so each batch starts at every atom there is
         starts = [start for start, numbers in self._starts.items() if start[1] is None or len(numbers)]
         if not starts:
@@ -63,11 +64,11 @@ class Walker:
     @cached_property
     def _starts(self) -> dict[tuple[int, Slot | None], Ints]:
         """The branches and atoms that a walk may start at, each with the numbers of its triples."""
-        lookup = self._own if self.hard else self.lookup
-        first = self.lookup.size(self.level - 1) if self.level and not self.hard else 0
+        lookup = self.lookup
+        first = lookup.size(self.level - 1) if self.level else 0
         numbers = np.arange(first, lookup.size(self.level))
-        if not len(numbers):
-            raise TaskError(f"the {SPLITS[self.level]} split adds no triples to sample queries of")
+        if self.hard:
+            return {(0, None): np.unique(lookup.triples[numbers][:, [0, 2]]).astype(np.int64)}
         starts: dict[tuple[int, Slot | None], Ints] = {}
         for branch, slots in enumerate(self.template.conjunctions):
             for slot in slots:
@@ -83,31 +84,41 @@ class Walker:
         return starts
 
     @cached_property
-    def _own(self) -> Lookup:
-        return self.lookup.added(self.level)
+    def _paths(self) -> list[tuple[int, int]]:
+        """The relation slots of two positive atoms of a branch that alone say something of the variable between."""
+        found = []
+        for slots in self.template.conjunctions:
+            for one, after in permutations([slot for slot in slots if slot.positive], 2):
+                between = [slot for slot in slots if one.tail in (slot.head, slot.tail)]
+                if one.tail == after.head != FREE and isinstance(one.tail, Variable) and len(between) == 2:
+                    found.append((one.relation, after.relation))
+        return found
 
     def _from(self, first: int, atom: Slot | None, count: int, random: np.random.Generator) -> Groundings:
         """The groundings of walks that begin in one branch, at one atom."""
-        walk = _Walk(self.template, self._own if self.hard else self.lookup, self.level, random, count)
+        walk = _Walk(self.template, self.lookup, self.level, random, count, even=self.hard)
         conjunctions = self.template.conjunctions
         others = [branch for branch in range(len(conjunctions)) if branch != first]
         removing = {slot: self._branches(slot, random) for slot in self.template.negated}
         shared: frozenset[Variable] = frozenset()
-        if atom is not None:
-            numbers = self._starts[first, atom]
+        numbers = self._starts[first, atom]
+        if self.hard:
+            walk.ends[FREE] = numbers[random.integers(len(numbers), size=count)]
+            for conjunction in conjunctions:
+                walk.forget({FREE})
+                walk.along([each for each in conjunction if each.positive])
+            for one, after in self._paths:
+                inverse = self.lookup.inverses[walk.relations[one]]
+                walk.alive &= (inverse != walk.relations[after]) | (inverse == walk.relations[one])
+            if not self.template.negated:
+                return walk.result()
+        elif atom is not None:
             walk.put(atom, numbers[random.integers(len(numbers), size=count)])
             shared = frozenset(atom.variables)
             if self.level:
                 # the new answer, and the one that a negated atom removes, need not be the same
                 walk.along(_connected(atom, conjunctions[first]), atom)
                 shared = frozenset()
-            if self.hard:
-                for branch in (first, *others):
-                    walk.forget({FREE})
-                    walk.along([slot for slot in conjunctions[branch] if slot.positive])
-                if not self.template.negated:
-                    return walk.result()
-                walk.lookup = self.lookup
         order = [first, *random.permutation(others).tolist()]
         for branch, following in zip(order, [*order[1:], None], strict=True):
             slots = conjunctions[branch]
@@ -132,9 +143,16 @@ class _Walk:
     """The state of a batch of walks: slots that are fixed, variables that stand somewhere, and rows that still go."""
 
     def __init__(
-        self, template: Template, lookup: Lookup, level: int, random: np.random.Generator, count: int
+        self,
+        template: Template,
+        lookup: Lookup,
+        level: int,
+        random: np.random.Generator,
+        count: int,
+        *,
+        even: bool = False,
     ) -> None:
-        self.template, self.lookup, self.level, self.random = template, lookup, level, random
+        self.template, self.lookup, self.level, self.random, self.even = template, lookup, level, random, even
         self.relations: dict[int, Ints] = {}
         self.ends: dict[int | Variable, Ints] = {}
         self.count = count
@@ -195,15 +213,27 @@ class _Walk:
                 self._choose(slot, lookup.of_relation, relation)
                 return
             heads = head is not None
-            other, there = lookup.neighbour(relation, known, level, self.random, heads=heads)
+            self._neighbour(slot, relation, known, heads=heads)
+        elif (
+            self.even and not beside and slot not in self.narrowing and (head is not None or tail is not None)
+        ):
+            known, heads = (tail, False) if head is None else (head, True)
+            assert known is not None
+            self.relations[slot.relation], there = lookup.relation(known, level, self.random, heads=heads)
             self.alive &= there
-            self.ends[slot.tail if heads else slot.head] = other
+            self._neighbour(slot, self.relations[slot.relation], known, heads=heads)
         elif head is not None:
             self._choose(slot, lookup.of_head[bool(beside)], head)
         elif tail is not None:
             self._choose(slot, lookup.of_tail[bool(beside)], tail)
         else:
             self.put(slot, self.random.integers(lookup.size(level), size=self.count))
+
+    def _neighbour(self, slot: Slot, relation: Ints, known: Ints, *, heads: bool) -> None:
+        """Put an atom on a random triple of its relation and of its one known end."""
+        other, there = self.lookup.neighbour(relation, known, self.level, self.random, heads=heads)
+        self.alive &= there
+        self.ends[slot.tail if heads else slot.head] = other
 
     def _choose(self, slot: Slot, triples: Postings, owner: Ints, taken: Sequence[Ints] = ()) -> None:
         """Put an atom on random triples of their owners, if possible on ones whose relation is not taken."""

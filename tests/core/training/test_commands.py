@@ -117,6 +117,8 @@ def test_mistakes_of_evaluate_are_named(
     capsys.readouterr()
     assert run("evaluate", tmp_path / "none", "--task", "marked") == 2
     assert "there is no trained model" in capsys.readouterr().err
+    assert run("evaluate", spec) == 2
+    assert "is a spec, which has no weights to evaluate; `peirce train" in capsys.readouterr().err
     assert run("evaluate", tmp_path) == 2
     assert "has no training.json that tells its task; name one with --task" in capsys.readouterr().err
     assert run("evaluate", tmp_path, "--task", "marked") == 2

@@ -162,10 +162,13 @@ def test_own_types_are_taken_alone(sampled: Path, tmp_path: Path) -> None:
     assert {row["type"] for row in told if not row["left_out"]} == {"hops"}
     graph = load_graph(str(tmp_path / "back"))
     assert len(read_queries(tmp_path / "back", graph, "test")) == 1
-    shown = run(
-        "convert", str(sampled), "--graph", "nations", "--types", str(own), "-o", str(tmp_path / "none")
+    with pytest.raises(TaskError, match=r"own.toml has no type of the queries in .*, which are 1p, "):
+        run("convert", str(sampled), "--graph", "nations", "--types", str(own), "-o", str(tmp_path / "none"))
+    own.write_text(
+        own.read_text() + '[[type]]\nname = "2p"\nformula = "(r2(e1,f))&(r1(s1,e1))"\nseen = true\n'
     )
-    assert "own.toml has no type of that name" in " ".join(shown.split())
+    some = ("convert", str(sampled), "--graph", "nations", "--types", str(own), "-o", str(tmp_path / "some"))
+    assert "own.toml has no type of that name" in " ".join(run(*some).split())
     with pytest.raises(TaskError, match="has queries and no graph; give --graph"):
         run("convert", str(sampled), "-o", str(tmp_path / "no"))
 

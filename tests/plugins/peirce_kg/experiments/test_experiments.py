@@ -203,6 +203,23 @@ def test_vectors_are_trained_once_and_begun_with(runs: TegaRuns) -> None:
     assert torch.equal(vectors[start : start + len(entities)], entities)
 
 
+def test_an_imported_model_is_measured_as_it_is(runs: TegaRuns) -> None:
+    row = TegaRow("UltraQuery", "ultra", imported="peirce import ultra WEIGHTS")
+    table = evolve(runs, table=evolve(TABLE, rows=(row,)))
+    path = runs.request.directory / "imported" / "ultra"
+    with pytest.raises(
+        TaskError, match=f"UltraQuery is not trained.*`peirce import ultra WEIGHTS -o {path}`"
+    ):
+        table.run(Console(quiet=True))
+    peirce.build("ultra", seed=0, registry=runs.registry).save(path)
+    found = table.run(Console(quiet=True))
+    assert {(r.spec, r.seed, r.steps, r.parameters) for r in found} == {("ultra", 0, 0, 168705)}
+    assert {r.type for r in found} == {"1p", "2p", "2pi"}
+    assert asked(table, only_evaluate=True).run(Console(quiet=True)) == found
+    peirce.build("ultra", seed=1, registry=runs.registry).save(path)
+    assert {r.run for r in table.run(Console(quiet=True))}.isdisjoint({r.run for r in found})
+
+
 def test_results_that_were_kept_are_read_and_found() -> None:
     rows = read_rows(ROOT / "benchmarks" / "results" / "tega-umls.csv", RankingRow)
     specs = {cell.spec.name: cell.spec_digest for cell in of_peirce("table2", "umls", Path("unused")).cells()}

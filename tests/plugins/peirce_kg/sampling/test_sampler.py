@@ -11,7 +11,15 @@ from kgqa_reference import brute_force
 from peirce.errors import TaskError
 from peirce_kg.engine.answers import answers
 from peirce_kg.engine.template import Groundings, Slot, Template
-from peirce_kg.graphs.graph import SPLITS, Graph, Split, from_ids, from_names, load_graph
+from peirce_kg.graphs.graph import (
+    SPLITS,
+    Graph,
+    Split,
+    from_ids,
+    from_names,
+    load_graph,
+    with_inverses,
+)
 from peirce_kg.queries.language import Variable, parse
 from peirce_kg.queries.types import QueryType, hard_types, load_types
 from peirce_kg.sampling.lookup import Lookup
@@ -152,6 +160,19 @@ def test_hard_queries_are_balanced() -> None:
     assert np.bincount(np.concatenate(relations)).max() > 60 / 5
 
 
+def test_hard_queries_have_any_number_of_answers_and_do_not_go_straight_back() -> None:
+    star = {"train": [("b", "r", f"a{i}") for i in range(150)], "test": [("b", "r", "c")]}
+    (queries,) = sample([TYPES["1p"]], from_names("star", star), "test", 1, 0, hard=True)
+    assert queries.answers["test"].counts.tolist() == [151]
+    both = with_inverses(_dense(12, 3, 0.3, 2))
+    for hard in (False, True):
+        (paths,) = sample([TYPES["2p"]], both, "test", 40, 0, hard=hard)
+        back = np.abs(np.diff(paths.groundings.relations, axis=1)) == both.relations // 2
+        assert back.any() != hard
+    with pytest.raises(TaskError, match="no 2i query with an answer that needs all of its links"):
+        sample([TYPES["2i"]], from_names("star", star), "test", 1, 0, hard=True)
+
+
 def test_blocks_hold_no_renaming_of_an_earlier_one_and_continue_each_other() -> None:
     random, sizes = np.random.default_rng(1), np.array([300, 10, 300])
     counts = {"train": 6000, "valid": 600, "test": 600}
@@ -173,7 +194,9 @@ def test_answers_are_capped() -> None:
     with pytest.raises(TaskError, match=r"no 2u query with 1 to 1 answers.*raise max_answers"):
         sample([TYPES["2u"]], SMALL, "train", 30, seed=0, max_answers=1)
     late = from_names("late", {"train": [("a", "r", "b")]})
-    with pytest.raises(TaskError, match="the valid split of 'late' adds no triples"):
+    with pytest.raises(
+        TaskError, match=r"the valid split of 'late' adds no triples.*another split \(train\)"
+    ):
         sample([TYPES["1p"]], late, "valid", 30, seed=0)
 
 
