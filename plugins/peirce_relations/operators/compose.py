@@ -43,7 +43,7 @@ class Compose(StateOperator):
     scope_rule = "reduce"
     source = "Khalid & Schockaert (2025), EpiGNN, for facets and their composition; all pairs and the mean are ours"
     Options = ComposeOptions
-    example: ClassVar = {"facets": 1}
+    example: ClassVar = {"facets": 1, "loops": True}
 
     @classmethod
     def check(cls, options: ComposeOptions, dims: Dims, scope: str) -> str | None:
@@ -69,42 +69,48 @@ class Compose(StateOperator):
     def forward(self, state: Predicates, scope: Scope) -> Predicates:
         """The increments of the relations, [b, x, y, d2], at most 0; the properties stay as they are."""
         assert state.binary is not None
-        logits = at_least_float32(state.binary).unflatten(-1, (self.options.facets, -1))  # [b, x, y, f, i]
-        told = scope.zero_binary(1 - (logits.mean(-1) - logits.amax(-1)).exp())  # [b, x, y, f]
-        p = logits.softmax(-1)
-        first = told.permute(0, 2, 3, 1)  # w(x, a): [b, a, f, x]
-        second = told.permute(0, 1, 3, 2)  # w(a, y): [b, a, f, y]
-        weights = first.unsqueeze(4) * second.unsqueeze(3)  # [b, a, f, x, y]
+        # Facets and symbols lead: reductions over a few symbols are slow where they are innermost.
+        logits = (
+            at_least_float32(state.binary).unflatten(-1, (self.options.facets, -1)).permute(3, 4, 0, 1, 2)
+        )
+        told = 1 - (logits.mean(1) - logits.amax(1)).exp()  # [f, b, x, y]
+        told = scope.zero_binary(told.permute(1, 2, 3, 0)).permute(3, 0, 1, 2)
+        p = logits.contiguous().softmax(1)  # [f, i, b, x, y]
+        symbols = p.shape[1]
+        weights = told.transpose(2, 3).unsqueeze(4) * told.unsqueeze(3)  # w(x, a) w(a, y): [f, b, a, x, y]
         weights = weights * self._third(weights)
-        symbols = p.shape[-1]
-        tables = at_least_float32(self.tables).softmax(-1).transpose(2, 3).flatten(2)  # [f, i, (k, j)]
-        left = p.permute(0, 2, 3, 1, 4) @ tables  # [b, a, f, x, (k, j)]
-        left = left.unflatten(4, (symbols, symbols)).flatten(3, 4)  # [b, a, f, (x, k), j]
-        found = (left @ p.permute(0, 1, 3, 4, 2)).unflatten(3, (-1, symbols))  # [b, a, f, x, k, y]
-        sums, total = (weights.unsqueeze(4) * (found + EPSILON).log()).sum(1), weights.sum(1).unsqueeze(3)
+        tables = self._distributions(self.tables).flatten(2)  # [f, i, (j, k)]
+        left = (tables.transpose(1, 2) @ p.flatten(2)).unflatten(2, p.shape[2:])  # [f, (j, k), b, x, a]
+        left = left.unflatten(1, (symbols, symbols)).permute(0, 3, 5, 2, 4, 1)  # [f, b, a, k, x, j]
+        found = left.flatten(3, 4) @ p.permute(0, 2, 3, 1, 4)  # [f, b, a, (k, x), y]
+        found = found.unflatten(3, (symbols, -1))
+        sums, total = (weights.unsqueeze(3) * found.log()).sum(2), weights.sum(2)
         if self.loops is not None:
             found, weights = self._looped(p, told)
-            sums, total = sums + weights * (found + EPSILON).log(), total + weights
-        sums = sums / (FLOOR + total)
-        sums = (sums - sums.amax(3, keepdim=True)).permute(0, 2, 4, 1, 3)  # [b, x, y, f, k]
+            sums, total = sums + weights.unsqueeze(2) * found.log(), total + weights
+        sums = sums / (FLOOR + total).unsqueeze(2)
+        sums = (sums - sums.amax(2, keepdim=True)).permute(1, 3, 4, 0, 2)  # [b, x, y, f, k]
         increments = scope.zero_binary(sums.flatten(3).to(state.binary.dtype))
         return Predicates(state.unary.new_zeros(()).expand_as(state.unary), increments)
 
+    def _distributions(self, tables: Tensor) -> Tensor:
+        """Tables of distributions, whose logarithms are finite."""
+        return at_least_float32(tables).softmax(-1) + EPSILON
+
     def _looped(self, p: Tensor, told: Tensor) -> tuple[Tensor, Tensor]:
-        """What the edges of each node to itself compose to, [b, f, x, k, y], and the weights, [b, f, x, 1, y]."""
+        """What the edges of each node to itself compose to, [f, b, k, x, y], and the weights, [f, b, x, y]."""
         assert self.loops is not None
-        tables = at_least_float32(self.loops).softmax(-1)
-        own, known = (each.diagonal(dim1=1, dim2=2) for each in (p, told))  # [b, f, i, x], [b, f, x]
-        found = torch.einsum("bfix,bfjy,fijk->bfxky", own, own, tables)
+        tables = self._distributions(self.loops)
+        own, known = p.diagonal(dim1=3, dim2=4), told.diagonal(dim1=2, dim2=3)  # [f, i, b, x], [f, b, x]
+        found = torch.einsum("fibx,fjby,fijk->fbkxy", own, own, tables)
         weights = known.unsqueeze(3) * known.unsqueeze(2)
-        other = 1 - torch.eye(weights.shape[3], dtype=weights.dtype, device=weights.device)
-        return found, (weights * other).unsqueeze(3)
+        return found, weights * (1 - torch.eye(weights.shape[3], dtype=weights.dtype, device=weights.device))
 
     def _third(self, weights: Tensor) -> Tensor:
-        """Which nodes are third ones, and not hidden: [b or 1, a, 1, x, y]."""
+        """Which nodes are third ones, and not hidden: [b or 1, a, x, y]."""
         count = weights.shape[3]
         other = 1 - torch.eye(count, dtype=weights.dtype, device=weights.device)
         third = other.unsqueeze(2) * other.unsqueeze(1) * other
         if self.training and self.rate:
-            third = third * (torch.rand_like(weights[:, :, 0]) >= self.rate)
-        return third.unsqueeze(-3)
+            third = third * (torch.rand_like(weights[0]) >= self.rate)
+        return third
