@@ -116,6 +116,17 @@ ARMS = (
 
 LONGER = tuple(evolve(ARMS[i], name=f"{ARMS[i].name}, 3 times the steps", longer=3.0) for i in (0, 5, 6))
 """What some reach in about the time of the slowest network; only on demand."""
+LOOPS = Arm(
+    name="compose with loops",
+    spec="relational-compose",
+    changes={
+        "model.dims.binary": 32,
+        "model.operators": {"layer": [], "state": [{"use": "compose", "facets": 4, "loops": True}]},
+        "model.heads.0.facets": 4,
+    },
+    own={"train.lr": 2e-2, "model.regularisation.dropout": 0.1},
+)
+"""For graphs that say something of single nodes; only on demand."""
 
 
 @frozen(kw_only=True)
@@ -143,7 +154,7 @@ class RelationNetworks(Networks[GraphRow]):
 
     row = GraphRow
     learns = "relations"
-    arms: ClassVar[Mapping[str, Arm]] = {arm.name: arm for arm in (*ARMS, *LONGER)}
+    arms: ClassVar[Mapping[str, Arm]] = {arm.name: arm for arm in (*ARMS, *LONGER, LOOPS)}
     constant = "commonest answer"
     aside: ClassVar[Mapping[str, Any]] = {"data": "", "test": ""}
     title: ClassVar[str] = "CLUTRR's graphs"
@@ -379,7 +390,7 @@ def _experiment(matrix: type[RelationNetworks], name: str, title: str) -> TableE
         name=f"relations/{name}",
         title=title,
         rows=tuple(arm.name for arm in ARMS),
-        more=tuple(arm.name for arm in LONGER),
+        more=tuple(arm.name for arm in (*LONGER, LOOPS)),
         columns=tuple(map(str, range(2, 11))),
         folder=f"runs/{name}",
         matrix=matrix,
