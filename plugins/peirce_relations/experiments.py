@@ -120,11 +120,13 @@ LOOPS = Arm(
     name="compose with loops",
     spec="relational-compose",
     changes={
+        "model.dims.layers": 4,
         "model.dims.binary": 32,
+        "model.options.vary": 0,
         "model.operators": {"layer": [], "state": [{"use": "compose", "facets": 4, "loops": True}]},
         "model.heads.0.facets": 4,
     },
-    own={"train.lr": 2e-2, "model.regularisation.dropout": 0.1},
+    own={"train.lr": 3e-2, "model.regularisation.dropout": 0.0},
 )
 """For graphs that say something of single nodes; only on demand."""
 
