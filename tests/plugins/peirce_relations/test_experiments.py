@@ -108,6 +108,6 @@ def test_batches_of_like_sizes_have_the_same_problems_and_less_padding() -> None
         task = RelationsTask(RelationsOptions(data="-", batch_size=8, alike=alike))
         batches = list(task.batches(data, "train", 0, 0))
         nodes[alike] = [batch["attention_mask"].sum(1).tolist() for batch in batches]
-        assert sorted(sum(nodes[alike], [])) == sorted(each.nodes for each in problems)
+        assert sorted(n for batch in nodes[alike] for n in batch) == sorted(each.nodes for each in problems)
     one, four = (sum(max(each) for each in found) for found in nodes.values())
     assert four < one
