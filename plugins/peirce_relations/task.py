@@ -41,6 +41,8 @@ class RelationsOptions:
         nodes: `alike`, so that edges alone tell them apart; or `drawn`, a name for each, anew in every epoch.
         names: how many names of nodes there are, with `drawn`.
         converse: whether a pair also sees the edge that points back.
+        hub: whether an edge from a node to itself, which says something of this node alone, leads to one more node, the
+            hub of all such edges; what is known of two nodes then composes as other edges do. For graphs.
         batch_size: problems in a batch.
         alike: of so many batches the training problems are sorted by their nodes before they are divided, so that less
             is padded.
@@ -54,6 +56,7 @@ class RelationsOptions:
     nodes: Literal["alike", "drawn"] = one_of("alike", "drawn")
     names: int = field(default=64, validator=validators.ge(2))
     converse: bool = True
+    hub: bool = False
     batch_size: int = field(default=64, validator=validators.ge(1))
     alike: int = field(default=1, validator=validators.ge(1))
 
@@ -175,6 +178,8 @@ class RelationsTask(Task[RelationsOptions, RelationsData]):
         for start in places:
             some = [problems[i] for i in order[start : start + size]]
             text = self.options.form == "text"
+            if self.options.hub and not text:
+                some = [each.with_hub() for each in some]
             arrays = (data.relations.text if text else data.relations.arrays)(some, drawn)
             batch = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
             if not text:

@@ -111,3 +111,14 @@ def test_batches_of_like_sizes_have_the_same_problems_and_less_padding() -> None
         assert sorted(n for batch in nodes[alike] for n in batch) == sorted(each.nodes for each in problems)
     one, four = (sum(max(each) for each in found) for found in nodes.values())
     assert four < one
+
+
+def test_edges_of_single_nodes_lead_to_a_hub() -> None:
+    problem = Problem(
+        nodes=2, edges=((0, 1), (1, 1)), labels=("r", "s"), query=(0, 1), answer="r", where="here"
+    )
+    data = RelationsData({"train": [problem]}, Relations(("r", "s")))
+    task = RelationsTask(RelationsOptions(data="-", hub=True))
+    (batch,) = task.batches(data, "train", 0, 0)
+    assert batch["edge_ids"].tolist() == [[[2, 0, 2], [2, 2, 1], [2, 2, 2]]]
+    assert batch["attention_mask"].all()
