@@ -19,12 +19,12 @@ class ComposeOptions:
 
     Args:
         facets: into how many groups of channels, each with a table of its own.
-        loops: whether the edges (x,x) and (y,y), which say what is known of one node, also compose, by tables of their
-            own; so a pair that no path connects gets a relation.
+        spread: the standard deviation of the tables' logits at the start. Tables that begin almost even compose to
+            almost nothing, so that long compositions may not be learnt.
     """
 
     facets: int = field(default=8, validator=validators.ge(1))
-    loops: bool = False
+    spread: float = field(default=1.0, validator=validators.gt(0))
 
 
 class Compose(StateOperator):
@@ -34,8 +34,6 @@ class Compose(StateOperator):
     symbols i and j compose to. w = 1 - exp(mean u - max u) is 0 where all symbols are alike, so that a pair of which
     nothing is known has no say; a is neither x nor y. Dropout hides third nodes, each from each pair anew, so that a
     relation is learnt by every way that leads to it and not by all together.
-
-    With `loops`, both sums have one term more: w(x,x) w(y,y), times log sum_ij p[f,i](x,x) p[f,j](y,y) L[f,i,j,k].
     """
 
     name = "compose"
@@ -43,7 +41,7 @@ class Compose(StateOperator):
     scope_rule = "reduce"
     source = "Khalid & Schockaert (2025), EpiGNN, for facets and their composition; all pairs and the mean are ours"
     Options = ComposeOptions
-    example: ClassVar = {"facets": 1, "loops": True}
+    example: ClassVar = {"facets": 1}
 
     @classmethod
     def check(cls, options: ComposeOptions, dims: Dims, scope: str) -> str | None:
@@ -61,10 +59,7 @@ class Compose(StateOperator):
         super().__init__(options, dims)
         self.rate, symbols = dims.dropout, dims.binary // options.facets
         self.tables = nn.Parameter(torch.empty(options.facets, symbols, symbols, symbols))
-        self.loops = nn.Parameter(torch.empty_like(self.tables)) if options.loops else None
-        for tables in (self.tables, self.loops):
-            if tables is not None:
-                nn.init.normal_(tables)
+        nn.init.normal_(self.tables, std=options.spread)
 
     def forward(self, state: Predicates, scope: Scope) -> Predicates:
         """The increments of the relations, [b, x, y, d2], at most 0; the properties stay as they are."""
@@ -79,32 +74,15 @@ class Compose(StateOperator):
         symbols = p.shape[1]
         weights = told.transpose(2, 3).unsqueeze(4) * told.unsqueeze(3)  # w(x, a) w(a, y): [f, b, a, x, y]
         weights = weights * self._third(weights)
-        tables = self._distributions(self.tables).flatten(2)  # [f, i, (j, k)]
+        tables = (at_least_float32(self.tables).softmax(-1) + EPSILON).flatten(2)  # [f, i, (j, k)]
         left = (tables.transpose(1, 2) @ p.flatten(2)).unflatten(2, p.shape[2:])  # [f, (j, k), b, x, a]
         left = left.unflatten(1, (symbols, symbols)).permute(0, 3, 5, 2, 4, 1)  # [f, b, a, k, x, j]
         found = left.flatten(3, 4) @ p.permute(0, 2, 3, 1, 4)  # [f, b, a, (k, x), y]
         found = found.unflatten(3, (symbols, -1))
-        sums, total = (weights.unsqueeze(3) * found.log()).sum(2), weights.sum(2)
-        if self.loops is not None:
-            found, weights = self._looped(p, told)
-            sums, total = sums + weights.unsqueeze(2) * found.log(), total + weights
-        sums = sums / (FLOOR + total).unsqueeze(2)
+        sums = (weights.unsqueeze(3) * found.log()).sum(2) / (FLOOR + weights.sum(2)).unsqueeze(2)
         sums = (sums - sums.amax(2, keepdim=True)).permute(1, 3, 4, 0, 2)  # [b, x, y, f, k]
         increments = scope.zero_binary(sums.flatten(3).to(state.binary.dtype))
         return Predicates(state.unary.new_zeros(()).expand_as(state.unary), increments)
-
-    def _distributions(self, tables: Tensor) -> Tensor:
-        """Tables of distributions, whose logarithms are finite."""
-        return at_least_float32(tables).softmax(-1) + EPSILON
-
-    def _looped(self, p: Tensor, told: Tensor) -> tuple[Tensor, Tensor]:
-        """What the edges of each node to itself compose to, [f, b, k, x, y], and the weights, [f, b, x, y]."""
-        assert self.loops is not None
-        tables = self._distributions(self.loops)
-        own, known = p.diagonal(dim1=3, dim2=4), told.diagonal(dim1=2, dim2=3)  # [f, i, b, x], [f, b, x]
-        found = torch.einsum("fibx,fjby,fijk->fbkxy", own, own, tables)
-        weights = known.unsqueeze(3) * known.unsqueeze(2)
-        return found, weights * (1 - torch.eye(weights.shape[3], dtype=weights.dtype, device=weights.device))
 
     def _third(self, weights: Tensor) -> Tensor:
         """Which nodes are third ones, and not hidden: [b or 1, a, x, y]."""
