@@ -18,7 +18,7 @@ class EdgesOptions:
         relations: how many relations there are, with the ids 0, 1, ...; the next id is that of an unknown edge.
         converse: whether a pair also has a vector for the edge that points back.
         blank: whether a pair whose edge is unknown has zeros, and not a learned vector.
-        spread: the standard deviation of what is learnt at the start, with `blank`; the operator `compose` tells it from
+        spread: the standard deviation of what is learnt at the start, with `blank`, so that `compose` tells it from
             zeros.
     """
 
