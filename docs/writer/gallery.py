@@ -17,16 +17,6 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS, RESULTS = ROOT / "docs", ROOT / "benchmarks" / "results"
-CLUTRR = (
-    "plugins/text/reasoning.md",
-    "accuracy clutrr-facts.csv",
-    "Stories answered right, %, by their number of facts",
-)
-RELATIONS = (
-    "results/relations.md",
-    "accuracy relations-clutrr.csv",
-    "Stories answered right, %, by their number of facts",
-)
 TEGA = "results/experiments.md"
 TABLES = {
     "tega/table2": (TEGA, "ranking tega-umls.csv experiment=tega/table2", "MRR, %, on UMLS"),
@@ -41,12 +31,30 @@ TABLES = {
     "tega/table17": (TEGA, "ranking tega-umls.csv experiment=tega/table17", "MRR, %, on UMLS"),
     "tega/systems": (TEGA, "systems systems-umls.csv", "MRR, %, on UMLS"),
     "tega/encoders": (TEGA, "ranking tega-umls.csv experiment=tega/encoders", "MRR, %, on UMLS"),
-    "clutrr": CLUTRR,
-    "relations/clutrr": RELATIONS,
+    "clutrr": (
+        "plugins/text/reasoning.md",
+        "accuracy clutrr-facts.csv",
+        "Stories answered right, %, by their number of facts",
+    ),
+    "relations/clutrr": (
+        "results/relations.md",
+        "accuracy relations-clutrr.csv",
+        "Stories answered right, %, by their number of facts",
+    ),
     "relations/rcc8": (
         "results/relations.md",
         "accuracy relations-rcc8.csv",
         "Problems answered right, %, by the edges of a path",
+    ),
+    "relations/random": (
+        "results/relations.md",
+        "accuracy relations-random.csv",
+        "Problems answered right, %, by the edges of a path",
+    ),
+    "relations/offpath": (
+        "results/relations.md",
+        "accuracy relations-offpath.csv",
+        "Problems of the third level answered right, %, by the edges of the path",
     ),
     "logic/arguments": (
         "results/logic.md",
@@ -68,6 +76,14 @@ TABLES = {
     "logical/table3": ("plugins/logic/index.md", "columns logical-dialogsum.csv", "Smoke run of one epoch"),
 }
 """By experiment the page with its table, how the table begins, and what its figures are."""
+CHARTS = {
+    "clutrr": ("clutrr", "Kinship from more facts than were trained on"),
+    "relations": ("relations/clutrr", "Kinship from more facts than were trained on"),
+    "relations-rcc8": ("relations/rcc8", "RCC-8: longer paths than were trained on"),
+    "relations-offpath": ("relations/offpath", "Off the path: longer paths than were trained on"),
+    "relations-random": ("relations/random", "A drawn algebra: longer paths than were trained on"),
+}
+"""The charts that stand on written pages: by name the experiment of their table, and their titles."""
 NOT_SHOWN = {
     "tega/table3": ("transformer-absolute", "transformer-relative"),
     "tega/table5": ("transformer-relative", "transformer-relative-complex"),
@@ -75,8 +91,6 @@ NOT_SHOWN = {
     "tega/table14": (),
     "tega/table16": ("transformer-absolute-6", "transformer-relative-12"),
     "tpru/table2": ("nli-tpru", "nli-bidaf"),
-    "relations/random": ("relational-folnet", "edge-transformer"),
-    "relations/offpath": ("relational-folnet", "edge-transformer"),
     "relations/intervals": ("relational-folnet", "edge-transformer"),
 }
 """Experiments without results of ours, and the models that show what they compare."""
@@ -144,7 +158,7 @@ def pages(registry: Registry) -> dict[str, str | bytes]:
 
 
 def assets(registry: Registry | None = None) -> dict[str, str]:
-    """The pictures of the first page and of README.md: what its spec makes, and what FOLNet generalises to."""
+    """The pictures of written pages: what the first page's spec makes, and charts of tables."""
     from peirce.spec import Spec
     from peirce_show import draw
 
@@ -154,20 +168,15 @@ def assets(registry: Registry | None = None) -> dict[str, str]:
     assert shown is not None
     return {
         "assets/small.svg": draw(Spec.from_toml(shown[1]), registry=registry),
-        "assets/clutrr.svg": clutrr(),
-        "assets/relations.svg": clutrr(RELATIONS, "relations"),
+        **{f"assets/{name}.svg": page_chart(name) for name in CHARTS},
     }
 
 
-def clutrr(shown: tuple[str, str, str] = CLUTRR, name: str = "clutrr") -> str:
-    """The chart of the first page, or of another table: what operators generalise to."""
-    page, how, unit = shown
-    return chart(
-        table(DOCS / page, how),
-        title="Kinship from more facts than were trained on",
-        unit=unit,
-        name=name,
-    )
+def page_chart(name: str) -> str:
+    """A chart of `CHARTS`."""
+    experiment, title = CHARTS[name]
+    page, how, unit = TABLES[experiment]
+    return chart(table(DOCS / page, how), title=title, unit=unit, name=name)
 
 
 def _spec_page(name: str, path: Path, spec: Spec, registry: Registry) -> tuple[dict[str, str | bytes], str]:
@@ -308,4 +317,4 @@ def experiments_page() -> dict[str, str | bytes]:
     return {"gallery/experiments.md": "\n".join(lines), **found}
 
 
-__all__ = ["clutrr", "experiments_page", "pages"]
+__all__ = ["CHARTS", "experiments_page", "pages"]

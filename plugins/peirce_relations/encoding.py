@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from peirce.errors import InputError, ModelFileError, TaskError, unknown
 from peirce.files import parse_json
 
-from peirce_relations.graphs import Problem
+from peirce_relations.graphs import MOST, Problem
 
 LABELS = "relations.json"
 """The asset that names the relations."""
@@ -141,7 +141,8 @@ def read_facts(text: str, pair: Sequence[str]) -> tuple[Problem, tuple[str, ...]
     """A graph in words, `a NTPP b, b PO c`, and the pair that is asked for; also the names of the nodes.
 
     Raises:
-        InputError: a fact is not `NODE RELATION NODE`, two facts speak of one pair, or the pair is not in the graph.
+        InputError: a fact is not `NODE RELATION NODE`, two facts speak of one pair, there are too many nodes, or
+            the pair is not in the graph.
     """
     if len(pair) != 2:
         raise InputError(
@@ -161,6 +162,10 @@ def read_facts(text: str, pair: Sequence[str]) -> tuple[Problem, tuple[str, ...]
             )
     if not edges:
         raise InputError("there are no facts; write such as 'a NTPP b, b PO c'")
+    if len(places) > MOST:
+        raise InputError(
+            f"the facts have {len(places)} nodes, and a graph has {MOST} at most; leave some out"
+        )
     for name in pair:
         if name not in places:
             raise InputError(unknown("node", name, places))

@@ -116,6 +116,20 @@ ARMS = (
 
 LONGER = tuple(evolve(ARMS[i], name=f"{ARMS[i].name}, 3 times the steps", longer=3.0) for i in (0, 5, 6))
 """What some reach in about the time of the slowest network; only on demand."""
+SHARP = Arm(
+    name="compose, begun sharp",
+    spec="relational-compose",
+    changes={
+        "model.dims.layers": 4,
+        "model.dims.binary": 32,
+        "model.options.vary": 0,
+        "model.operators": {"layer": [], "state": [{"use": "compose", "facets": 4, "spread": 3.0}]},
+        "model.positions.0.spread": 2.0,
+        "model.heads.0.facets": 4,
+    },
+    own={"train.lr": 3e-2, "model.regularisation.dropout": 0.0},
+)
+"""For long ways through exact relations; only on demand."""
 
 
 @frozen(kw_only=True)
@@ -143,7 +157,7 @@ class RelationNetworks(Networks[GraphRow]):
 
     row = GraphRow
     learns = "relations"
-    arms: ClassVar[Mapping[str, Arm]] = {arm.name: arm for arm in (*ARMS, *LONGER)}
+    arms: ClassVar[Mapping[str, Arm]] = {arm.name: arm for arm in (*ARMS, *LONGER, SHARP)}
     constant = "commonest answer"
     aside: ClassVar[Mapping[str, Any]] = {"data": "", "test": ""}
     title: ClassVar[str] = "CLUTRR's graphs"
@@ -379,7 +393,7 @@ def _experiment(matrix: type[RelationNetworks], name: str, title: str) -> TableE
         name=f"relations/{name}",
         title=title,
         rows=tuple(arm.name for arm in ARMS),
-        more=tuple(arm.name for arm in LONGER),
+        more=tuple(arm.name for arm in (*LONGER, SHARP)),
         columns=tuple(map(str, range(2, 11))),
         folder=f"runs/{name}",
         matrix=matrix,

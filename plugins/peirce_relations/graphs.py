@@ -12,7 +12,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 from peirce.errors import TaskError
 from peirce.files import open_file, parse_json, read_lines
 
@@ -53,6 +53,11 @@ class Problem:
         """Where the problem stands between 0 and 1 in an order that its content determines."""
         key = repr((self.edges, self.labels, self.query)).encode()
         return zlib.crc32(key) % _PARTS / _PARTS
+
+    def with_hub(self) -> Problem:
+        """The problem with one node more, to which the edges of single nodes lead instead of to the node itself."""
+        edges = tuple((x, self.nodes) if x == y else (x, y) for x, y in self.edges)
+        return evolve(self, nodes=self.nodes + 1, edges=edges)
 
     def line(self) -> str:
         """The problem as a line of JSON."""

@@ -41,7 +41,11 @@ class RelationsOptions:
         nodes: `alike`, so that edges alone tell them apart; or `drawn`, a name for each, anew in every epoch.
         names: how many names of nodes there are, with `drawn`.
         converse: whether a pair also sees the edge that points back.
+        hub: whether an edge from a node to itself, which says something of this node alone, leads to one more node, the
+            hub of all such edges; what is known of two nodes then composes as other edges do. For graphs.
         batch_size: problems in a batch.
+        alike: of so many batches the training problems are sorted by their nodes before they are divided, so that less
+            is padded.
     """
 
     data: str = ""
@@ -52,7 +56,9 @@ class RelationsOptions:
     nodes: Literal["alike", "drawn"] = one_of("alike", "drawn")
     names: int = field(default=64, validator=validators.ge(2))
     converse: bool = True
+    hub: bool = False
     batch_size: int = field(default=64, validator=validators.ge(1))
+    alike: int = field(default=1, validator=validators.ge(1))
 
 
 @frozen(eq=False)
@@ -162,10 +168,18 @@ class RelationsTask(Task[RelationsOptions, RelationsData]):
             what `Relations.arrays` gives and query, int64 [b, 2], or what `Relations.text` gives; labels, int64 [b].
         """
         problems, drawn = data.of(split), np.random.default_rng([seed, epoch]) if split == "train" else None
+        size, alike = self.options.batch_size, self.options.alike
         order = np.arange(len(problems)) if drawn is None else drawn.permutation(len(problems))
-        for start in range(0, len(order), self.options.batch_size):
-            some = [problems[i] for i in order[start : start + self.options.batch_size]]
+        places: Sequence[int] = range(0, len(order), size)
+        if drawn is not None and alike > 1:
+            nodes = np.array([each.nodes for each in problems])
+            order = order[np.lexsort((nodes[order], np.arange(len(order)) // (size * alike)))]
+            places = drawn.permutation(places).tolist()
+        for start in places:
+            some = [problems[i] for i in order[start : start + size]]
             text = self.options.form == "text"
+            if self.options.hub and not text:
+                some = [each.with_hub() for each in some]
             arrays = (data.relations.text if text else data.relations.arrays)(some, drawn)
             batch = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
             if not text:

@@ -19,9 +19,12 @@ class ComposeOptions:
 
     Args:
         facets: into how many groups of channels, each with a table of its own.
+        spread: the standard deviation of the tables' logits at the start. Tables that begin almost even compose to
+            almost nothing, so that long compositions may not be learnt.
     """
 
     facets: int = field(default=8, validator=validators.ge(1))
+    spread: float = field(default=1.0, validator=validators.gt(0))
 
 
 class Compose(StateOperator):
@@ -56,33 +59,36 @@ class Compose(StateOperator):
         super().__init__(options, dims)
         self.rate, symbols = dims.dropout, dims.binary // options.facets
         self.tables = nn.Parameter(torch.empty(options.facets, symbols, symbols, symbols))
-        nn.init.normal_(self.tables)
+        nn.init.normal_(self.tables, std=options.spread)
 
     def forward(self, state: Predicates, scope: Scope) -> Predicates:
         """The increments of the relations, [b, x, y, d2], at most 0; the properties stay as they are."""
         assert state.binary is not None
-        logits = at_least_float32(state.binary).unflatten(-1, (self.options.facets, -1))  # [b, x, y, f, i]
-        told = scope.zero_binary(1 - (logits.mean(-1) - logits.amax(-1)).exp())  # [b, x, y, f]
-        p = logits.softmax(-1)
-        first = told.permute(0, 2, 3, 1)  # w(x, a): [b, a, f, x]
-        second = told.permute(0, 1, 3, 2)  # w(a, y): [b, a, f, y]
-        weights = first.unsqueeze(4) * second.unsqueeze(3)  # [b, a, f, x, y]
+        # Facets and symbols lead: reductions over a few symbols are slow where they are innermost.
+        logits = (
+            at_least_float32(state.binary).unflatten(-1, (self.options.facets, -1)).permute(3, 4, 0, 1, 2)
+        )
+        told = 1 - (logits.mean(1) - logits.amax(1)).exp()  # [f, b, x, y]
+        told = scope.zero_binary(told.permute(1, 2, 3, 0)).permute(3, 0, 1, 2)
+        p = logits.contiguous().softmax(1)  # [f, i, b, x, y]
+        symbols = p.shape[1]
+        weights = told.transpose(2, 3).unsqueeze(4) * told.unsqueeze(3)  # w(x, a) w(a, y): [f, b, a, x, y]
         weights = weights * self._third(weights)
-        symbols = p.shape[-1]
-        tables = at_least_float32(self.tables).softmax(-1).transpose(2, 3).flatten(2)  # [f, i, (k, j)]
-        left = p.permute(0, 2, 3, 1, 4) @ tables  # [b, a, f, x, (k, j)]
-        left = left.unflatten(4, (symbols, symbols)).flatten(3, 4)  # [b, a, f, (x, k), j]
-        found = (left @ p.permute(0, 1, 3, 4, 2)).unflatten(3, (-1, symbols))  # [b, a, f, x, k, y]
-        sums = (weights.unsqueeze(4) * (found + EPSILON).log()).sum(1) / (FLOOR + weights.sum(1).unsqueeze(3))
-        sums = (sums - sums.amax(3, keepdim=True)).permute(0, 2, 4, 1, 3)  # [b, x, y, f, k]
+        tables = (at_least_float32(self.tables).softmax(-1) + EPSILON).flatten(2)  # [f, i, (j, k)]
+        left = (tables.transpose(1, 2) @ p.flatten(2)).unflatten(2, p.shape[2:])  # [f, (j, k), b, x, a]
+        left = left.unflatten(1, (symbols, symbols)).permute(0, 3, 5, 2, 4, 1)  # [f, b, a, k, x, j]
+        found = left.flatten(3, 4) @ p.permute(0, 2, 3, 1, 4)  # [f, b, a, (k, x), y]
+        found = found.unflatten(3, (symbols, -1))
+        sums = (weights.unsqueeze(3) * found.log()).sum(2) / (FLOOR + weights.sum(2)).unsqueeze(2)
+        sums = (sums - sums.amax(2, keepdim=True)).permute(1, 3, 4, 0, 2)  # [b, x, y, f, k]
         increments = scope.zero_binary(sums.flatten(3).to(state.binary.dtype))
         return Predicates(state.unary.new_zeros(()).expand_as(state.unary), increments)
 
     def _third(self, weights: Tensor) -> Tensor:
-        """Which nodes are third ones, and not hidden: [b or 1, a, 1, x, y]."""
+        """Which nodes are third ones, and not hidden: [b or 1, a, x, y]."""
         count = weights.shape[3]
         other = 1 - torch.eye(count, dtype=weights.dtype, device=weights.device)
         third = other.unsqueeze(2) * other.unsqueeze(1) * other
         if self.training and self.rate:
-            third = third * (torch.rand_like(weights[:, :, 0]) >= self.rate)
-        return third.unsqueeze(-3)
+            third = third * (torch.rand_like(weights[0]) >= self.rate)
+        return third

@@ -17,13 +17,15 @@ class EdgesOptions:
     Args:
         relations: how many relations there are, with the ids 0, 1, ...; the next id is that of an unknown edge.
         converse: whether a pair also has a vector for the edge that points back.
-        blank: whether a pair whose edge is unknown has zeros, and not a learned vector; what is learnt then starts
-            with a spread of 1, so that the operator `compose` tells it from zeros.
+        blank: whether a pair whose edge is unknown has zeros, and not a learned vector.
+        spread: the standard deviation of what is learnt at the start, with `blank`, so that `compose` tells it from
+            zeros.
     """
 
     relations: int = field(validator=validators.ge(1))
     converse: bool = False
     blank: bool = False
+    spread: float = field(default=1.0, validator=validators.gt(0))
 
 
 class Edges(BinaryPosition):
@@ -56,7 +58,7 @@ class Edges(BinaryPosition):
         self.converse = new_table(entries, dims.binary) if options.converse else None
         for each in (self.table, self.converse):
             if options.blank and each is not None:
-                nn.init.normal_(each.weight)
+                nn.init.normal_(each.weight, std=options.spread)
 
     def inputs(self) -> tuple[TensorSpec, ...]:
         """The relation of each pair, and whether it is known."""

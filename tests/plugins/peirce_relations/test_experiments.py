@@ -19,6 +19,7 @@ from peirce_relations.experiments import (
     Rcc8Networks,
 )
 from peirce_relations.graphs import Problem, read_graphs
+from peirce_relations.task import RelationsData, RelationsOptions, RelationsTask
 from rich.console import Console
 
 TINY = {"model.dims.layers": 3, "train.steps": 2, "train.threads": 1, "task.batch_size": 8}
@@ -93,3 +94,31 @@ def test_edges_as_a_text_say_the_graph_with_nodes_and_edges_in_any_order() -> No
         first, last, edges = ids[1], ids[2], {ids[4 + i : 7 + i] for i in (0, 3)}
         (middle,) = {end for start, r, end in edges if r == 1 and start == last}
         assert edges == {(last, 1, middle), (middle, 0, first)}
+
+
+def test_batches_of_like_sizes_have_the_same_problems_and_less_padding() -> None:
+    drawn = np.random.default_rng(0)
+    problems = [
+        Problem(nodes=n, edges=((0, n - 1),), labels=("r",), query=(0, n - 1), answer="r", where=str(i))
+        for i, n in enumerate(drawn.integers(2, 20, 64).tolist())
+    ]
+    data = RelationsData({"train": problems}, Relations(("r",)))
+    nodes: dict[int, list[list[int]]] = {}
+    for alike in (1, 4):
+        task = RelationsTask(RelationsOptions(data="-", batch_size=8, alike=alike))
+        batches = list(task.batches(data, "train", 0, 0))
+        nodes[alike] = [batch["attention_mask"].sum(1).tolist() for batch in batches]
+        assert sorted(n for batch in nodes[alike] for n in batch) == sorted(each.nodes for each in problems)
+    one, four = (sum(max(each) for each in found) for found in nodes.values())
+    assert four < one
+
+
+def test_edges_of_single_nodes_lead_to_a_hub() -> None:
+    problem = Problem(
+        nodes=2, edges=((0, 1), (1, 1)), labels=("r", "s"), query=(0, 1), answer="r", where="here"
+    )
+    data = RelationsData({"train": [problem]}, Relations(("r", "s")))
+    task = RelationsTask(RelationsOptions(data="-", hub=True))
+    (batch,) = task.batches(data, "train", 0, 0)
+    assert batch["edge_ids"].tolist() == [[[2, 0, 2], [2, 2, 1], [2, 2, 2]]]
+    assert batch["attention_mask"].all()
