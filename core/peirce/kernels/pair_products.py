@@ -64,7 +64,6 @@ def _product(
     if rows is not None:
         # Rows of one kind come together, and among them those whose buckets have the lowest numbers come first.
         order = (rows * table.shape[2] + ids.amax(1)).argsort(stable=True)
-        ids, rows = ids[order], rows[order]
     return _products([third], q, w, table, ids, rows, order, table.shape)[0]
 
 
@@ -73,7 +72,7 @@ def _products(wanted: Sequence[Third], *args: Any) -> tuple[Tensor, ...]:
 
 
 class _Products(Function):
-    """Each that is wanted from the other two; ids and kinds of rows are given in `order`, q and w in their own."""
+    """Each that is wanted from the other two; `order` brings rows together that a block may have."""
 
     @staticmethod
     def forward(
@@ -148,41 +147,41 @@ def _blocked(
         else given.new_empty(count, groups, shared, length if name == "w" else head_size).transpose(0, 1)
         for name in wanted
     }
-    used = [buckets] * count
-    if order is not None:
-        q, w = (None if each is None else _in_order(each, order) for each in (q, w))
-        if bucketed:
-            used = (ids.amax(1) + 1).tolist()
+    used = [buckets] * count if order is None or not bucketed else (ids.amax(1)[order] + 1).tolist()
     for kind, block in _blocks(rows, count, kinds, size):
         last = used[block.stop - 1]
-        part = _Block(ids[block], last if bucketed else None)
+        part = _Block(ids[block if order is None else order[block]], last if bucketed else None)
+        some_q, some_w = (None if each is None else _rows(each, block, order) for each in (q, w))
         own = None if table is None else table[kind, :, :last]
         if "w" in results:
-            assert q is not None
+            assert some_q is not None
             assert own is not None
-            results["w"][:, block] = part.score(q[:, block], own)
-        if w is None:
+            results["w"][:, block] = part.score(some_q, own)
+        if some_w is None:
             continue
-        weights = part.weights(w[:, block])
+        weights = part.weights(some_w)
         if "q" in results:
             assert own is not None
             results["q"][:, block] = part.mix(weights, own)
         if "table" in results:
-            assert q is not None
-            part.add_to_table(results["table"][kind, :, :last], q[:, block], weights)
+            assert some_q is not None
+            part.add_to_table(results["table"][kind, :, :last], some_q, weights)
     if order is not None:
         back = order.argsort()
-        results = {name: v if name == "table" else _in_order(v, back) for name, v in results.items()}
+        whole = slice(None)
+        results = {name: v if name == "table" else _rows(v, whole, back) for name, v in results.items()}
     return tuple(value.to(given.dtype) for value in results.values())
 
 
-def _in_order(values: Tensor, order: Tensor) -> Tensor:
-    """Rows n of [g, n, m, c], which lie together in memory, in another order."""
-    return values.transpose(0, 1).index_select(0, order).transpose(0, 1)
+def _rows(values: Tensor, block: slice, order: Tensor | None) -> Tensor:
+    """A block of rows n of [g, n, m, c], in an order; what belongs to a row lies together in memory."""
+    if order is None:
+        return values[:, block]
+    return values.transpose(0, 1).index_select(0, order[block]).transpose(0, 1)
 
 
 def _blocks(rows: Tensor | None, count: int, kinds: int, size: int) -> Iterator[tuple[int, slice]]:
-    """Blocks of at most `size` rows, each with its kind; rows of one kind lie together."""
+    """Blocks of at most `size` rows of one kind, each with that kind."""
     members = [count] if rows is None else torch.bincount(rows, minlength=kinds).tolist()
     start = 0
     for kind, stop in enumerate(accumulate(members)):
