@@ -93,8 +93,12 @@ class _Products(Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         q, w, table, *index = ctx.saved_tensors
-        needs = dict(zip(("q", "w", "table"), ctx.needs_input_grad[1:4], strict=True))
-        totals: dict[str, Tensor | None] = dict.fromkeys(needs)
+        needs: dict[Third, bool] = {
+            "q": ctx.needs_input_grad[1],
+            "w": ctx.needs_input_grad[2],
+            "table": ctx.needs_input_grad[3],
+        }
+        totals: dict[Third, Tensor | None] = dict.fromkeys(needs)
         for name, grad in zip(ctx.wanted, grads, strict=True):
             others = [other for other, needed in needs.items() if needed and other != name]
             three = {"q": q, "w": w, "table": table, name: grad}

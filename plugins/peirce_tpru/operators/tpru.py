@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from itertools import chain
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import torch
@@ -192,8 +191,8 @@ class TPRU(RecurrentOperator):
 
         return self._vectors.of(self._tensors(), make)
 
-    def _tensors(self) -> Iterator[Tensor]:
-        return chain(self._parameters.values(), self._buffers.values())
+    def _tensors(self) -> list[Tensor | None]:
+        return [*self._parameters.values(), *self._buffers.values()]
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> TPRU:
         """Forget what was made of the parameters where the unit changes its dtype or device."""
