@@ -154,7 +154,9 @@ def _blocked(
     used = [buckets] * count if order is None or not bucketed else (ids.amax(1)[order] + 1).tolist()
     for kind, block in _blocks(rows, count, kinds, size):
         last = used[block.stop - 1]
-        part = _Block(ids[block if order is None else order[block]], last if bucketed else None)
+        part = _Block(
+            ids[block] if order is None else ids.index_select(0, order[block]), last if bucketed else None
+        )
         some_q, some_w = (None if each is None else _rows(each, block, order) for each in (q, w))
         own = None if table is None else table[kind, :, :last]
         if "w" in results:
