@@ -41,6 +41,7 @@ BENCHMARKS = ROOT / "benchmarks"
             "--repeats 1 --batch 4 --length 8",
             {"BERT, transformers", "absolute", "shaw", "logirpe"},
         ),
+        ("bfloat16", "--repeats 1 --batch 1 --length 16", {"folnet-base", "BERT base", "autocast"}),
     ],
 )
 def test_a_benchmark_runs(name: str, sizes: str, rows: set[str], tmp_path: Path) -> None:

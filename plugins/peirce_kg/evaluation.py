@@ -255,29 +255,38 @@ def evaluate(
     return report(filtering, {f: report(f, {}) for f in FILTERINGS if f != filtering})
 
 
-def ranks(scores: Floats, targets: Answers, known: Answers) -> NDArray[np.float64]:
+def ranks(
+    scores: Floats, targets: Answers, known: Answers, ordered: Floats | None = None
+) -> NDArray[np.float64]:
     """The filtered rank of every target, 1 for the best, in the order of `targets.entities`.
 
     Args:
         scores: [n, entities].
         targets: the answers to rank, per query.
         known: what takes no part in the ranking, per query; the targets are among it.
+        ordered: what `in_order` gives for the scores, where they are ranked more than once.
 
     Raises:
         TaskError: a score is not finite; a NaN would rank first.
     """
+    found = np.empty(len(targets.entities))
+    rows = in_order(scores) if ordered is None else ordered
+    for row, (everything, own) in enumerate(zip(rows, pairwise(targets.offsets.tolist()), strict=True)):
+        wanted, filtered = scores[row, targets[row]], np.sort(scores[row, known[row]])
+        below, upto = (
+            np.searchsorted(everything, wanted, side) - np.searchsorted(filtered, wanted, side)
+            for side in ("left", "right")
+        )
+        # better ones, and half of the equal ones
+        found[slice(*own)] = 1.0 + (len(everything) - len(filtered) - upto) + (upto - below) / 2
+    return found
+
+
+def in_order(scores: Floats) -> Floats:
+    """The scores of each query in ascending order, [n, entities]; a `TaskError` where one is not finite."""
     if not np.isfinite(scores).all():
         raise TaskError("a scorer gave a score that is not finite; the ranks would mean nothing")
-    others = scores.copy()
-    others[known.queries, known.entities] = -np.inf
-    others.sort(axis=1)
-    found = np.empty(len(targets.entities))
-    for row, (ordered, own) in enumerate(zip(others, pairwise(targets.offsets.tolist()), strict=True)):
-        wanted = scores[row, targets[row]]
-        below, upto = (np.searchsorted(ordered, wanted, side) for side in ("left", "right"))
-        # better ones, and half of the equal ones
-        found[slice(*own)] = 1.0 + (len(ordered) - upto) + (upto - below) / 2
-    return found
+    return np.sort(scores, axis=1)
 
 
 def random_scorer(seed: int, entities: int) -> Scorer:
@@ -348,7 +357,7 @@ def _ranked(
     scores: Floats, found: Mapping[Split, Answers], split: Split, missing: Missing | None
 ) -> Iterator[tuple[Filtering, Knowledge, _Ranked]]:
     """Each kind of answers of some queries, with their ranks under each filtering."""
-    entities = scores.shape[1]
+    entities, ordered = scores.shape[1], in_order(scores)
     kinds: dict[Knowledge, Answers] = {"entailed": found["train"]}
     if split != "train":
         kinds["inferred"] = found[split].minus(found[SPLITS[SPLITS.index(split) - 1]], entities)
@@ -364,7 +373,8 @@ def _ranked(
             chosen = frozenset(names)
             if chosen not in ranked:
                 union = np.unique(np.concatenate([found[name].keys(entities) for name in chosen]))
-                ranked[chosen] = targets, ranks(scores, targets, Answers.of(union, len(scores), entities))
+                answers = Answers.of(union, len(scores), entities)
+                ranked[chosen] = targets, ranks(scores, targets, answers, ordered)
             yield filtering, knowledge, ranked[chosen]
             if knowledge == "inferred" and missing is not None:
                 yield from ((filtering, *own) for own in _strata(ranked[chosen], missing))

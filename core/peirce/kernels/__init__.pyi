@@ -4,6 +4,7 @@ from .blocks import channels_first as channels_first
 from .blocks import in_blocks as in_blocks
 from .blocks import portion as portion
 from .fusion import FusedLinear as FusedLinear
+from .fusion import Kept as Kept
 from .fusion import fold_in as fold_in
 from .fusion import folded as folded
 from .fusion import write as write

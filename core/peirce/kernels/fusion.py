@@ -13,9 +13,9 @@ each would give.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 Weights = tuple[Tensor, Tensor | None]
+T = TypeVar("T")
 
 
 class _Steps:
@@ -40,6 +41,36 @@ class _Steps:
 
 
 register_optimizer_step_post_hook(_Steps.made)
+
+
+class Kept(Generic[T]):
+    """What is made of some tensors, kept in inference until one of them changes or an optimizer steps."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Make it anew next time, as where a model changes its dtype or device."""
+        self._state: object = None
+        self._value: T | None = None
+
+    def of(self, tensors: Iterable[Tensor | None], make: Callable[[], T]) -> T:
+        """What `make` gives, of these tensors alone."""
+        if torch.compiler.is_compiling():
+            return make()
+        if torch.is_grad_enabled():  # parameters are about to change
+            self.forget()
+            return make()
+        try:
+            state = [_Steps.count]
+            for tensor in tensors:
+                if tensor is not None:
+                    state += (id(tensor), tensor._version, tensor.data_ptr())
+        except RuntimeError:  # parameters that were made in inference mode have no version
+            return make()
+        if self._value is None or self._state != state:
+            self._state, self._value = state, make()
+        return self._value
 
 
 class FusedLinear(nn.Module):
@@ -65,7 +96,7 @@ class FusedLinear(nn.Module):
         self.widths = [
             linear.out_features if along == "outputs" else linear.in_features for linear, _ in maps
         ]
-        self._kept: tuple[object, Weights] | None = None
+        self._kept = Kept[Weights]()
         self._folded: Weights | None = None
 
     def read(self, atoms: Tensor) -> Sequence[Tensor]:
@@ -90,26 +121,12 @@ class FusedLinear(nn.Module):
             return self._folded
         if len(self.maps) == 1 and self.maps[0][1] == 1.0:
             return self.maps[0][0].weight, self.maps[0][0].bias
-        if torch.compiler.is_compiling():
-            return self._join()
-        if torch.is_grad_enabled():  # the parameters are about to change, and with them the joined weights
-            self._kept = None
-            return self._join()
-        try:
-            state = [_Steps.count]
-            for linear, _ in self.maps:
-                for p in linear._parameters.values():
-                    if p is not None:
-                        state += (id(p), p._version, p.data_ptr())
-        except RuntimeError:  # parameters that were made in inference mode have no version
-            return self._join()
-        if self._kept is None or self._kept[0] != state:
-            self._kept = (state, self._join())
-        return self._kept[1]
+        parameters = (p for linear, _ in self.maps for p in linear._parameters.values())
+        return self._kept.of(parameters, self._join)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> FusedLinear:
         """Forget the joined weights where a model changes its dtype or device."""
-        self._kept = None
+        self._kept.forget()
         return super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
 
     def _join(self) -> Weights:

@@ -12,7 +12,8 @@ Heads come first and rows are flat, so that both ways are plain batched products
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -37,14 +38,14 @@ def score(q: Tensor, table: Tensor, ids: Tensor, rows: Tensor | None) -> Tensor:
     """w[g, n, m, y] = sum_s q[g, n, m, s] table[rows[n], g, ids[n, y], s]."""
     if _traced(table):
         return _traced_score(q, table, ids, rows)
-    return _product("w", q, None, table, ids, rows, table.shape)
+    return _product("w", q, None, table, ids, rows)
 
 
 def mix(w: Tensor, table: Tensor, ids: Tensor, rows: Tensor | None) -> Tensor:
     """q[g, n, m, s] = sum_y w[g, n, m, y] table[rows[n], g, ids[n, y], s]."""
     if _traced(table):
         return _traced_mix(w, table, ids, rows)
-    return _product("q", None, w, table, ids, rows, table.shape)
+    return _product("q", None, w, table, ids, rows)
 
 
 def _traced(table: Tensor) -> bool:
@@ -56,35 +57,57 @@ Third = Literal["q", "w", "table"]
 over the pairs of kind k and bucket r."""
 
 
-def _product(third: Third, *args: Any) -> Tensor:
-    return _Product.apply(third, *args)  # type: ignore[no-untyped-call]  # torch leaves it untyped
+def _product(
+    third: Third, q: Tensor | None, w: Tensor | None, table: Tensor, ids: Tensor, rows: Tensor | None
+) -> Tensor:
+    order = None
+    if rows is not None:
+        # Rows of one kind come together, and among them those whose buckets have the lowest numbers come first.
+        order = (rows * table.shape[2] + ids.amax(1)).argsort(stable=True)
+    return _products([third], q, w, table, ids, rows, order, table.shape)[0]
 
 
-class _Product(Function):
+def _products(wanted: Sequence[Third], *args: Any) -> tuple[Tensor, ...]:
+    return _Products.apply(wanted, *args)  # type: ignore[no-untyped-call]  # torch leaves it untyped
+
+
+class _Products(Function):
+    """Each that is wanted from the other two; `order` brings rows together that a block may have."""
+
     @staticmethod
     def forward(
         ctx: Any,
-        third: Third,
+        wanted: Sequence[Third],
         q: Tensor | None,
         w: Tensor | None,
         table: Tensor | None,
         ids: Tensor,
         rows: Tensor | None,
+        order: Tensor | None,
         shape: torch.Size,
-    ) -> Tensor:
-        ctx.third, ctx.shape = third, shape
-        ctx.save_for_backward(q, w, table, ids, rows)
-        return _blocked(third, q, w, table, ids, rows, shape)
+    ) -> tuple[Tensor, ...]:
+        ctx.wanted, ctx.shape = wanted, shape
+        ctx.save_for_backward(q, w, table, ids, rows, order)
+        return _blocked(wanted, q, w, table, ids, rows, order, shape)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        q, w, table, ids, rows = ctx.saved_tensors
-        three = {"q": q, "w": w, "table": table, ctx.third: grad}
-        grads = (
-            _product(name, *(three | {name: None}).values(), ids, rows, ctx.shape) if wanted else None
-            for name, wanted in zip(three, ctx.needs_input_grad[1:4], strict=True)
-        )
-        return (None, *grads, None, None, None)
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        q, w, table, *index = ctx.saved_tensors
+        needs: dict[Third, bool] = {
+            "q": ctx.needs_input_grad[1],
+            "w": ctx.needs_input_grad[2],
+            "table": ctx.needs_input_grad[3],
+        }
+        totals: dict[Third, Tensor | None] = dict.fromkeys(needs)
+        for name, grad in zip(ctx.wanted, grads, strict=True):
+            others = [other for other, needed in needs.items() if needed and other != name]
+            three = {"q": q, "w": w, "table": table, name: grad}
+            for other, part in zip(
+                others, _products(others, *three.values(), *index, ctx.shape), strict=True
+            ):
+                total = totals[other]
+                totals[other] = part if total is None else total + part
+        return (None, *totals.values(), None, None, None, None)
 
 
 # --- blocks of rows -------------------------------------------------------------------------------
@@ -101,15 +124,16 @@ def by_bucket(shared: int, buckets: int, length: int, head_size: int) -> bool:
 
 
 def _blocked(
-    third: Third,
+    wanted: Sequence[Third],
     q: Tensor | None,
     w: Tensor | None,
     table: Tensor | None,
     ids: Tensor,
     rows: Tensor | None,
+    order: Tensor | None,
     shape: torch.Size,
-) -> Tensor:
-    """One of the three products, in blocks of rows of one kind; `shape` is the table's."""
+) -> tuple[Tensor, ...]:
+    """The products, in blocks of rows of one kind; `shape` is the table's."""
     given = w if q is None else q
     assert given is not None
     groups, count, shared, _ = given.shape
@@ -120,83 +144,107 @@ def _blocked(
     size = max(1, BLOCK.get(given.device.type, LARGE_BLOCK) // max(1, row))
     if not bucketed:
         size = min(size, max(1, count // FEWEST_BLOCKS))
-    if third == "table":
+    results = {
         # Sums over a whole batch: not in half precision.
-        result = given.new_zeros(shape, dtype=at_least_float32(given[:0]).dtype)
-    else:
-        result = given.new_empty(groups, count, shared, length if third == "w" else head_size)
+        name: given.new_zeros(shape, dtype=at_least_float32(given[:0]).dtype)
+        if name == "table"
+        else given.new_empty(count, groups, shared, length if name == "w" else head_size).transpose(0, 1)
+        for name in wanted
+    }
+    used = [buckets] * count if order is None or not bucketed else (ids.amax(1)[order] + 1).tolist()
     for kind, block in _blocks(rows, count, kinds, size):
-        part = _Block(ids[block], (result if table is None else table)[kind], bucketed)
-        if q is None:
-            result[:, block] = part.mix(given[:, block])
-        elif w is None:
-            result[:, block] = part.score(q[:, block])
-        else:
-            part.add_to_table(q[:, block], w[:, block])
-    return result.to(given.dtype)
+        last = used[block.stop - 1]
+        part = _Block(
+            ids[block] if order is None else ids.index_select(0, order[block]), last if bucketed else None
+        )
+        some_q, some_w = (None if each is None else _rows(each, block, order) for each in (q, w))
+        own = None if table is None else table[kind, :, :last]
+        if "w" in results:
+            assert some_q is not None
+            assert own is not None
+            results["w"][:, block] = part.score(some_q, own)
+        if some_w is None:
+            continue
+        weights = part.weights(some_w)
+        if "q" in results:
+            assert own is not None
+            results["q"][:, block] = part.mix(weights, own)
+        if "table" in results:
+            assert some_q is not None
+            part.add_to_table(results["table"][kind, :, :last], some_q, weights)
+    if order is not None:
+        back = order.argsort()
+        whole = slice(None)
+        results = {name: v if name == "table" else _rows(v, whole, back) for name, v in results.items()}
+    return tuple(value.to(given.dtype) for value in results.values())
 
 
-def _blocks(rows: Tensor | None, count: int, kinds: int, size: int) -> Iterator[tuple[int, slice | Tensor]]:
-    """Blocks of at most `size` rows, each with its kind; rows of one kind are brought together."""
-    if rows is None:
-        for start in range(0, count, size):
-            yield 0, slice(start, start + size)
-        return
-    order, start = rows.argsort(stable=True), 0
-    for kind, members in enumerate(torch.bincount(rows, minlength=kinds).tolist()):
-        stop = start + members
+def _rows(values: Tensor, block: slice, order: Tensor | None) -> Tensor:
+    """A block of rows n of [g, n, m, c], in an order; what belongs to a row lies together in memory."""
+    if order is None:
+        return values[:, block]
+    return values.transpose(0, 1).index_select(0, order[block]).transpose(0, 1)
+
+
+def _blocks(rows: Tensor | None, count: int, kinds: int, size: int) -> Iterator[tuple[int, slice]]:
+    """Blocks of at most `size` rows of one kind, each with that kind."""
+    members = [count] if rows is None else torch.bincount(rows, minlength=kinds).tolist()
+    start = 0
+    for kind, stop in enumerate(accumulate(members)):
         for first in range(start, stop, size):
-            yield kind, order[first : min(first + size, stop)]
+            yield kind, slice(first, min(first + size, stop))
         start = stop
 
 
 class _Block(NamedTuple):
-    """Some rows of one kind: ids [n, y], table [g, r, s]; both ways for each of the three products."""
+    """Some rows of one kind, ids [n, y]; the three products by its first buckets, or by gather where that is None."""
 
     ids: Tensor
-    table: Tensor
-    bucketed: bool
+    buckets: int | None
 
-    def score(self, q: Tensor) -> Tensor:
-        """[g, n, m, s] -> [g, n, m, y]."""
-        if self.bucketed:
-            groups, count, shared, _ = q.shape
-            buckets = torch.bmm(q.flatten(1, 2), self.table.transpose(1, 2)).view(groups, count, shared, -1)
-            return buckets.gather(3, _spread(self.ids, groups, shared))
-        return torch.matmul(q, self._vectors().transpose(2, 3))
+    def score(self, q: Tensor, table: Tensor) -> Tensor:
+        """[g, n, m, s], [g, r, s] -> [g, n, m, y]."""
+        if self.buckets is None:
+            return torch.matmul(q, self._vectors(table).transpose(2, 3))
+        groups, count, shared, _ = q.shape
+        buckets = torch.bmm(q.flatten(1, 2), table.transpose(1, 2)).view(groups, count, shared, -1)
+        return buckets.gather(3, _spread(self.ids, groups, shared))
 
-    def mix(self, w: Tensor) -> Tensor:
-        """[g, n, m, y] -> [g, n, m, s]."""
-        if self.bucketed:
-            sums = self._bucket_sums(w).to(w.dtype)
-            groups, count, shared, _ = sums.shape
-            return torch.bmm(sums.flatten(1, 2), self.table).view(groups, count, shared, -1)
-        return torch.matmul(w, self._vectors())
-
-    def add_to_table(self, q: Tensor, w: Tensor) -> None:
-        """Add the outer products of q and w, [g, n, m, s] and [g, n, m, y], to the table in place."""
-        if self.bucketed:
-            sums = self._bucket_sums(w).flatten(1, 2)
-            self.table.baddbmm_(sums.transpose(1, 2), q.flatten(1, 2).to(sums.dtype))
-        else:
-            vectors = torch.matmul(w.transpose(2, 3), q).flatten(1, 2)
-            groups, buckets, size = self.table.shape
-            first = torch.arange(groups, device=self.ids.device).unsqueeze(1) * buckets
-            # scatter_add_ over leading rows is many times faster than index_add_ here.
-            rows = (self.ids.flatten() + first).view(-1, 1).expand(-1, size)
-            self.table.view(-1, size).scatter_add_(0, rows, vectors.view(-1, size).to(self.table.dtype))
-
-    def _vectors(self) -> Tensor:
-        """[g, n, y, s]."""
-        groups, _, size = self.table.shape
-        return self.table.index_select(1, self.ids.flatten()).view(groups, *self.ids.shape, size)
-
-    def _bucket_sums(self, w: Tensor) -> Tensor:
-        """[g, n, m, r]: the weights of each bucket, added up in at least float32."""
+    def weights(self, w: Tensor) -> Tensor:
+        """[g, n, m, y], or by bucket their sums [g, n, m, r] in at least float32."""
+        if self.buckets is None:
+            return w
         exact = at_least_float32(w)
         groups, count, shared, _ = w.shape
-        sums = exact.new_zeros(groups, count, shared, self.table.shape[1])
+        sums = exact.new_zeros(groups, count, shared, self.buckets)
         return sums.scatter_add_(3, _spread(self.ids, groups, shared), exact)
+
+    def mix(self, weights: Tensor, table: Tensor) -> Tensor:
+        """[g, r, s] -> [g, n, m, s]."""
+        if self.buckets is None:
+            return torch.matmul(weights, self._vectors(table))
+        _, count, shared, _ = weights.shape
+        # The narrow axis, s, first: a third faster with MKL than last.
+        mixed = torch.bmm(table.transpose(1, 2), weights.flatten(1, 2).to(table.dtype).transpose(1, 2))
+        return mixed.transpose(1, 2).unflatten(1, (count, shared))
+
+    def add_to_table(self, table: Tensor, q: Tensor, weights: Tensor) -> None:
+        """Add the outer products of weights and q [g, n, m, s] to the table [g, r, s] in place."""
+        if self.buckets is not None:
+            sums = weights.flatten(1, 2)
+            table.add_(torch.bmm(q.flatten(1, 2).to(sums.dtype).transpose(1, 2), sums).transpose(1, 2))
+            return
+        vectors = torch.matmul(weights.transpose(2, 3), q).flatten(1, 2)
+        groups, buckets, size = table.shape
+        first = torch.arange(groups, device=self.ids.device).unsqueeze(1) * buckets
+        # scatter_add_ over leading rows is many times faster than index_add_ here.
+        rows = (self.ids.flatten() + first).view(-1, 1).expand(-1, size)
+        table.view(-1, size).scatter_add_(0, rows, vectors.view(-1, size).to(table.dtype))
+
+    def _vectors(self, table: Tensor) -> Tensor:
+        """[g, r, s] -> [g, n, y, s]."""
+        groups, _, size = table.shape
+        return table.index_select(1, self.ids.flatten()).view(groups, *self.ids.shape, size)
 
 
 def _spread(ids: Tensor, groups: int, shared: int) -> Tensor:

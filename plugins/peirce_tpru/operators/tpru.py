@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
 
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
+from peirce.kernels import Kept
 from peirce.parts import Dims, RecurrentOperator
 from torch import Tensor, nn
 
 from peirce_tpru.operators.fused import recurrence
 
+_Pair: TypeAlias = tuple[Tensor, Tensor]
 SMALLEST = 1e-7
 """The sum of the squared fillers is at least this, so that no filler divides by zero."""
 
@@ -52,9 +54,9 @@ class Fillers(nn.Module):
 class TPRU(RecurrentOperator):
     """b_t = g_t tanh(R f_t) + (1 - g_t) b_{t-1}: fillers f_t of N roles, a share each, between state and token.
 
-    The roles R and the unbinding vectors U are two maps of one frozen normal basis. They are computed once a pass.
-    What depends on tokens alone is computed for all of them at once. On a machine with gradients, a whole text is one
-    function whose weights' gradients are one product each.
+    The roles R and the unbinding vectors U are two maps of one frozen normal basis. They are computed once a pass, and
+    once for all passes without gradients. What depends on tokens alone is computed for all of them at once. With
+    gradients, a whole text is one function whose weights' gradients are one product each.
 
     Parameters: `state` maps the state to the unbinding input, where there is a map, and to the gate, [(d) + d, d];
     `token` maps the token to both, [2d, d']; `vectors` maps the basis to R and U, [2d, d].
@@ -80,43 +82,46 @@ class TPRU(RecurrentOperator):
         self.token_offset = nn.Parameter(torch.ones(1))
         self.register_buffer("basis", torch.randn(options.roles, size))
         self.fillers = Fillers()
+        self._vectors, self._of_state, self._of_token = Kept[_Pair](), Kept[_Pair](), Kept[_Pair]()
 
     def read(self, atoms: Tensor) -> Tensor:
         """The token's fillers after their rectifier, and its part of the gate: [b, x, d1] -> [b, x, N + r]."""
-        fillers, gate = self._read(atoms, self._vectors()[1]).split_with_sizes(
-            [self.options.roles, self.size], -1
-        )
+        sizes = [self.options.roles, self.size]
+        fillers, gate = self._read(atoms, self._bound()[1]).split_with_sizes(sizes, -1)
         return torch.cat([F.relu(fillers), gate], -1)
 
     def weights(self) -> Mapping[str, Tensor]:
         """The roles R [N, r]; and what multiplies the state: its fillers' rows, then its gate's, [N + r, r]."""
-        return self._weights(*self._vectors())
+        return self._weights(*self._bound())
 
     def _weights(self, roles: Tensor, unbinding: Tensor) -> Mapping[str, Tensor]:
-        weight, bias = self.get_parameter("state_weight"), self._bias("state")
-        offset = self.state_offset.expand(self.options.roles)
-        fillers = unbinding
-        if self.options.state_map:
-            fillers = unbinding @ weight[: self.size]
-            if bias is not None:
-                offset = offset + unbinding @ bias[: self.size]
-        gate = weight[-self.size :]
-        own = weight.new_zeros(self.size) if bias is None else bias[-self.size :]
-        return {"roles": roles, "state": torch.cat([fillers, gate]), "offset": torch.cat([offset, own])}
+        state, offset = self._of_state.of(
+            self._tensors(), lambda: self._unbound("state", unbinding, mapped=self.options.state_map)
+        )
+        return {"roles": roles, "state": state, "offset": offset}
 
     def _read(self, atoms: Tensor, unbinding: Tensor) -> Tensor:
         """The token's fillers before their rectifier, and its part of the gate: [..., d1] -> [..., N + r]."""
+        # With many tokens it is less work to multiply the two maps first, and without gradients that is done once.
+        once = torch.compiler.is_compiling() or not torch.is_grad_enabled()
+        if once or atoms.shape[:-1].numel() > self.options.roles:
+            whole = self._of_token.of(self._tensors(), lambda: self._unbound("token", unbinding, mapped=True))
+            return F.linear(atoms, *whole)
         weight, bias = self.get_parameter("token_weight"), self._bias("token")
+        unbound, gate = F.linear(atoms, weight, bias).split_with_sizes([self.size, self.size], -1)
         offset = self.token_offset.expand(self.options.roles)
-        # With many tokens it is less work to multiply the two maps first; a traced graph does that once and for all.
-        if torch.compiler.is_compiling() or atoms.shape[:-1].numel() > self.options.roles:
-            whole = torch.cat([unbinding @ weight[: self.size], weight[self.size :]])
+        return torch.cat([F.linear(unbound, unbinding, offset), gate], -1)
+
+    def _unbound(self, name: str, unbinding: Tensor, *, mapped: bool) -> _Pair:
+        """What gives the fillers and the gate of a state or a token: [N + r, r or d1] and [N + r]."""
+        weight, bias = self.get_parameter(f"{name}_weight"), self._bias(name)
+        offset, fillers = self.get_parameter(f"{name}_offset").expand(self.options.roles), unbinding
+        if mapped:
+            fillers = unbinding @ weight[: self.size]
             if bias is not None:
                 offset = offset + unbinding @ bias[: self.size]
-            own = weight.new_zeros(self.size) if bias is None else bias[self.size :]
-            return F.linear(atoms, whole, torch.cat([offset, own]))
-        unbound, gate = F.linear(atoms, weight, bias).split_with_sizes([self.size, self.size], -1)
-        return torch.cat([F.linear(unbound, unbinding, offset), gate], -1)
+        own = weight.new_zeros(self.size) if bias is None else bias[-self.size :]
+        return torch.cat([fillers, weight[-self.size :]]), torch.cat([offset, own])
 
     def initial(self) -> Mapping[str, Tensor]:
         """Zeros, [r]."""
@@ -142,7 +147,7 @@ class TPRU(RecurrentOperator):
         """The whole text as one function, unless somebody reads the fillers."""
         if self.fillers.is_read:
             return None
-        roles, unbinding = self._vectors()
+        roles, unbinding = self._bound()
         weights = self._weights(roles, unbinding)
         # [x, b, ...]: what a step reads lies together.
         read = self._read(atoms.transpose(0, 1).contiguous(), unbinding)
@@ -175,12 +180,25 @@ class TPRU(RecurrentOperator):
             outputs.append(list(state))
         return outputs
 
-    def _vectors(self) -> tuple[Tensor, Tensor]:
+    def _bound(self) -> _Pair:
         """R and U, [N, r] each."""
-        roles, unbinding = self._map("vectors", self.get_buffer("basis")).split_with_sizes(
-            [self.size] * 2, -1
-        )
-        return roles, unbinding
+
+        def make() -> _Pair:
+            roles, unbinding = self._map("vectors", self.get_buffer("basis")).split_with_sizes(
+                [self.size] * 2, -1
+            )
+            return roles, unbinding
+
+        return self._vectors.of(self._tensors(), make)
+
+    def _tensors(self) -> list[Tensor | None]:
+        return [*self._parameters.values(), *self._buffers.values()]
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> TPRU:
+        """Forget what was made of the parameters where the unit changes its dtype or device."""
+        for kept in (self._vectors, self._of_state, self._of_token):
+            kept.forget()
+        return super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
 
     def _map(self, name: str, values: Tensor) -> Tensor:
         return F.linear(values, self.get_parameter(f"{name}_weight"), self._bias(name))

@@ -83,13 +83,14 @@ class LogiRPE(PairPosition):
         """One bias a layer, over the distances that the sequence can have."""
         kinds = tokens.inputs["token_kinds"]
         far = distance_limit(self.options.max_distance, tokens.length)
-        ids = kinds.unsqueeze(1) * (far + 1) + offsets(tokens).abs().clamp_max(far)
+        # By distance first: a token in the middle of a text has no long ones, so its buckets have low numbers.
+        ids = offsets(tokens).abs().clamp_max(far) * self.options.kinds + kinds.unsqueeze(1)
         keys = [self._vectors(table, far) for table in self.keys]
         values = [self._vectors(table, far) for table in self.values]
         return layer_biases(self.layers, ids, tokens.rows(kinds), keys, values)
 
     def _vectors(self, table: nn.Module, far: int) -> Tensor:
-        """[t, t * (far + 1), g, s]: the kind of x, then the kind of y and the distance."""
+        """[t, (far + 1) * t, g, s]: the kind of x, then the distance and the kind of y."""
         kinds = self.options.kinds
         bank = table.get_parameter("weight").view(kinds, kinds, self.options.max_distance + 1, -1)
-        return bank[:, :, : far + 1].reshape(kinds, kinds * (far + 1), *self.shape)
+        return bank[:, :, : far + 1].transpose(1, 2).reshape(kinds, kinds * (far + 1), *self.shape)

@@ -52,6 +52,18 @@ def test_the_whole_text_is_the_steps_and_has_their_gradients(options: dict[str, 
         torch.testing.assert_close(ours, theirs)
 
 
+@pytest.mark.parametrize("options", VARIANTS)
+def test_what_is_kept_without_gradients_follows_the_parameters(options: dict[str, bool]) -> None:
+    operator, atoms = unit(5, 4, roles=7, **options), torch.randn(3, 6, 5)
+    with torch.no_grad():
+        operator.fused(atoms)
+        for parameter in operator.parameters():
+            parameter.mul_(1.5)
+        found = [operator.fused(atoms), recur(operator, atoms)[0]]
+    for states in found:
+        torch.testing.assert_close(states, operator.fused(atoms))
+
+
 def test_fillers_that_are_all_zero_have_no_gradient_and_no_share() -> None:
     operator = unit(5, 4, roles=7).double()
     for offset in (operator.state_offset, operator.token_offset):
