@@ -5,7 +5,7 @@ gradients, is of encoders of `--step-layers` layers, because the plain one keeps
 `time / limit` compares with what the matrix products alone would take at this machine's measured peak.
 
 python benchmarks/models.py [--what forward|step] [--repeats N] [--batch N] [--length N] [--layers N]
-    [--step-layers N] [--eager] [--clock wall|cpu]
+    [--step-layers N] [--eager]
 """
 
 from __future__ import annotations
@@ -18,7 +18,18 @@ from typing import Any
 
 import peirce
 import torch
-from measuring import CLOCKS, matrix_peak, operations, peak_bytes, record, seconds
+from measuring import (
+    PEAK,
+    beside,
+    limits,
+    matrix_product,
+    operations,
+    parsed,
+    peak_bytes,
+    record,
+    spread,
+    turns,
+)
 from plain_folnet import PlainFolNet
 from torch import Tensor, nn
 from transformers import BertConfig, BertForPreTraining, BertModel
@@ -34,18 +45,16 @@ STEP_VOCABULARY = 1000
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--what", nargs="+", choices=["forward", "step"], default=["forward", "step"])
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--batch", type=int, default=8)
-    parser.add_argument("--length", type=int, default=128)
-    parser.add_argument("--layers", type=int, default=12, help="of the models whose forward pass is measured")
-    parser.add_argument("--step-layers", type=int, default=1, help="of the encoders that are trained")
-    parser.add_argument(
-        "--eager", action="store_true", help="leave ONNX Runtime out: its export takes minutes"
-    )
-    parser.add_argument("--clock", choices=list(CLOCKS), default="wall")
-    options = parser.parse_args()
+    both = ["forward", "step"]
+    options = parsed(
+        __doc__, 5,
+        ("--what", {"nargs": "+", "choices": both, "default": both}),
+        ("--batch", {"type": int, "default": 8}),
+        ("--length", {"type": int, "default": 128}),
+        ("--layers", {"type": int, "default": 2, "help": "of the models whose forward pass is measured"}),
+        ("--step-layers", {"type": int, "default": 1, "help": "of the encoders that are trained"}),
+        ("--eager", {"action": "store_true", "help": "leave ONNX Runtime out"}),
+    )  # fmt: skip
     torch.manual_seed(0)
     ids = torch.randint(STEP_VOCABULARY, (options.batch, options.length))
     rows = forward(ids, options) if "forward" in options.what else []
@@ -121,10 +130,8 @@ def compared(
     what: str, layers: int, ways: Mapping[str, Callable[[], object]], options: argparse.Namespace
 ) -> list[dict[str, Any]]:
     """Time, peak memory and what the operations alone would take."""
-    clock = CLOCKS[options.clock]
-    times = seconds(ways, options.repeats, clock)
+    times = turns({PEAK: matrix_product(), **ways}, options.repeats)
     peaks = {name: peak_bytes(way) for name, way in ways.items() if name != OURS_ONNX}
-    peak = matrix_peak(clock)
     counts = {name: operations(ways[name]) for name in (PEER, PLAIN)}
     counts[OURS] = counts[OURS_ONNX] = counts[PLAIN]
     counts["bert-base"] = counts[PEER]
@@ -135,13 +142,11 @@ def compared(
             "layers": layers,
             "batch": options.batch,
             "length": options.length,
-            "clock": options.clock,
-            "seconds": times[name],
-            "time / BERT": times[name] / times[PEER],
-            "time / plain": times[name] / times[PLAIN],
-            "GFLOP": counts[name] / 1e9,
-            "peak GFLOP/s": peak / 1e9,
-            "time / limit": times[name] * peak / counts[name],
+            **spread("seconds", times[name]),
+            **beside("time / BERT", times[name], times[PEER]),
+            **beside("time / plain", times[name], times[PLAIN]),
+            "operations / BERT": counts[name] / counts[PEER],
+            **beside("time / limit", times[name], limits(times[PEAK], counts[name])),
             "peak MiB": peaks[name] / 2**20 if name in peaks else None,
         }
         for name in ways
