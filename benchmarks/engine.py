@@ -158,7 +158,7 @@ def main() -> None:
         for kind in load_types().values():
             if kind.name in args.types or not args.types:
                 speeds.append(speed(kind, graph, plain, args.count, args.repeats))
-                print(speeds[-1], flush=True)
+                print(name, kind.name, flush=True)
     record("engine", speeds)
     record("graphs", sizes)
 

@@ -144,7 +144,8 @@ def machine() -> dict[str, Any]:
 
 def record(name: str, rows: list[dict[str, Any]]) -> None:
     """Print a table and keep it, with the machine that it was measured on, in benchmarks/results/NAME.json."""
-    columns = [name for name in rows[0] if not name.endswith((LOWEST, HIGHEST))]
+    every = dict.fromkeys(name for row in rows for name in row)
+    columns = [name for name in every if not name.endswith((LOWEST, HIGHEST))]
     print(f"\n{name}")
     shown = [[_cell(row, column) for column in columns] for row in rows]
     widths = [max(len(each) for each in column) for column in zip(columns, *shown, strict=True)]
@@ -179,7 +180,7 @@ def _largest_rise(way: Callable[[], object]) -> int:
 
 def _cell(row: Mapping[str, Any], column: str) -> str:
     value, low, high = (row.get(f"{column}{end}") for end in ("", LOWEST, HIGHEST))
-    text = f"{value:.3g}" if isinstance(value, float) else str(value)
+    text = f"{value:.3g}" if isinstance(value, float) else "-" if value is None else str(value)
     return text if low is None else f"{text} ({low:.3g}-{high:.3g})"
 
 
