@@ -55,7 +55,10 @@ def parsed(text: str | None, repeats: int, *more: Option, threads: int = 1) -> a
 
 
 def turns(
-    ways: Mapping[str, Callable[[], object]], repeats: int, clock: Callable[[], float] | None = None
+    ways: Mapping[str, Callable[[], object]],
+    repeats: int,
+    clock: Callable[[], float] | None = None,
+    often: int = 1,
 ) -> dict[str, list[float]]:
     """The seconds of each way in each turn, after one that is not timed.
 
@@ -64,14 +67,19 @@ def turns(
         repeats: the turns.
         clock: what time is; by default CPU time of one thread, which other processes disturb less, and with several
             threads time on the clock.
+        often: calls of a turn, which alternate as well; its time is their median. What takes a millisecond needs many.
     """
     clock = clock or (time.process_time if torch.get_num_threads() == 1 else time.perf_counter)
     times: dict[str, list[float]] = {name: [] for name in ways}
     for number in range(repeats + 1):
-        for name, way in ways.items():
-            start = clock()
-            way()
-            times[name] += [clock() - start] if number else []
+        calls: dict[str, list[float]] = {name: [] for name in ways}
+        for _ in range(often if number else 1):
+            for name, way in ways.items():
+                start = clock()
+                way()
+                calls[name].append(clock() - start)
+        for name, own in calls.items():
+            times[name] += [statistics.median(own)] if number else []
     return times
 
 

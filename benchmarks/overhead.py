@@ -74,24 +74,14 @@ def tokens() -> dict[str, Callable[[], object]]:
     return {"GPT-2": theirs_text, "one more token": our_text}
 
 
-def often(way: Callable[[], object], count: int) -> Callable[[], object]:
-    """A way that is too short for a clock, so many times."""
-
-    def run() -> None:
-        for _ in range(count):
-            way()
-
-    return run
-
-
 @torch.no_grad()
 def main() -> None:
-    options = parsed(__doc__, 7)
+    options = parsed(__doc__, 5)
     rows = []
-    for ways, passed, times_each in ((passes(), 1, 100), (tokens(), NEW, 5)):
-        found = turns({name: often(way, times_each) for name, way in ways.items()}, options.repeats)
+    for ways, passed, often in ((passes(), 1, 100), (tokens(), NEW, 8)):
+        found = turns(ways, options.repeats, often=often)
         peer, *others = ways
-        each = 1e3 / passed / times_each
+        each = 1e3 / passed
         for name in others:
             rows.append(
                 {

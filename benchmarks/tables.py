@@ -387,7 +387,8 @@ def columns(name: str, *wanted: str, join: str = "", **more: str) -> Iterator[st
 
     Args:
         name: the JSON or CSV file.
-        wanted: a key, or `Head=key:digits` for numbers of so many significant digits; a head begins with a capital.
+        wanted: a key, or `Head=key:digits` for numbers of so many significant digits, with the lowest and
+            the highest where `~` follows; a head begins with a capital.
         join: the head of a column whose values stand side by side where rows differ in nothing else.
         more: what a row has in other columns, several values with commas.
     """
@@ -441,11 +442,16 @@ def _has(row: Mapping[str, Any], more: Mapping[str, str]) -> bool:
 
 def _column(text: str) -> tuple[str, Callable[[Mapping[str, Any]], str]]:
     head, _, rest = text.rpartition("=")
-    key, _, digits = rest.partition(":")
+    key, _, digits = rest.removesuffix("~").partition(":")
+    ends = ("", ", lowest", ", highest") if rest.endswith("~") else ("",)
 
     def cell(row: Mapping[str, Any]) -> str:
-        value = row.get(key, "")
-        return NONE if value == "" else significant(float(value), int(digits)) if digits else str(value)
+        if row.get(key, "") == "":
+            return NONE
+        if not digits:
+            return str(row[key])
+        value, *ranged = (significant(float(row[f"{key}{end}"]), int(digits)) for end in ends)
+        return f"{value} ({'-'.join(ranged)})" if ranged else value
 
     return head or key, cell
 

@@ -33,7 +33,7 @@ BENCHMARKS = ROOT / "benchmarks"
         ),
         (
             "models",
-            "--what step --repeats 1 --batch 1 --length 100 --eager",
+            "--repeats 1 --batch 1 --length 100 --layers 1",
             {"folnet-base", "folnet-base, plain"},
         ),
         (
