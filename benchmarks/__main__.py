@@ -25,6 +25,7 @@ from measuring import HIGHEST, LOWEST, RESULTS, ROOT
 
 BENCHMARKS = (
     "startup",
+    "products",
     "overhead",
     "models",
     "layer",
@@ -42,7 +43,7 @@ BENCHMARKS = (
     "logic",
 )
 """What `tox -e bench` runs; the other files measure quality, or need a GPU, a server or hours."""
-SAME = ("processor", "threads", "torch")
+SAME = ("processor", "threads", "torch", "onnxruntime")
 
 
 def main() -> None:

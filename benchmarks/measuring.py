@@ -146,6 +146,7 @@ def machine() -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "python": platform.python_version(),
         "torch": torch.__version__,
+        "onnxruntime": getattr(sys.modules.get("onnxruntime"), "__version__", None),
         "commit": commit + "+" * bool(_git("status", "--porcelain", *SOURCES)) if commit else None,
     }
 

@@ -4,7 +4,7 @@ folnet-base and bert-base of two layers, without heads and with a vocabulary of 
 largest difference from eager torch, to the largest value, of all outputs. `making` is CPU time of tracing, compiling
 and, where a file is written, its verification. Where ONNX Runtime has the provider of `onnxruntime-openvino`, in an
 environment of its own, since it is an ONNX Runtime of another version), it and the CPU's provider alone are measured,
-and kept as `runtimes-openvino`.
+and kept as `runtimes-openvino`. Without g++ what compiles is left out.
 
 python benchmarks/runtimes.py [--repeats N] [--models NAME ...] [--layers N] [--batch N] [--length N]
 """
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -68,12 +69,15 @@ def measured(
     eager = partial(arrays, model, ids)
     ways: dict[str, Callable[[], Outputs]] = {EAGER: eager}
     made: dict[str, tuple[float, float | str]] = {EAGER: (0.0, "")}
-    if not openvino:
+    compiler = shutil.which("g++") is not None
+    if compiler and not openvino:
         begun = spent()
         compiled = partial(arrays, torch.compile(model), ids)
         compiled()
         ways["torch.compile"], made["torch.compile"] = compiled, (spent() - begun, "")
-    for way, how in FILES.items() if not openvino else [("ONNX Runtime", {})]:
+    for way, how in FILES.items():
+        if (openvino and how) or ("aot_inductor" in how and not compiler):
+            continue
         file = folder / f"{len(ways)}.{'pt2' if 'to' in how else 'onnx'}"
         begun = spent()
         peirce.export(model, path=file, **{"to": "onnx", **how})
@@ -101,7 +105,6 @@ def measured(
                 "layers": options.layers,
                 "batch": options.batch,
                 "length": options.length,
-                "onnxruntime": onnxruntime.__version__ if way.startswith(("ONNX", "Open")) else "",
                 **spread("ms", [1e3 * each for each in times[way]]),
                 **beside("time / eager", times[way], times[EAGER]),
                 "error": error,

@@ -44,8 +44,8 @@ KINDS: Mapping[str, int] = {"on": 32, "off": 0}
 
 def main() -> None:
     options = parsed(
-        __doc__, 3,
-        ("--seconds", {"type": float, "default": 2.0, "help": "of each turn"}),
+        __doc__, 9,
+        ("--seconds", {"type": float, "default": 1.0, "help": "of each turn"}),
         ("--rows", {"type": int, "nargs": "+", "default": [1, 4]}),
         ("--concurrency", {"type": int, "nargs": "+", "default": [1, 2, 4, 8, 16]}),
     )  # fmt: skip

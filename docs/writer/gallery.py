@@ -156,6 +156,12 @@ def assets(registry: Registry | None = None) -> dict[str, str]:
         "assets/small.svg": draw(Spec.from_toml(shown[1]), registry=registry),
         "assets/clutrr.svg": clutrr(),
         "assets/relations.svg": clutrr(RELATIONS, "relations"),
+        "assets/serving.svg": chart(
+            table(DOCS / "serving.md", "pivot serving.json 'Rows a second"),
+            title="Rows a second by clients that ask at once",
+            unit="rows a second, by clients",
+            name="serving",
+        ),
     }
 
 

@@ -50,8 +50,8 @@ TOLERANCES: Mapping[str, tuple[float, str]] = {
     ),
     WEIGHTS4: (
         4e-1,
-        "weights of products have 4 bits, a scale for each block of 32: 7e-2 of the largest in a block; two layers with "
-        "fresh weights show 1.6e-1.",
+        "weights of products have 4 bits, a scale for each block of 32: 7e-2 of the largest in a block; two layers "
+        "with fresh weights show 1.6e-1.",
     ),
     DYNAMIC: (
         2e-1,

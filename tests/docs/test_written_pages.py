@@ -104,7 +104,7 @@ def test_every_ready_spec_and_experiment_is_in_the_gallery(pages: dict[str, str]
             assert f"gallery/{path}" in pages
 
 
-@pytest.mark.parametrize("name", ["clutrr", "relations"])
+@pytest.mark.parametrize("name", ["clutrr", "relations", "serving"])
 def test_a_chart_of_a_page_is_what_its_table_gives(pages: dict[str, str], name: str) -> None:
     assert (DOCS / "assets" / f"{name}.svg").read_text(encoding="utf-8") == pages[f"assets/{name}.svg"]
 
