@@ -443,14 +443,16 @@ def _has(row: Mapping[str, Any], more: Mapping[str, str]) -> bool:
 def _column(text: str) -> tuple[str, Callable[[Mapping[str, Any]], str]]:
     head, _, rest = text.rpartition("=")
     key, _, digits = rest.removesuffix("~").partition(":")
-    ends = ("", ", lowest", ", highest") if rest.endswith("~") else ("",)
+    ends = ("", ", lowest", ", highest") if rest.endswith("~") else ("",)  # older files have no spread
 
     def cell(row: Mapping[str, Any]) -> str:
         if row.get(key, "") == "":
             return NONE
         if not digits:
             return str(row[key])
-        value, *ranged = (significant(float(row[f"{key}{end}"]), int(digits)) for end in ends)
+        value, *ranged = (
+            significant(float(row[f"{key}{end}"]), int(digits)) for end in ends if f"{key}{end}" in row
+        )
         return f"{value} ({'-'.join(ranged)})" if ranged else value
 
     return head or key, cell
@@ -516,11 +518,12 @@ def similarity(name: str, *published: str) -> Iterator[str]:
 
 
 def significant(value: float, digits: int) -> str:
-    """A number rounded to some significant digits, such as 1,030,000 or 0.148."""
+    """A number rounded to some significant digits, such as 1,030,000, 0.148 or 5.9e-07."""
     rounded = float(f"{value:.{digits}g}")
+    if 0 < abs(rounded) < 10**-digits:  # nothing of it would be left
+        return f"{value:.{digits - 1}e}"
     whole = len(str(int(abs(rounded)))) if abs(rounded) >= 1 else 0
-    places = max(0, digits - whole)
-    return f"{rounded:,.{places}f}"
+    return f"{rounded:,.{max(0, digits - whole)}f}"
 
 
 def table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> Iterator[str]:
