@@ -2,9 +2,10 @@
 
 One encoder of four layers of 256 is exported twice, with and without batching, as models of the kind `python`, and both
 are served by the real server of `nvidia-pytriton` on the loopback address, on the CPU, one instance each. So many
-clients, each a thread with a connection of gRPC, send request after request for `--seconds`; the two models take turns,
-and throughputs are medians of turns, latencies percentiles of all requests. Clients and server share the machine's
-cores. It needs what `tox -e serve` installs, and PEIRCE_TRITON_NUMPY.
+clients, each a thread with a connection of gRPC, send request after request for `--seconds`; the two models take turns.
+Throughputs are medians of turns, latencies percentiles of all requests. Clients and server share the machine's cores, so
+the server's CPU time a row is what tells most where others use them too. It needs what `tox -e serve` installs, and
+PEIRCE_TRITON_NUMPY.
 
 python benchmarks/serving.py [--repeats N] [--seconds N] [--rows N ...] [--concurrency N ...]
 """
@@ -22,7 +23,8 @@ from typing import Any
 
 import numpy as np
 import peirce
-from measuring import ROOT, parsed, record, spread
+import psutil
+from measuring import ROOT, beside, parsed, record, spread
 
 sys.path.append(str(ROOT / "tests" / "support"))
 from triton_server import INSTALLED, Server, serving, tensors
@@ -71,10 +73,13 @@ def main() -> None:
 def asked(server: Server, ids: np.ndarray, clients: int, options: Any) -> list[dict[str, Any]]:
     """A row for each model, asked in turns."""
     rates: dict[str, list[float]] = {kind: [] for kind in KINDS}
+    costs: dict[str, list[float]] = {kind: [] for kind in KINDS}
     latencies: dict[str, list[float]] = {kind: [] for kind in KINDS}
     for turn in range(options.repeats + 1):
         for kind in KINDS:
+            before = spent()
             seconds, taken = flood(server, f"batching_{kind}", ids, clients, options.seconds if turn else 0.3)
+            costs[kind] += [(spent() - before) / len(taken) / len(ids)] if turn else []
             rates[kind] += [len(taken) * len(ids) / seconds] if turn else []
             latencies[kind] += taken if turn else []
     return [
@@ -84,11 +89,17 @@ def asked(server: Server, ids: np.ndarray, clients: int, options: Any) -> list[d
             "concurrency": clients,
             "requests": float(len(latencies[kind])),
             **spread("rows / s", rates[kind]),
-            **spread("time / off", [off / own for own, off in zip(rates[kind], rates["off"], strict=True)]),
+            **spread("server, ms a row", [1e3 * each for each in costs[kind]]),
+            **beside("time / off", costs[kind], costs["off"]),
             **{f"p{part}, ms": 1e3 * float(np.percentile(latencies[kind], part)) for part in (50, 99)},
         }
         for kind in KINDS
     ]
+
+
+def spent() -> float:
+    """CPU seconds of the server and its parts so far."""
+    return sum(sum(each.cpu_times()[:2]) for each in psutil.Process().children(recursive=True))
 
 
 def flood(

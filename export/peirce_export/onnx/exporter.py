@@ -192,6 +192,7 @@ def trace(model: Model | Exportable, opset: int, precision: Precision, *, optimi
     assert program is not None
     graph = program.model
     _note_parts(graph, program.exported_program)
+    _one_bound(graph)
     _renumber(graph, opset)
     _clean(graph)
     _note_scopes(graph)
@@ -267,6 +268,16 @@ def _name_nodes(graph: ir.Model) -> None:
     for node in graph.graph.all_nodes():
         if scope := node.metadata_props.get(SCOPE):
             node.name = f"{scope}/{(node.name or node.op_type).removeprefix('node_')}"
+
+
+def _one_bound(graph: ir.Model) -> None:
+    """Write a Clip of integers that has a lower bound alone as a Max: OpenVINO 2026.4 makes it zeros throughout."""
+    for node in graph.graph.all_nodes():
+        if node.op_type == "Clip" and (len(node.inputs) == 2 or node.inputs[2] is None):
+            value = node.inputs[0]
+            if value is not None and value.dtype is not None and value.dtype.is_integer():
+                node.op_type = "Max"
+                node.resize_inputs(2)
 
 
 def _renumber(graph: ir.Model, opset: int) -> None:

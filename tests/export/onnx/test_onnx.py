@@ -74,7 +74,7 @@ def test_other_opsets(hand: Hand, tmp_path: Path, opset: int) -> None:
     ("options", "said"),
     [
         ({"opset": 16}, r"'opset' must be in \(17, 18"),
-        ({"precision": "int4"}, r"'precision' must be in \(None, 'float32', 'float16', 'bfloat16', 'int8'\)"),
+        ({"precision": "int2"}, r"'precision' must be in \(None, 'float32', 'float16', 'bfloat16', 'int8', 'int4'\)"),
         ({"seed": -1}, "'seed' must be >= 0: -1"),
     ],
 )
