@@ -3,8 +3,8 @@
 One encoder of four layers of 256 is exported twice, with and without batching, as models of the kind `python`, and both
 are served by the real server of `nvidia-pytriton` on the loopback address, on the CPU, one instance each. So many
 clients, each a thread with a connection of gRPC, send request after request for `--seconds`; the two models take turns.
-Throughputs are medians of turns, latencies percentiles of all requests. Clients and server share the machine's cores, so
-the server's CPU time a row is what tells most where others use them too. It needs what `tox -e serve` installs, and
+Throughputs are medians of turns, latencies percentiles of all requests. Clients and server share the machine's cores.
+Where others use them too, the server's CPU time a row tells most. It needs what `tox -e serve` installs, and
 PEIRCE_TRITON_NUMPY.
 
 python benchmarks/serving.py [--repeats N] [--seconds N] [--rows N ...] [--concurrency N ...]

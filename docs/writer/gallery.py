@@ -157,9 +157,9 @@ def assets(registry: Registry | None = None) -> dict[str, str]:
         "assets/clutrr.svg": clutrr(),
         "assets/relations.svg": clutrr(RELATIONS, "relations"),
         "assets/serving.svg": chart(
-            table(DOCS / "serving.md", "pivot serving.json 'Rows a second"),
-            title="Rows a second by clients that ask at once",
-            unit="rows a second, by clients",
+            table(DOCS / "serving.md", "pivot serving.json 'CPU"),
+            title="CPU of Triton for a row, by clients that ask at once",
+            unit="ms of the server's CPU a row, by clients",
             name="serving",
         ),
     }

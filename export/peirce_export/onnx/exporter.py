@@ -41,7 +41,7 @@ if TYPE_CHECKING:  # onnx and its libraries are loaded by an export, not by each
     from peirce_export.onnx.content import Content
 
 OPSETS = range(17, 27)
-"""The opsets that every registered part has been exported to and verified at."""
+"""The opsets that files may have; `tox -e export-all` exports every registered part to each, and verifies it."""
 DEFAULT_OPSET = 20
 WRITTEN = 25
 """The last opset that torch.onnx writes. What ONNX adds after it changes no operator that these graphs have."""
