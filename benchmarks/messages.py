@@ -1,7 +1,7 @@
 """Messages along edges: the kernel of `ultra` beside one message an edge, gathered, multiplied and scattered by torch.
 
 That is how the published code computes where its compiled kernel is missing, on the graph of entities and on the graph
-of relations. Times are CPU times of one thread, memory is the largest rise of live bytes.
+of relations. Memory is the largest rise of live bytes. `--graphs fb15k-237` takes 8 GB.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def main() -> None:
     args = parsed(
         __doc__, 3,
         ("--data", {"type": Path, "default": default, "help": "folder of the graphs' folders"}),
-        ("--graphs", {"nargs": "*", "default": ["umls", "wn18rr", "fb15k-237"]}),
+        ("--graphs", {"nargs": "*", "default": ["umls", "wn18rr"]}),
         ("--batches", {"nargs": "*", "type": int, "default": [1], "help": "queries at once"}),
     )  # fmt: skip
     if not args.data.is_dir():
