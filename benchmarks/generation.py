@@ -2,14 +2,12 @@
 
 Both ways give the same tokens. The cache costs O(T) a token, and O(T^2 d2) where relations are composed (trans).
 
-With --beside, one token at 512 beside transformers' models of the same sizes and their caches, in torch and in ONNX
-Runtime, and whole texts with beams: CPU time of one thread. Ratios are of rounds, in which all take turns.
+And one token at 512 beside transformers' models of the same sizes and their caches, in torch and in ONNX Runtime, and
+whole texts with beams.
 """
 
 from __future__ import annotations
 
-import argparse
-import statistics
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,7 +17,7 @@ import numpy as np
 import onnxruntime
 import peirce
 import torch
-from measuring import CLOCKS, record, seconds
+from measuring import beside, parsed, record, spread, turns
 from transformers import (
     BartConfig,
     BartForConditionalGeneration,
@@ -192,28 +190,24 @@ def runs(files: dict[str, Path], rows: int) -> Ways:
     return found
 
 
-def compared(what: str, ways: Ways, repeats: int, rounds: int) -> Iterator[dict[str, Any]]:
-    """The ratios to the first of the ways, with their spread."""
-    found = [seconds(ways, repeats, CLOCKS["cpu"]) for _ in range(rounds)]
+def compared(what: str, ways: Ways, repeats: int) -> Iterator[dict[str, Any]]:
+    """The ratios to the first of the ways."""
+    found = turns(ways, repeats)
     peer, *others = ways
     for name in others:
-        ratios = [each[name] / each[peer] for each in found]
         yield {
             "what": what,
             "model": name,
             "beside": peer,
-            "milliseconds": statistics.median(each[name] for each in found) * 1e3,
-            "its milliseconds": statistics.median(each[peer] for each in found) * 1e3,
-            "ratio": statistics.median(ratios),
-            "ratio, lowest": min(ratios),
-            "ratio, highest": max(ratios),
+            **spread("milliseconds", [1e3 * each for each in found[name]]),
+            **spread("its milliseconds", [1e3 * each for each in found[peer]]),
+            **beside("ratio", found[name], found[peer]),
         }
 
 
 @torch.no_grad()
-def beside(repeats: int, rounds: int) -> None:
+def beside_transformers(repeats: int) -> None:
     """Record what a token and beams cost beside `transformers`."""
-    torch.set_num_threads(1)
     gpt2 = GPT2LMHeadModel(GPT2Config(**GPT2, **SPECIAL)).eval()
     models = {
         "transformer": peirce.build(peirce.Spec.from_toml(OURS)).eval(),
@@ -223,41 +217,36 @@ def beside(repeats: int, rounds: int) -> None:
     ours = pretrained("pretrained_encoder_decoder", {**BART, **SPECIAL}, "bart")
     rows: list[dict[str, Any]] = []
     for texts, said in ((1, "one token"), (BEAMS, f"one token of {BEAMS} texts")):
-        rows += compared(f"{said}, torch", steps(gpt2, models, texts), repeats, rounds)
-        rows += compared(f"{said} of a target, torch", targets(bart, ours, texts), repeats, rounds)
+        rows += compared(f"{said}, torch", steps(gpt2, models, texts), repeats)
+        rows += compared(f"{said} of a target, torch", targets(bart, ours, texts), repeats)
     with tempfile.TemporaryDirectory() as folder:
         files = graphs(gpt2, models, Path(folder))
         for texts, said in ((1, "one token"), (BEAMS, f"one token of {BEAMS} texts")):
-            rows += compared(f"{said}, ONNX Runtime", runs(files, texts), repeats, rounds)
+            rows += compared(f"{said}, ONNX Runtime", runs(files, texts), repeats)
         with peirce.Session(files["transformer"].with_name("model.onnx"), threads=1) as session:
-            rows += compared(
-                f"{NEW} tokens, {BEAMS} beams", beams(gpt2, models["transformer"], session), 1, rounds
-            )
+            rows += compared(f"{NEW} tokens, {BEAMS} beams", beams(gpt2, models["transformer"], session), 3)
     record("generation_beside", rows)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--rounds", type=int, default=7, help="of --beside")
-    parser.add_argument("--beside", action="store_true", help="measure beside transformers, and nothing else")
-    options = parser.parse_args()
+    only = {"action": "store_true", "help": "measure beside transformers, and nothing else"}
+    options = parsed(__doc__, 7, ("--beside", only))
     repeats = options.repeats
+    beside_transformers(repeats)
     if options.beside:
-        beside(repeats, options.rounds)
         return
     rows = []
     for layer in LAYERS:
         model = model_of(layer)
         for length in LENGTHS:
-            times = seconds(ways(model, length), repeats)
+            times = turns(ways(model, length), min(repeats, 3))
             rows.append(
                 {
                     "layer": layer,
                     "tokens": length,
-                    "with a memory, ms": times["cached"] * 1e3,
-                    "without, ms": times["whole"] * 1e3,
-                    "without / with": times["whole"] / times["cached"],
+                    **spread("with a memory, ms", [1e3 * each for each in times["cached"]]),
+                    **spread("without, ms", [1e3 * each for each in times["whole"]]),
+                    **beside("with / without", times["cached"], times["whole"]),
                 }
             )
     record("generation", rows)

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import host_gpu
@@ -31,7 +32,7 @@ import peirce
 import tables
 import torch
 from exports import sentence, sized
-from measuring import operations, record, seconds
+from measuring import operations, record, spread, turns
 from peirce.errors import UnavailableError
 from peirce.model import Model
 from peirce.registry import ready_specs
@@ -129,9 +130,15 @@ def timed(name: str, precision: str, asked: argparse.Namespace) -> list[Row]:
                 for length, own in feeds.items():
                     found, right = answers(own), wanted[length]
                     error = max(abs(found[k] - right[k]).max() / abs(right[k]).max() for k in right)
-                    spent = seconds({way: partial(finished, run, own, asked)}, asked.repeats)[way]
+                    spent = turns(
+                        {way: partial(finished, run, own, asked)}, asked.repeats, time.perf_counter
+                    )[way]
                     count = operations(partial(model, **{k: torch.from_numpy(a) for k, a in own.items()}))
-                    figures = {"ms": spent * 1e3, "TFLOP/s": count / spent / 1e12, "error": f"{error:.1e}"}
+                    figures = {
+                        **spread("ms", [1e3 * each for each in spent]),
+                        "TFLOP/s": count / median(spent) / 1e12,
+                        "error": f"{error:.1e}",
+                    }
                     rows.append(
                         figures | {"way": way, "length": length, "MiB": (before - free(asked)) / 2**20}
                     )

@@ -4,19 +4,30 @@ Each operator stands alone in a layer of folnet-base's sizes, for one text. A fo
 step is a forward pass and its gradients, up to `--training-length`. Figures go to results/growth.json, and a picture to
 results/growth.png: dashed lines are the operations of the matrix products at this machine's measured peak.
 
-python benchmarks/growth.py [--longest N] [--training-length N] [--repeats N] [--clock wall|cpu]
+python benchmarks/growth.py [--longest N] [--training-length N] [--repeats N]
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
 import peirce
 import torch
-from measuring import CLOCKS, RESULTS, matrix_peak, operations, peak_bytes, record, seconds
+from measuring import (
+    PEAK,
+    RESULTS,
+    beside,
+    limits,
+    matrix_product,
+    operations,
+    parsed,
+    peak_bytes,
+    record,
+    spread,
+    turns,
+)
 from peirce.algebra import Predicates, Scope
 from peirce_folnet.architectures.folnet import Layer
 from torch import Tensor
@@ -29,14 +40,11 @@ Way = Callable[[], object]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--longest", type=int, default=max(LENGTHS))
-    parser.add_argument("--training-length", type=int, default=256)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--clock", choices=list(CLOCKS), default="wall")
-    options = parser.parse_args()
-    clock = CLOCKS[options.clock]
-    peak = matrix_peak(clock)
+    options = parsed(
+        __doc__, 3,
+        ("--longest", {"type": int, "default": 512}),
+        ("--training-length", {"type": int, "default": 256}),
+    )  # fmt: skip
     rows = []
     for grows, sizes in (
         ("length", [(length, WIDTH) for length in LENGTHS if length <= options.longest]),
@@ -49,10 +57,11 @@ def main() -> None:
                 ways: dict[str, Way] = {"forward": stage.forward}
                 if length <= options.training_length:
                     ways["training step"] = stage.step
-                times = seconds(ways, options.repeats, clock)
+                times = turns({PEAK: matrix_product(), **ways}, options.repeats)
                 count = stage.operations()
                 for what, way in ways.items():
-                    gflop = count * (3 if what == "training step" else 1) / 1e9
+                    own = count * (3 if what == "training step" else 1)
+                    limit = limits(times[PEAK], own)
                     rows.append(
                         {
                             "grows": grows,
@@ -60,11 +69,9 @@ def main() -> None:
                             "what": what,
                             "length": length,
                             "D2": width,
-                            "clock": options.clock,
-                            "seconds": times[what],
-                            "GFLOP": gflop,
-                            "peak GFLOP/s": peak / 1e9,
-                            "time / limit": times[what] * peak / 1e9 / gflop,
+                            **spread("seconds", times[what]),
+                            **spread("limit", limit),
+                            **beside("time / limit", times[what], limit),
                             "peak MiB": peak_bytes(way) / 2**20,
                         }
                     )
@@ -159,7 +166,7 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
                 colour = f"C{place}"
                 plot.plot(sizes, [row[value] for row in own], marker="o", color=colour, label=name)
                 if value == "seconds":
-                    limit = [row["GFLOP"] / row["peak GFLOP/s"] for row in own]
+                    limit = [row["limit"] for row in own]
                     plot.plot(sizes, limit, linestyle="--", color=colour, linewidth=0.8)
             plot.set_xscale("log", base=2)
             plot.set_yscale("log")

@@ -9,13 +9,12 @@ python benchmarks/layer.py [--repeats N] [--batch N] [--length N]
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from unittest.mock import patch
 
 import peirce
 import torch
-from measuring import peak_bytes, record, seconds
+from measuring import beside, parsed, peak_bytes, record, spread, turns
 from peirce.model import Model
 from peirce.networks import mixing
 from peirce.parts import Encoded
@@ -64,11 +63,9 @@ def step(ids: Tensor, *, fuse: bool) -> Callable[[], object]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--batch", type=int, default=8)
-    parser.add_argument("--length", type=int, default=128)
-    options = parser.parse_args()
+    options = parsed(
+        __doc__, 5, ("--batch", {"type": int, "default": 8}), ("--length", {"type": int, "default": 128})
+    )
     ids = torch.randint(VOCABULARY, (options.batch, options.length))
     jobs = {
         "forward": {
@@ -80,14 +77,16 @@ def main() -> None:
     }
     rows = []
     for what, ways in jobs.items():
-        times = seconds(ways, options.repeats)
+        times = turns(ways, options.repeats)
         peaks = {name: peak_bytes(way) for name, way in ways.items()}
         rows += [
             {
                 "what": what,
                 "stage": name,
-                "ms": times[name] * 1e3,
-                "time / unfused": times[name] / times["unfused"],
+                "batch": options.batch,
+                "length": options.length,
+                **spread("ms", [1e3 * each for each in times[name]]),
+                **beside("time / unfused", times[name], times["unfused"]),
                 "peak MiB": peaks[name] / 2**20,
                 "peak / unfused": peaks[name] / peaks["unfused"],
             }

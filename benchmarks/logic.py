@@ -5,19 +5,19 @@ The texts are the lexicon's example sentences, numbered so that no two are the s
 With --model, what that costs beside the forward pass of a pretrained encoder, sentence by sentence.
 
 python benchmarks/logic.py [--sentences N] [--parser NAME] [--text FILE]
-python benchmarks/logic.py --model FOLDER [--repeats N] [--clock wall|cpu]
+python benchmarks/logic.py --model FOLDER [--repeats N]
 """
 
 from __future__ import annotations
 
 import argparse
-import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import peirce
 import torch
-from measuring import CLOCKS, record, seconds
+from measuring import beside, parsed, record, spread, turns
 from peirce.files import read_text
 from peirce_logic.detection.lexicon import read_lexicon
 from peirce_logic.detector import Detector
@@ -26,45 +26,50 @@ from peirce_text import Tokenizer
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--sentences", type=int, default=10_000)
-    parser.add_argument("--parser", default="spacy")
-    parser.add_argument("--text", type=Path, help="a file of sentences, one a line")
-    parser.add_argument("--model", help="the folder of MiniLM")
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--clock", choices=CLOCKS, default="cpu")
-    options = parser.parse_args()
+    options = parsed(
+        __doc__, 5,
+        ("--sentences", {"type": int, "default": 2000, "help": "parsed in each turn"}),
+        ("--parser", {"default": "spacy"}),
+        ("--text", {"type": Path, "help": "a file of sentences, one a line"}),
+        ("--model", {"help": "the folder of MiniLM"}),
+    )  # fmt: skip
     if options.model is not None:
         record("logic-model", beside_the_model(options))
         return
+    count = options.sentences * (options.repeats + 1)
     if options.text is None:
         examples = [keyword.example.rstrip(".") for keyword in read_lexicon().keywords]
-        texts = [f"{examples[i % len(examples)]} {i}." for i in range(options.sentences)]
+        texts = [f"{examples[i % len(examples)]} {i}." for i in range(count)]
     else:
-        texts = [line for line in read_text(options.text).splitlines() if line.strip()][: options.sentences]
+        texts = [line for line in read_text(options.text).splitlines() if line.strip()][:count]
+    size = len(texts) // (options.repeats + 1)
     with TemporaryDirectory() as folder:
-        cache = Path(folder, "relations.sqlite")
-        Detector(options.parser).find(texts[:1])  # what the first call loads, it loads once
-        rows = []
+        detector = Detector(options.parser, cache=Path(folder, "relations.sqlite"))
+        found = {}
+        ways: dict[str, Callable[[], None]] = {}
         for what in ("parsed", "read from the cache"):
-            detector = Detector(options.parser, cache=cache)
-            detector.find(["It rains."])
-            begin = time.perf_counter()
-            found = detector.find(texts)
-            took = time.perf_counter() - begin
-            rows.append(
-                {
-                    "relations": what,
-                    "parser": options.parser,
-                    "sentences": sum(each.sentences for each in found),
-                    "found": sum(len(each.relations) for each in found),
-                    "s": took,
-                    "sentences / s": len(texts) / took,
-                    "times faster": rows[0]["s"] / took if rows else 1.0,
-                    "cache MiB": cache.stat().st_size / 2**20,
-                }
-            )
-    record("logic", rows)
+            starts = iter(range(0, len(texts), size))
+
+            def run(what: str = what, starts: Iterator[int] = starts) -> None:
+                start = next(starts)
+                found[what] = detector.find(texts[start : start + size])
+
+            ways[what] = run
+        times = turns(ways, options.repeats)
+    record(
+        "logic",
+        [
+            {
+                "relations": what,
+                "parser": options.parser,
+                "sentences": size,
+                "found": float(sum(len(each.relations) for each in found[what])),
+                **spread("sentences / s", [size / each for each in times[what]]),
+                **beside("time / parsed", times[what], times["parsed"]),
+            }
+            for what in ways
+        ],
+    )
 
 
 def beside_the_model(options: argparse.Namespace) -> list[dict[str, object]]:
@@ -103,15 +108,13 @@ def beside_the_model(options: argparse.Namespace) -> list[dict[str, object]]:
             "forward pass, minilm": lambda: forward("minilm"),
             "forward pass, logical-minilm": lambda: forward("logical-minilm"),
         }
-        times = seconds(ways, options.repeats, CLOCKS[options.clock])
-    whole = times["forward pass, minilm"]
+        times = turns(ways, options.repeats)
     return [
         {
             "what": what,
-            "ms": 1000 * took / len(texts),
-            "time / forward": took / whole,
+            **spread("ms", [1e3 * each / len(texts) for each in took]),
+            **beside("time / forward", took, times["forward pass, minilm"]),
             "sentences": len(texts),
-            "clock": options.clock,
             "parser": options.parser,
         }
         for what, took in times.items()

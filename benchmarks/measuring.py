@@ -1,7 +1,12 @@
-"""How the benchmarks measure: interleaved runs on one machine, medians and their ratios, and peaks of live memory."""
+"""How the benchmarks measure: ways in turns, each figure with its spread over the turns, and peaks of live memory.
+
+A figure is a median. Beside it stand the lowest and the highest of the turns, as columns of their own, which
+`python benchmarks --compare` reads. A ratio is taken in each turn, so that a machine that others disturb slows both.
+"""
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import platform
@@ -9,7 +14,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,37 +24,88 @@ from torch.utils.flop_counter import FlopCounterMode
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
+SOURCES = ("core", "plugins", "export", ":!*.md")
+LOWEST, HIGHEST = ", lowest", ", highest"
+Option = tuple[str, Mapping[str, Any]]
 SHARED = Path(os.environ.get("PEIRCE_SHARED") or ROOT.parent / "shared")
 """The folder of data beside the repository, or PEIRCE_SHARED, which some benchmarks read by default."""
 
-CLOCKS: Mapping[str, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.process_time}
-"""What time is: on a clock, or CPU time of this process's threads, which other processes disturb less."""
+PEAK = "matrix product"
+"""The way that a limit is measured by."""
+_SIZE = 2048
 
 
-def seconds(
-    ways: Mapping[str, Callable[[], object]], repeats: int, clock: Callable[[], float] = time.perf_counter
-) -> dict[str, float]:
-    """The median time of each way; the ways take turns, so that a busy machine slows all of them alike."""
+def parsed(text: str | None, repeats: int, *more: Option, threads: int = 1) -> argparse.Namespace:
+    """The options of a benchmark: `--repeats`, `--threads`, which is set, and its own.
+
+    Args:
+        text: what it says of itself.
+        repeats: the turns by default.
+        more: its own options, as those of `add_argument`.
+        threads: of torch by default. CPU time is measured of one, and time on the clock of several.
+    """
+    parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--repeats", type=int, default=repeats, help=f"timed turns (default {repeats})")
+    parser.add_argument("--threads", type=int, default=threads, help=f"of torch (default {threads})")
+    for name, how in more:
+        parser.add_argument(name, **how)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    return options
+
+
+def turns(
+    ways: Mapping[str, Callable[[], object]],
+    repeats: int,
+    clock: Callable[[], float] | None = None,
+    often: int = 1,
+) -> dict[str, list[float]]:
+    """The seconds of each way in each turn, after one that is not timed.
+
+    Args:
+        ways: what is timed, by name.
+        repeats: the turns.
+        clock: what time is; by default CPU time of one thread, which other processes disturb less, and with several
+            threads time on the clock.
+        often: calls of a turn, which alternate as well; its time is their median. What takes a millisecond needs many.
+    """
+    clock = clock or (time.process_time if torch.get_num_threads() == 1 else time.perf_counter)
     times: dict[str, list[float]] = {name: [] for name in ways}
-    for way in ways.values():
-        way()
-    for _ in range(repeats):
-        for name, way in ways.items():
-            start = clock()
-            way()
-            times[name].append(clock() - start)
-    return {name: statistics.median(each) for name, each in times.items()}
+    for number in range(repeats + 1):
+        calls: dict[str, list[float]] = {name: [] for name in ways}
+        for _ in range(often if number else 1):
+            for name, way in ways.items():
+                start = clock()
+                way()
+                calls[name].append(clock() - start)
+        for name, own in calls.items():
+            times[name] += [statistics.median(own)] if number else []
+    return times
 
 
-def matrix_peak(clock: Callable[[], float] = time.perf_counter, size: int = 2048) -> float:
-    """Floating-point operations a second in a large float32 matrix product, at its best."""
-    one = torch.randn(size, size)
-    times = []
-    for _ in range(6):
-        start = clock()
-        torch.mm(one, one)
-        times.append(clock() - start)
-    return 2 * size**3 / min(times)
+def spread(name: str, values: Sequence[float]) -> dict[str, float]:
+    """A figure with its spread, as three columns: the median, `NAME, lowest` and `NAME, highest`."""
+    return {
+        name: statistics.median(values),
+        f"{name}{LOWEST}": min(values),
+        f"{name}{HIGHEST}": max(values),
+    }
+
+
+def beside(name: str, times: Sequence[float], peer: Sequence[float]) -> dict[str, float]:
+    """The ratio of two ways' times in each turn, with its spread."""
+    return spread(name, [one / other for one, other in zip(times, peer, strict=True)])
+
+
+def matrix_product() -> Callable[[], object]:
+    """A product of two large float32 matrices, as a way: the machine's peak in the same turns."""
+    one = torch.randn(_SIZE, _SIZE)
+    return lambda: torch.mm(one, one)
+
+
+def limits(product: Sequence[float], count: float) -> list[float]:
+    """The seconds that so many operations take at the peak, in each turn of the matrix product."""
+    return [taken * count / (2 * _SIZE**3) for taken in product]
 
 
 def operations(way: Callable[[], object]) -> int:
@@ -82,27 +138,29 @@ def peak_bytes(way: Callable[[], object], tries: int = 20) -> int:
 
 
 def machine() -> dict[str, Any]:
-    """What a figure depends on: CPU, threads, versions, commit."""
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    """What a figure depends on: CPU and its load, threads, versions, commit, with `+` where sources differ from it."""
+    commit = _git("rev-parse", "--short", "HEAD")
     return {
         "processor": _cpu(),
+        "load": round(os.getloadavg()[0], 1),
         "threads": torch.get_num_threads(),
         "python": platform.python_version(),
         "torch": torch.__version__,
-        "commit": commit.stdout.strip() or None,
+        "onnxruntime": getattr(sys.modules.get("onnxruntime"), "__version__", None),
+        "commit": commit + "+" * bool(_git("status", "--porcelain", *SOURCES)) if commit else None,
     }
 
 
 def record(name: str, rows: list[dict[str, Any]]) -> None:
     """Print a table and keep it, with the machine that it was measured on, in benchmarks/results/NAME.json."""
-    columns = list(rows[0])
-    widths = [max(len(column), *(len(_cell(row[column])) for row in rows)) for column in columns]
+    every = dict.fromkeys(name for row in rows for name in row)
+    columns = [name for name in every if not name.endswith((LOWEST, HIGHEST))]
     print(f"\n{name}")
+    shown = [[_cell(row, column) for column in columns] for row in rows]
+    widths = [max(len(each) for each in column) for column in zip(columns, *shown, strict=True)]
     print("  ".join(column.ljust(width) for column, width in zip(columns, widths, strict=True)))
-    for row in rows:
-        print("  ".join(_cell(row[c]).ljust(w) for c, w in zip(columns, widths, strict=True)))
+    for cells in shown:
+        print("  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)))
     RESULTS.mkdir(exist_ok=True)
     report = {
         "schema": f"peirce.benchmark.{name}/1",
@@ -129,12 +187,19 @@ def _largest_rise(way: Callable[[], object]) -> int:
     return rise
 
 
-def _cell(value: Any) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+def _cell(row: Mapping[str, Any], column: str) -> str:
+    value, low, high = (row.get(f"{column}{end}") for end in ("", LOWEST, HIGHEST))
+    text = f"{value:.3g}" if isinstance(value, float) else "-" if value is None else str(value)
+    return text if low is None else f"{text} ({low:.3g}-{high:.3g})"
 
 
 def _command() -> str:
     return " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]])
+
+
+def _git(*arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout.strip()
 
 
 def _cpu() -> str:

@@ -1,17 +1,14 @@
 """folnet-base against bert-base in ONNX Runtime: the ratio of their times beside that of their operations, in one run.
 
 Both as `peirce export` writes them, and as torch traces them, which was so before graphs were rewritten. The encoders
-have no heads, whose scores of a vocabulary would hide the layers, and a vocabulary of 1000. The ways take turns;
-`ratio` is of the least times, `median ratio` of the medians. `to the goal` is the ratio by 1.25 times that of the
-operations.
+have no heads, whose scores of a vocabulary would hide the layers, and a vocabulary of 1000. `to the goal`
+is the ratio by 1.25 times that of the operations.
 
-python benchmarks/onnx_ratio.py [--layers N] [--batch N] [--length N] [--threads N] [--repeats N] [--clock wall|cpu]
+python benchmarks/onnx_ratio.py [--layers N] [--batch N] [--length N] [--threads N] [--repeats N]
 """
 
 from __future__ import annotations
 
-import argparse
-import statistics
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -19,7 +16,7 @@ from typing import Any
 import numpy as np
 import peirce
 import torch
-from measuring import CLOCKS, operations, record
+from measuring import beside, operations, parsed, record, spread, turns
 from peirce_export.onnx.exporter import DEFAULT_OPSET, trace, write
 from peirce_export.onnx.optimizer import rewrite
 
@@ -28,15 +25,8 @@ GOAL = 1.25
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--layers", type=int, default=2)
-    parser.add_argument("--batch", type=int, default=8)
-    parser.add_argument("--length", type=int, default=128)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--clock", choices=list(CLOCKS), default="cpu")
-    options = parser.parse_args()
-    clock = CLOCKS[options.clock]
+    sizes = {"--layers": 2, "--batch": 8, "--length": 128}
+    options = parsed(__doc__, 5, *((name, {"type": int, "default": size}) for name, size in sizes.items()))
     ids = np.random.default_rng(0).integers(0, 1000, (options.batch, options.length))
     small = {"model.dims.layers": options.layers, "model.heads": [], "model.input.vocabulary": 1000}
     counts: dict[str, int] = {}
@@ -53,17 +43,16 @@ def main() -> None:
                     rewrite(traced)
                 write(traced, file)
                 sessions[name, graph] = peirce.Session(file, threads=options.threads)
-        times: dict[tuple[str, str], list[float]] = {key: [] for key in sessions}
-        for repeat in range(options.repeats + 1):
-            for key, session in sessions.items():
-                start = clock()
-                session.run({"input_ids": ids}, ["pooled"])
-                times[key] += [clock() - start] if repeat else []
+        ways = {
+            " ".join(key): lambda session=session: session.run({"input_ids": ids}, ["pooled"])
+            for key, session in sessions.items()
+        }
+        times = turns(ways, options.repeats)
     work = counts[OURS] / counts[PEER]
     rows: list[dict[str, Any]] = []
     for graph in ("traced", "rewritten"):
-        ours, peer = times[OURS, graph], times[PEER, graph]
-        ratio = min(ours) / min(peer)
+        ours, peer = times[f"{OURS} {graph}"], times[f"{PEER} {graph}"]
+        ratio = beside("ratio", ours, peer)
         rows.append(
             {
                 "graph": graph,
@@ -71,13 +60,11 @@ def main() -> None:
                 "batch": options.batch,
                 "length": options.length,
                 "threads": options.threads,
-                "clock": options.clock,
-                "folnet s": min(ours),
-                "bert s": min(peer),
-                "ratio": ratio,
-                "median ratio": statistics.median(ours) / statistics.median(peer),
+                **spread("folnet s", ours),
+                **spread("bert s", peer),
+                **ratio,
                 "operations": work,
-                "to the goal": ratio / (GOAL * work),
+                "to the goal": ratio["ratio"] / (GOAL * work),
             }
         )
     record("onnx_ratio", rows)

@@ -1,23 +1,21 @@
 """What a small pass costs beside Hugging Face's modules of the same sizes: Python and dispatch, hardly arithmetic.
 
 Two layers, 64 channels (of relations 16 or 64), four heads, one text of 16 tokens, CPU time of one thread. Each model
-is measured beside its peer in turns, and each figure is the median of many turns. One more token is the mean over a
+is measured beside its peer in turns. One more token is the mean over a
 text of 32 generated tokens with cached keys and values.
 
-python benchmarks/overhead.py [--repeats N] [--rounds N]
+python benchmarks/overhead.py [--repeats N]
 """
 
 from __future__ import annotations
 
-import argparse
-import statistics
 from collections.abc import Callable
 from typing import Any
 
 import peirce
 import tomlkit
 import torch
-from measuring import CLOCKS, record, seconds
+from measuring import beside, parsed, record, spread, turns
 from transformers import BertConfig, BertModel, GPT2Config, GPT2LMHeadModel
 
 LENGTH, NEW, VOCABULARY = 16, 32, 1000
@@ -78,28 +76,20 @@ def tokens() -> dict[str, Callable[[], object]]:
 
 @torch.no_grad()
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=100, help="turns of a round")
-    parser.add_argument("--rounds", type=int, default=5)
-    options = parser.parse_args()
-    torch.set_num_threads(1)
+    options = parsed(__doc__, 5)
     rows = []
-    for ways, calls in ((passes(), 1), (tokens(), NEW)):
-        found = [
-            seconds(ways, max(options.repeats // calls, 8), CLOCKS["cpu"]) for _ in range(options.rounds)
-        ]
+    for ways, passed, often in ((passes(), 1, 100), (tokens(), NEW, 8)):
+        found = turns(ways, options.repeats, often=often)
         peer, *others = ways
+        each = 1e3 / passed
         for name in others:
-            ratios = [each[name] / each[peer] for each in found]
             rows.append(
                 {
                     "what": name,
                     "beside": peer,
-                    "milliseconds": statistics.median(each[name] for each in found) * 1e3 / calls,
-                    "its milliseconds": statistics.median(each[peer] for each in found) * 1e3 / calls,
-                    "ratio": statistics.median(ratios),
-                    "ratio, lowest": min(ratios),
-                    "ratio, highest": max(ratios),
+                    **spread("milliseconds", [each * own for own in found[name]]),
+                    **spread("its milliseconds", [each * own for own in found[peer]]),
+                    **beside("ratio", found[name], found[peer]),
                     "aim": AIMS[name],
                 }
             )

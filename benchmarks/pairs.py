@@ -5,13 +5,12 @@ python benchmarks/pairs.py [--repeats N]
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
 from direct_gather import direct_mix, direct_scores
-from measuring import peak_bytes, record, seconds
+from measuring import beside, parsed, peak_bytes, record, spread, turns
 from peirce.kernels import pair_products, pair_scores, pair_values
 from peirce.parts import Dims, Tokens
 from peirce_kg.parts.positions.logirpe import LogiRPE
@@ -57,7 +56,7 @@ def measure(batch: int, length: int, share_heads: bool, repeats: int) -> list[di
     tokens = Tokens({"token_kinds": kinds}, None, torch.arange(length).unsqueeze(0), length)
     query = torch.randn(batch, length, HEADS, HEAD_SIZE, requires_grad=True)
     ways = {way: lambda way=way: step(way, position, tokens, query) for way in WAYS}
-    times = seconds(ways, repeats)
+    times = turns(ways, repeats)
     peaks = {name: peak_bytes(way) for name, way in ways.items()}
     return [
         {
@@ -65,8 +64,8 @@ def measure(batch: int, length: int, share_heads: bool, repeats: int) -> list[di
             "length": length,
             "heads": "shared" if share_heads else "own",
             "way": way,
-            "ms": times[way] * 1e3,
-            "time / direct": times[way] / times["direct"],
+            **spread("ms", [1e3 * each for each in times[way]]),
+            **beside("time / direct", times[way], times["direct"]),
             "peak MiB": peaks[way] / 2**20,
             "peak / direct": peaks[way] / peaks["direct"],
         }
@@ -75,9 +74,7 @@ def measure(batch: int, length: int, share_heads: bool, repeats: int) -> list[di
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=5, help="timed steps of each way; the median counts")
-    repeats = parser.parse_args().repeats
+    repeats = parsed(__doc__, 5).repeats
     record("pairs", [row for case in CASES for row in measure(*case, repeats)])
 
 

@@ -2,17 +2,16 @@
 
 Encoders of the ready specs (3 layers of 400, 16 heads), without the head that ranks entities, on a batch of queries.
 
-python benchmarks/positions.py [--batch N] [--length N] [--repeats N] [--clock wall|cpu]
+python benchmarks/positions.py [--batch N] [--length N] [--repeats N]
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Mapping
 
 import peirce
 import torch
-from measuring import CLOCKS, peak_bytes, record, seconds
+from measuring import beside, parsed, peak_bytes, record, spread, turns
 from peirce_kg.parts.positions.logirpe import LogiRPE
 from torch import Tensor, nn
 from transformers import BertConfig, BertModel
@@ -24,12 +23,8 @@ VOCABULARY = 1000
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--batch", type=int, default=256)
-    parser.add_argument("--length", type=int, default=20, help="tokens of a query: 1p has 9, 3in has 33")
-    parser.add_argument("--repeats", type=int, default=5, help="timed steps of each model; the median counts")
-    parser.add_argument("--clock", choices=list(CLOCKS), default="wall")
-    options = parser.parse_args()
+    length = {"type": int, "default": 20, "help": "tokens of a query: 1p has 9, 3in has 33"}
+    options = parsed(__doc__, 5, ("--batch", {"type": int, "default": 256}), ("--length", length))
     torch.manual_seed(0)
     size = (options.batch, options.length)
     ids = torch.randint(VOCABULARY, size)
@@ -50,7 +45,7 @@ def main() -> None:
     for name, model in models.items():
         inputs = {"input_ids": ids} | ({"token_kinds": kinds} if name == "logirpe" else {})
         ways[name] = lambda model=model, inputs=inputs: step(model, lambda: model(**inputs)["unary"])
-    times = seconds(ways, options.repeats, CLOCKS[options.clock])
+    times = turns(ways, options.repeats)
     peaks = {name: peak_bytes(way) for name, way in ways.items()}
     record(
         "positions",
@@ -59,10 +54,9 @@ def main() -> None:
                 "positions": name,
                 "batch": options.batch,
                 "length": options.length,
-                "clock": options.clock,
-                "ms": times[name] * 1e3,
-                "time / BERT": times[name] / times[PEER],
-                "time / absolute": times[name] / times["absolute"],
+                **spread("ms", [1e3 * each for each in times[name]]),
+                **beside("time / BERT", times[name], times[PEER]),
+                **beside("time / absolute", times[name], times["absolute"]),
                 "peak MiB": peaks[name] / 2**20,
             }
             for name in ways

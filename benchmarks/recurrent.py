@@ -3,16 +3,15 @@
 Each reads a batch of vectors: one pass in inference, and one with the gradients of inputs and weights. The plain loop
 computes eq. 2 to 7 token by token, as the published code does; U and R are made once a pass.
 
-python benchmarks/recurrent.py [--repeats N] [--batch N] [--length N] [--width N] [--clock wall|cpu]
+python benchmarks/recurrent.py [--repeats N] [--batch N] [--length N] [--width N]
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 
 import torch
-from measuring import CLOCKS, record, seconds
+from measuring import beside, parsed, record, spread, turns
 from peirce.parts import Dims, NoOptions
 from peirce_basics.operators.gated import GRU, LSTM
 from peirce_tpru.operators.tpru import SMALLEST, TPRU, TPRUOptions
@@ -76,13 +75,8 @@ def _plain(name: str) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--batch", type=int, default=64)
-    parser.add_argument("--length", type=int, default=64)
-    parser.add_argument("--width", type=int, default=512)
-    parser.add_argument("--clock", choices=CLOCKS, default="wall")
-    options = parser.parse_args()
+    sizes = {"--batch": 64, "--length": 64, "--width": 512}
+    options = parsed(__doc__, 7, *((name, {"type": int, "default": size}) for name, size in sizes.items()))
     torch.manual_seed(0)
     dims = Dims(layers=1, vocabulary=9, unary=options.width, recurrent=options.width)
     atoms = torch.randn(options.batch, options.length, options.width)
@@ -107,14 +101,18 @@ def main() -> None:
     }
     rows = []
     for what, runs in jobs.items():
-        times = seconds(runs, options.repeats, CLOCKS[options.clock])
+        times = turns(runs, options.repeats)
         rows += [
             {
                 "what": what,
                 "unit": name,
-                "ms": times[name] * 1e3,
-                "time / GRU": times[name] / times["GRU"],
-                "time / plain loop": times[name] / times[plain] if (plain := _plain(name)) in times else "",
+                **spread("ms", [1e3 * each for each in times[name]]),
+                **beside("time / GRU", times[name], times["GRU"]),
+                **(
+                    beside("time / plain loop", times[name], times[plain])
+                    if (plain := _plain(name)) in times
+                    else {}
+                ),
             }
             for name in runs
         ]

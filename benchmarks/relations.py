@@ -2,18 +2,17 @@
 
 Each stands alone in a layer of the architecture `relational`, with 64 channels of a relation and four heads of 16.
 
-python benchmarks/relations.py [--repeats N] [--batch N] [--nodes N ...] [--clock wall|cpu]
+python benchmarks/relations.py [--repeats N] [--batch N] [--nodes N ...]
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping
 from functools import partial
 
 import peirce
 import torch
-from measuring import CLOCKS, peak_bytes, record, seconds
+from measuring import beside, parsed, peak_bytes, record, spread, turns
 from peirce.model import Model
 
 OPERATORS: Mapping[str, Mapping[str, object]] = {
@@ -52,28 +51,23 @@ def train(model: Model, ids: torch.Tensor) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--batch", type=int, default=1)
-    parser.add_argument("--nodes", type=int, nargs="+", default=[32, 64, 128])
-    parser.add_argument("--clock", choices=list(CLOCKS), default="wall")
-    options = parser.parse_args()
+    nodes = {"type": int, "nargs": "+", "default": [32, 64, 128]}
+    options = parsed(__doc__, 5, ("--batch", {"type": int, "default": 1}), ("--nodes", nodes))
     models = {name: network(name) for name in OPERATORS}
     rows = []
     for nodes in options.nodes:
         ids = torch.randint(20, (options.batch, nodes, nodes))
         for what, run in (("forward", infer), ("training step", train)):
             ways = {name: partial(run, model, ids) for name, model in models.items()}
-            times = seconds(ways, options.repeats, CLOCKS[options.clock])
+            times = turns(ways, options.repeats)
             peaks = {name: peak_bytes(way) for name, way in ways.items()}
             rows += [
                 {
                     "what": what,
                     "operator": name,
                     "nodes": nodes,
-                    "clock": options.clock,
-                    "ms": times[name] * 1e3,
-                    "time / trans": times[name] / times["trans"],
+                    **spread("ms", [1e3 * each for each in times[name]]),
+                    **beside("time / trans", times[name], times["trans"]),
                     "peak MiB": peaks[name] / 2**20,
                 }
                 for name in ways

@@ -4,26 +4,29 @@ The peer is what samplers of such benchmarks are: it draws an answer, walks back
 finds the answers by going through neighbours in Python. It knows the train graph only, checks nothing but that there is
 an answer, reads negation as a complement, and may give a query twice.
 
-    python benchmarks/sampler.py --graph FB15K-237-FOLDER [--count N] [--all]
+    python benchmarks/sampler.py --graph FB15K-237-FOLDER [--all]
 """
 
 from __future__ import annotations
 
-import argparse
 import resource
 import sys
 import time
+from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import networkx as nx
 import numpy as np
-from measuring import SHARED, record
+from measuring import SHARED, beside, parsed, record, spread, turns
 from peirce_kg.graphs.facts import memory
 from peirce_kg.graphs.graph import Graph, load_graph
 from peirce_kg.queries.types import load_types
 from peirce_kg.sampling.lookup import Lookup
 from peirce_kg.sampling.sampler import BLOCK, MAX_ANSWERS, TypeSampler
 
+PEER_SECONDS = 1.0
+"""What the peer draws for in a turn."""
 PUBLISHED = {"2p": 940, "3p": 300, "2i": 3700, "3i": 2600, "pi": 860, "ip": 1600, "2in": 50, "up": 460}
 """Queries per second of a published sampler, measured on one CPU on FB15k-237."""
 E = ("e",)
@@ -97,75 +100,79 @@ class Peer:
         return set.union(*found) if kind == "u" else set.intersection(*found)
 
 
-def peer_rate(peer: Peer, shape: tuple[Any, ...], seconds: float) -> float:
-    """Queries per second."""
-    since, count = time.thread_time(), 0
-    while time.thread_time() - since < seconds:
-        count += peer.sample(shape) is not None
-    return count / (time.thread_time() - since)
+def counted(draw: Callable[[], int]) -> tuple[Callable[[], None], list[int]]:
+    """What draws queries, as a way, and how many it drew each time."""
+    counts: list[int] = []
+    return lambda: counts.append(draw()), counts
 
 
-def rate(sampler: TypeSampler, count: int) -> float:
-    """Queries per second."""
-    sampler.block(0, 64)  # what is made when first asked for
-    since, found, numbers = time.thread_time(), 0, iter(range(1, count))
-    last = False
-    while found < count and not last:
-        block = sampler.block(next(numbers), count - found)
-        found, last = found + len(block.queries), block.last
-    return found / (time.thread_time() - since)
+def of_peer(peer: Peer, shape: tuple[Any, ...]) -> Callable[[], int]:
+    """Draws queries for so many seconds."""
+
+    def draw() -> int:
+        since, count = time.thread_time(), 0
+        while not count or time.thread_time() - since < PEER_SECONDS:
+            count += peer.sample(shape) is not None
+        return count
+
+    return draw
+
+
+def of_blocks(sampler: TypeSampler) -> Callable[[], int]:
+    """Draws a block, another one each time."""
+    numbers = count()
+    return lambda: len(sampler.block(next(numbers), BLOCK).queries)
+
+
+def drawn(ways: dict[str, Callable[[], int]], repeats: int) -> dict[str, list[float]]:
+    """Seconds a query, turn by turn."""
+    made = {name: counted(draw) for name, draw in ways.items()}
+    times = turns({name: way for name, (way, _) in made.items()}, repeats)
+    return {
+        name: [taken / many for taken, many in zip(times[name], counts[1:], strict=True)]
+        for name, (_, counts) in made.items()
+    }
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__)
     here = SHARED / "data" / "kg" / "fb15k-237"
     default = str(here) if here.is_dir() else "fb15k237"
-    options.add_argument("--graph", help="a folder or a data set of pykeen", default=default)
-    options.add_argument("--count", type=int, default=2 * BLOCK, help="queries of each type")
-    options.add_argument("--all", action="store_true", help="every type of TEGA, without the peer")
-    asked = options.parse_args()
+    asked = parsed(
+        __doc__, 3,
+        ("--graph", {"help": "a folder or a data set of pykeen", "default": default}),
+        ("--all", {"action": "store_true", "help": "every type of TEGA, without the peer"}),
+    )  # fmt: skip
     graph, types = load_graph(asked.graph), load_types()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     lookup = Lookup.of(graph)
+
+    def block(name: str, split: str) -> Callable[[], int]:
+        return of_blocks(TypeSampler(types[name], lookup, split, 0, MAX_ANSWERS))
+
+    rows: list[dict[str, Any]] = []
     if asked.all:
-        rows: list[dict[str, Any]] = []
-        for name, kind in types.items():
-            sampler = TypeSampler(kind, lookup, "train", 0, MAX_ANSWERS)
-            rows.append({"type": name, "train, per second": rate(sampler, asked.count)})
+        for name in types:
+            times = drawn({name: block(name, "train")}, asked.repeats)[name]
+            rows.append({"type": name, **spread("train, per second", [1 / each for each in times])})
             print(rows[-1], file=sys.stderr)
         record("sampler-types", rows)
         return
-    ours = {}
-    for name in PUBLISHED:
-        each = [
-            rate(TypeSampler(types[name], lookup, s, 0, MAX_ANSWERS), asked.count) for s in ("train", "test")
-        ]
-        ours[name] = each
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     peer = Peer(graph, 0)
-    rows = []
     for name, published in PUBLISHED.items():
-        of_peer = peer_rate(peer, SHAPES[name], 5)
-        train, test = ours[name]
-        rows.append(
-            {
-                "type": name,
-                "train, per second": train,
-                "test, per second": test,
-                "peer": of_peer,
-                "published": float(published),
-                "train / peer": train / of_peer,
-                "train / published": train / published,
-                "test / published": test / published,
-                "peer / published": of_peer / published,
-            }
-        )
+        splits = {split: block(name, split) for split in ("train", "test")}
+        times = drawn({**splits, "peer": of_peer(peer, SHAPES[name])}, asked.repeats)
+        row: dict[str, Any] = {"type": name}
+        for way, head in (("train", "train, per second"), ("test", "test, per second"), ("peer", "peer")):
+            row |= spread(head, [1 / each for each in times[way]])
+        row |= {"published": float(published), **beside("time / peer", times["train"], times["peer"])}
+        rows.append(row | {"peer / published": row["peer"] / published})
     rows.append(
         {"type": "geometric mean"}
         | {key: _mean([row[key] for row in rows]) for key in rows[0] if key != "type"}
     )
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for row in rows:
-        row["graph bytes"], row["sampling adds kB"] = memory(graph)["index"], most - before
+        row |= {"graph bytes": float(memory(graph)["index"]), "sampling adds kB": float(most - before)}
     record("sampler", rows)
 
 

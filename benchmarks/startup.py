@@ -5,11 +5,11 @@ python benchmarks/startup.py [--repeats N]
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
+import time
 
-from measuring import record, seconds
+from measuring import beside, parsed, record, spread, turns
 
 WAYS = {
     "python -c pass": ["-c", "pass"],
@@ -20,16 +20,18 @@ WAYS = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=9)
-    repeats = parser.parse_args().repeats
+    repeats = parsed(__doc__, 9).repeats
 
     def run(arguments: list[str]) -> None:
         subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
 
-    times = seconds({name: lambda a=arguments: run(a) for name, arguments in WAYS.items()}, repeats)
+    ways = {name: lambda a=arguments: run(a) for name, arguments in WAYS.items()}
+    times = turns(ways, repeats, time.perf_counter)
     bare = times["python -c pass"]
-    rows = [{"command": n, "ms": t * 1e3, "ms above python": (t - bare) * 1e3} for n, t in times.items()]
+    rows = [
+        {"command": name} | spread("ms", [1e3 * each for each in own]) | beside("time / python", own, bare)
+        for name, own in times.items()
+    ]
     record("startup", rows)
 
 

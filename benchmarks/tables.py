@@ -387,7 +387,8 @@ def columns(name: str, *wanted: str, join: str = "", **more: str) -> Iterator[st
 
     Args:
         name: the JSON or CSV file.
-        wanted: a key, or `Head=key:digits` for numbers of so many significant digits; a head begins with a capital.
+        wanted: a key, or `Head=key:digits` for numbers of so many significant digits, with the lowest and
+            the highest where `~` follows; a head begins with a capital.
         join: the head of a column whose values stand side by side where rows differ in nothing else.
         more: what a row has in other columns, several values with commas.
     """
@@ -441,11 +442,18 @@ def _has(row: Mapping[str, Any], more: Mapping[str, str]) -> bool:
 
 def _column(text: str) -> tuple[str, Callable[[Mapping[str, Any]], str]]:
     head, _, rest = text.rpartition("=")
-    key, _, digits = rest.partition(":")
+    key, _, digits = rest.removesuffix("~").partition(":")
+    ends = ("", ", lowest", ", highest") if rest.endswith("~") else ("",)  # older files have no spread
 
     def cell(row: Mapping[str, Any]) -> str:
-        value = row.get(key, "")
-        return NONE if value == "" else significant(float(value), int(digits)) if digits else str(value)
+        if row.get(key, "") == "":
+            return NONE
+        if not digits:
+            return str(row[key])
+        value, *ranged = (
+            significant(float(row[f"{key}{end}"]), int(digits)) for end in ends if f"{key}{end}" in row
+        )
+        return f"{value} ({'-'.join(ranged)})" if ranged else value
 
     return head or key, cell
 
@@ -510,11 +518,12 @@ def similarity(name: str, *published: str) -> Iterator[str]:
 
 
 def significant(value: float, digits: int) -> str:
-    """A number rounded to some significant digits, such as 1,030,000 or 0.148."""
+    """A number rounded to some significant digits, such as 1,030,000, 0.148 or 5.9e-07."""
     rounded = float(f"{value:.{digits}g}")
+    if 0 < abs(rounded) < 10**-digits:  # nothing of it would be left
+        return f"{value:.{digits - 1}e}"
     whole = len(str(int(abs(rounded)))) if abs(rounded) >= 1 else 0
-    places = max(0, digits - whole)
-    return f"{rounded:,.{places}f}"
+    return f"{rounded:,.{max(0, digits - whole)}f}"
 
 
 def table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> Iterator[str]:

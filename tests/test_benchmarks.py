@@ -33,7 +33,7 @@ BENCHMARKS = ROOT / "benchmarks"
         ),
         (
             "models",
-            "--what step --repeats 1 --batch 1 --length 100 --eager",
+            "--repeats 1 --batch 1 --length 100 --layers 1",
             {"folnet-base", "folnet-base, plain"},
         ),
         (
@@ -58,6 +58,29 @@ def test_a_benchmark_runs(name: str, sizes: str, rows: set[str], tmp_path: Path)
     assert rows <= measured
     for row in report["rows"]:
         assert [name for name, value in row.items() if isinstance(value, float) and not value > 0] == []
+
+
+def test_what_became_slower_by_more_than_the_spread_is_marked(tmp_path: Path) -> None:
+    shutil.copytree(BENCHMARKS, tmp_path / "benchmarks", ignore=shutil.ignore_patterns("results"))
+    machine = {"processor": "a", "threads": 1, "torch": "2"}
+
+    def keep(folder: Path, **ratios: tuple[float, float, float]) -> None:
+        folder.mkdir()
+        columns = ("ratio", "ratio, lowest", "ratio, highest")
+        rows = [{"what": what, **dict(zip(columns, own, strict=True))} for what, own in ratios.items()]
+        (folder / "own.json").write_text(json.dumps({"machine": machine, "rows": rows}))
+
+    keep(tmp_path / "before", **dict.fromkeys(("slower", "same", "faster"), (1.0, 0.9, 1.1)))
+    keep(
+        tmp_path / "benchmarks" / "results",
+        slower=(1.3, 1.2, 1.4),
+        same=(1.2, 1.0, 1.5),
+        faster=(0.5, 0.4, 0.6),
+    )
+    command = [sys.executable, "benchmarks", "--kept", "--compare", "before"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == ["own: slower: slower: ratio 1 (to 1.1) became 1.3"]
+    assert (done.returncode, done.stderr.strip()) == (1, "1 ratios are slower")
 
 
 @pytest.mark.thorough

@@ -31,7 +31,9 @@ def table(page: Path, how: str) -> Table:
     kept = [i for i, head in enumerate(heads) if i and head not in ("seeds", "seed", "types")]
     rows: dict[str, tuple[tuple[float, float, float] | None, ...]] = {}
     for cells in body:
-        label = cells[0] if cells[0] not in rows else f"{cells[0]}, {cells[heads.index('seeds')]}"
+        label = cells[0].strip("`")
+        if label in rows:
+            label += f", {cells[heads.index('seeds')]}"
         rows[label] = tuple(_values(cells[i]) for i in kept)
     return Table(tuple(heads[i] for i in kept), {name: row for name, row in rows.items() if any(row)})
 

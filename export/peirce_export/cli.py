@@ -115,6 +115,14 @@ def verify(
         bool,
         typer.Option("--alone", help="Hold FILE to its own signature: without a model, and without torch."),
     ] = False,
+    matrix: Annotated[
+        bool,
+        typer.Option(
+            "--matrix",
+            help="Export the model to ONNX in each opset from 20 on, and verify each file on each "
+            "provider, or on those named.",
+        ),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Verify an exported file against its model, or the files of a saved model against their digests.
@@ -123,8 +131,8 @@ def verify(
     """
     from peirce_export.report import steps
 
-    if alone and model is not None:
-        raise InputError("--alone compares with no model; leave out --model, or --alone")
+    if alone and (model is not None or matrix):
+        raise InputError("--alone compares with no model; leave out --model and --matrix, or --alone")
 
     def work() -> Report:
         with steps(f"verifying {file.name}") as say:
@@ -132,6 +140,10 @@ def verify(
                 from peirce_export.alone import check_alone
 
                 return check_alone(file, seed=seed, providers=provider, progress=say)
+            if matrix:
+                from peirce_export.onnx.matrix import matrix_of
+
+                return matrix_of(file, model, seed=seed, providers=provider, progress=say)
             from peirce.compose import verify as hold
 
             return hold(file, model, seed=seed, providers=provider, progress=say)

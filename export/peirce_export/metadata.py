@@ -33,10 +33,12 @@ TOP = "top-"
 """Before a number, the role of a file that gives so many of a model's best scores."""
 
 Precision = Literal["float32", "float16", "bfloat16"]
-Quantisation = Literal["dynamic", "weights"]
-DYNAMIC, WEIGHTS = "dynamic", "weights"
-INT8 = "int8"
-"""The precision of a file in float32 whose products have weights of 8 bits."""
+Quantisation = Literal["dynamic", "weights", "weights4"]
+DYNAMIC, WEIGHTS, WEIGHTS4 = get_args(Quantisation)
+INT8, INT4 = "int8", "int4"
+"""The precisions of a file in float32 whose products have weights of 8 or 4 bits."""
+BITS: Mapping[str, str] = {DYNAMIC: INT8, WEIGHTS: INT8, WEIGHTS4: INT4}
+"""The precision of a file by how it was quantised."""
 
 
 def step_of(path: Path) -> Path:
@@ -69,7 +71,7 @@ class Metadata:
         versions: of the packages that wrote the file, by name.
         role: `model`, or `prefill` or `step` for the two graphs of one that generates, or `top-10` for one that gives
             its ten best scores, or `attention` for one that gives weights of attention too.
-        quantisation: how the weights of products became 8-bit integers; None where they did not.
+        quantisation: how the weights of products became integers of 8 bits, or of 4; None where they did not.
         weights: the digest of the model's weights, before any change of precision; None in a file that does not say.
     """
 

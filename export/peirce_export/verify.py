@@ -26,7 +26,7 @@ from peirce_export.arrays import save_arrays
 from peirce_export.cases import Case, cases, inputs
 from peirce_export.casting import DTYPES, cast_copy, outputs_of, precision_of, rounded_copy
 from peirce_export.failures import DimMismatch, Mismatch, ValueMismatch
-from peirce_export.metadata import DYNAMIC, INT8, WEIGHTS, Metadata
+from peirce_export.metadata import BITS, DYNAMIC, INT4, INT8, WEIGHTS, WEIGHTS4, Metadata
 from peirce_export.report import Line, Verification
 from peirce_export.views import view
 
@@ -48,15 +48,21 @@ TOLERANCES: Mapping[str, tuple[float, str]] = {
         5e-2,
         "weights of products have 8 bits, a scale for each block of 32: 4e-3 of the largest in a block.",
     ),
+    WEIGHTS4: (
+        4e-1,
+        "weights of products have 4 bits, a scale for each block of 32: 7e-2 of the largest in a block; two layers "
+        "with fresh weights show 1.6e-1.",
+    ),
     DYNAMIC: (
         2e-1,
         "weights of products have 7 bits, a scale for each column, and what they are multiplied with has 8, a scale "
         "for each tensor.",
     ),
 }
-"""The largest accepted error for each precision, of int8 for each way to quantise, and why."""
-AGREEMENT = 0.9
-"""The part of the rows in which a quantised file must give the best score to what the model gives it to."""
+"""The largest accepted error for each precision, of integers for each way to quantise, and why."""
+AGREEMENT: Mapping[str, float] = {INT8: 0.9, INT4: 0.7}
+"""The part of the rows in which a quantised file must give the best score to what the model gives it to. With fresh
+weights, whose scores are close to each other, int4 shows 0.82 to 0.88."""
 SCORES = "logits"
 """How the names of scores end: of those the best one is the answer."""
 _MOST = 8
@@ -215,12 +221,14 @@ class _Values:
                     case=case.name,
                     rounded=self.rounded.get(spec.name),
                     agreement=sum(agreed) / len(agreed) if agreed else None,
-                    least_agreement=AGREEMENT,
+                    least_agreement=AGREEMENT[BITS[quantisation]] if quantisation else 0.0,
                 )
             )
         notes = [*self.file.notes]
         if quantisation:
-            notes.append(f"int8, {quantisation}: weights of products; all else is as in float32.")
+            notes.append(
+                f"{BITS[quantisation]}, {quantisation}: weights of products; all else is as in float32."
+            )
         if self.silent:
             notes.append(
                 f"Nothing is shown of {', '.join(sorted(self.silent))}: the model gives zero for all of these "
@@ -228,7 +236,7 @@ class _Values:
             )
         return Verification(
             file=self.path,
-            precision=INT8 if quantisation else precision,
+            precision=BITS[quantisation] if quantisation else precision,
             opset_requested=self.metadata.opset_requested,
             opset_actual=self.metadata.opset_actual,
             seed=self.seed,

@@ -13,6 +13,7 @@ from onnx import numpy_helper
 from peirce import Session, build, load
 from peirce.errors import RenamedWarning
 from peirce.spec import Spec
+from peirce_export.onnx import matrix
 from peirce_export.onnx.session import OnnxFile
 from peirce_export.tensorrt.backends import has_gpu, installed
 from small_specs import TRANSFORMER
@@ -45,6 +46,25 @@ def test_export_and_verify_a_saved_model(saved: Path, capsys: pytest.CaptureFixt
     metadata = OnnxFile(saved / "model.onnx").metadata
     assert Spec.from_toml(metadata.spec, source="the file") == SMALL
     assert metadata.provenance == load(saved).provenance
+
+
+def test_every_opset_on_every_provider(
+    saved: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(matrix, "ASKED", (20, 26))
+    named = ("--provider", "CPUExecutionProvider", "--provider", "NoneExecutionProvider", "--matrix")
+    assert run("verify", saved / "model.onnx", *named, "--json") == 1
+    report = json.loads(capsys.readouterr().out)
+    assert report["schema"] == "peirce.matrix/1"
+    found = {(cell["opset"], cell["provider"]): cell for cell in report["cells"]}
+    for opset in (20, 26):
+        assert found[opset, "CPUExecutionProvider"]["passed"]
+        assert 0 < found[opset, "CPUExecutionProvider"]["error"] < 1e-5
+        assert not found[opset, "NoneExecutionProvider"]["passed"]
+        assert "unknown provider 'NoneExecutionProvider'" in found[opset, "NoneExecutionProvider"]["why"]
+    assert run("verify", saved, "--matrix", "--alone") == 2
+    assert run("verify", saved, "--matrix", "--provider", "CPUExecutionProvider") == 0
+    assert "ok" in capsys.readouterr().out
 
 
 def test_a_machine_without_tensorrt_or_its_gpu_exits_with_1(
@@ -125,7 +145,7 @@ def test_run(saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         (("export", "{saved}", "-o", "m.onnx", "--to", "onix"), "Did you mean 'onnx'"),
         (
             ("export", "{saved}", "-o", "m.onnx", "--opset", "3"),
-            "'opset' must be in (17, 18, 19, 20, 21, 22, 23) (got 3)",
+            "'opset' must be in (17, 18, 19, 20, 21, 22, 23, 24, 25, 26) (got 3)",
         ),
         (
             ("export", "{saved}", "-o", "m.onnx", "--precision", "half"),

@@ -16,7 +16,19 @@ from peirce.parts import PART, RecurrentOperator, noting_parts
 
 from peirce_export.casting import DTYPES, cast_copy, precision_of
 from peirce_export.failures import Mismatch, untraceable
-from peirce_export.metadata import ATTENTION, DYNAMIC, INT8, SCOPE, TOP, WEIGHTS, Metadata, Precision, step_of
+from peirce_export.metadata import (
+    ATTENTION,
+    DYNAMIC,
+    INT4,
+    INT8,
+    SCOPE,
+    TOP,
+    WEIGHTS,
+    WEIGHTS4,
+    Metadata,
+    Precision,
+    step_of,
+)
 from peirce_export.onnx.warnings_of_others import silenced
 from peirce_export.placing import placed
 from peirce_export.report import Verification, steps, together
@@ -28,9 +40,11 @@ if TYPE_CHECKING:  # onnx and its libraries are loaded by an export, not by each
 
     from peirce_export.onnx.content import Content
 
-OPSETS = range(17, 24)
-"""The opsets that every registered part has been exported to and verified at."""
+OPSETS = range(17, 27)
+"""The opsets that files may have; `tox -e export-all` exports every registered part to each, and verifies it."""
 DEFAULT_OPSET = 20
+WRITTEN = 25
+"""The last opset that torch.onnx writes. What ONNX adds after it changes no operator that these graphs have."""
 EXTERNAL_ABOVE = 1_900_000_000
 """Bytes of weights above which they go into a file of their own: protobuf ends at 2 GiB."""
 
@@ -40,9 +54,9 @@ class OnnxOptions:
     """Options of the ONNX exporter.
 
     Args:
-        opset: the version of ONNX's operators, 17 to 23.
-        precision: float32, float16, bfloat16 or int8; None keeps the model's own. Norms and softmaxes stay float32. In
-            int8 the weights of products have 8 bits and all else is float32.
+        opset: the version of ONNX's operators, 17 to 26.
+        precision: float32, float16, bfloat16, int8 or int4; None keeps the model's own. Norms and softmaxes stay
+            float32. In int8 the weights of products have 8 bits and all else is float32, in int4 they have 4.
         quantisation: of int8: `dynamic` multiplies integers, for which it also rounds what the weights are multiplied
             with; `weights` rounds the weights alone, which is closer to the model.
         generate: write two graphs for a model that generates: FILE, which also gives the cached state of what it read,
@@ -59,7 +73,7 @@ class OnnxOptions:
     """
 
     opset: int = field(default=DEFAULT_OPSET, validator=validators.in_(tuple(OPSETS)))
-    precision: str | None = field(default=None, validator=validators.in_((None, *DTYPES, INT8)))
+    precision: str | None = field(default=None, validator=validators.in_((None, *DTYPES, INT8, INT4)))
     quantisation: str = field(default=DYNAMIC, validator=validators.in_((DYNAMIC, WEIGHTS)))
     generate: bool = False
     top_k: int = field(default=0, validator=[validators.instance_of(int), validators.ge(0)])
@@ -112,7 +126,8 @@ class OnnxExporter(Exporter):
         from peirce_export.onnx.verifying import OnnxGraph
 
         options = self.options
-        quantisation, quantise = options.quantisation, options.precision == INT8
+        quantise = options.precision in (INT8, INT4)
+        quantisation = WEIGHTS4 if options.precision == INT4 else options.quantisation
         precision: Precision = "float32"
         if not quantise:
             precision = options.precision or precision_of(model)  # type: ignore[assignment]  # one of them
@@ -139,7 +154,7 @@ class OnnxExporter(Exporter):
             return GENERATING[::-1]  # the graph of a step first: the other one holds its digest
         if not self.options.top_k:
             return (ATTENTION if self.options.attention else MODEL,)
-        if precision != "float32" or self.options.precision == INT8:
+        if precision != "float32" or self.options.precision in (INT8, INT4):
             raise ExportError(
                 f"top_k ranks in float32, and the file would be {self.options.precision or precision}, where many "
                 "scores are equal; export in float32, or rank outside of the graph"
@@ -166,7 +181,7 @@ def trace(model: Model | Exportable, opset: int, precision: Precision, *, optimi
                 twin,
                 twin.example_inputs(),
                 dynamo=True,
-                opset_version=opset,
+                opset_version=min(opset, WRITTEN),
                 dynamic_shapes=twin.dynamic_shapes(),
                 input_names=[spec.name for spec in twin.signature.inputs],
                 output_names=[spec.name for spec in twin.signature.outputs],
@@ -177,6 +192,8 @@ def trace(model: Model | Exportable, opset: int, precision: Precision, *, optimi
     assert program is not None
     graph = program.model
     _note_parts(graph, program.exported_program)
+    _one_bound(graph)
+    _renumber(graph, opset)
     _clean(graph)
     _note_scopes(graph)
     if optimize and precision == "float32":
@@ -251,6 +268,34 @@ def _name_nodes(graph: ir.Model) -> None:
     for node in graph.graph.all_nodes():
         if scope := node.metadata_props.get(SCOPE):
             node.name = f"{scope}/{(node.name or node.op_type).removeprefix('node_')}"
+
+
+def _one_bound(graph: ir.Model) -> None:
+    """Write a Clip of integers that has a lower bound alone as a Max: OpenVINO 2026.4 makes it zeros throughout."""
+    for node in graph.graph.all_nodes():
+        if node.op_type == "Clip" and (len(node.inputs) == 2 or node.inputs[2] is None):
+            value = node.inputs[0]
+            if value is not None and value.dtype is not None and value.dtype.is_integer():
+                node.op_type = "Max"
+                node.resize_inputs(2)
+
+
+def _renumber(graph: ir.Model, opset: int) -> None:
+    """State an opset that is newer than torch writes, where none of the graph's operators is newer than the graph.
+
+    Raises:
+        ExportError: one is.
+    """
+    import onnx
+
+    if opset <= WRITTEN:
+        return
+    for kind in {node.op_type for node in graph.graph.all_nodes() if not node.domain}:
+        if onnx.defs.get_schema(kind, opset).since_version > WRITTEN:
+            raise ExportError(
+                f"{kind} changed after opset {WRITTEN}, the last that torch.onnx writes; ask for that"
+            )
+    graph.opset_imports[""] = opset
 
 
 def _clean(graph: ir.Model) -> None:

@@ -1,4 +1,4 @@
-"""Weights as 8-bit integers, by ONNX Runtime's own tools: of matrix products alone.
+"""Weights as integers of 8 or 4 bits, by ONNX Runtime's own tools: of matrix products alone.
 
 Norms, softmaxes, embeddings and position tables stay as they are, and so does a product of which no factor is constant.
 """
@@ -16,7 +16,7 @@ import onnx_ir as ir
 from peirce.errors import ExportError
 from peirce.parts import PART
 
-from peirce_export.metadata import DYNAMIC, PREFIX
+from peirce_export.metadata import BITS, DYNAMIC, INT4, PREFIX
 
 _PRODUCTS = ("MatMul", "Gemm")
 _BLOCK = 32
@@ -24,12 +24,13 @@ _BLOCK = 32
 
 
 def quantised(graph: ir.Model, how: str) -> ir.Model:
-    """A graph in float32 with the weights of its products in 8 bits.
+    """A graph in float32 with the weights of its products in 8 bits, or in 4.
 
     Args:
         graph: the graph, its weights in memory.
         how: `dynamic` also rounds what the weights are multiplied with, by its range in each run, and multiplies
-            integers; `weights` rounds the weights alone, in blocks, and multiplies real numbers.
+            integers; `weights` rounds the weights alone, in blocks, and multiplies real numbers; `weights4` does so in
+            4 bits.
 
     Raises:
         ExportError: no product of the graph outside of its loops has a constant weight.
@@ -44,11 +45,12 @@ def quantised(graph: ir.Model, how: str) -> ir.Model:
         node.name: {p.key: p.value for p in node.metadata_props}.get(PART, "") for node in proto.graph.node
     }
     kept = [name for name, part in parts.items() if part.startswith("positions.")]
-    found = _dynamic(proto, kept) if how == DYNAMIC else _weights(proto, kept)
+    found = _dynamic(proto, kept) if how == DYNAMIC else _weights(proto, kept, 4 if BITS[how] == INT4 else 8)
     narrow = {onnx.TensorProto.INT8, onnx.TensorProto.UINT8}
     if not any(tensor.data_type in narrow and tensor.dims for tensor in found.graph.initializer):
         raise ExportError(
-            "no product of the graph outside of its loops has a constant weight, so int8 changes nothing; leave it out"
+            "no product of the graph outside of its loops has a constant weight, so "
+            f"{BITS[how]} changes nothing; leave it out"
         )
     result = ir.from_proto(found)
     result.metadata_props.update(graph.metadata_props)
@@ -76,11 +78,11 @@ def _dynamic(proto: onnx.ModelProto, kept: list[str]) -> onnx.ModelProto:
         return onnx.load(str(path))
 
 
-def _weights(proto: onnx.ModelProto, kept: list[str]) -> onnx.ModelProto:
+def _weights(proto: onnx.ModelProto, kept: list[str], bits: int) -> onnx.ModelProto:
     with _quiet():
         from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer as Tool
 
-        tool = Tool(proto, bits=8, block_size=_BLOCK, is_symmetric=True, nodes_to_exclude=kept)
+        tool = Tool(proto, bits=bits, block_size=_BLOCK, is_symmetric=True, nodes_to_exclude=kept)
         tool.process()
         return tool.model.model
 

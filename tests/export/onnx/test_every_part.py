@@ -78,7 +78,7 @@ if ALL:  # `tox -e export-all`: the full matrix
         for file in tmp_path.iterdir():
             file.unlink()  # several gigabytes in all
 
-    @pytest.mark.parametrize("opset", [17, 18, 21, 22, 23])
+    @pytest.mark.parametrize("opset", [17, 18, 21, 22, 23, 24, 25, 26])
     @pytest.mark.parametrize("name", NETWORKS)
     def test_every_opset(name: str, opset: int, registry: Registry, tmp_path: Path) -> None:
         assert exported(SPECS[name], tmp_path / "model.onnx", registry, opset=opset).passed

@@ -12,7 +12,7 @@ import pytest
 import torch
 from hand_model import SIGNATURE, Hand
 from onnx import TensorProto
-from peirce import Session, verify
+from peirce import Session, build, verify
 from peirce.errors import ExportError, ModelFileError, WriteError
 from peirce.model import example_sizes
 from peirce_export import cases
@@ -20,6 +20,7 @@ from peirce_export.failures import DimMismatch, NameMismatch, ValueMismatch
 from peirce_export.metadata import Metadata
 from peirce_export.onnx.exporter import OnnxExporter, OnnxOptions, trace, write
 from peirce_export.report import Verification
+from small_specs import TRANSFORMER
 from torch import Tensor
 
 
@@ -62,7 +63,7 @@ def test_export_does_not_change_the_model(tmp_path: Path) -> None:
         assert torch.equal(tensor, before[name])
 
 
-@pytest.mark.parametrize("opset", [17, 23])
+@pytest.mark.parametrize("opset", [17, 26])
 def test_other_opsets(hand: Hand, tmp_path: Path, opset: int) -> None:
     report = _export(hand, tmp_path / "m.onnx", opset=opset)
     assert report.passed
@@ -74,7 +75,10 @@ def test_other_opsets(hand: Hand, tmp_path: Path, opset: int) -> None:
     ("options", "said"),
     [
         ({"opset": 16}, r"'opset' must be in \(17, 18"),
-        ({"precision": "int4"}, r"'precision' must be in \(None, 'float32', 'float16', 'bfloat16', 'int8'\)"),
+        (
+            {"precision": "int2"},
+            r"'precision' must be in \(None, 'float32', 'float16', 'bfloat16', 'int8', 'int4'\)",
+        ),
         ({"seed": -1}, "'seed' must be >= 0: -1"),
     ],
 )
@@ -103,6 +107,14 @@ def test_bfloat16_is_checked_on_a_widened_copy(hand: Hand, tmp_path: Path) -> No
     graph = onnx.load(str(tmp_path / "m.onnx")).graph
     assert {node.type.tensor_type.elem_type for node in graph.output} == {TensorProto.BFLOAT16}
     assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]
+
+
+def test_whole_numbers_are_clipped_as_every_provider_does(tmp_path: Path) -> None:
+    file = tmp_path / "m.onnx"
+    _export(build(TRANSFORMER.replace({"model.dims.layers": 1}), seed=3), file)
+    nodes = onnx.load(str(file)).graph.node
+    assert "Max" in {node.op_type for node in nodes}
+    assert [node.name for node in nodes if node.op_type == "Clip" and len(node.input) == 2] == []
 
 
 def test_a_model_keeps_its_own_precision(tmp_path: Path) -> None:

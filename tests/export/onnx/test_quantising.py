@@ -1,4 +1,4 @@
-"""Exports in int8: what is rounded and what is not, what the report says, and when the file is refused."""
+"""Exports in int8 and int4: what is rounded and what is not, what the report says, and when the file is refused."""
 
 from __future__ import annotations
 
@@ -25,18 +25,25 @@ def model() -> Model:
 
 
 @pytest.mark.parametrize(
-    ("how", "product"),
-    [("dynamic", "MatMulInteger"), pytest.param("weights", "MatMulNBits", marks=pytest.mark.thorough)],
+    ("precision", "how", "product"),
+    [
+        ("int8", "dynamic", "MatMulInteger"),
+        pytest.param("int8", "weights", "MatMulNBits", marks=pytest.mark.thorough),
+        ("int4", "weights4", "MatMulNBits"),
+    ],
 )
-def test_products_alone_are_rounded(how: str, product: str, model: Model, tmp_path: Path) -> None:
+def test_products_alone_are_rounded(
+    precision: str, how: str, product: str, model: Model, tmp_path: Path
+) -> None:
     path = tmp_path / "model.onnx"
-    report: Any = peirce.export(model, path=path, precision="int8", quantisation=how)
+    options = {"quantisation": how} if precision == "int8" else {}
+    report: Any = peirce.export(model, path=path, precision=precision, **options)
     assert report.passed
-    assert report.precision == "int8"
-    assert any(note.startswith(f"int8, {how}") for note in report.notes)
+    assert report.precision == precision
+    assert any(note.startswith(f"{precision}, {how}") for note in report.notes)
     agreed = {line.output: line.agreement for line in report.lines}
     assert agreed["unary"] is None
-    assert agreed["mlm_logits"] >= 0.9
+    assert agreed["mlm_logits"] >= verification.AGREEMENT[precision]
     assert 0 < max(line.error for line in report.lines) <= report.lines[0].tolerance
     graph = onnx.load(str(path)).graph
     assert product in {node.op_type for node in graph.node}
@@ -48,13 +55,13 @@ def test_products_alone_are_rounded(how: str, product: str, model: Model, tmp_pa
     opened = OnnxFile(path)
     assert (opened.metadata.precision, opened.metadata.quantisation) == ("float32", how)
     again: Any = peirce.verify(path, model)
-    assert (again.precision, again.passed) == ("int8", True)
+    assert (again.precision, again.passed) == (precision, True)
 
 
 def test_it_is_refused_where_it_breaks_the_answers(
     model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(verification, "AGREEMENT", 1.01)  # more than any file can have
+    monkeypatch.setitem(verification.AGREEMENT, "int8", 1.01)  # more than any file can have
     with pytest.raises(ValueMismatch, match=r"has another best score than the model in .* of the rows"):
         peirce.export(model, path=tmp_path / "model.onnx", precision="int8", quantisation="weights")
     assert not (tmp_path / "model.onnx").exists()
@@ -69,7 +76,8 @@ def test_it_is_refused_where_it_breaks_the_answers(
         ),
         ({"quantisation": "weights"}, "quantisation is of precision int8, and the precision is None"),
         ({"precision": "int8", "top_k": 2}, "top_k ranks in float32, and the file would be int8"),
-        ({"precision": "int4"}, r"'precision' must be in .*'int8'\) \(got 'int4'\)"),
+        ({"precision": "int4", "quantisation": "weights"}, "is of precision int8, and the precision is int4"),
+        ({"precision": "int2"}, r"'precision' must be in .*'int8', 'int4'\) \(got 'int2'\)"),
     ],
 )
 def test_options_that_cannot_be(options: dict[str, Any], message: str, model: Model, tmp_path: Path) -> None:

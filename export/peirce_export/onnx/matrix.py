@@ -1,0 +1,170 @@
+"""One model in every opset, on every provider: which of them compute what it computes, as a table."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import onnxruntime as ort
+from attrs import asdict, field, frozen
+from peirce.commands import Fitting
+from peirce.compose import read_model
+from peirce.errors import PeirceError
+from peirce.extras import plugin_providers
+from peirce.model import MODEL, Exportable, Model, Progress, Report
+
+from peirce_export.casting import precision_of
+from peirce_export.metadata import BITS, Metadata
+from peirce_export.onnx.content import Content
+from peirce_export.onnx.exporter import DEFAULT_OPSET, OPSETS, trace, write
+from peirce_export.onnx.providers import CPU
+from peirce_export.onnx.verifying import OnnxGraph
+from peirce_export.report import Verification
+from peirce_export.verify import verify
+from peirce_export.views import view
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+SCHEMA = "peirce.matrix/1"
+ASKED = range(DEFAULT_OPSET, OPSETS.stop)
+"""The opsets of the table: from the default one to the last."""
+REMOTE = "AzureExecutionProvider"
+"""A provider that asks a service, and computes nothing here."""
+
+
+@frozen(kw_only=True)
+class Cell:
+    """A file of one opset on one provider.
+
+    Args:
+        opset: of the file.
+        provider: what computed it.
+        passed: whether every output is within its tolerance.
+        error: the largest of all outputs; None where nothing was computed.
+        why: what stood in the way, or differs; empty if it passed.
+    """
+
+    opset: int
+    provider: str
+    passed: bool
+    error: float | None = None
+    why: str = ""
+
+
+@frozen(kw_only=True)
+class Matrix(Report):
+    """A model in every opset, on every provider.
+
+    Args:
+        precision: of the files.
+        cells: opset by opset.
+        passed: whether all of them are.
+    """
+
+    precision: str
+    cells: tuple[Cell, ...]
+    passed: bool = field(init=False)
+
+    @passed.default
+    def _all_passed(self) -> bool:
+        return all(cell.passed for cell in self.cells)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report for JSON."""
+        return {"schema": SCHEMA, **asdict(self), "file": str(self.file)}
+
+    def __rich__(self) -> Group:
+        """A table with a column for each provider, and below it what stood in the way."""
+        from rich import box
+        from rich.console import Group
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(
+            title=f"{self.file}: {self.precision}, largest relative error", title_justify="left",
+            box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False,
+        )  # fmt: skip
+        table.add_column("opset", justify="right")
+        for name in dict.fromkeys(cell.provider for cell in self.cells):
+            table.add_column(name.removesuffix("ExecutionProvider"), no_wrap=True)
+        for opset in dict.fromkeys(cell.opset for cell in self.cells):
+            own = [cell for cell in self.cells if cell.opset == opset]
+            found = ["" if cell.error is None else f" {cell.error:.1e}" for cell in own]
+            states = [("ok", "green") if cell.passed else ("NO", "bold red") for cell in own]
+            table.add_row(str(opset), *(Text(*s).append(f, "") for s, f in zip(states, found, strict=True)))
+        whys = dict.fromkeys(
+            f"{cell.provider}, opset {cell.opset}: {cell.why}" for cell in self.cells if cell.why
+        )
+        return Group(Fitting(table), *(Text(text, "dim") for text in (*whys, *self.notes)))
+
+
+def matrix(
+    file: Path,
+    model: Model,
+    like: Metadata | None = None,
+    *,
+    providers: Sequence[str] | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Matrix:
+    """Export a model in each of `ASKED`, and verify each file on several providers.
+
+    Args:
+        file: what the report is of.
+        model: the model.
+        like: of an exported file, whose role, precision and quantisation the others have too; None takes the model's.
+        providers: what computes; None takes all that this ONNX Runtime has.
+        seed: of the random inputs.
+        progress: called with a few words before each step.
+    """
+    from peirce_export.onnx.quantising import quantised
+
+    say = progress or (lambda words: None)
+    known = (*ort.get_available_providers(), *plugin_providers())
+    names = list(providers or (name for name in known if name != REMOTE))
+    precision, how = (like.precision, like.quantisation) if like else (precision_of(model), None)
+    shown = view(like.role if like else MODEL, model)
+    cells = []
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.onnx"
+        for opset in ASKED:
+            say(f"tracing at opset {opset}")
+            try:
+                graph = trace(shown, opset, precision)
+                content = write(quantised(graph, how) if how else graph, path)
+            except PeirceError as error:
+                cells += [Cell(opset=opset, provider=name, passed=False, why=_line(error)) for name in names]
+                continue
+            for name in names:
+                say(f"opset {opset} on {name}")
+                cells.append(_cell(OnnxGraph(content), shown, opset, name, seed))
+    return Matrix(file=file, precision=BITS[how] if how else precision, cells=tuple(cells))
+
+
+def matrix_of(file: Path, model: Path | None = None, **how: Any) -> Matrix:
+    """The matrix of a saved model's folder, or of an exported file, whose model lies in its folder by default."""
+    like = None if file.is_dir() else Content.read(file).metadata
+    folder = model or (file if like is None else file.parent)
+    return matrix(file, read_model(folder), like, **how)
+
+
+def _cell(graph: OnnxGraph, shown: Exportable, opset: int, provider: str, seed: int) -> Cell:
+    only = [provider] if provider == CPU else [provider, CPU]
+    report: Report | None
+    why = ""
+    try:
+        report = verify(graph, shown, seed=seed, providers=only)
+        if report.providers[0] != provider:
+            report, why = None, "it does not start; `peirce doctor` says why"
+    except PeirceError as error:
+        report, why = getattr(error, "report", None), _line(error)
+    errors = [line.error for line in report.lines] if isinstance(report, Verification) else []
+    return Cell(opset=opset, provider=provider, passed=not why, error=max(errors, default=None), why=why)
+
+
+def _line(error: Exception) -> str:
+    """The first sentence of an error."""
+    return str(error).splitlines()[0]
