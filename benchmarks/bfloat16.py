@@ -4,17 +4,16 @@ A layer stands in an encoder of its own, between embeddings and the last norm. E
 forward pass to float32's, as root mean squares. Processors without `avx512_bf16` or AMX compute bfloat16 products
 slower than float32 ones.
 
-python benchmarks/bfloat16.py [--repeats N] [--batch N] [--length N] [--clock wall|cpu]
+python benchmarks/bfloat16.py [--repeats N] [--threads N] [--batch N] [--length N]
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 
 import torch
 from layer import VOCABULARY, network
-from measuring import CLOCKS, peak_bytes, record, seconds
+from measuring import beside, parsed, peak_bytes, record, spread, turns
 from torch import Tensor, nn
 from transformers import BertConfig, BertModel
 
@@ -43,12 +42,9 @@ def bert() -> tuple[nn.Module, Callable[[nn.Module, Tensor], list[Tensor]]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--batch", type=int, default=8)
-    parser.add_argument("--length", type=int, default=128)
-    parser.add_argument("--clock", choices=list(CLOCKS), default="wall")
-    options = parser.parse_args()
+    options = parsed(
+        __doc__, 7, ("--batch", {"type": int, "default": 8}), ("--length", {"type": int, "default": 128})
+    )
     torch.manual_seed(0)
     ids = torch.randint(VOCABULARY, (options.batch, options.length))
     forwards: dict[tuple[str, str], Callable[[], list[Tensor]]] = {}
@@ -73,18 +69,18 @@ def main() -> None:
             steps[name, precision] = step
     rows = []
     for what, ways in {"forward": forwards, "training step": steps}.items():
-        times = seconds(ways, options.repeats, CLOCKS[options.clock])
+        times = turns(ways, options.repeats)
         for (name, precision), way in ways.items():
             own, wanted = (forwards[name, each]()[0].float() for each in (precision, "float32"))
-            time = times[name, precision]
+            own_times = times[name, precision]
             rows.append(
                 {
                     "what": what,
                     "layer": name,
                     "precision": precision,
-                    "ms": time * 1e3,
-                    "time / float32": time / times[name, "float32"],
-                    "time / BERT": time / times["BERT base", precision],
+                    **spread("ms", [1e3 * each for each in own_times]),
+                    **beside("time / float32", own_times, times[name, "float32"]),
+                    **beside("time / BERT", own_times, times["BERT base", precision]),
                     "peak MiB": peak_bytes(way) / 2**20,
                     "error": None if precision == "float32" else float((own - wanted).norm() / wanted.norm()),
                 }

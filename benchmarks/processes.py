@@ -14,10 +14,8 @@ python benchmarks/processes.py [--repeats N] [--batch N] [--length N]
 
 from __future__ import annotations
 
-import argparse
 import os
 import socket
-import statistics
 import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
@@ -28,7 +26,7 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as processes
 from layer import VOCABULARY, network
-from measuring import operations, record
+from measuring import beside, operations, parsed, record, spread
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
@@ -43,6 +41,7 @@ BYTES_A_SECOND = {"node": 360e9, "nodes": 40e9}
 """What collectives are taken to move through one GPU: NVLink 4 in a node, 400 Gb/s InfiniBand for each GPU between."""
 TEXTS, LENGTH = 32, 128
 """Of each GPU in a step."""
+ALONE = ("step, one process, two threads", 0.0)
 BYTES = 4
 """Of a gradient in DDP, and of a weight or a gradient in FSDP: float32, as autocast keeps them."""
 
@@ -79,7 +78,6 @@ def work(rank: int, port: int, batch: int, length: int, orders: Connection) -> N
 
 def measured(repeats: int, batch: int, length: int) -> list[dict[str, Any]]:
     """The steps, in turns, and the all-reduces."""
-    torch.set_num_threads(2)
     alone = step(network(fuse=True).train(), batch, length)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -104,7 +102,7 @@ def measured(repeats: int, batch: int, length: int) -> list[dict[str, Any]]:
         return max(walls), sum(cpus)
 
     ways: dict[tuple[str, float], Callable[[], tuple[float, float]]] = {
-        ("step, one process, two threads", 0.0): one,
+        ALONE: one,
         ("step, two processes", 0.0): lambda: two(0),
     }
     ways |= {("all-reduce, two processes", size / 2**20): (lambda size=size: two(size)) for size in SIZES}
@@ -117,15 +115,12 @@ def measured(repeats: int, batch: int, length: int) -> list[dict[str, Any]]:
     for pipe, worker in zip(pipes, workers, strict=True):
         pipe.send(None)
         worker.join()
+    walls = {name: [wall for wall, _ in own] for name, own in times.items()}
     return [
-        {
-            "what": what,
-            "MiB": mib or None,
-            "wall ms": statistics.median(wall for wall, _ in times[what, mib]) * 1e3,
-            "lowest ms": min(wall for wall, _ in times[what, mib]) * 1e3,
-            "highest ms": max(wall for wall, _ in times[what, mib]) * 1e3,
-            "CPU ms": statistics.median(cpu for _, cpu in times[what, mib]) * 1e3,
-        }
+        {"what": what, "MiB": mib or None}
+        | spread("ms", [1e3 * wall for wall in walls[what, mib]])
+        | spread("CPU ms", [1e3 * cpu for _, cpu in times[what, mib]])
+        | (beside("time / one process", walls[what, mib], walls[ALONE]) if not mib else {})
         for what, mib in ways
     ]
 
@@ -161,11 +156,13 @@ def on_paper(name: str) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--batch", type=int, default=8)
-    parser.add_argument("--length", type=int, default=128)
-    options = parser.parse_args()
+    options = parsed(
+        __doc__,
+        7,
+        ("--batch", {"type": int, "default": 8}),
+        ("--length", {"type": int, "default": 128}),
+        threads=2,
+    )
     paper = [row for name in ("folnet-base", "folnet-large") for row in on_paper(name)]
     rows = measured(options.repeats, options.batch, options.length) + paper
     columns = dict.fromkeys(column for row in rows for column in row)

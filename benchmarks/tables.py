@@ -437,7 +437,7 @@ def _having(name: str, more: Mapping[str, str]) -> list[Mapping[str, Any]]:
 
 
 def _has(row: Mapping[str, Any], more: Mapping[str, str]) -> bool:
-    return all(str(row[key]) in value.split(",") for key, value in more.items())
+    return all(str("" if row[key] is None else row[key]) in value.split(",") for key, value in more.items())
 
 
 def _column(text: str) -> tuple[str, Callable[[Mapping[str, Any]], str]]:
@@ -446,7 +446,7 @@ def _column(text: str) -> tuple[str, Callable[[Mapping[str, Any]], str]]:
     ends = ("", ", lowest", ", highest") if rest.endswith("~") else ("",)  # older files have no spread
 
     def cell(row: Mapping[str, Any]) -> str:
-        if row.get(key, "") == "":
+        if row.get(key) in ("", None):
             return NONE
         if not digits:
             return str(row[key])
