@@ -83,10 +83,8 @@ class Matrix(Report):
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(
-            title=f"{self.file}: {self.precision}, largest relative error", title_justify="left",
-            box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False,
-        )  # fmt: skip
+        title = Text(f"{self.file}: {self.precision}, largest relative error")
+        table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False)
         table.add_column("opset", justify="right")
         for name in dict.fromkeys(cell.provider for cell in self.cells):
             table.add_column(name.removesuffix("ExecutionProvider"), no_wrap=True)
@@ -98,7 +96,7 @@ class Matrix(Report):
         whys = dict.fromkeys(
             f"{cell.provider}, opset {cell.opset}: {cell.why}" for cell in self.cells if cell.why
         )
-        return Group(Fitting(table), *(Text(text, "dim") for text in (*whys, *self.notes)))
+        return Group(title, Fitting(table), *(Text(text, "dim") for text in (*whys, *self.notes)))
 
 
 def matrix(
