@@ -47,7 +47,7 @@ def standardise(
     if atoms.dtype in _EXACT and (weight is None or weight.dtype == atoms.dtype):
         return F.layer_norm(atoms, atoms.shape[-1:], weight, bias, epsilon)
     if _exact_inside(atoms):
-        weight = torch.ones(atoms.shape[-1]) if weight is None else weight.float()
+        weight = atoms.new_ones(atoms.shape[-1], dtype=torch.float32) if weight is None else weight.float()
         return F.layer_norm(atoms, atoms.shape[-1:], weight, None if bias is None else bias.float(), epsilon)
     exact = at_least_float32(atoms)
     weight, bias = (None if each is None else each.to(exact.dtype) for each in (weight, bias))
