@@ -194,5 +194,6 @@ FORMATS = {
     "efok": Format(texts.write_graph, texts.write_efok),
     "tsv": Format(_TSV),
     "nt": Format(_lines("nt", write_line)),
+    "index": Format(lambda folder, graph: graph.write(folder)),
 }
 """How each format is written, by name."""

@@ -22,6 +22,7 @@ from peirce.files import read_npz
 
 from peirce_kg.graphs.files import ENDINGS, Triple, read_file, read_folder, read_pykeen
 from peirce_kg.graphs.index import SPLITS, Bools, Index, Ints, Split
+from peirce_kg.graphs.store import DESCRIPTION, damaged, open_index, write_index
 
 __all__ = ["SPLITS", "Bools", "Graph", "Index", "Ints", "Split", "from_ids", "from_names", "load_graph"]
 
@@ -35,6 +36,8 @@ class Graph:
         entity_names, relation_names: the entities and relations in the order of their ids.
         indexes: the cumulative index of every split; they share their arrays.
         duplicates: per split, how many triples were dropped because the split or an earlier one has them.
+        folder: the folder of an index that it was opened from, if it was.
+        stored: the triples of all splits in such a folder: int32 [n, 3].
     """
 
     name: str
@@ -42,6 +45,8 @@ class Graph:
     relation_names: tuple[str, ...] = field(repr=False)
     indexes: Mapping[Split, Index] = field(repr=False)
     duplicates: Mapping[Split, int] = field(factory=lambda: dict.fromkeys(SPLITS, 0))
+    folder: Path | None = field(default=None, kw_only=True)
+    stored: NDArray[np.int32] | None = field(default=None, repr=False, kw_only=True)
 
     @property
     def entities(self) -> int:
@@ -60,11 +65,16 @@ class Graph:
     @property
     def added(self) -> dict[Split, NDArray[np.int32]]:
         """The triples that each split adds, int32 [n, 3] of head, relation, tail; made of the index each time."""
-        added = {SPLITS[0]: self.indexes[SPLITS[0]].triples()}
+        if self.stored is not None:
+            return dict(
+                zip(SPLITS, np.split(self.stored, [len(self.index(s)) for s in SPLITS[:-1]]), strict=True)
+            )
+        first = self.indexes[SPLITS[0]]
+        added = {SPLITS[0]: first.rows(np.arange(len(first)))}
         for before, split in pairwise(SPLITS):
             skipped, still = self.indexes[before].skipped, self.indexes[split].skipped
-            added[split] = self.indexes[SPLITS[-1]].triples(np.setdiff1d(skipped, still, assume_unique=True))
-        return {split: np.stack(columns, axis=1).astype(np.int32) for split, columns in added.items()}
+            added[split] = self.indexes[SPLITS[-1]].rows(np.setdiff1d(skipped, still, assume_unique=True))
+        return added
 
     @cached_property
     def _ids(self) -> tuple[dict[str, int], dict[str, int]]:
@@ -109,6 +119,26 @@ class Graph:
         np.savez_compressed(buffer, **added)
         return buffer.getvalue()
 
+    def write(self, folder: Path) -> None:
+        """Write the index into an empty folder, which `load_graph` opens without reading it."""
+        names: dict[str, Any] = {"entity_names": self.entity_names, "relation_names": self.relation_names}
+        about = names | {"name": self.name, "duplicates": {**self.duplicates}}
+        write_index(folder, tuple(self.indexes.values()), tuple(self.added.values()), about)
+
+    @classmethod
+    def opened(cls, folder: Path) -> Graph:
+        """The graph that `write` wrote. Raises a TaskError where the folder is damaged."""
+        indexes, triples, about = open_index(folder)
+        try:
+            entities, relations = (tuple(map(str, about[f"{kind}_names"])) for kind in ("entity", "relation"))
+            duplicates = {split: int(about["duplicates"][split]) for split in SPLITS}
+            own = dict(zip(SPLITS, indexes, strict=True))
+            return cls(
+                str(about["name"]), entities, relations, own, duplicates, folder=folder, stored=triples
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise damaged(folder, error) from error
+
     @classmethod
     def from_bytes(
         cls, data: bytes, name: str, entity_names: Iterable[str], relation_names: Iterable[str]
@@ -149,7 +179,7 @@ def with_inverses(graph: Graph) -> Graph:
 
 
 def load_graph(source: str) -> Graph:
-    """Read a graph from a folder, from an N-Triples file, or from pykeen by data set name.
+    """Read a graph from a folder, from an N-Triples file, or from pykeen by data set name; or open an index.
 
     A folder holds train, valid and test, each as .tsv or .nt, plain or with .gz. A line of a .tsv file is
     `head<TAB>relation<TAB>tail` in UTF-8. One .nt file by itself is all of it the train split. Ids are given in the
@@ -159,6 +189,8 @@ def load_graph(source: str) -> Graph:
         TaskError: there is no such folder, file or data set, or a line is malformed; it is named by file and number.
     """
     path = Path(source).expanduser()
+    if (path / DESCRIPTION).is_file():
+        return Graph.opened(path.resolve())
     if path.is_dir():
         return from_names(path.resolve().name, read_folder(path))
     if path.is_file():
@@ -198,14 +230,12 @@ def from_ids(
     if not entity_names or not relation_names:
         raise TaskError(f"the graph {name!r} has no triples")
     sizes = [len(triples[split]) for split in SPLITS]
-    everything = np.concatenate([triples[split] for split in SPLITS])
-    head, relation, tail = everything.astype(np.int64).T
-    keys = (relation * len(entity_names) + head) * len(entity_names) + tail
-    # np.unique gives first occurrences, so a triple belongs to the first split that has it
-    first = np.sort(np.unique(keys, return_index=True)[1])
-    added = np.split(everything[first], np.searchsorted(first, np.cumsum(sizes))[:-1])
-    indexes = Index.cumulative(added, len(entity_names), len(relation_names))
-    dropped = {split: n - len(own) for split, n, own in zip(SPLITS, sizes, added, strict=True)}
+    columns = np.concatenate([triples[split] for split in SPLITS]).T
+    number = np.repeat(np.arange(len(SPLITS), dtype=np.uint8), sizes)
+    head, relation, tail = columns
+    indexes = Index.cumulative(head, relation, tail, number, len(entity_names), len(relation_names))
+    kept = np.diff([0, *map(len, indexes)]).tolist()
+    dropped = {split: n - own for split, n, own in zip(SPLITS, sizes, kept, strict=True)}
     return Graph(name, entity_names, relation_names, dict(zip(SPLITS, indexes, strict=True)), dropped)
 
 

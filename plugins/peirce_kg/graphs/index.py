@@ -9,12 +9,13 @@ Memory in bytes: 4 a triple and direction, and 14 a group, or 16 where one has o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
-from attrs import field, frozen
+from attrs import asdict, field, fields, frozen
 from numpy.typing import NDArray
 
 Split = Literal["train", "valid", "test"]
@@ -23,9 +24,13 @@ SPLITS: tuple[Split, ...] = get_args(Split)
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+Column = NDArray[np.integer]
+Sizes = tuple[int, int]
+"""How many relations there are, and how many entities."""
 
 _SHIFT = 31
 _STEPS = 4
+_PART = 1 << 22
 
 
 @frozen(eq=False)
@@ -55,14 +60,14 @@ class _Side:
     bucket: NDArray[np.signedinteger]
 
     @classmethod
-    def of(cls, relation: Ints, entity: Ints, other: Ints, added: NDArray[np.uint8], relations: int) -> _Side:
+    def of(cls, relation: Column, entity: Column, other: Column, added: Column, sizes: Sizes) -> _Side:
         """From distinct triples in any order; `added`: the number of the split that adds each."""
-        order = np.lexsort((other, added, entity, relation))
-        relation, entity, added = relation[order], entity[order], added[order]
-        new = np.ones(len(order), dtype=bool)
-        new[1:] = (relation[1:] != relation[:-1]) | (entity[1:] != entity[:-1])
-        start = np.flatnonzero(new)
-        relation, entity = relation[start], entity[start]
+        relations, entities = sizes
+        relation, entity, added, other = in_order(
+            (relation, entity, added, other), (relations, entities, len(SPLITS), entities)
+        )
+        start = np.flatnonzero(changes(relation, entity))
+        relation, entity = relation[start].astype(np.int64), entity[start].astype(np.int64)
         first = np.searchsorted(relation, np.arange(relations + 1))
         count = np.diff(first)
         used = np.flatnonzero(count)
@@ -74,8 +79,8 @@ class _Side:
         bucket = base[relation] + ((entity - low[relation]) * scale[relation] >> _SHIFT)
         later = [_later(added > number, start) for number in range(len(SPLITS) - 1)]
         return cls(
-            first, entity.astype(np.int32), _small(np.append(start, [len(order), len(order)])), (*later, None),
-            other[order].astype(np.int32), low, span, scale, base,
+            first, entity.astype(np.int32), _small(np.append(start, [len(other), len(other)])), (*later, None),
+            other, low, span, scale, base,
             _small(np.searchsorted(bucket, np.arange(len(start)))),
         )  # fmt: skip
 
@@ -151,24 +156,64 @@ class Index:
 
     @classmethod
     def of(cls, triples: NDArray[np.int32], entities: int, relations: int) -> Index:
-        """Index distinct triples. `triples`: int32 [n, 3] of head, relation, tail."""
-        return cls.cumulative([triples, triples[:0], triples[:0]], entities, relations)[-1]
+        """Index triples of one split. `triples`: int32 [n, 3] of head, relation, tail."""
+        head, relation, tail = triples.T
+        added = np.zeros(len(triples), np.uint8)
+        return cls.cumulative(head, relation, tail, added, entities, relations)[-1]
 
     @classmethod
     def cumulative(
-        cls, added: Sequence[NDArray[np.int32]], entities: int, relations: int
+        cls, head: Column, relation: Column, tail: Column, added: Column, entities: int, relations: int
     ) -> tuple[Index, ...]:
-        """An index per split, from the triples that each split adds: int32 [n, 3] of head, relation, tail, distinct."""
-        number = np.repeat(np.arange(len(added), dtype=np.uint8), [len(triples) for triples in added])
-        head, relation, tail = np.concatenate(added).T
-        forward = _Side.of(relation, head, tail, number, relations)
-        backward = _Side.of(relation, tail, head, number, relations)
-        every, ends = np.arange(len(forward.entity)), forward.start[1:-1]
-        stops = [forward.stop(every, split) for split in range(len(added))]
-        # the places of triples that later splits add
-        skipped = [_small(spans(stop, ends - stop)) for stop in stops]
+        """An index per split. A triple that occurs again belongs to the first split that has it.
+
+        Args:
+            head, relation, tail: the triples, in any order: [n].
+            added: [n], the number of the split that each is of.
+            entities, relations: how many there are.
+        """
+        relation, head, tail, added = in_order(
+            (relation, head, tail, added), (relations, entities, entities, len(SPLITS))
+        )
+        first = changes(relation, head, tail)
+        head, relation, tail, added = (column[first] for column in (head, relation, tail, added))
+        sizes = relations, entities
+        forward = _Side.of(relation, head, tail, added, sizes)
+        backward = _Side.of(relation, tail, head, added, sizes)
+        every, ends, found = np.arange(len(forward.entity)), forward.start[1:-1], list[Index]()
+        for split in range(len(SPLITS)):
+            stop = forward.stop(every, split)
+            later = np.flatnonzero(ends > stop)
+            skipped = _small(spans(stop[later], ends[later] - stop[later]))  # triples that later splits add
+            found.append(cls(entities, relations, split, forward, backward, skipped))
+        return tuple(found)
+
+    @classmethod
+    def to_arrays(cls, indexes: Sequence[Index]) -> dict[str, NDArray[np.integer]]:
+        """The arrays of the indexes of all splits, by name."""
+        found: dict[str, NDArray[Any]] = {f"skipped.{index.split}": index.skipped for index in indexes}
+        for name in ("forward", "backward"):
+            arrays = asdict(getattr(indexes[0], name), recurse=False)
+            later = arrays.pop("later")
+            arrays |= {f"later.{split}": count for split, count in enumerate(later[:-1])}
+            found |= {f"{name}.{key}": array for key, array in arrays.items()}
+        return found
+
+    @classmethod
+    def of_arrays(
+        cls, arrays: Mapping[str, NDArray[Any]], entities: int, relations: int
+    ) -> tuple[Index, ...]:
+        """The inverse of `to_arrays`. Raises a KeyError where an array is missing."""
+
+        def side(name: str) -> _Side:
+            own = {each.name: arrays[f"{name}.{each.name}"] for each in fields(_Side) if each.name != "later"}
+            later = (arrays[f"{name}.later.{split}"] for split in range(len(SPLITS) - 1))
+            return _Side(**own, later=(*later, None))
+
+        forward, backward = side("forward"), side("backward")
         return tuple(
-            cls(entities, relations, split, forward, backward, own) for split, own in enumerate(skipped)
+            cls(entities, relations, split, forward, backward, arrays[f"skipped.{split}"])
+            for split in range(len(SPLITS))
         )
 
     def __len__(self) -> int:
@@ -224,12 +269,52 @@ class Index:
         relation = np.searchsorted(self.forward.first, group, side="right") - 1
         return self.forward.entity[group].astype(np.int64), relation, self.others(place, heads=True)
 
+    def rows(self, numbers: Ints) -> NDArray[np.int32]:
+        """Head, relation and tail of triples: int32 [n, 3]. They are looked up in parts, which bounds the memory."""
+        found = np.empty((len(numbers), 3), np.int32)
+        for start in range(0, len(numbers), _PART):
+            for column, values in enumerate(self.triples(numbers[start : start + _PART])):
+                found[start : start + _PART, column] = values
+        return found
+
     def _side(self, heads: bool) -> _Side:
         return self.forward if heads else self.backward
 
     @cached_property
     def _before_skipped(self) -> NDArray[np.signedinteger]:
         return self.skipped - np.arange(len(self.skipped), dtype=self.skipped.dtype)
+
+
+def in_order(columns: Sequence[Column], sizes: Sequence[int]) -> list[NDArray[np.int32]]:
+    """Rows sorted by their first column, then by the next ones: each column anew, int32 [n].
+
+    Args:
+        columns: each [n].
+        sizes: what the numbers of each column are below. Rows whose product of sizes fits into 63 bits are sorted as
+            one number each, ten times as fast as others.
+    """
+    if math.prod(sizes) >= 2**63:
+        order = np.lexsort(columns[::-1])
+        return [column[order].astype(np.int32) for column in columns]
+    key = columns[0].astype(np.int64)
+    for column, size in zip(columns[1:], sizes[1:], strict=True):
+        key *= size
+        key += column
+    key.sort()
+    found = list[NDArray[np.int32]]()
+    for size in reversed(sizes[1:]):
+        rest = key // size
+        key -= rest * size
+        found.append(key.astype(np.int32))
+        key = rest
+    return [key.astype(np.int32), *reversed(found)]
+
+
+def changes(*columns: Column) -> Bools:
+    """Which rows differ from the one before in some column: [n]; the first does."""
+    new = np.ones(len(columns[0]), dtype=bool)
+    new[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
+    return new
 
 
 def spans(start: Ints, counts: Ints) -> Ints:

@@ -28,6 +28,7 @@ from peirce.files import check_file, check_ratio, read_json
 from peirce_kg.engine.answers import Answers
 from peirce_kg.engine.template import Groundings, Template
 from peirce_kg.graphs.graph import SPLITS, Graph, Ints, Split
+from peirce_kg.graphs.index import in_order
 from peirce_kg.queries.language import FREE, Atom, Constant, parse
 from peirce_kg.queries.types import QueryType
 from peirce_kg.sampling.sampler import Block, QuerySet
@@ -105,8 +106,8 @@ def fingerprint(graph: Graph) -> str:
     for names in (graph.entity_names, graph.relation_names):
         digest.update(json.dumps(names).encode())
     for added in graph.added.values():
-        triples = np.ascontiguousarray(added, dtype="<i4")
-        digest.update(triples[np.lexsort(triples.T)].tobytes())
+        rows = in_order([*added.T[::-1]], (graph.entities, graph.relations, graph.entities))
+        digest.update(np.stack(rows[::-1], axis=1).astype("<i4").tobytes())
     return digest.hexdigest()
 
 

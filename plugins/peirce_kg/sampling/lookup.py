@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from functools import cached_property
 from itertools import pairwise
+from pathlib import Path
+from typing import Any, SupportsIndex
 
 import numpy as np
 from attrs import field, frozen
@@ -62,7 +64,8 @@ class Lookup:
         entities, relations: how many there are.
         triples: int32 [n, 3] of head, relation, tail, distinct, in order of level.
         levels: uint8 [n], the level of each.
-        indexes: the index of each split, for the exact engine; made of the triples where it is not given.
+        indexes: the index of each split, for the exact engine.
+        folder: the index that they were opened from, if they were; a process that gets the lookup opens it too.
     """
 
     entities: int
@@ -70,19 +73,23 @@ class Lookup:
     triples: NDArray[np.int32] = field(repr=False)
     levels: NDArray[np.uint8] = field(repr=False)
     indexes: tuple[Index, ...] = field(repr=False)
-
-    @indexes.default
-    def _of_triples(self) -> tuple[Index, ...]:
-        ends = [self.size(level) for level in range(len(SPLITS) - 1)]
-        return Index.cumulative(np.split(self.triples, ends), self.entities, self.relations)
+    folder: Path | None = None
 
     @classmethod
     def of(cls, graph: Graph) -> Lookup:
         """The lookup of a graph, whose splits are levels."""
-        added = list(graph.added.values())
-        levels = np.repeat(np.arange(len(SPLITS), dtype=np.uint8), [len(part) for part in added])
-        indexes = tuple(graph.index(split) for split in SPLITS)
-        return cls(graph.entities, graph.relations, np.concatenate(added), levels, indexes)
+        triples, indexes = graph.stored, tuple(graph.index(split) for split in SPLITS)
+        if triples is None:
+            triples = np.concatenate(list(graph.added.values()))
+        sizes = np.diff([0, *map(len, indexes)])
+        levels = np.repeat(np.arange(len(SPLITS), dtype=np.uint8), sizes)
+        return cls(graph.entities, graph.relations, triples, levels, indexes, graph.folder)
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
+        """Where a file has the triples, they do not travel."""
+        if self.folder is not None:
+            return _opened, (self.folder,)
+        return super().__reduce_ex__(protocol)
 
     def size(self, level: int) -> int:
         """How many triples the cumulative graph of a level has."""
@@ -139,8 +146,11 @@ class Lookup:
     @cached_property
     def parallel(self) -> Ints:
         """The triples beside which there is another from the same head to the same tail."""
-        owner = self.pair(*self._ends)
-        return np.flatnonzero(np.bincount(owner).take(owner) > 1)
+        head, tail = self._ends
+        pair = head * self.entities + tail
+        ordered = np.sort(pair)
+        several = np.append(ordered[1:][ordered[1:] == ordered[:-1]], -1)
+        return np.flatnonzero(several.take(np.searchsorted(several[:-1], pair)) == pair)
 
     @cached_property
     def of_pair(self) -> Postings:
@@ -191,3 +201,7 @@ class Lookup:
     def _postings(self, owner: Ints, owners: int, some: Ints | None = None) -> Postings:
         numbers = np.arange(len(self.triples), dtype=np.int32) if some is None else some.astype(np.int32)
         return Postings.of(owner.take(numbers), self.levels.take(numbers), numbers, owners)
+
+
+def _opened(folder: Path) -> Lookup:
+    return Lookup.of(Graph.opened(folder))
