@@ -1,6 +1,6 @@
 """A graph of 100 million triples: its index, exact answers and sampling, each in a process of its own.
 
-Entities and relations are drawn by Zipf's law, so that some have hundreds of thousands of edges. Seconds are on the clock.
+Entities and relations are drawn by Zipf's law: some have hundreds of thousands of edges. Seconds are on the clock.
 
     python benchmarks/large.py --folder SCRATCH [--triples 100e6]
 """

@@ -132,6 +132,9 @@ class Graph:
         try:
             entities, relations = (tuple(map(str, about[f"{kind}_names"])) for kind in ("entity", "relation"))
             duplicates = {split: int(about["duplicates"][split]) for split in SPLITS}
+            for names, kind in ((entities, "entities"), (relations, "relations")):
+                if len(names) != about[kind]:
+                    raise ValueError(f"it has {len(names)} {kind}' names, and {about[kind]} {kind}")
             own = dict(zip(SPLITS, indexes, strict=True))
             return cls(
                 str(about["name"]), entities, relations, own, duplicates, folder=folder, stored=triples

@@ -63,7 +63,7 @@ def open_index(folder: Path) -> tuple[tuple[Index, ...], NDArray[np.int32], dict
         return (
             Index.of_arrays(arrays, about["entities"], about["relations"]), arrays[_TRIPLES], about
         )  # fmt: skip
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise damaged(folder, error) from error
 
 

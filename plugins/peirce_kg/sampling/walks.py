@@ -17,8 +17,14 @@ from numpy.typing import NDArray
 
 from peirce_kg.engine.template import Groundings, Slot, Template
 from peirce_kg.graphs.graph import Ints
+from peirce_kg.graphs.index import spans
 from peirce_kg.queries.language import FREE, Variable
 from peirce_kg.sampling.lookup import Lookup, Postings
+
+TOGETHER = 0.9
+"""How often walks make a negation that all branches share true of one answer in all of them."""
+FEW = 256
+"""Values of a variable that are looked at to tell whether a negation removes an answer."""
 
 
 @frozen(eq=False)
@@ -94,12 +100,26 @@ class Walker:
                     found.append((one.relation, after.relation))
         return found
 
+    @cached_property
+    def _common(self) -> list[Slot]:
+        """The negated atoms at a variable, where all of several branches have them and say alike what an answer is."""
+        conjunctions = self.template.conjunctions
+        at = [{slot for slot in own if FREE in slot.variables} for own in conjunctions]
+        if len(conjunctions) == 1 or any(own != at[0] for own in at):
+            return []
+        return [slot for slot in self.template.negated if slot in at[0] and len(slot.variables) == 2]
+
     def _from(self, first: int, atom: Slot | None, count: int, random: np.random.Generator) -> Groundings:
         """The groundings of walks that begin in one branch, at one atom."""
         walk = _Walk(self.template, self.lookup, self.level, random, count, even=self.hard)
         conjunctions = self.template.conjunctions
         others = [branch for branch in range(len(conjunctions)) if branch != first]
+        # a negation that several branches share removes only what it removes in each of them
+        together = bool(self._common) and random.random() < TOGETHER
         removing = {slot: self._branches(slot, random) for slot in self.template.negated}
+        if together:
+            removing |= {slot: set(range(len(conjunctions))) for slot in self._common}
+            walk.narrowed = TOGETHER
         shared: frozenset[Variable] = frozenset()
         numbers = self._starts[first, atom]
         if self.hard:
@@ -126,9 +146,11 @@ class Walker:
             for slot in [slot for slot in slots if branch in removing.get(slot, ())] or [None]:
                 walk.forget(shared)
                 walk.along([*positive, slot] if slot else positive)
+                if slot and together:
+                    walk.keep_removed(slot, positive)
                 shared = frozenset()
             # or the one answer of all of them: what they say of it alike is then left as it is
-            if following is not None and random.random() < 0.5:
+            if following is not None and (together or random.random() < 0.5):
                 shared = _shared(slots, conjunctions[following])
         return walk.result()
 
@@ -163,7 +185,7 @@ class _Walk:
             for slot in slots
             if slot.positive and len(slot.variables) == 1 and slot.variables <= tied
         }
-        self.alive = np.ones(count, dtype=bool)
+        self.alive, self.narrowed = np.ones(count, dtype=bool), 0.5
 
     def result(self) -> Groundings:
         """The groundings whose walks came through."""
@@ -192,6 +214,30 @@ class _Walk:
             slot = max(waiting, key=self._determined)
             waiting.remove(slot)
             self._step(slot, [other for other in (*slots, true) if other and _beside(slot, other)])
+
+    def keep_removed(self, slot: Slot, positive: Sequence[Slot]) -> None:
+        """End walks where a negated atom leaves the answer that it should remove: for another value of its variable.
+
+        Only where one atom says what the variable may be, and leaves few values; others may still be right.
+        """
+        others = [
+            other for other in positive if other in self.narrowing and other.variables <= slot.variables
+        ]
+        if len(others) != 1 or len(slot.variables) != 2:
+            return
+        (of,), (variable,) = others, slot.variables - {FREE}
+        index, heads = self.lookup.indexes[self.level], of.tail == variable
+        known = self.ends[of.head if heads else of.tail]
+        start, counts = index.edges(
+            index.groups(self.relations[of.relation], known, heads=heads), heads=heads
+        )
+        rows = np.flatnonzero(self.alive & (counts <= FEW))
+        row = np.repeat(rows, counts[rows])
+        value = index.others(spans(start[rows], counts[rows]), heads=heads)
+        own = slot.head == variable
+        group = index.groups(self.relations[slot.relation][row], value, heads=own)
+        left = ~index.linked(group, self.ends[FREE][row], heads=own)
+        self.alive[row[left]] = False
 
     def _determined(self, slot: Slot) -> int:
         return 2 * ((slot.head in self.ends) + (slot.tail in self.ends)) + (slot.relation in self.relations)
@@ -242,7 +288,11 @@ class _Walk:
             again = np.logical_or.reduce([self.lookup.triples[numbers, 1] == relation for relation in taken])
             numbers[again] = triples.pick(owner[again], self.level, self.random)[0]
         # a negation that ties a variable to f removes an answer only where no value of the variable is left
-        narrowed = self.random.random(self.count) < 0.5 if slot in self.narrowing else np.zeros(0, dtype=bool)
+        narrowed = (
+            self.random.random(self.count) < self.narrowed
+            if slot in self.narrowing
+            else np.zeros(0, dtype=bool)
+        )
         for _ in range(7 if narrowed.any() else 0):
             others = triples.pick(owner, self.level, self.random)[0]
             fewer = self._spread(slot, others) < self._spread(slot, numbers)

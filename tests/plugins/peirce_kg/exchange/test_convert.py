@@ -232,7 +232,7 @@ def test_wrong_files_are_named_and_nothing_is_written(
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
     with pytest.raises(TaskError, match="holds something, and nothing is overwritten; give -o a new folder"):
         run("convert", "nations", "-o", str(_write(tmp_path / "there", {})))
-    with pytest.raises(TaskError, match=r"unknown format 'n3'\. Known: nt, betae"):
+    with pytest.raises(TaskError, match=r"unknown format 'n3'\. Known: nt, index, betae"):
         run("convert", "nations", "--to", "n3", "-o", str(tmp_path / "new"))
     (tmp_path / "tab.nt").write_text("<a\\u0009b> <r> <c> .\n")
     with pytest.raises(TaskError, match="a TSV file cannot hold the name"):
