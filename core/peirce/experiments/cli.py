@@ -12,6 +12,7 @@ import typer
 from peirce.commands import Json, as_json, as_table, group
 from peirce.errors import TaskError, check_known, unknown
 from peirce.registry import EXPERIMENTS, Registry
+from peirce.training import SettingsCommand
 
 if TYPE_CHECKING:
     from peirce.model import Experiment
@@ -54,10 +55,12 @@ def list_experiments(json: Json = False) -> None:
 
 @app.command(
     "run",
+    cls=SettingsCommand,
     help="Train and evaluate what a table needs and is not there yet; write it as Markdown, CSV and a picture.",
 )
 @app.command(
     "evaluate",
+    cls=SettingsCommand,
     help="Evaluate again the models that `run` trained into the folder, train nothing, and write the table anew.",
 )
 def do(
@@ -103,7 +106,8 @@ def do(
         typer.Option(
             "--set",
             metavar="KEY=VALUE",
-            help="A setting that differs from the scale's: model.KEY, task.KEY or train.KEY. Repeatable.",
+            help="A setting that differs from the scale's: model.KEY, task.KEY or train.KEY. One that is false by "
+            "default may be a flag, as --strata of kgqa. Repeatable.",
         ),
     ] = None,
     json: Json = False,

@@ -3,6 +3,7 @@ from .checkpoints import Checkpoints as Checkpoints
 from .cli import Overwrite as Overwrite
 from .cli import Resume as Resume
 from .cli import Seed as Seed
+from .cli import SettingsCommand as SettingsCommand
 from .cli import check_fresh as check_fresh
 from .cli import show_result as show_result
 from .curves import read_curves as read_curves

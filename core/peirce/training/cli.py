@@ -24,8 +24,8 @@ SetOptions = Annotated[
         "--set",
         metavar="KEY=VALUE",
         help="A setting: an option of the task (graph=umls or task.graph=umls), of the training (train.steps=1000), "
-        "or a key of the spec (model.dims.layers=2). Values are TOML, or else text. Repeatable. "
-        "`peirce train --settings --task NAME` lists them.",
+        "or a key of the spec (model.dims.layers=2). Values are TOML, or else text. One that is false by default "
+        "may be a flag, as --strata of kgqa. Repeatable. `peirce train --settings --task NAME` lists them.",
     ),
 ]
 Task = Annotated[
@@ -230,8 +230,11 @@ def evaluate(
         _table({split: metrics}, f"{directory} on {part.name}", remarks)
 
 
-class _SettingsCommand(TyperCommand):
-    """A command whose settings, written as flags, are refused with what to write."""
+class SettingsCommand(TyperCommand):
+    """A command that takes a setting which is false by default as a flag: `--strata` is `--set task.strata=true`.
+
+    Other settings that are written as flags are refused with what to write.
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments."""
@@ -241,7 +244,10 @@ class _SettingsCommand(TyperCommand):
         except Exception as error:
             flag: str = getattr(error, "option_name", None) or ""
             if flag.startswith("--"):  # typer's own complaint of an option that it does not know
-                key = _setting(flag[2:].replace("-", "_"), words)
+                key, default = _setting(flag[2:].replace("-", "_"), words)
+                if default is False and flag in words:
+                    at = words.index(flag)
+                    return self.parse_args(ctx, [*words[:at], "--set", f"{key}=true", *words[at + 1 :]])
                 said = (
                     f"{flag} is a setting; write" if key else f"no such option: {flag}. Settings are written"
                 )
@@ -249,22 +255,24 @@ class _SettingsCommand(TyperCommand):
             raise
 
 
-def _setting(name: str, words: Sequence[str]) -> str | None:
-    """The key of the setting that a flag may mean, of the task that is named or else of any."""
+def _setting(name: str, words: Sequence[str]) -> tuple[str | None, Any]:
+    """The key and the default of the setting that a flag may mean, of the task that is named or else of any."""
     from peirce.training.settings import all_settings
 
     registry = default_registry()
     named = [other for word, other in pairwise(words) if word == "--task"]
     with suppress(PeirceError):
         parts = [registry.get("tasks", each) for each in named or registry.names("tasks")]
-        known = {one["name"] for part in parts for one in all_settings(part)}
-        return next((key for key in (f"task.{name}", f"train.{name}") if key in known), None)
-    return None
+        known = {one["name"]: one.get("default") for part in parts for one in all_settings(part)}
+        return next(
+            ((key, known[key]) for key in (f"task.{name}", f"train.{name}") if key in known), (None, None)
+        )
+    return None, None
 
 
 training, evaluation = application(), application()
-training.command("train", cls=_SettingsCommand)(train)
-evaluation.command("evaluate", cls=_SettingsCommand)(evaluate)
+training.command("train", cls=SettingsCommand)(train)
+evaluation.command("evaluate", cls=SettingsCommand)(evaluate)
 
 
 def _list_settings(task: str | None, *, json: bool) -> None:

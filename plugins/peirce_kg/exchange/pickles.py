@@ -42,18 +42,23 @@ class _Plain(pickle._Unpickler):
         return known
 
 
-def read_pickle(path: Path) -> Any:
-    """The value of a pickle that holds tuples, lists, sets, dicts, whole numbers and strings.
+def read_pickle(path: Path) -> dict[Any, Any]:
+    """The dict of a pickle that holds tuples, lists, sets, dicts, whole numbers and strings.
 
     Raises:
         TaskError: it cannot be read, is damaged, or holds anything else.
     """
     try:
-        return _Plain(io.BytesIO(read_bytes(path))).load()
+        found = _Plain(io.BytesIO(read_bytes(path))).load()
+        if not isinstance(found, dict):
+            raise pickle.UnpicklingError(
+                f"it holds a {type(found).__name__} where published files have a dict"
+            )
+        return found
     except OSError as error:
         raise TaskError(f"{path} cannot be read: {error.strerror or error}") from error
     except Exception as error:  # what damaged pickles make their reader raise
-        said = f"opcode {error}" if isinstance(error, KeyError) else error or type(error).__name__
+        said = f"opcode {error}" if isinstance(error, KeyError) else str(error) or type(error).__name__
         raise TaskError(
             f"{path} is damaged, or holds more than tuples, lists, sets, dicts, numbers and strings ({said}); nothing "
             "of it was run. Get the file from its authors again"

@@ -52,13 +52,15 @@ def read_betae(paths: Sequence[Path]) -> Iterator[FileQueries]:
         names = ("answers",) if split == "train" else ("easy-answers", "hard-answers")
         parts = [read_pickle(Path(f"{stem}{name}.pkl")) for name in names]
         for structure, queries in read_pickle(path).items():
-            with reading(f"{path}, {structure!r}"):
+            with reading(str(path)):  # a structure that is nested without end has no text
+                place = f"{path}, {structure!r}"
+            with reading(place):
                 query, slots = _said(structure)
                 listed = sorted(queries)
                 rows = [_numbers(structure, each) for each in listed]
                 found = [[part.get(each, ()) for each in listed] for part in parts]
             told = dict(zip(upto(split)[-len(parts) :], found, strict=True))
-            yield FileQueries(f"{path}, {structure!r}", split, query, slots, rows, told, split != "train")
+            yield FileQueries(place, split, query, slots, rows, told, split != "train")
 
 
 def read_query2box(paths: Sequence[Path]) -> Iterator[FileQueries]:

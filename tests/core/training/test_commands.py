@@ -71,6 +71,18 @@ def test_settings_as_flags_and_data_without_a_task_say_what_to_write(
     assert "the task 'marked' has no option data" in capsys.readouterr().err
 
 
+def test_a_setting_that_is_false_by_default_is_a_flag_too(
+    toy_registry: Registry, spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ("train", spec, "--task", "marked", *TRAIN, "-o", tmp_path / "model", "--checkpointing")
+    assert run(*given) == 0
+    record = read_training(tmp_path / "model")
+    assert record is not None
+    assert record["training"]["checkpointing"] is True
+    assert run(*given, "--checkpointing=false") == 2
+    assert "write --set train.checkpointing=VALUE" in capsys.readouterr().err
+
+
 def test_settings_are_listed(toy_registry: Registry, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("train", "--settings", "--json") == 0
     listed = json.loads(capsys.readouterr().out)

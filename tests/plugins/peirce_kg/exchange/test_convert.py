@@ -72,7 +72,7 @@ def _write(folder: Path, files: dict[str, object]) -> Path:
     vocabulary = {"id2ent.pkl": {0: "a", 1: "b", 2: "c"}, "id2rel.pkl": {0: "+r", 1: "-r"}}
     for name, content in {**graph, **vocabulary, **files}.items():
         if name.endswith(".pkl"):
-            (folder / name).write_bytes(pickle.dumps(content))
+            (folder / name).write_bytes(content if isinstance(content, bytes) else pickle.dumps(content))
         else:
             (folder / name).write_text(content if isinstance(content, str) else json.dumps(content))
     return folder
@@ -211,6 +211,10 @@ def test_graphs_are_written(form: str, tmp_path: Path) -> None:
         (
             {"train-queries.pkl": {("e", ("r",)): {(0, (0,))}}, "train-answers.pkl": {(0, (0,)): 3}},
             "TypeError: 'int'",
+        ),
+        (
+            {"train-queries.pkl": b"})" + b"\x85" * 2000 + b"Ns.", "train-answers.pkl": {}},
+            "not as the format is published .RecursionError",
         ),
         ({"x_test_queries.json": "{\n  1"}, r"queries\.json cannot be read as a JSON object: .*line 2"),
         ({"test-qaa.json": {"r1(s1,f)": [[{"r1": 0}, {}, {}]]}}, "KeyError: 's1'"),

@@ -35,6 +35,7 @@ class _Call:
         pickle.dumps(_Call()),
         pickle.dumps(_Call(), 0),
         pickle.dumps({1: 2.5}),
+        pickle.dumps([PLAIN]),
         pickle.dumps(PLAIN)[:-7],
         b"",
         b"]r\xff\xff\xff\x7f" + b"(" * 9 + b".",
