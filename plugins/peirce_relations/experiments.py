@@ -29,7 +29,6 @@ from peirce.files import write_whole
 from peirce.registry import load_spec
 
 from peirce_relations.calculi.baselines import majority, path_only
-from peirce_relations.calculi.offpath import OffPath
 from peirce_relations.calculi.sources import BLOCK, block, source
 from peirce_relations.graphs import Problem
 
@@ -313,11 +312,11 @@ class MadeNetworks(RelationNetworks):
             if name not in published:
                 write_whole(folder / f"test_{name}.jsonl", _lines(self._made((k,), (b,), MANY, 1)))
         count, steps, branches = self.train
-        write_whole(folder / TRAIN, _lines(map(self.taught, self._made(steps, branches, count, 0))))
-
-    def taught(self, problem: Problem) -> Problem:
-        """A training problem with what else there is to learn in it."""
-        return problem
+        made = source(self.kinds[0])
+        taught = (
+            evolve(each, also=tuple(made.decided(each))) for each in self._made(steps, branches, count, 0)
+        )
+        write_whole(folder / TRAIN, _lines(taught))
 
     def _made(
         self, steps: tuple[int, ...], branches: tuple[int, ...], count: int, seed: int
@@ -359,10 +358,6 @@ class OffPathNetworks(MadeNetworks):
     kinds, title, shown = ("offpath:1", "offpath:2", "offpath:3"), "Off the path", LEVEL
     train: ClassVar[tuple[int, tuple[int, ...], tuple[int, ...]]] = (20_000, (2, 3), (1, 2, 3))
     sizes: ClassVar[Sequence[tuple[int, int]]] = tuple((k, level) for k in range(2, 7) for level in (1, 2, 3))
-
-    def taught(self, problem: Problem) -> Problem:
-        """A training problem with the answers of all pairs that its facts decide."""
-        return evolve(problem, also=tuple(OffPath(LEVEL).decided(problem)))
 
     def table(self, rows: Sequence[GraphRow]) -> FigureTable:
         """Accuracy at the third level, beside what is reached by the facts on paths alone."""
