@@ -22,6 +22,7 @@ from torch import Tensor
 from peirce_relations.calculi.algebra import rcc8
 from peirce_relations.calculi.problems import Paths
 from peirce_relations.encoding import LABELS, Relations
+from peirce_relations.further import compositions, with_further
 from peirce_relations.graphs import Problem, known_relations, read_graphs, widest
 
 HEAD, WHOLE = "relation", "classification"
@@ -45,6 +46,8 @@ class RelationsOptions:
             hub of all such edges; what is known of two nodes then composes as other edges do. For graphs.
         also: the weight of the loss of further pairs, which training problems may have beside the one that is asked
             for; 0 leaves them out. For graphs.
+        taught: whether training problems get as further pairs what follows from compositions that those of two edges
+            show. For graphs.
         batch_size: problems in a batch.
         alike: of so many batches the training problems are sorted by their nodes before they are divided, so that less
             is padded.
@@ -60,6 +63,7 @@ class RelationsOptions:
     converse: bool = True
     hub: bool = False
     also: float = field(default=1.0, validator=validators.ge(0))
+    taught: bool = False
     batch_size: int = field(default=64, validator=validators.ge(1))
     alike: int = field(default=1, validator=validators.ge(1))
 
@@ -122,6 +126,9 @@ class RelationsTask(Task[RelationsOptions, RelationsData]):
                 raise TaskError(
                     f"task.steps: no training problem has {' or '.join(map(str, options.steps))} steps"
                 )
+        if options.taught:
+            composed = compositions(train)
+            train = [with_further(each, composed) for each in train]
         splits = {
             "train": [each for each in train if each.share >= options.valid],
             "valid": [each for each in train if each.share < options.valid],
