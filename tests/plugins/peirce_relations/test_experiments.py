@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from peirce_relations.experiments import (
     MadeNetworks,
     Rcc8Networks,
 )
+from peirce_relations.further import compositions, with_further
 from peirce_relations.graphs import Problem, read_graphs
 from peirce_relations.task import RelationsData, RelationsOptions, RelationsTask
 from rich.console import Console
@@ -152,3 +154,33 @@ def test_further_pairs_teach_as_the_asked_one_does(tmp_path: Path) -> None:
         (tmp_path / "train.jsonl").write_text(asked.line().replace("}", f',"also":{wrong}}}'))
         with pytest.raises(TaskError, match=said):
             read_graphs(tmp_path)
+
+
+def test_what_two_edges_show_gives_longer_problems_further_pairs(tmp_path: Path) -> None:
+    def path(labels: str, answer: str) -> Problem:
+        edges = tuple(pairwise(range(len(labels) + 1)))
+        return Problem(
+            nodes=len(labels) + 1, edges=edges, labels=(*labels,), query=(0, len(labels)), answer=answer
+        )
+
+    shown = [
+        path("ab", "c"),
+        path("cb", "d"),
+        path("ba", "c"),
+        path("ba", "d"),
+        path("bc", "e"),
+        path("ac", "d"),
+    ]
+    assert compositions(shown) == {("a", "b"): "c", ("c", "b"): "d", ("b", "c"): "e", ("a", "c"): "d"}
+    known = {(0, 1): "a", (1, 2): "b", (2, 3): "b", (0, 2): "c", (0, 3): "d"}
+    whole = with_further(path("abb", "d"), compositions(shown))
+    assert {(x, y): name for x, y, name in whole.also} == known
+    other = with_further(
+        path("abc", "x"), compositions(shown)
+    )  # both ways give another relation: the answer stands
+    assert {(x, y): name for x, y, name in other.also}[0, 3] == "x"
+    (tmp_path / "train.jsonl").write_text("".join(each.line() for each in [*shown, path("abb", "d")]))
+    (tmp_path / "test.jsonl").write_text(path("abb", "d").line())
+    data = RelationsTask(RelationsOptions(data=str(tmp_path), taught=True)).prepare()
+    assert [len(each.also) for each in data.of("train")] == [3, 3, 3, 3, 3, 3, 5]
+    assert not any(each.also for each in data.of("test"))
