@@ -71,6 +71,15 @@ class Relations:
             found["input_ids"] = (names if drawn is None else drawn.permuted(names, axis=1))[:, :most]
         return found
 
+    def further(self, problems: Sequence[Problem], nodes: int) -> Array:
+        """The ids of the relations of the problems' further pairs, int64 [b, x, y] of so many nodes; else -100."""
+        ids = {name: i for i, name in enumerate(self.names)}
+        found = np.full((len(problems), nodes, nodes), -100, np.int64)
+        for i, problem in enumerate(problems):
+            for x, y, name in problem.also:
+                found[i, x, y] = ids[name]
+        return found
+
     @property
     def words(self) -> int:
         """How many tokens `text` has: the relations, padding, two marks, and the names of nodes."""

@@ -6,7 +6,7 @@ tested with other numbers of rounds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -310,19 +310,23 @@ class MadeNetworks(RelationNetworks):
         for k, b in self.sizes:
             name = f"{self.kinds[0]}_k{k}_b{b}".replace(":", "-")
             if name not in published:
-                write_whole(folder / f"test_{name}.jsonl", self._made((k,), (b,), MANY, 1))
+                write_whole(folder / f"test_{name}.jsonl", _lines(self._made((k,), (b,), MANY, 1)))
         count, steps, branches = self.train
-        write_whole(folder / TRAIN, self._made(steps, branches, count, 0))
+        made = source(self.kinds[0])
+        taught = (
+            evolve(each, also=tuple(made.decided(each))) for each in self._made(steps, branches, count, 0)
+        )
+        write_whole(folder / TRAIN, _lines(taught))
 
-    def _made(self, steps: tuple[int, ...], branches: tuple[int, ...], count: int, seed: int) -> str:
+    def _made(
+        self, steps: tuple[int, ...], branches: tuple[int, ...], count: int, seed: int
+    ) -> Iterator[Problem]:
         if len(self.kinds) == 1:
-            return "".join(map(Problem.line, _problems(self.kinds[0], steps, branches, count, seed)))
-        made = [
-            evolve(problem, paths=number).line()
-            for number in branches
-            for problem in _problems(self.kinds[number - 1], steps, (1,), count // len(branches), seed)
-        ]
-        return "".join(made)
+            yield from _problems(self.kinds[0], steps, branches, count, seed)
+            return
+        for number in branches:
+            for problem in _problems(self.kinds[number - 1], steps, (1,), count // len(branches), seed):
+                yield evolve(problem, paths=number)
 
 
 class Rcc8Networks(MadeNetworks):
@@ -373,6 +377,10 @@ class OffPathNetworks(MadeNetworks):
         own = [Figure(row=label, column=k, values=(100 * float(np.mean(figures[k])),)) for k in found]
         table = super().table(rows)
         return evolve(table, figures={**table.figures, label: own}, constant=(*table.constant, label))
+
+
+def _lines(problems: Iterable[Problem]) -> str:
+    return "".join(map(Problem.line, problems))
 
 
 def _problems(

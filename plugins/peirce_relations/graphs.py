@@ -36,6 +36,7 @@ class Problem:
         answer: its relation; None where it is not known.
         steps: K, the edges of a path from the one to the other; 0 where the file does not say.
         paths: B, how many paths there are; 1 where the file does not say.
+        also: further pairs with their relations, from which a network may learn as well.
         where: the file and the row.
     """
 
@@ -46,6 +47,7 @@ class Problem:
     answer: str | None
     steps: int = 0
     paths: int = 1
+    also: tuple[tuple[int, int, str], ...] = ()
     where: str = ""
 
     @property
@@ -62,7 +64,8 @@ class Problem:
     def line(self) -> str:
         """The problem as a line of JSON."""
         row = {"edges": self.edges, "labels": self.labels, "query": self.query, "answer": self.answer}
-        return json.dumps({**row, "k": self.steps, "b": self.paths}, separators=(",", ":")) + "\n"
+        more = {"k": self.steps, "b": self.paths, **({"also": self.also} if self.also else {})}
+        return json.dumps(row | more, separators=(",", ":")) + "\n"
 
 
 def read_graphs(place: Path) -> dict[str, list[Problem]]:
@@ -114,10 +117,11 @@ def _lines(path: Path, file: TextIOWrapper) -> Iterator[Problem]:
             row = parse_json(line)
             edges, query = row["edges"], row["query"]
             sizes = row.get("k", steps), row.get("b", paths)
+            also = row.get("also", [])
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             needed = "an object with edges, labels, query and answer"
             raise TaskError(f"{where}: the line is not {needed}: {error}") from error
-        yield _problem(where, edges, row.get("labels"), query, row.get("answer"), *sizes)
+        yield _problem(where, edges, row.get("labels"), query, row.get("answer"), *sizes, also)
 
 
 def _clutrr(path: Path, file: TextIOWrapper) -> Iterator[Problem]:
@@ -135,7 +139,9 @@ def _clutrr(path: Path, file: TextIOWrapper) -> Iterator[Problem]:
         yield _problem(where, edges, labels, query, target, int(task[1]), 1)
 
 
-def _problem(where: str, edges: Any, labels: Any, query: Any, answer: Any, steps: Any, paths: Any) -> Problem:
+def _problem(
+    where: str, edges: Any, labels: Any, query: Any, answer: Any, steps: Any, paths: Any, also: Any = ()
+) -> Problem:
     def pair(value: Any) -> tuple[int, int]:
         if (
             not isinstance(value, list | tuple)
@@ -158,13 +164,18 @@ def _problem(where: str, edges: Any, labels: Any, query: Any, answer: Any, steps
         raise TaskError(f"{where}: edges and labels are lists of one length, a label for each edge")
     if not edges:
         raise TaskError(f"{where}: the graph has no edges")
+    if not isinstance(also, list | tuple) or not all(
+        isinstance(each, list) and len(each) == 3 for each in also
+    ):
+        raise TaskError(f"{where}: also is a list of two nodes and their relation each")
     read, asked = tuple(map(pair, edges)), pair(query)
     nodes = max(max(each) for each in (*read, asked)) + 1
     if nodes > MOST:
         raise TaskError(
             f"{where}: node {nodes - 1} is named, and a graph has {MOST} nodes at most, from 0 on"
         )
-    if missing := set(asked).difference(*read):
+    further = tuple((*pair(each[:2]), text(each[2])) for each in also)
+    if missing := {*asked, *(node for each in further for node in each[:2])}.difference(*read):
         raise TaskError(f"{where}: node {min(missing)} is asked, and no edge names it")
     if not (type(steps) is int and type(paths) is int):
         raise TaskError(f"{where}: k and b are whole numbers")
@@ -176,6 +187,7 @@ def _problem(where: str, edges: Any, labels: Any, query: Any, answer: Any, steps
         answer=None if answer is None else text(answer),
         steps=steps,
         paths=paths,
+        also=further,
         where=where,
     )
 
@@ -183,6 +195,7 @@ def _problem(where: str, edges: Any, labels: Any, query: Any, answer: Any, steps
 def known_relations(problems: Iterable[Problem]) -> tuple[str, ...]:
     """The relations that edges have or that are answers, sorted."""
     found = {name for problem in problems for name in (*problem.labels, problem.answer) if name is not None}
+    found |= {name for problem in problems for *_, name in problem.also}
     return tuple(sorted(found))
 
 

@@ -22,6 +22,7 @@ from torch import Tensor
 from peirce_relations.calculi.algebra import rcc8
 from peirce_relations.calculi.problems import Paths
 from peirce_relations.encoding import LABELS, Relations
+from peirce_relations.further import compositions, with_further
 from peirce_relations.graphs import Problem, known_relations, read_graphs, widest
 
 HEAD, WHOLE = "relation", "classification"
@@ -43,6 +44,10 @@ class RelationsOptions:
         converse: whether a pair also sees the edge that points back.
         hub: whether an edge from a node to itself, which says something of this node alone, leads to one more node, the
             hub of all such edges; what is known of two nodes then composes as other edges do. For graphs.
+        also: the weight of the loss of further pairs, which training problems may have beside the one that is asked
+            for; 0 leaves them out. For graphs.
+        taught: whether training problems get as further pairs what follows from compositions that those of two edges
+            show. For graphs.
         batch_size: problems in a batch.
         alike: of so many batches the training problems are sorted by their nodes before they are divided, so that less
             is padded.
@@ -57,6 +62,8 @@ class RelationsOptions:
     names: int = field(default=64, validator=validators.ge(2))
     converse: bool = True
     hub: bool = False
+    also: float = field(default=1.0, validator=validators.ge(0))
+    taught: bool = False
     batch_size: int = field(default=64, validator=validators.ge(1))
     alike: int = field(default=1, validator=validators.ge(1))
 
@@ -119,6 +126,9 @@ class RelationsTask(Task[RelationsOptions, RelationsData]):
                 raise TaskError(
                     f"task.steps: no training problem has {' or '.join(map(str, options.steps))} steps"
                 )
+        if options.taught:
+            composed = compositions(train)
+            train = [with_further(each, composed) for each in train]
         splits = {
             "train": [each for each in train if each.share >= options.valid],
             "valid": [each for each in train if each.share < options.valid],
@@ -165,7 +175,8 @@ class RelationsTask(Task[RelationsOptions, RelationsData]):
         """The batches of one pass; the training problems in a drawn order, their nodes named anew.
 
         Yields:
-            what `Relations.arrays` gives and query, int64 [b, 2], or what `Relations.text` gives; labels, int64 [b].
+            what `Relations.arrays` gives and query, int64 [b, 2], or what `Relations.text` gives; labels, int64 [b];
+            also, int64 [b, x, y], where training problems have further pairs.
         """
         problems, drawn = data.of(split), np.random.default_rng([seed, epoch]) if split == "train" else None
         size, alike = self.options.batch_size, self.options.alike
@@ -184,11 +195,21 @@ class RelationsTask(Task[RelationsOptions, RelationsData]):
             batch = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
             if not text:
                 batch["query"] = torch.tensor([each.query for each in some])
+                if split == "train" and self.options.also and any(each.also for each in some):
+                    also = data.relations.further(some, arrays["edge_ids"].shape[1])
+                    batch["also"] = torch.from_numpy(also)
             yield {**batch, "labels": torch.from_numpy(data.relations.answers(some))}
 
     def loss(self, model: Model, batch: Mapping[str, Tensor]) -> Tensor:
-        """The cross-entropy of the answers."""
-        return F.cross_entropy(at_least_float32(_asked(model, batch)), batch["labels"])
+        """The cross-entropy of the answers, and the mean one of each problem's further pairs."""
+        scores = _scores(model, batch)
+        loss = F.cross_entropy(at_least_float32(_asked(scores, batch)), batch["labels"])
+        if "also" not in batch:
+            return loss
+        counts = (batch["also"] >= 0).sum((1, 2)).clamp(min=1)
+        every = at_least_float32(scores).permute(0, 3, 1, 2)
+        further = F.cross_entropy(every, batch["also"], reduction="none")
+        return loss + self.options.also * (further.sum((1, 2)) / counts).mean()
 
     def targets(self, batch: Mapping[str, Tensor]) -> Mapping[str, int]:
         """The problems of a batch."""
@@ -204,7 +225,8 @@ class RelationsTask(Task[RelationsOptions, RelationsData]):
                     self.batches(data, split, 0, 0) if split != "train" else self._in_order(data, split)
                 ):
                     moved = {name: value.to(device) for name, value in batch.items()}
-                    found.append((_asked(model, moved).argmax(1) == moved["labels"]).cpu().numpy())
+                    asked = _asked(_scores(model, moved), moved)
+                    found.append((asked.argmax(1) == moved["labels"]).cpu().numpy())
         finally:
             model.train(training)
         return np.concatenate(found)
@@ -228,10 +250,15 @@ class RelationsTask(Task[RelationsOptions, RelationsData]):
         return {LABELS: data.relations.to_json()}
 
 
-def _asked(model: Model, batch: Mapping[str, Tensor]) -> Tensor:
+def _scores(model: Model, batch: Mapping[str, Tensor]) -> Tensor:
+    """The scores of all pairs, [b, x, y, relations], or those of the pairs that texts ask for, [b, relations]."""
+    given = {name: value for name, value in batch.items() if name not in ("query", "labels", "also")}
+    return model(**given)[f"{HEAD if 'query' in batch else WHOLE}_logits"]
+
+
+def _asked(scores: Tensor, batch: Mapping[str, Tensor]) -> Tensor:
     """The scores of the pairs that are asked for, [b, relations]."""
-    given = {name: value for name, value in batch.items() if name not in ("query", "labels")}
     if "query" not in batch:
-        return model(**given)[f"{WHOLE}_logits"]
-    scores, (one, other) = model(**given)[f"{HEAD}_logits"], batch["query"].unbind(1)
+        return scores
+    one, other = batch["query"].unbind(1)
     return scores[torch.arange(len(one), device=one.device), one, other]

@@ -9,7 +9,7 @@ node to itself.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import count, pairwise
+from itertools import count, pairwise, permutations
 from random import Random
 from typing import cast
 
@@ -40,10 +40,10 @@ guild({";".join(f'"{name}",{i}' for i, name in enumerate(GUILDS))}).
 :- fact(Word,X,X), guild(Word,G), not of(X,G).
 :- fact("{MASTER}",X,X), fact("{MASTER}",Y,Y), X < Y, of(X,G), of(Y,G).
 
-answer(Word) :- asked(X,Y), of(X,G), of(Y,H), step(Word,(H-G+5)\\5).
-#show answer/1.
+answer(X,Y,Word) :- asked(X,Y), of(X,G), of(Y,H), step(Word,(H-G+5)\\5).
+#show answer/3.
 """
-"""The rules, for clingo: `fact(Word,X,Y)` for each edge, `person(X)` for each node and `asked(X,Y)` for the pair."""
+"""The rules, for clingo: `fact(Word,X,Y)` for each edge, `person(X)` for each node and `asked(X,Y)` for each pair."""
 
 
 class OffPath:
@@ -94,32 +94,16 @@ class OffPath:
             InputError: a word is unknown, or says of two people what is said of one.
             TaskError: clingo is not installed.
         """
-        require("a problem of offpath", "clingo", extra="relations")
-        import clingo
+        return _left(problem, [problem.query])[problem.query]
 
-        facts = []
-        for (x, y), word in zip(problem.edges, problem.labels, strict=True):
-            if word not in WORDS:
-                raise InputError(unknown("relation of offpath", word, WORDS))
-            if x != y and word in (*GUILDS, MASTER):
-                raise InputError(
-                    f"{word!r} is said of one node, and here of {x} and {y}; let it point to itself"
-                )
-            facts.append(f'fact("{word}",{x},{y}).')
-        people = ";".join(
-            map(str, sorted({node for pair in (*problem.edges, problem.query) for node in pair}))
-        )
-        asked = "asked({},{}).".format(*problem.query)
-        control = clingo.Control(["--models=0", "--enum-mode=brave"])
-        control.add("base", [], f"{RULES}person({people}).{asked}{''.join(facts)}")
-        control.ground([("base", [])])
-        found: set[str] = set()
-        with control.solve(yield_=True) as models:
-            for model in models:
-                found |= {symbol.arguments[0].string for symbol in model.symbols(shown=True)}
-        if not found:
-            raise InconsistentError("the facts contradict each other: no world has them all")
-        return sorted(found, key=STEPS.index)
+    def decided(self, problem: Problem) -> list[tuple[int, int, str]]:
+        """Every two people, how far whose guilds are apart all facts together decide, and the answer.
+
+        Raises:
+            InconsistentError, InputError, TaskError: as `possible`.
+        """
+        left = _left(problem, permutations(range(problem.nodes), 2))
+        return [(x, y, answers[0]) for (x, y), answers in left.items() if len(answers) == 1]
 
     def _drawn(self, steps: int, cuts: int, drawn: Random) -> Problem:
         """A world's problem, whose masters may contradict each other."""
@@ -175,6 +159,35 @@ class OffPath:
             nodes=next(fresh), edges=tuple(edges[i] for i in order), labels=tuple(labels[i] for i in order),
             query=(0, steps), answer=STEPS[(guilds[steps] - guilds[0]) % 5], steps=steps,
         )  # fmt: skip
+
+
+def _left(problem: Problem, pairs: Iterable[tuple[int, int]]) -> dict[tuple[int, int], list[str]]:
+    """The answers for each of some pairs that some world has in which all facts hold."""
+    require("a problem of offpath", "clingo", extra="relations")
+    import clingo
+
+    facts, people = list[str](), {node for pair in problem.edges for node in pair}
+    for (x, y), word in zip(problem.edges, problem.labels, strict=True):
+        if word not in WORDS:
+            raise InputError(unknown("relation of offpath", word, WORDS))
+        if x != y and word in (*GUILDS, MASTER):
+            raise InputError(f"{word!r} is said of one node, and here of {x} and {y}; let it point to itself")
+        facts.append(f'fact("{word}",{x},{y}).')
+    found = {pair: set[str]() for pair in pairs}
+    for x, y in found:
+        people |= {x, y}
+        facts.append(f"asked({x},{y}).")
+    control = clingo.Control(["--models=0", "--enum-mode=brave"])
+    control.add("base", [], f"{RULES}person({';'.join(map(str, sorted(people)))}).{''.join(facts)}")
+    control.ground([("base", [])])
+    with control.solve(yield_=True) as models:
+        for model in models:
+            for symbol in model.symbols(shown=True):
+                x, y, word = symbol.arguments
+                found[x.number, y.number].add(word.string)
+    if not all(found.values()):
+        raise InconsistentError("the facts contradict each other: no world has them all")
+    return {pair: sorted(answers, key=STEPS.index) for pair, answers in found.items()}
 
 
 def on_paths(problem: Problem) -> Problem:

@@ -108,6 +108,16 @@ class Paths:
         left = closure(self.algebra, problem.nodes, problem.edges, problem.labels)[problem.query]
         return [self.algebra.relations[r] for r in left.nonzero()[0]]
 
+    def decided(self, problem: Problem) -> list[tuple[int, int, str]]:
+        """Every two nodes of which path consistency leaves one relation, and that relation.
+
+        Raises:
+            InconsistentError, InputError: as `possible`.
+        """
+        left = closure(self.algebra, problem.nodes, problem.edges, problem.labels)
+        one = np.argwhere((left.sum(2) == 1) & ~np.eye(problem.nodes, dtype=bool)).tolist()
+        return [(x, y, self.algebra.relations[left[x, y].argmax()]) for x, y in one]
+
     def _possible(self, problem: Problem) -> bool:
         try:
             return self.possible(problem) == [problem.answer]

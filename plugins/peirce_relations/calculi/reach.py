@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import pairwise, permutations
 from random import Random
 
+from attrs import evolve
 from peirce.errors import InputError, unknown
 
 from peirce_relations.graphs import Problem
@@ -53,3 +54,8 @@ class Reach:
         while more := {y for x, y in problem.edges if x in seen} - seen:
             seen |= more
         return [ANSWERS[problem.query[1] in seen]]
+
+    def decided(self, problem: Problem) -> list[tuple[int, int, str]]:
+        """Every two nodes, and whether the one reaches the other."""
+        pairs = permutations(range(problem.nodes), 2)
+        return [(x, y, self.possible(evolve(problem, query=(x, y)))[0]) for x, y in pairs]

@@ -32,6 +32,9 @@ class Source(Protocol):
     def possible(self, problem: Problem) -> list[str]:
         """The answers that are left; one for the problems that it makes. Raises InconsistentError if none is."""
 
+    def decided(self, problem: Problem) -> list[tuple[int, int, str]]:
+        """Every two nodes of which one relation is left, and that relation. Raises InconsistentError if none is."""
+
 
 @cache
 def source(name: str, longest: int = 1) -> Source:

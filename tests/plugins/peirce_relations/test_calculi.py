@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from itertools import permutations
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,7 +16,7 @@ from peirce.errors import InputError, TaskError
 from peirce_relations.calculi.algebra import CALCULI, calculus, drawn, flaws, intervals, rcc8
 from peirce_relations.calculi.closure import InconsistentError, closure
 from peirce_relations.calculi.problems import Paths
-from peirce_relations.calculi.sources import block
+from peirce_relations.calculi.sources import block, source
 from peirce_relations.encoding import Relations
 from peirce_relations.graphs import Problem, read_graphs, read_problems
 
@@ -68,6 +69,19 @@ def test_problems_that_are_made_have_the_one_answer_that_the_closure_leaves(
         assert len(problem.edges) == problem.steps * problem.paths
     assert made == list(block(paths, {"steps": steps, "branches": branches}, 3, 1, 40))
     assert len({problem.answer for problem in made}) > 3
+
+
+@pytest.mark.parametrize("name", ["rcc8", "random:5:1", "reach"])
+def test_decided_pairs_are_those_with_one_possible_relation(name: str) -> None:
+    made, drawn = source(name, 3), Random(5)
+    for steps in (2, 3):
+        problem = made.make(steps, 1, drawn)
+        left = {
+            pair: made.possible(evolve(problem, query=pair)) for pair in permutations(range(problem.nodes), 2)
+        }
+        found = {(x, y): [answer] for x, y, answer in made.decided(problem)}
+        assert found == {pair: answers for pair, answers in left.items() if len(answers) == 1}
+        assert found[problem.query] == [problem.answer]
 
 
 def test_contradictions_are_named() -> None:

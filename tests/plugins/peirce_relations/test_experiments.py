@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import peirce
 import pytest
+import torch
+from attrs import evolve
+from peirce.errors import TaskError
 from peirce.experiments import read_rows
 from peirce.model import ExperimentRequest
 from peirce_relations.encoding import Relations
@@ -18,6 +23,7 @@ from peirce_relations.experiments import (
     MadeNetworks,
     Rcc8Networks,
 )
+from peirce_relations.further import compositions, with_further
 from peirce_relations.graphs import Problem, read_graphs
 from peirce_relations.task import RelationsData, RelationsOptions, RelationsTask
 from rich.console import Console
@@ -122,3 +128,59 @@ def test_edges_of_single_nodes_lead_to_a_hub() -> None:
     (batch,) = task.batches(data, "train", 0, 0)
     assert batch["edge_ids"].tolist() == [[[2, 0, 2], [2, 2, 1], [2, 2, 2]]]
     assert batch["attention_mask"].all()
+
+
+def test_further_pairs_teach_as_the_asked_one_does(tmp_path: Path) -> None:
+    asked = Problem(nodes=3, edges=((0, 1), (1, 2)), labels=("r", "r"), query=(0, 2), answer="s")
+    more = evolve(asked, also=((1, 0, "s"), (2, 1, "t")))
+    (tmp_path / "train.jsonl").write_text(more.line() + asked.line())
+    one, other = read_graphs(tmp_path)["train"]
+    assert one.also == more.also
+    assert not other.also
+    data = RelationsData({"train": [one, other]}, Relations(("r", "s", "t")))
+    model = peirce.build("edge-transformer", seed=0).eval()
+    losses = []
+    for weight in (0.0, 0.5):
+        task = RelationsTask(RelationsOptions(data="-", also=weight, hub=True))
+        (batch,) = task.batches(data, "train", 0, 0)
+        losses.append(task.loss(model, batch))
+    scores = model(**{name: batch[name] for name in ("edge_ids", "attention_mask")})["relation_logits"]
+    row = 0 if batch["also"][0].amax() > 0 else 1
+    assert {tuple(pair) for pair in (batch["also"][row] >= 0).nonzero().tolist()} == {(1, 0), (2, 1)}
+    chances = scores[row].log_softmax(-1)
+    further = -(chances[1, 0, 1] + chances[2, 1, 2]) / 2
+    torch.testing.assert_close(losses[1] - losses[0], 0.5 * further / 2)  # of two problems
+    for wrong, said in (("[[0,1]]", "two nodes and their relation"), ('[[0,9,"r"]]', "node 9 is asked")):
+        (tmp_path / "train.jsonl").write_text(asked.line().replace("}", f',"also":{wrong}}}'))
+        with pytest.raises(TaskError, match=said):
+            read_graphs(tmp_path)
+
+
+def test_what_two_edges_show_gives_longer_problems_further_pairs(tmp_path: Path) -> None:
+    def path(labels: str, answer: str) -> Problem:
+        edges = tuple(pairwise(range(len(labels) + 1)))
+        return Problem(
+            nodes=len(labels) + 1, edges=edges, labels=(*labels,), query=(0, len(labels)), answer=answer
+        )
+
+    shown = [
+        path("ab", "c"),
+        path("cb", "d"),
+        path("ba", "c"),
+        path("ba", "d"),
+        path("bc", "e"),
+        path("ac", "d"),
+    ]
+    assert compositions(shown) == {("a", "b"): "c", ("c", "b"): "d", ("b", "c"): "e", ("a", "c"): "d"}
+    known = {(0, 1): "a", (1, 2): "b", (2, 3): "b", (0, 2): "c", (0, 3): "d"}
+    whole = with_further(path("abb", "d"), compositions(shown))
+    assert {(x, y): name for x, y, name in whole.also} == known
+    other = with_further(
+        path("abc", "x"), compositions(shown)
+    )  # both ways give another relation: the answer stands
+    assert {(x, y): name for x, y, name in other.also}[0, 3] == "x"
+    (tmp_path / "train.jsonl").write_text("".join(each.line() for each in [*shown, path("abb", "d")]))
+    (tmp_path / "test.jsonl").write_text(path("abb", "d").line())
+    data = RelationsTask(RelationsOptions(data=str(tmp_path), taught=True)).prepare()
+    assert [len(each.also) for each in data.of("train")] == [3, 3, 3, 3, 3, 3, 5]
+    assert not any(each.also for each in data.of("test"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from itertools import product
+from itertools import permutations, product
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -54,8 +54,8 @@ def test_turned_edges_tell_nothing_of_what_is_reached() -> None:
     assert Reach().possible(turned) == [made[0].answer]
 
 
-def worlds(problem: Problem) -> set[str]:
-    """The answers by trying the guilds of all people, in plain loops."""
+def worlds(problem: Problem, pair: tuple[int, int]) -> set[str]:
+    """The answers for a pair by trying the guilds of all people, in plain loops."""
     allowed = {**{name: (i,) for i, name in enumerate(STEPS)}, **WEAK, "other": (1, 2, 3, 4)}
     facts = list(zip(problem.edges, problem.labels, strict=True))
     masters = [x for (x, _), word in facts if word == "master"]
@@ -64,7 +64,7 @@ def worlds(problem: Problem) -> set[str]:
         steps = ((guilds[y] - guilds[x]) % 5 in allowed[word] for (x, y), word in facts if word in allowed)
         known = (guilds[x] == GUILDS.index(word) for (x, _), word in facts if word in GUILDS)
         if all(known) and all(steps) and len({guilds[x] for x in masters}) == len(masters):
-            one, other = problem.query
+            one, other = pair
             found.add(STEPS[(guilds[other] - guilds[one]) % 5])
     return found
 
@@ -83,8 +83,11 @@ def test_answers_need_facts_that_lie_on_no_path(level: int) -> None:
     small = min(made, key=lambda each: each.nodes)
     assert small.nodes <= 10
     kept = evolve(on_paths(small), nodes=small.steps + 1)
-    assert worlds(kept) == set(world.possible(kept))
-    assert small.nodes > 7 or worlds(small) == {small.answer}
+    assert worlds(kept, kept.query) == set(world.possible(kept))
+    assert small.nodes > 7 or worlds(small, small.query) == {small.answer}
+    pairs = {(x, y): worlds(kept, (x, y)) for x, y in permutations(range(kept.nodes), 2)}
+    found = {(x, y): {answer} for x, y, answer in world.decided(kept)}
+    assert found == {pair: answers for pair, answers in pairs.items() if len(answers) == 1}
     train, test = made[:20], made[20:]
     assert len(set(majority(train, test))) == 1
     for guess, each in zip(path_only(world, train, test), test, strict=True):
