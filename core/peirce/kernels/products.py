@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, backends
+from torch import Tensor, backends, nn
 
 CHANNELS = range(32, 4097)
 """Of the inputs and of the outputs: with fewer MKL is as fast, and more weights leave the cache."""
@@ -27,7 +27,7 @@ ZEN_5 = 26
 def linear_map(values: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`torch.nn.functional.linear`, by oneDNN where this machine is faster with it.
 
-    `torch.backends.mkldnn.set_flags(False)` switches that off.
+    `torch.backends.mkldnn.enabled = False` switches that off.
 
     Args:
         values: [..., c].
@@ -44,6 +44,14 @@ def linear_map(values: Tensor, weight: Tensor, bias: Tensor | None = None) -> Te
     pixels = values.view(1, -1, 1, values.shape[-1]).permute(0, 3, 1, 2)
     found = F.conv2d(pixels, weight[:, :, None, None], bias, dilation=2)
     return found.permute(0, 2, 3, 1).reshape(*values.shape[:-1], -1)
+
+
+class Linear(nn.Linear):
+    """`torch.nn.Linear` by `linear_map`."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """[..., c] -> [..., d]."""
+        return linear_map(input, self.weight, self.bias)
 
 
 def _large(values: Tensor, weight: Tensor) -> bool:

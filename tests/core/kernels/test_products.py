@@ -26,9 +26,8 @@ class Convolutions(TorchDispatchMode):
 @pytest.fixture(autouse=True)
 def wider_vectors(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(products, "_wider_vectors", lambda: True)
-    backends.mkldnn.set_flags(True)
     yield
-    backends.mkldnn.set_flags(True)
+    backends.mkldnn.enabled = True
 
 
 def three(rows: tuple[int, ...] = (4, 64), inputs: int = 128, outputs: int = 160) -> list[Tensor]:
@@ -114,7 +113,7 @@ def test_who_sets_how_torch_multiplies_is_heard() -> None:
         assert convolutions(*tensors) == 0
     finally:
         backends.mkldnn.matmul.fp32_precision = before
-    backends.mkldnn.set_flags(False)
+    backends.mkldnn.enabled = False
     assert convolutions(*tensors) == 0
 
 
