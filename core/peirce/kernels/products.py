@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -37,7 +38,8 @@ def linear_map(values: Tensor, weight: Tensor, bias: Tensor | None = None) -> Te
     Returns:
         [..., d].
     """
-    if not (_large(values, weight) and _wider_vectors() and _as_usual()):
+    # First of all: a size that is compared would not be symbolic any more.
+    if torch.compiler.is_compiling() or not (_large(values, weight) and _wider_vectors() and _as_usual()):
         return F.linear(values, weight, bias)
     # [1, c, rows, 1], channels last. Of one pixel a dilation changes nothing, but on one thread torch takes oneDNN for
     # a batch of one only where there is a stride or a dilation.
@@ -70,12 +72,12 @@ def _large(values: Tensor, weight: Tensor) -> bool:
 
 
 def _as_usual() -> bool:
-    """Whether nobody traces, casts, or has set how torch multiplies."""
+    """Whether nobody casts, or has set how torch multiplies."""
+    settings: Any = backends.mkldnn  # torch types a part of them
     return (
-        not torch.compiler.is_compiling()
-        and not torch.is_autocast_enabled("cpu")
-        and backends.mkldnn.enabled
-        and {backends.mkldnn.matmul.fp32_precision, backends.mkldnn.conv.fp32_precision} <= {"none", "ieee"}
+        not torch.is_autocast_enabled("cpu")
+        and settings.enabled is True
+        and {settings.matmul.fp32_precision, settings.conv.fp32_precision} <= {"none", "ieee"}
     )
 
 

@@ -117,7 +117,7 @@ def test_who_sets_how_torch_multiplies_is_heard() -> None:
     assert convolutions(*tensors) == 0
 
 
-def test_exported_programs_have_products() -> None:
+def test_exported_programs_have_products_and_any_batch() -> None:
     values, weight, bias = (each.detach() for each in three())
 
     class Map(torch.nn.Module):
@@ -125,8 +125,10 @@ def test_exported_programs_have_products() -> None:
             return linear_map(each, weight, bias)
 
     for strict in (True, False):
-        graph = torch.export.export(Map(), (values,), strict=strict).graph
-        assert not any("conv" in str(node.target) for node in graph.nodes)
+        sizes = {"each": {0: torch.export.Dim("batch", min=1)}}
+        program = torch.export.export(Map(), (values,), dynamic_shapes=sizes, strict=strict)
+        assert not any("conv" in str(node.target) for node in program.graph.nodes)
+        assert program.module()(values[:1]).shape == (1, 64, 160)
 
 
 @pytest.mark.parametrize(
