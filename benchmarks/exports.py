@@ -42,9 +42,9 @@ from peirce_export.tensorrt.building import build
 FILE = RESULTS / "exports.csv"
 WAYS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "opset 20": ("onnx", {"opset": 20}),
+    "as traced": ("onnx", {"opset": 20, "optimize": False}),
     "TensorRT": ("tensorrt", {"compute_capability": "8.9", "backend": "rtx", "opset": 20}),
     "Triton": ("triton", {"kind": "python", "opset": 20, "name": "asked"}),
-    "lean": ("onnx", {"optimize": True, "opset": 20}),
     "int8": ("onnx", {"precision": "int8"}),
     "float16": ("onnx", {"precision": "float16"}),
     "bfloat16": ("onnx", {"precision": "bfloat16"}),
@@ -172,7 +172,7 @@ def traced(text: str) -> Iterator[list[float]]:
     """What is exported meanwhile is traced once; the seconds of traces that were not made again."""
     spent = []
 
-    def once(model: Any, opset: int, precision: Any, *, lean: bool = False) -> ir.Model:
+    def once(model: Any, opset: int, precision: Any, *, optimize: bool = False) -> ir.Model:
         key = (text, opset, precision)
         if key in GRAPHS:
             spent.append(GRAPHS[key][1])
@@ -182,7 +182,7 @@ def traced(text: str) -> Iterator[list[float]]:
             started = time.process_time()
             GRAPHS[key] = ir.to_proto(trace(model, opset, precision)), time.process_time() - started
         graph = ir.from_proto(GRAPHS[key][0])
-        if lean:
+        if optimize and precision == "float32":
             rewrite(graph)
         return graph
 

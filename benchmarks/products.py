@@ -1,7 +1,7 @@
 """One large matrix product in each library that is here: what `the limit` of other benchmarks is, and could be.
 
 torch's float32 products are those of its BLAS, which is MKL in the wheels for x86. Its other library, oneDNN, has them
-too, and ONNX Runtime brings its own.
+too, as an operation of torch's own and as convolutions, and ONNX Runtime brings its own.
 
 python benchmarks/products.py [--repeats N] [--size N]
 """
@@ -23,11 +23,13 @@ def main() -> None:
     options = parsed(__doc__, 7, ("--size", {"type": int, "default": 2048}))
     size = options.size
     one, other = torch.randn(size, size), torch.randn(size, size)
+    pixels, kernel = one.view(1, size, 1, size).permute(0, 3, 1, 2), other[:, :, None, None]
     narrow = one.bfloat16(), other.bfloat16()
     session = product(other.numpy(), options.threads)
     ways: dict[str, Callable[[], object]] = {
         PEER: lambda: torch.mm(one, other),
         "oneDNN in torch": lambda: torch.ops.mkldnn._linear_pointwise(one, other, None, "none", [], ""),
+        "oneDNN, as a convolution": lambda: torch.conv2d(pixels, kernel, dilation=2),
         "ONNX Runtime": lambda: session.run(None, {"x": one.numpy()}),
         "torch.mm, bfloat16": lambda: torch.mm(*narrow),
     }

@@ -32,7 +32,7 @@ EAGER, OPENVINO = "torch, eager", "OpenVINOExecutionProvider"
 FILES: Mapping[str, Mapping[str, Any]] = {
     "AOTInductor": {"to": "torch_export", "aot_inductor": "g++"},
     "ONNX Runtime": {},
-    "ONNX Runtime, --optimize": {"optimize": True},
+    "ONNX Runtime, as traced": {"optimize": False},
     "ONNX Runtime, int8 dynamic": {"precision": "int8"},
     "ONNX Runtime, int8 weights": {"precision": "int8", "quantisation": "weights"},
     "ONNX Runtime, int4 weights": {"precision": "int4"},

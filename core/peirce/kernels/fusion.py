@@ -18,9 +18,10 @@ from contextlib import contextmanager
 from typing import Generic, Literal, TypeVar
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.optim.optimizer import register_optimizer_step_post_hook
+
+from peirce.kernels.products import linear_map
 
 Weights = tuple[Tensor, Tensor | None]
 T = TypeVar("T")
@@ -102,17 +103,17 @@ class FusedLinear(nn.Module):
     def read(self, atoms: Tensor) -> Sequence[Tensor]:
         """[..., d] -> one [..., width] a map, in one product unless they are not fused."""
         if self.fuse:
-            return F.linear(atoms, *self.weights()).split_with_sizes(self.widths, -1)
-        return [F.linear(atoms, *_scaled(linear, scale)) for linear, scale in self.maps]
+            return linear_map(atoms, *self.weights()).split_with_sizes(self.widths, -1)
+        return [linear_map(atoms, *_scaled(linear, scale)) for linear, scale in self.maps]
 
     def write_each(self, channels: Sequence[Tensor]) -> Tensor:
         """The sum of the maps' results, one product a map: in training neither weights nor channels are joined."""
         parts = [_scaled(linear, scale) for linear, scale in self.maps]
         biases = [bias for _, bias in parts if bias is not None]
         first, *rest = channels
-        total = F.linear(first.flatten(0, -2), parts[0][0], sum(biases[1:], biases[0]) if biases else None)
+        total = linear_map(first.flatten(0, -2), parts[0][0], sum(biases[1:], biases[0]) if biases else None)
         for each, (weight, _) in zip(rest, parts[1:], strict=True):
-            total = torch.addmm(total, each.flatten(0, -2), weight.t())
+            total = total + linear_map(each.flatten(0, -2), weight)
         return total.view(*first.shape[:-1], -1)
 
     def weights(self) -> Weights:
@@ -154,10 +155,10 @@ def write(channels: Sequence[Tensor], weight: Tensor, bias: Tensor | None, *, jo
         [..., d].
     """
     if len(channels) == 1 or joined:
-        return F.linear(channels[0] if len(channels) == 1 else torch.cat(list(channels), -1), weight, bias)
+        return linear_map(channels[0] if len(channels) == 1 else torch.cat(list(channels), -1), weight, bias)
     first, *rest = channels
     own, *others = weight.split_with_sizes([each.shape[-1] for each in channels], 1)
-    total = F.linear(first.flatten(0, -2), own, bias)
+    total = linear_map(first.flatten(0, -2), own, bias)
     for each, other in zip(rest, others, strict=True):
         total.addmm_(
             each.flatten(0, -2).to(total.dtype), other.to(total.dtype).t()

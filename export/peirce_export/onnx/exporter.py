@@ -64,8 +64,8 @@ class OnnxOptions:
         top_k: rank the scores of entities, or of whatever a head scores [batch, n], inside the graph and give so many
             of the best with their places; 0 gives all scores. In float32 alone, since narrow scores have many ties.
         attention: also give what rows attend to, as outputs `attention_LAYER_OPERATOR_WEIGHTS` [batch, x, a, heads].
-        optimize: rewrite a graph in float32 for fewer passes over memory, which CPUs are faster with; see
-            `peirce_export.onnx.optimizer`.
+        optimize: rewrite a graph in float32, before it is quantised, for fewer passes over memory, which CPUs are
+            faster with; see `peirce_export.onnx.optimizer`. Without it the graph is as torch.onnx wrote it.
         functions: write each part as a function, such as `peirce.folnet::trans`, that the layers call; runtimes inline
             it, and viewers show it as one node.
         external_above: bytes of weights above which they go into FILE.data beside the file.
@@ -78,7 +78,7 @@ class OnnxOptions:
     generate: bool = False
     top_k: int = field(default=0, validator=[validators.instance_of(int), validators.ge(0)])
     attention: bool = False
-    optimize: bool = False
+    optimize: bool = True
     functions: bool = False
     external_above: int = EXTERNAL_ABOVE
     seed: int = field(default=0, validator=[validators.instance_of(int), validators.ge(0)])

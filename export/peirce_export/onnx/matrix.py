@@ -131,7 +131,7 @@ def matrix(
         for opset in ASKED:
             say(f"tracing at opset {opset}")
             try:
-                graph = trace(shown, opset, precision)
+                graph = trace(shown, opset, precision, optimize=True)
                 content = write(quantised(graph, how) if how else graph, path)
             except PeirceError as error:
                 cells += [Cell(opset=opset, provider=name, passed=False, why=_line(error)) for name in names]

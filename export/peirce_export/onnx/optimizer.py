@@ -54,11 +54,11 @@ def _mask(node: ir.Node) -> None:
         return
     if value == 0.0 and _finite(kept):
         keep = real if keep_where else _new(node, "Not", [real], real)
-        _replace(node, _new(node, "Mul", [kept, _cast(node, keep)], node.outputs[0]))
+        _replace(node.outputs[0], _new(node, "Mul", [kept, _cast(node, keep)], node.outputs[0]))
     elif value <= _LOW and all(user.op_type == "Softmax" for user, _ in node.outputs[0].uses()):
         low, zero = _const(node, np.float32(_LOW)), _const(node, np.float32(0.0))
         added = _new(node, "Where", [real, zero, low] if keep_where else [real, low, zero], real, kept.dtype)
-        _replace(node, _new(node, "Add", [kept, added], node.outputs[0]))
+        _replace(node.outputs[0], _new(node, "Add", [kept, added], node.outputs[0]))
 
 
 def _finite(value: ir.Value) -> bool:
@@ -87,8 +87,7 @@ def _split(node: ir.Node) -> None:
     parts = [_pushed(node, whole, _Columns(low, high)) for low, high in pairwise(ends)]
     for output, part in zip(node.outputs, parts if None not in parts else (), strict=False):
         assert part is not None
-        part.name, output.name = output.name, None
-        ir.convenience.replace_all_uses_with(output, part)
+        _replace(output, part)
 
 
 def _turn(node: ir.Node) -> None:
@@ -103,7 +102,7 @@ def _turn(node: ir.Node) -> None:
         found = _new(node, "Transpose", [found], found, perm=(0, 2, 1, 3))
     if perm == (0, 3, 2, 1):
         found = _new(node, "Transpose", [found], found, perm=_ROWS)
-    _replace(node, found)
+    _replace(node.outputs[0], found)
 
 
 class _Columns:
@@ -267,9 +266,10 @@ def _shape(new: ir.Node, like: ir.Value) -> ir.Shape | None:
     return None
 
 
-def _replace(node: ir.Node, value: ir.Value) -> None:
+def _replace(output: ir.Value, value: ir.Value) -> None:
     """Let a value take the place and the name of a node's output."""
-    output = node.outputs[0]
+    node = output.producer()
+    assert node is not None
     graph = _graph(node)
     for place, given in enumerate(graph.outputs):
         if given is output:

@@ -86,7 +86,13 @@ class TensorRTOptions:
         Raises:
             ValueError: it does not take one of them.
         """
-        return OnnxOptions(opset=self.opset, precision=self.precision, generate=self.generate, seed=self.seed)
+        return OnnxOptions(
+            opset=self.opset,
+            precision=self.precision,
+            generate=self.generate,
+            optimize=False,  # what CPUs are faster with
+            seed=self.seed,
+        )
 
 
 @frozen(kw_only=True)

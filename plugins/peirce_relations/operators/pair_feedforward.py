@@ -7,6 +7,7 @@ from typing import ClassVar
 import torch.nn.functional as F
 from attrs import frozen
 from peirce.algebra import Predicates, Scope
+from peirce.kernels import Linear
 from peirce.parts import Dims, StateOperator
 from torch import nn
 
@@ -41,8 +42,8 @@ class PairFeedForward(StateOperator):
 
     def __init__(self, options: PairFeedForwardOptions, dims: Dims) -> None:
         super().__init__(options, dims)
-        self.hidden = nn.Linear(dims.binary, dims.feedforward_binary)
-        self.output = nn.Linear(dims.feedforward_binary, dims.binary)
+        self.hidden = Linear(dims.binary, dims.feedforward_binary)
+        self.output = Linear(dims.feedforward_binary, dims.binary)
         self.dropout = nn.Dropout(dims.dropout)
 
     def forward(self, state: Predicates, scope: Scope) -> Predicates:

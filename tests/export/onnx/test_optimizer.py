@@ -7,14 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import peirce
-import pytest
 from onnx import load
 from peirce_export.onnx.exporter import trace, write
 from peirce_export.onnx.session import OnnxFile
 from small_specs import FOLNET
 
 
-@pytest.mark.thorough
 def test_a_graph_without_the_passes_that_no_operation_needs(tmp_path: Path) -> None:
     model = peirce.build(
         FOLNET.replace({"model.dims.layers": 1, "model.regularisation.init_std": 0.3}), seed=3

@@ -1,0 +1,92 @@
+"""Large linear maps by the library with the wider vectors.
+
+torch multiplies float32 matrices by MKL, and MKL gives AVX2 kernels to a processor that is not Intel's. Its
+convolutions are oneDNN's, which uses AVX-512 wherever it is there. A linear map is a convolution of one pixel: the same
+sums in another order, and torch differentiates, batches and casts it like any other.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, backends, nn
+
+CHANNELS = range(32, 4097)
+"""Of the inputs and of the outputs: with fewer MKL is as fast, and more weights leave the cache."""
+FEWEST_ROWS = 256
+"""oneDNN lays the weights out anew in each call, which costs as much as the product with a few rows."""
+FEWEST_PRODUCTS = 1 << 22
+"""Below these, what a call costs by itself outweighs the rest."""
+ZEN_5 = 26
+"""The family of AMD's first processors that compute 512 bits at once; the ones before take two turns."""
+
+
+def linear_map(values: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """`torch.nn.functional.linear`, by oneDNN where this machine is faster with it.
+
+    `torch.backends.mkldnn.enabled = False` switches that off.
+
+    Args:
+        values: [..., c].
+        weight: [d, c].
+        bias: [d].
+
+    Returns:
+        [..., d].
+    """
+    # First of all: a size that is compared would not be symbolic any more.
+    if torch.compiler.is_compiling() or not (_large(values, weight) and _wider_vectors() and _as_usual()):
+        return F.linear(values, weight, bias)
+    # [1, c, rows, 1], channels last. Of one pixel a dilation changes nothing, but on one thread torch takes oneDNN for
+    # a batch of one only where there is a stride or a dilation.
+    pixels = values.view(1, -1, 1, values.shape[-1]).permute(0, 3, 1, 2)
+    found = F.conv2d(pixels, weight[:, :, None, None], bias, dilation=2)
+    return found.permute(0, 2, 3, 1).reshape(*values.shape[:-1], -1)
+
+
+class Linear(nn.Linear):
+    """`torch.nn.Linear` by `linear_map`."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """[..., c] -> [..., d]."""
+        return linear_map(input, self.weight, self.bias)
+
+
+def _large(values: Tensor, weight: Tensor) -> bool:
+    """Whether it is a product of two large float32 matrices in a CPU's memory."""
+    outputs, inputs = weight.shape
+    return (
+        values.numel() * outputs >= FEWEST_PRODUCTS
+        and values.numel() >= FEWEST_ROWS * inputs
+        and inputs in CHANNELS
+        and outputs in CHANNELS
+        and values.dtype == weight.dtype == torch.float32
+        and values.device.type == "cpu"
+        and values.is_contiguous()
+        and weight.is_contiguous()
+    )
+
+
+def _as_usual() -> bool:
+    """Whether nobody casts, or has set how torch multiplies."""
+    settings: Any = backends.mkldnn  # torch types a part of them
+    return (
+        not torch.is_autocast_enabled("cpu")
+        and settings.enabled is True
+        and {settings.matmul.fp32_precision, settings.conv.fp32_precision} <= {"none", "ieee"}
+    )
+
+
+@cache
+def _wider_vectors() -> bool:
+    """Whether oneDNN has wider vectors than MKL here: on Linux, where AMD's processor computes 512 bits at once."""
+    if not (backends.mkl.is_available() and backends.cpu.get_cpu_capability() == "AVX512"):
+        return False
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
+    said = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    return said.get("vendor_id") == "AuthenticAMD" and int(said["cpu family"]) >= ZEN_5
