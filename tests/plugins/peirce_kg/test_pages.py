@@ -18,7 +18,7 @@ KG = "plugins/kg"
     [
         (f"{KG}/encoders.md", 1, ["distmult.safetensors"]),
         (f"{KG}/files.md", 2, ["theirs/test-queries.pkl", "own/test/2in.parquet"]),
-        (f"{KG}/graphs.md", 7, ["answers.jsonl"]),
+        (f"{KG}/graphs.md", 8, ["answers.jsonl"]),
         (f"{KG}/queries.md", 9, ["query.svg", "triangle.png", "out.jsonl"]),
         (f"{KG}/sampling.md", 3, ["queries/test/2in.parquet", "queries/test/sample.json"]),
         (f"{KG}/systems.md", 1, []),
