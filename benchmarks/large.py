@@ -19,7 +19,7 @@ import numpy as np
 from measuring import parsed, record
 from numpy.typing import NDArray
 from peirce_kg.engine.answers import answers
-from peirce_kg.engine.template import Groundings
+from peirce_kg.engine.template import Groundings, Template
 from peirce_kg.graphs.graph import from_ids, load_graph
 from peirce_kg.queries.types import load_types
 from peirce_kg.sampling.lookup import Lookup
@@ -86,8 +86,6 @@ def answered(folder: Path, name: str) -> dict[str, Any]:
     graph, template = load_graph(str(folder)), load_types()[name].query
     with np.load(folder / f"{name}.npz") as file:
         groundings = Groundings(file["relations"], file["constants"])
-    from peirce_kg.engine.template import Template
-
     start = time.perf_counter()
     found = answers(Template.of(template), groundings, graph.index("train"))
     seconds = time.perf_counter() - start

@@ -126,14 +126,14 @@ class RelationsTask(Task[RelationsOptions, RelationsData]):
                 raise TaskError(
                     f"task.steps: no training problem has {' or '.join(map(str, options.steps))} steps"
                 )
-        if options.taught:
-            composed = compositions(train)
-            train = [with_further(each, composed) for each in train]
         splits = {
             "train": [each for each in train if each.share >= options.valid],
             "valid": [each for each in train if each.share < options.valid],
             "test": [each for problems in test for each in problems],
         }
+        if options.taught:
+            composed = compositions(splits["train"])
+            splits["train"] = [with_further(each, composed) for each in splits["train"]]
         every = [each for problems in splits.values() for each in problems]
         kinds = options.names if options.form == "text" or options.nodes == "drawn" else 1
         if kinds > 1 and widest(every) > kinds:

@@ -60,9 +60,8 @@ def open_index(folder: Path) -> tuple[tuple[Index, ...], NDArray[np.int32], dict
         if about["schema"] != _SCHEMA:
             raise ValueError(f"its form is {about['schema']!r}, and {_SCHEMA!r} can be read")
         arrays = {name: _mapped(folder / f"{name}.npy", shape) for name, shape in about["arrays"].items()}
-        return (
-            Index.of_arrays(arrays, about["entities"], about["relations"]), arrays[_TRIPLES], about
-        )  # fmt: skip
+        indexes = Index.of_arrays(arrays, about["entities"], about["relations"])
+        return indexes, arrays[_TRIPLES], about
     except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise damaged(folder, error) from error
 
