@@ -175,12 +175,16 @@ def test_what_two_edges_show_gives_longer_problems_further_pairs(tmp_path: Path)
     known = {(0, 1): "a", (1, 2): "b", (2, 3): "b", (0, 2): "c", (0, 3): "d"}
     whole = with_further(path("abb", "d"), compositions(shown))
     assert {(x, y): name for x, y, name in whole.also} == known
-    other = with_further(
-        path("abc", "x"), compositions(shown)
-    )  # both ways give another relation: the answer stands
+    # both ways give another relation, and the answer stands
+    other = with_further(path("abc", "x"), compositions(shown))
     assert {(x, y): name for x, y, name in other.also}[0, 3] == "x"
     (tmp_path / "train.jsonl").write_text("".join(each.line() for each in [*shown, path("abb", "d")]))
     (tmp_path / "test.jsonl").write_text(path("abb", "d").line())
     data = RelationsTask(RelationsOptions(data=str(tmp_path), taught=True)).prepare()
     assert [len(each.also) for each in data.of("train")] == [3, 3, 3, 3, 3, 3, 5]
     assert not any(each.also for each in data.of("test"))
+    half = RelationsTask(RelationsOptions(data=str(tmp_path), taught=True, valid=0.6)).prepare().splits
+    composed = compositions(half["train"])
+    assert 0 < len(composed) < 4
+    assert half["train"] == [with_further(evolve(each, also=()), composed) for each in half["train"]]
+    assert not any(each.also for each in half["valid"])
