@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
@@ -48,6 +49,8 @@ class RelationsOptions:
             for; 0 leaves them out. For graphs.
         taught: whether training problems get as further pairs what follows from compositions that those of two edges
             show. For graphs.
+        undecided: the weight of the loss of pairs that neither edges nor the answer nor further pairs decide, where
+            there are further pairs. All relations are to be equally likely, so that nothing is composed without reason.
         batch_size: problems in a batch.
         alike: of so many batches the training problems are sorted by their nodes before they are divided, so that less
             is padded.
@@ -64,6 +67,7 @@ class RelationsOptions:
     hub: bool = False
     also: float = field(default=1.0, validator=validators.ge(0))
     taught: bool = False
+    undecided: float = field(default=0.0, validator=validators.ge(0))
     batch_size: int = field(default=64, validator=validators.ge(1))
     alike: int = field(default=1, validator=validators.ge(1))
 
@@ -201,15 +205,18 @@ class RelationsTask(Task[RelationsOptions, RelationsData]):
             yield {**batch, "labels": torch.from_numpy(data.relations.answers(some))}
 
     def loss(self, model: Model, batch: Mapping[str, Tensor]) -> Tensor:
-        """The cross-entropy of the answers, and the mean one of each problem's further pairs."""
+        """The cross-entropy of the answers, and the mean ones of each problem's further and undecided pairs."""
         scores = _scores(model, batch)
         loss = F.cross_entropy(at_least_float32(_asked(scores, batch)), batch["labels"])
         if "also" not in batch:
             return loss
-        counts = (batch["also"] >= 0).sum((1, 2)).clamp(min=1)
-        every = at_least_float32(scores).permute(0, 3, 1, 2)
-        further = F.cross_entropy(every, batch["also"], reduction="none")
-        return loss + self.options.also * (further.sum((1, 2)) / counts).mean()
+        chances, known = at_least_float32(scores).log_softmax(-1), batch["also"] >= 0
+        further = -chances.gather(-1, batch["also"].clamp(min=0).unsqueeze(-1)).squeeze(-1)
+        loss = loss + self.options.also * _mean(further, known)
+        if self.options.undecided:
+            even = -chances.mean(-1) - math.log(chances.shape[-1])  # how far from all being equally likely
+            loss = loss + self.options.undecided * _mean(even, _undecided(batch, chances.shape[-1]))
+        return loss
 
     def targets(self, batch: Mapping[str, Tensor]) -> Mapping[str, int]:
         """The problems of a batch."""
@@ -262,3 +269,17 @@ def _asked(scores: Tensor, batch: Mapping[str, Tensor]) -> Tensor:
         return scores
     one, other = batch["query"].unbind(1)
     return scores[torch.arange(len(one), device=one.device), one, other]
+
+
+def _undecided(batch: Mapping[str, Tensor], relations: int) -> Tensor:
+    """The pairs of two nodes of which edges, the answer and further pairs say nothing, bool [b, x, y]."""
+    real, (one, other) = batch["attention_mask"], batch["query"].unbind(1)
+    found = real.unsqueeze(1) & real.unsqueeze(2) & (batch["also"] < 0) & (batch["edge_ids"] == relations)
+    found &= ~torch.eye(real.shape[1], dtype=torch.bool, device=real.device)
+    found[torch.arange(len(one), device=one.device), one, other] = False
+    return found
+
+
+def _mean(losses: Tensor, which: Tensor) -> Tensor:
+    """The mean over problems of the mean over some pairs: both [b, x, y]."""
+    return ((losses * which).sum((1, 2)) / which.sum((1, 2)).clamp(min=1)).mean()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+import math
+from itertools import pairwise, permutations
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from attrs import evolve
 from peirce.errors import TaskError
 from peirce.experiments import read_rows
 from peirce.model import ExperimentRequest
+from peirce.registry import load_spec
 from peirce_relations.encoding import Relations
 from peirce_relations.experiments import (
     ARMS,
@@ -138,10 +140,11 @@ def test_further_pairs_teach_as_the_asked_one_does(tmp_path: Path) -> None:
     assert one.also == more.also
     assert not other.also
     data = RelationsData({"train": [one, other]}, Relations(("r", "s", "t")))
-    model = peirce.build("edge-transformer", seed=0).eval()
+    spec = load_spec("edge-transformer").replace(RelationsTask(RelationsOptions(data="-")).overrides(data))
+    model = peirce.build(spec, seed=0).eval()
     losses = []
-    for weight in (0.0, 0.5):
-        task = RelationsTask(RelationsOptions(data="-", also=weight, hub=True))
+    for weight, even in ((0.0, 1.0), (0.5, 0.0), (0.5, 2.0)):
+        task = RelationsTask(RelationsOptions(data="-", also=weight, undecided=even, hub=True))
         (batch,) = task.batches(data, "train", 0, 0)
         losses.append(task.loss(model, batch))
     scores = model(**{name: batch[name] for name in ("edge_ids", "attention_mask")})["relation_logits"]
@@ -150,6 +153,12 @@ def test_further_pairs_teach_as_the_asked_one_does(tmp_path: Path) -> None:
     chances = scores[row].log_softmax(-1)
     further = -(chances[1, 0, 1] + chances[2, 1, 2]) / 2
     torch.testing.assert_close(losses[1] - losses[0], 0.5 * further / 2)  # of two problems
+    divergence, said = -scores.log_softmax(-1).mean(-1) - math.log(3), {(0, 1), (1, 2), (0, 2)}
+    undecided = [
+        torch.stack([divergence[i, x, y] for x, y in permutations(range(4), 2) if (x, y) not in known]).mean()
+        for i, known in ((row, said | {(1, 0), (2, 1)}), (1 - row, said))
+    ]
+    torch.testing.assert_close(losses[2] - losses[1], undecided[0] + undecided[1], rtol=0.01, atol=1e-6)
     for wrong, said in (("[[0,1]]", "two nodes and their relation"), ('[[0,9,"r"]]', "node 9 is asked")):
         (tmp_path / "train.jsonl").write_text(asked.line().replace("}", f',"also":{wrong}}}'))
         with pytest.raises(TaskError, match=said):
