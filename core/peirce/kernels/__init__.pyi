@@ -16,6 +16,7 @@ from .pair_bias import pair_values as pair_values
 from .pair_bias import rows_of as rows_of
 from .products import Linear as Linear
 from .products import linear_map as linear_map
+from .products import weight_gradient as weight_gradient
 from .rotation import Rotation as Rotation
 from .rotation import turned as turned
 from .weighing import weigh as weigh

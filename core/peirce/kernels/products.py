@@ -14,6 +14,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, backends, nn
+from torch.nn.grad import conv2d_weight
 
 CHANNELS = range(32, 4097)
 """Of the inputs and of the outputs: with fewer MKL is as fast, and more weights leave the cache."""
@@ -39,13 +40,28 @@ def linear_map(values: Tensor, weight: Tensor, bias: Tensor | None = None) -> Te
         [..., d].
     """
     # First of all: a size that is compared would not be symbolic any more.
-    if torch.compiler.is_compiling() or not (_large(values, weight) and _wider_vectors() and _as_usual()):
+    if torch.compiler.is_compiling() or not _wider(values, weight, *weight.shape):
         return F.linear(values, weight, bias)
-    # [1, c, rows, 1], channels last. Of one pixel a dilation changes nothing, but on one thread torch takes oneDNN for
-    # a batch of one only where there is a stride or a dilation.
-    pixels = values.view(1, -1, 1, values.shape[-1]).permute(0, 3, 1, 2)
-    found = F.conv2d(pixels, weight[:, :, None, None], bias, dilation=2)
+    # Of one pixel a dilation changes nothing, but on one thread torch takes oneDNN for a batch of one only where there
+    # is a stride or a dilation.
+    found = F.conv2d(_pixels(values), weight[:, :, None, None], bias, dilation=2)
     return found.permute(0, 2, 3, 1).reshape(*values.shape[:-1], -1)
+
+
+def weight_gradient(values: Tensor, given: Tensor) -> Tensor:
+    """The gradient of `linear_map`'s weight, `given.T @ values`, by the library that is faster.
+
+    Args:
+        values: [rows, c], what was mapped.
+        given: [rows, d], the gradient of the result.
+
+    Returns:
+        [d, c].
+    """
+    shape = given.shape[1], values.shape[1]
+    if torch.compiler.is_compiling() or not _wider(values, given, *shape):
+        return given.t() @ values
+    return conv2d_weight(_pixels(values), (*shape, 1, 1), _pixels(given), dilation=2).flatten(1)
 
 
 class Linear(nn.Linear):
@@ -56,18 +72,24 @@ class Linear(nn.Linear):
         return linear_map(input, self.weight, self.bias)
 
 
-def _large(values: Tensor, weight: Tensor) -> bool:
-    """Whether it is a product of two large float32 matrices in a CPU's memory."""
-    outputs, inputs = weight.shape
+def _pixels(values: Tensor) -> Tensor:
+    """[..., c] as one picture with a row of pixels: [1, c, rows, 1], channels last."""
+    return values.view(1, -1, 1, values.shape[-1]).permute(0, 3, 1, 2)
+
+
+def _wider(values: Tensor, other: Tensor, outputs: int, inputs: int) -> bool:
+    """Whether it is a product of two large float32 matrices in a CPU's memory, and oneDNN is faster here."""
     return (
         values.numel() * outputs >= FEWEST_PRODUCTS
         and values.numel() >= FEWEST_ROWS * inputs
         and inputs in CHANNELS
         and outputs in CHANNELS
-        and values.dtype == weight.dtype == torch.float32
+        and values.dtype == other.dtype == torch.float32
         and values.device.type == "cpu"
         and values.is_contiguous()
-        and weight.is_contiguous()
+        and other.is_contiguous()
+        and _wider_vectors()
+        and _as_usual()
     )
 
 

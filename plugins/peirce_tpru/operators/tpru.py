@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
-from peirce.kernels import Kept
+from peirce.kernels import Kept, linear_map
 from peirce.parts import Dims, RecurrentOperator
 from torch import Tensor, nn
 
@@ -106,11 +106,11 @@ class TPRU(RecurrentOperator):
         once = torch.compiler.is_compiling() or not torch.is_grad_enabled()
         if once or atoms.shape[:-1].numel() > self.options.roles:
             whole = self._of_token.of(self._tensors(), lambda: self._unbound("token", unbinding, mapped=True))
-            return F.linear(atoms, *whole)
+            return linear_map(atoms, *whole)
         weight, bias = self.get_parameter("token_weight"), self._bias("token")
-        unbound, gate = F.linear(atoms, weight, bias).split_with_sizes([self.size, self.size], -1)
+        unbound, gate = linear_map(atoms, weight, bias).split_with_sizes([self.size, self.size], -1)
         offset = self.token_offset.expand(self.options.roles)
-        return torch.cat([F.linear(unbound, unbinding, offset), gate], -1)
+        return torch.cat([linear_map(unbound, unbinding, offset), gate], -1)
 
     def _unbound(self, name: str, unbinding: Tensor, *, mapped: bool) -> _Pair:
         """What gives the fillers and the gate of a state or a token: [N + r, r or d1] and [N + r]."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 import torch.nn.functional as F
-from peirce.kernels import linear_map, products
+from peirce.kernels import linear_map, products, weight_gradient
 from torch import Tensor, backends
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -71,6 +71,18 @@ def test_results_and_gradients_are_those_of_torch(rows: tuple[int, ...], *, bias
     )
     for own, other in zip(*seconds, strict=True):
         near(own, other)
+
+
+@pytest.mark.parametrize(("rows", "counted"), [(256, 1), (8, 0)])
+def test_the_gradient_of_a_weight_is_torchs(rows: int, counted: int) -> None:
+    values, weight, _ = three((rows,))
+    given = torch.randn(rows, 160, generator=torch.Generator().manual_seed(1))
+    (expected,) = torch.autograd.grad(F.linear(values, weight), weight, given)
+    with Convolutions() as counter:
+        found = weight_gradient(values.detach(), given)
+    assert counter.count == counted
+    assert found.is_contiguous()
+    near(found, expected)
 
 
 def test_functions_of_functions_are_those_of_torch() -> None:
