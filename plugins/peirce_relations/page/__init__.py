@@ -1,89 +1,37 @@
-"""An exported model as one HTML page: it computes in the reader's browser, and needs no server and no network."""
+"""The page on which a model of relations answers."""
 
 from __future__ import annotations
 
-import gzip
-import json
-import re
-from base64 import b64encode
 from collections.abc import Mapping
-from html import escape
 from pathlib import Path
-from string import Template
 from typing import Any
 
-import numpy as np
+from peirce.commands import write_page
 from peirce.compose import Session
-from peirce.errors import InputError
-from peirce.files import write_whole
 
 from peirce_relations.encoding import Relations
 from peirce_relations.serving import SCORES
 
-VERSION = "1.30"
-"""The release of onnxruntime-web that pages were tried with."""
-_RUNTIME = {
-    "api": "ort.wasm.min.mjs",
-    "glue": "ort-wasm-simd-threaded.mjs",
-    "wasm": "ort-wasm-simd-threaded.wasm",
-}
-"""The files of the runtime, by their names in the page."""
-_ATTENTION = re.compile(r"attention_(\d+)_(\w+)")
 
-
-def write_page(
+def write_relations(
     path: Path, session: Session, relations: Relations, question: Mapping[str, Any], runtime: Path
 ) -> None:
     """Write the page of a model: facts and a pair are typed, and it shows graph, answers, all pairs, and attention.
 
     Args:
         path: the page, a file that ends in .html.
-        session: the exported model; its outputs `attention_...` are shown as heat maps.
+        session: the exported model.
         relations: what edges may be.
         question: the facts and the pair that the page begins with.
-        runtime: the folder `dist` of the npm package onnxruntime-web, of which the page gets its copy.
-
-    Raises:
-        InputError: the runtime is not there, the path is no page's, or the model is not in float32.
+        runtime: as `peirce.commands.write_page` has it, which also says what is refused.
     """
-    if path.suffix.lower() != ".html":
-        raise InputError(f"{path} is no page; let it end in .html")
-    for name in _RUNTIME.values():
-        if not (runtime / name).is_file():
-            raise InputError(
-                f"{runtime} has no {name}, which computes in a browser; `npm install onnxruntime-web@{VERSION}` brings "
-                "it, and --runtime names another folder"
-            )
-    signature = session.signature
-    if session.dtype(SCORES) != np.float32:
-        raise InputError(
-            f"{session.path} is in {session.dtype(SCORES)}; a page computes in float32, so export it so"
-        )
-    inputs = [{"name": each.name, "dims": each.dims, "default": each.default} for each in signature.inputs]
-    attention = [
-        {"name": each.name, "round": int(said[1]), "of": said[2].replace("_", " ")}
-        for each in signature.outputs
-        if (said := _ATTENTION.fullmatch(each.name))
-    ]
-    data = {
-        "relations": relations.names,
-        "kinds": relations.kinds,
-        "inputs": inputs,
-        "attention": attention,
-        **question,
-    }
-    here = Path(__file__).parent
-    texts = {name: (here / f"page.{name}").read_text(encoding="utf-8") for name in ("css", "js")}
-    whole = Template((here / "page.html").read_text(encoding="utf-8")).substitute(
-        texts,
-        names=escape(", ".join(relations.names)),
-        data=json.dumps(data, ensure_ascii=False).replace("<", "\\u003c"),
-        model=_packed(session.path),
-        **{place: _packed(runtime / name) for place, name in _RUNTIME.items()},
+    data = {"relations": relations.names, "kinds": relations.kinds, "scores": SCORES, **question}
+    write_page(
+        path,
+        session,
+        Path(__file__).parent,
+        data,
+        title="Which relation follows?",
+        layer="Round",
+        runtime=runtime,
     )
-    write_whole(path, whole)
-
-
-def _packed(file: Path) -> str:
-    """The bytes of a file, gzipped, in base64; the same ones give the same text."""
-    return b64encode(gzip.compress(file.read_bytes(), mtime=0)).decode()
