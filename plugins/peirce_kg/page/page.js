@@ -13,7 +13,7 @@ async function ask() {
 $("names").append(make("b", {}, "Relations: "), data.relations.join(", "), make("br"), make("b", {}, "Entities: "),
   data.entities.join(", "));
 $("query").value = new URLSearchParams(location.hash.slice(1)).get("query") ?? data.query;
-$("examples").replaceChildren(new Option("", ""), ...Object.entries(data.examples).map(
+$("examples").replaceChildren(new Option("choose one", ""), ...Object.entries(data.examples).map(
   ([type, query]) => new Option(`${type}: ${query}`, query)));
 $("examples").onchange = () => {
   $("query").value = $("examples").value || $("query").value;
