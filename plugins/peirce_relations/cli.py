@@ -134,11 +134,11 @@ def relate(
 ) -> None:
     """Name the relation of two nodes of a graph with an exported model."""
     import peirce
+    from peirce.commands import write_page
     from peirce.compose import exported_file
     from peirce.model import WEIGHTS, saved_files
 
-    from peirce_relations.page import write_relations
-    from peirce_relations.serving import Relates
+    from peirce_relations.serving import SCORES, Relates
 
     found: dict[str, Any] = {}
     with peirce.Session(exported_file(directory)) as session:
@@ -151,7 +151,9 @@ def relate(
         model, question = Relates(directory, session), {"facts": facts, "pair": pair}
         model.ask(question, found.update)
         if page is not None:
-            write_relations(page, session, model.relations, question, runtime)
+            told = {"relations": model.relations.names, "kinds": model.relations.kinds, "scores": SCORES}
+            own, title = Path(__file__).parent / "page", "Which relation follows?"
+            write_page(page, session, own, told | question, title=title, layer="Round", runtime=runtime)
             typer.echo(f"written to {page}", err=True)
     if json:
         as_json("peirce.relate/1", pair=pair, **found)
