@@ -1,8 +1,8 @@
 """Writes what the site consists of: `python docs/writer`, and then `mkdocs build -f build/mkdocs.yml`.
 
 `build/docs` gets the pages of this folder, those that are made of what is registered (`reference`, `api`), those of
-ready specs and experiments (`gallery`), the notebooks, KaTeX of an installed npm package, and the page on which a
-model answers (`asking`), so that no page needs a network. `build/mkdocs.yml` is the site's configuration: an entry of
+ready specs and experiments (`gallery`), the notebooks, KaTeX of an installed npm package, and the pages on which
+models answer (`asking`), so that no page needs a network. `build/mkdocs.yml` is the site's configuration: an entry of
 the navigation that ends in `/` became the pages of that folder.
 """
 
@@ -42,7 +42,7 @@ def main() -> None:
     shutil.copytree(KATEX / "fonts", katex / "fonts", ignore=shutil.ignore_patterns("*.ttf", "*.woff"))
     for file in (KATEX / "katex.min.css", KATEX / "katex.min.js", KATEX / "contrib" / "auto-render.min.js"):
         shutil.copy(file, katex)
-    asking.write(target / asking.PAGE, BUILD)
+    asking.write(target, BUILD)
     config = configuration((ROOT / "mkdocs.yml").read_text(encoding="utf-8"), pages)
     (BUILD / "mkdocs.yml").write_text(config, encoding="utf-8")
 

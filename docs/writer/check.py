@@ -4,7 +4,7 @@ FOLDER gets a screenshot of each page; with PAGEs, such as `guide/` or `home`, o
 
 At 1280 and at 400 pixels each page must open without an error in its console and without a sideways scroll; its links
 must lead somewhere, its formulas be set, its pictures have alternative text, and its contrasts satisfy axe. A search
-for words that readers type must find the page that answers. The page with a model gives the numbers of ONNX Runtime.
+for words that readers type must find the page that answers. The pages with models give the numbers of ONNX Runtime.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def main(folder: Path, only: tuple[str, ...]) -> int:
         ]
         problems = 0
         asking = (
-            f"the page that answers, at {width}, {scheme}: {text}"
+            f"a page that answers, at {width}, {scheme}: {text}"
             for width, scheme in zip(WIDTHS, ("light", "dark"), strict=True)
             for text in asked(browser, BUILD, width, scheme, CONTRAST)
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from attrs import asdict
-from peirce.commands import Json, as_json, as_table
+from peirce.commands import WEB_RUNTIME, Json, PageFile, WebRuntime, as_json, as_table
 from peirce.errors import TaskError, escaped
 
 from peirce_kg.graphs.commands import GRAPH_HELP
@@ -72,6 +72,8 @@ def ask(
             metavar="FILE", help="Where --queries goes: an .npz file with the scores of all entities."
         ),
     ] = None,
+    page: PageFile = None,
+    runtime: WebRuntime = WEB_RUNTIME,
     json: Json = False,
 ) -> None:
     """Answer a first-order query, with an exported model or on any graph untrained."""
@@ -79,6 +81,10 @@ def ask(
         if graph is None or (queries is None) != (scores is None):
             raise TaskError(
                 "--zero-shot asks a graph: give it with --graph, and with --queries FILE also --scores FILE"
+            )
+        if page is not None:
+            raise TaskError(
+                "--page is of an exported model, which --zero-shot does not ask; leave one of them out"
             )
         if exact and (explain or queries is not None):
             raise TaskError(
@@ -103,6 +109,11 @@ def ask(
 
     asker = Asker(Path(directory), budget or None)
     reply = asker.ask(query, top)
+    if page is not None:
+        from peirce_kg.page import write_queries
+
+        write_queries(page, asker, reply.query, top, runtime)
+        typer.echo(f"written to {page}", err=True)
     if json:
         as_json(
             "peirce.ask/1", query=str(reply.query), graph=asker.graph.name, provider=reply.provider,

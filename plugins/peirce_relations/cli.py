@@ -12,7 +12,7 @@ from shutil import rmtree
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
-from peirce.commands import Json, as_json, as_table, group
+from peirce.commands import WEB_RUNTIME, Json, PageFile, WebRuntime, as_json, as_table, group
 from peirce.errors import InputError, ModelFileError, TaskError
 from peirce.files import locked, open_file, replacing, writing
 from peirce.progress import progress_bars
@@ -128,25 +128,17 @@ def relate(
     ],
     facts: Annotated[str, typer.Argument(metavar="TEXT", help="The graph, such as 'a NTPP b, b PO c'.")],
     pair: Annotated[tuple[str, str], typer.Option("--pair", metavar="TEXT", help="The two nodes.")],
-    page: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Also write the model as an .html page that answers in a browser."),
-    ] = None,
-    runtime: Annotated[
-        Path,
-        typer.Option(
-            metavar="DIR", help="The folder `dist` of the npm package onnxruntime-web, for the page."
-        ),
-    ] = Path("node_modules/onnxruntime-web/dist"),
+    page: PageFile = None,
+    runtime: WebRuntime = WEB_RUNTIME,
     json: Json = False,
 ) -> None:
     """Name the relation of two nodes of a graph with an exported model."""
     import peirce
+    from peirce.commands import write_page
     from peirce.compose import exported_file
     from peirce.model import WEIGHTS, saved_files
 
-    from peirce_relations.page import write_page
-    from peirce_relations.serving import Relates
+    from peirce_relations.serving import SCORES, Relates
 
     found: dict[str, Any] = {}
     with peirce.Session(exported_file(directory)) as session:
@@ -159,7 +151,9 @@ def relate(
         model, question = Relates(directory, session), {"facts": facts, "pair": pair}
         model.ask(question, found.update)
         if page is not None:
-            write_page(page, session, model.relations, question, runtime)
+            told = {"relations": model.relations.names, "kinds": model.relations.kinds, "scores": SCORES}
+            own, title = Path(__file__).parent / "page", "Which relation follows?"
+            write_page(page, session, own, told | question, title=title, layer="Round", runtime=runtime)
             typer.echo(f"written to {page}", err=True)
     if json:
         as_json("peirce.relate/1", pair=pair, **found)

@@ -1,7 +1,11 @@
+from .page import write_page as write_page
+from .show import WEB_RUNTIME as WEB_RUNTIME
 from .show import Fitting as Fitting
 from .show import Json as Json
 from .show import NewModel as NewModel
 from .show import Overwrite as Overwrite
+from .show import PageFile as PageFile
+from .show import WebRuntime as WebRuntime
 from .show import application as application
 from .show import as_json as as_json
 from .show import as_table as as_table

@@ -67,6 +67,19 @@ NewModel = Annotated[
     typer.Option("--output", "-o", metavar="DIR", help="Where the saved model goes.", show_default=False),
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is in DIR.")]
+PageFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--page", metavar="FILE", help="Also write the model as an .html page that answers in a browser."
+    ),
+]
+WebRuntime = Annotated[
+    Path,
+    typer.Option(
+        "--runtime", metavar="DIR", help="The folder `dist` of the npm package onnxruntime-web, for the page."
+    ),
+]
+WEB_RUNTIME = Path("node_modules/onnxruntime-web/dist")
 _PIPED_WIDTH = 200
 
 

@@ -1,22 +1,5 @@
-"use strict";
-const $ = id => document.getElementById(id);
-const data = JSON.parse($("data").textContent), { relations, attention } = data;
-const percent = (share, digits = share < 0.1 ? 1 : 0) => (100 * share).toFixed(digits);
-let session, ort, graph, outputs;
-
-async function unpack(id) { // gzip in base64
-  const bytes = Uint8Array.from(atob($(id).textContent), letter => letter.charCodeAt(0));
-  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
-}
-
-async function open() { // from blobs: a page on a disk may fetch no file, and the bundled loader asks for its glue by a path
-  const place = async (id, type) => URL.createObjectURL(new Blob([await unpack(id)], { type }));
-  ort = await import(await place("api", "text/javascript"));
-  ort.env.logLevel = "error";
-  ort.env.wasm.numThreads = 1;
-  ort.env.wasm.wasmPaths = { mjs: await place("glue", "text/javascript"), wasm: await place("wasm", "application/wasm") };
-  session = await ort.InferenceSession.create(new Uint8Array(await unpack("model")), { executionProviders: ["wasm"] });
-}
+const { relations } = data;
+let graph;
 
 function read(text) { // as `peirce relate` reads facts: node names, and relations by [one, other]
   const nodes = [], edges = new Map();
@@ -35,56 +18,29 @@ function read(text) { // as `peirce relate` reads facts: node names, and relatio
   return { nodes, edges: [...edges.values()] };
 }
 
-function feeds({ nodes, edges }) {
-  const sizes = { batch: 1, length: nodes.length };
-  return Object.fromEntries(data.inputs.map(({ name, dims, default: value }) => {
-    const shape = dims.map(dim => sizes[dim] ?? dim), count = shape.reduce((product, size) => product * size, 1);
-    if (typeof value === "boolean") return [name, new ort.Tensor("bool", new Uint8Array(count).fill(value), shape)];
-    const ids = new BigInt64Array(count).fill(BigInt(name === "edge_ids" ? relations.length : value ?? 0));
-    if (name === "edge_ids")
-      for (const { one, other, label } of edges) ids[one * nodes.length + other] = BigInt(relations.indexOf(label));
-    if (name === "input_ids" && data.kinds > 1) ids.forEach((_, i) => ids[i] = BigInt(i));
-    return [name, new ort.Tensor("int64", ids, shape)];
-  }));
-}
-
-function scores(one, other) { // of the pair, with shares, the best first
+function scores(one, other) { // of the pair
   const at = (one * graph.nodes.length + other) * relations.length;
-  const own = [...outputs.relation_logits.data.subarray(at, at + relations.length)];
-  const powers = own.map(score => Math.exp(score - Math.max(...own))), sum = powers.reduce((a, b) => a + b);
-  return own.map((score, i) => ({ name: relations[i], score, share: powers[i] / sum })).sort((a, b) => b.score - a.score);
+  return ranked(relations, [...outputs[data.scores].data.subarray(at, at + relations.length)]);
 }
 
 async function ask() {
-  try {
-    $("wrong").textContent = "";
-    graph = read($("facts").value);
-    const start = performance.now();
-    outputs = await session.run(feeds(graph));
-    $("found").dataset.took = (performance.now() - start).toFixed(1);
-    const kept = [$("one").value, $("other").value];
-    fill($("one"), graph.nodes, kept[0]);
-    fill($("other"), graph.nodes, graph.nodes.includes(kept[1]) ? kept[1] : graph.nodes.at(-1));
-    show();
-    if (attention.length) attend();
-  } catch (error) {
-    $("wrong").textContent = `${error.message ?? error}.`;
-  }
+  graph = read($("facts").value);
+  const { nodes, edges } = graph, ids = Array(nodes.length ** 2).fill(relations.length);
+  for (const { one, other, label } of edges) ids[one * nodes.length + other] = relations.indexOf(label);
+  await run({ batch: 1, length: nodes.length }, { edge_ids: ids, ...data.kinds > 1 && { input_ids: [...nodes.keys()] } });
+  const kept = [$("one").value, $("other").value];
+  fill($("one"), nodes, kept[0]);
+  fill($("other"), nodes, nodes.includes(kept[1]) ? kept[1] : nodes.at(-1));
+  show();
+  if (attention.length) attend(nodes);
 }
 
 function show() {
   const [one, other] = [$("one"), $("other")].map(each => graph.nodes.indexOf(each.value)), found = scores(one, other);
   const told = `${graph.nodes[one]} is ${found[0].name} to ${graph.nodes[other]}`;
   $("said").textContent = `${told}, with ${percent(found[0].share)} %. It took ${$("found").dataset.took} ms.`;
-  $("scores").replaceChildren(row("tr", "th", ["relation", "score", "%", ""]), ...found.map(({ name, score, share }) => {
-    const made = row("tr", "td", ["", "", percent(share)]), bar = made.appendChild(make("td"));
-    made.cells[0].replaceWith(make("th", { scope: "row" }, name));
-    made.cells[1].append(make("data", { value: score }, score.toFixed(3)));
-    bar.className = "bar";
-    bar.append(make("div", { style: `width: ${100 * share}%` }));
-    return made;
-  }));
-  matrix($("pairs"), (x, y) => {
+  list($("scores"), "relation", found);
+  matrix($("pairs"), graph.nodes, (x, y) => {
     const best = scores(x, y)[0], title = `${graph.nodes[x]} is ${best.name} to ${graph.nodes[y]}: ${percent(best.share)} %`;
     const button = make("button", { type: "button", title, "aria-label": title, "aria-pressed": x === one && y === other },
       best.name);
@@ -98,32 +54,6 @@ function show() {
   draw(one, other, found[0].name);
   $("found").hidden = false;
   history.replaceState(null, "", `#${new URLSearchParams({ facts: $("facts").value, one: $("one").value, other: $("other").value })}`);
-}
-
-function attend() {
-  const { name } = attention.find(each => each.round == $("round").value && each.of === $("operator").value);
-  const { data: values, dims } = outputs[name], heads = dims[3];
-  fill($("head"), ["mean", ...Array(heads).keys()].map(head => head === "mean" ? head : `${head + 1}`), $("head").value);
-  const head = $("head").value;
-  matrix($("weights"), (x, a) => {
-    const every = [...values.subarray((x * dims[2] + a) * heads, (x * dims[2] + a + 1) * heads)];
-    const share = head === "mean" ? every.reduce((sum, value) => sum + value) / heads : every[head - 1];
-    return [make("data", { value: share }, percent(share, 0)), share];
-  });
-}
-
-function matrix(table, cell) { // nodes by nodes
-  const { nodes } = graph;
-  table.replaceChildren(row("tr", "th", ["", ...nodes]), ...nodes.map((name, x) => {
-    const made = row("tr", "td", nodes.map(() => ""));
-    nodes.forEach((_, y) => {
-      const [content, share] = cell(x, y);
-      made.cells[y].append(content);
-      made.cells[y].style.setProperty("--deep", `${40 * share}%`);
-    });
-    made.prepend(make("th", { scope: "row" }, name));
-    return made;
-  }));
 }
 
 function draw(one, other, answer) {
@@ -156,42 +86,11 @@ function draw(one, other, answer) {
   svg.replaceChildren(head, ...lines, ...discs, ...labels);
 }
 
-function make(tag, attributes = {}, text = "") {
-  const drawn = ["path", "text", "circle", "marker"].includes(tag);
-  const made = drawn ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  made.textContent = text;
-  return made;
-}
-
-function row(tag, cell, texts) {
-  const made = make(tag);
-  made.append(...texts.map(text => make(text ? cell : "td", cell === "th" && text ? { scope: "col" } : {}, text)));
-  return made;
-}
-
-function fill(select, names, kept) {
-  select.replaceChildren(...names.map(name => new Option(name)));
-  if (names.map(String).includes(kept)) select.value = kept;
-}
-
+$("names").textContent = relations.join(", ");
 const asked = new URLSearchParams(location.hash.slice(1));
 $("facts").value = asked.get("facts") ?? data.facts;
 const pair = asked.has("facts") ? [asked.get("one"), asked.get("other")] : data.pair;
 fill($("one"), [pair[0]]);
 fill($("other"), [pair[1]]);
-$("attention").hidden = !attention.length;
-const rounds = [...new Set(attention.map(each => each.round))], operators = [...new Set(attention.map(each => each.of))];
-fill($("round"), rounds, `${rounds.at(-1)}`);
-fill($("operator"), operators, operators.find(name => name.endsWith("weights")));
-$("round").onchange = $("operator").onchange = $("head").onchange = attend;
 $("one").onchange = $("other").onchange = show;
-$("ask").onsubmit = event => { event.preventDefault(); ask(); };
-$("facts").onkeydown = event => { if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); ask(); } };
-try {
-  await open();
-  document.querySelector("#ask button").disabled = false;
-  await ask();
-} catch (error) {
-  $("said").textContent = `The model does not run in this browser: ${error.message ?? error}`;
-}
+await begin(ask);

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
 import textwrap
+from contextlib import suppress
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +17,14 @@ import peirce
 import pytest
 import typer
 from peirce.compose import build
-from peirce.errors import ModelFileError, TaskError
+from peirce.errors import InputError, ModelFileError, TaskError
 from peirce.model import Model
 from peirce.registry import Registry, load_spec
 from peirce_kg.ask import Asker
 from peirce_kg.cli import ask
+from peirce_kg.encoding.inputs import query_inputs
 from peirce_kg.engine.answers import answer, pair_answers, to_ids
+from peirce_kg.page import write_queries
 from peirce_kg.queries.conversion import read_query
 from peirce_kg.queries.language import parse
 from peirce_kg.queries.types import load_types, select
@@ -171,6 +176,96 @@ def test_neither_torch_nor_pykeen_is_needed(exported: tuple[Path, Model, KgQaDat
     assert result.returncode == 0, result.stderr
     wanted = [a.entity for a in Asker(exported[0]).ask(QUERY).answers]
     assert [a["entity"] for a in json.loads(result.stdout)["answers"]] == wanted
+
+
+@pytest.fixture(scope="module")
+def page(exported: tuple[Path, Model, KgQaData], tmp_path_factory: pytest.TempPathFactory) -> str:
+    runtime = tmp_path_factory.mktemp("dist")
+    for name in ("ort.wasm.min.mjs", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm"):
+        (runtime / name).touch()
+    app = typer.Typer()
+    app.command()(ask)
+    told = ("--page", str(runtime / "page.html"), "--runtime", str(runtime))
+    written = CliRunner().invoke(app, [str(exported[0]), QUERY, "--top", "3", *told])
+    assert written.exit_code == 0, written.output
+    assert "--page is of an exported model" in str(
+        CliRunner().invoke(app, [QUERY, "--zero-shot", "--graph", "nations", *told]).exception
+    )
+    return (runtime / "page.html").read_text()
+
+
+def _known(page: str) -> dict[str, Any]:
+    (data,) = re.findall(r'id="data">(.*?)</script>', page)
+    return dict(json.loads(data))
+
+
+def test_a_page_knows_the_names_and_begins_with_the_query(
+    exported: tuple[Path, Model, KgQaData], page: str, tmp_path: Path
+) -> None:
+    known, graph = _known(page), exported[2].graph
+    assert (known["query"], known["top"], known["scores"]) == (str(parse(QUERY)), 3, "entities_logits")
+    assert (known["entities"], known["relations"]) == ([*graph.entity_names], [*graph.relation_names])
+    assert known["examples"].keys() == {"1p", "2p", "2i", "pi", "2in", "2u"}
+    assert "<title>Ask nations</title>" in page
+    asker = Asker(exported[0])
+    asker.vocabulary = attrs.evolve(asker.vocabulary, reversed_=True)
+    with pytest.raises(InputError, match=r"model\.onnx cannot become a page: a page ranks all entities"):
+        write_queries(tmp_path / "page.html", asker, parse(QUERY), 10, tmp_path)
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="Node.js runs the script of a page")
+def test_a_page_reads_queries_as_python_does(exported: tuple[Path, Model, KgQaData], page: str) -> None:
+    asker, graph = Asker(exported[0]), exported[2].graph
+    sampled = sample(list(load_types().values()), graph, "train", 1, seed=0)
+    texts = [
+        *(str(queries.query(0, graph)) for queries in sampled),
+        *("embassy ( 'usa',f )|!!\n\"embassy\"(e1,usa)", "0(3,f)", "(((embassy(usa,f1))))", "'0'(e8,f)"),
+        "embassy(usa,f)&(embassy(f,e1)&embassy(e1,f))|(embassy(e2,f)|!(embassy(f,f)&embassy(f,usa)))",
+        *(
+            "",
+            "embassy(usa,f",
+            "embassy(usa,f))",
+            "embassy(usa f)",
+            "embassy(usa,f)embassy(usa,f)",
+            "embassy",
+        ),
+        *(
+            "embassy('usa,f)",
+            "embassy('',f)",
+            'embassy("\\x",f)',
+            "embassy(usa,\u00a0f)",
+            "!(embassy(usa,f)&)",
+        ),
+        *("embassy(uss,f)", "embasy(usa,f)", "embassy(14,f)", "embassy(usa,e1)", "embassy(f1,f2)"),
+        *(
+            "embassy(f1,f)",
+            "embassy(f,'f')",
+            "embassy(usa,f2)",
+            "embassy(e9,f)",
+            "&".join(["embassy(usa,f)"] * 30),
+        ),
+    ]
+    reader = (files("peirce_kg.page") / "efo.js").read_text()
+    script = f"""const data = {json.dumps(_known(page))};
+        {reader}
+        const read = text => {{ try {{ return encoded(text).inputs; }} catch (error) {{ return error.message; }} }};
+        console.log(JSON.stringify({json.dumps(texts)}.map(read)));"""
+    command = ["node", "--input-type=module", "-"]
+    found = json.loads(
+        subprocess.run(command, input=script, capture_output=True, text=True, check=True).stdout
+    )
+    names, read = ("input_ids", "token_kinds"), 0
+    for text, own in zip(texts, found, strict=True):
+        wanted = None
+        with suppress(TaskError):
+            arrays = query_inputs(*to_ids(parse(text), graph), asker.vocabulary, names, asker.spec)
+            wanted = {name: array[0].tolist() for name, array in arrays.items()}
+            read += 1
+        assert (None if isinstance(own, str) else own) == wanted, f"{text}: {own}"
+    assert (read, len(texts)) == (60, 81)
+    said = dict(zip(texts, found, strict=True))
+    assert said["embassy(usa f)"] == "Column 13: \u201cf\u201d cannot stand here; expected \u201c,\u201d"
+    assert "\u201cembasy\u201d is no relation; near it are embassy, " in said["embasy(usa,f)"]
 
 
 def test_mistakes_in_a_query_are_named(exported: tuple[Path, Model, KgQaData]) -> None:
