@@ -38,8 +38,7 @@ def linear_map(values: Tensor, weight: Tensor, bias: Tensor | None = None) -> Te
     Returns:
         [..., d].
     """
-    # First of all: a size that is compared would not be symbolic any more.
-    if torch.compiler.is_compiling() or not (_large(values, weight) and _wider_vectors() and _as_usual()):
+    if not _by_convolution(values, weight):
         return F.linear(values, weight, bias)
     # [1, c, rows, 1], channels last. Of one pixel a dilation changes nothing, but on one thread torch takes oneDNN for
     # a batch of one only where there is a stride or a dilation.
@@ -48,12 +47,34 @@ def linear_map(values: Tensor, weight: Tensor, bias: Tensor | None = None) -> Te
     return found.permute(0, 2, 3, 1).reshape(*values.shape[:-1], -1)
 
 
+def add_map(total: Tensor, values: Tensor, weight: Tensor) -> Tensor:
+    """`total + linear_map(values, weight)`, in one pass where MKL multiplies.
+
+    Args:
+        total: [n, d].
+        values: [n, c].
+        weight: [d, c].
+
+    Returns:
+        [n, d].
+    """
+    if _by_convolution(values, weight):
+        return total + linear_map(values, weight)
+    return torch.addmm(total, values, weight.t())
+
+
 class Linear(nn.Linear):
     """`torch.nn.Linear` by `linear_map`."""
 
     def forward(self, input: Tensor) -> Tensor:
         """[..., c] -> [..., d]."""
         return linear_map(input, self.weight, self.bias)
+
+
+def _by_convolution(values: Tensor, weight: Tensor) -> bool:
+    """Whether oneDNN is faster with it here, and may be taken."""
+    # Tracing is asked first: a size that is compared would not be symbolic any more.
+    return not torch.compiler.is_compiling() and _large(values, weight) and _wider_vectors() and _as_usual()
 
 
 def _large(values: Tensor, weight: Tensor) -> bool:
