@@ -147,9 +147,8 @@ class FolNet(GenerativeArchitecture):
             real = some.get("attention_mask")
             if real is not None:
                 last = int((real.any(0) * torch.arange(1, real.shape[1] + 1)).max().clamp_min(1))
-                cut = {"length": slice(last)}
                 some = {
-                    name: each[tuple(cut.get(dim, slice(None)) for dim in dims.get(name, ()))]
+                    name: each[tuple(slice(last if dim == "length" else None) for dim in dims.get(name, ()))]
                     for name, each in some.items()
                 }
             yield some
