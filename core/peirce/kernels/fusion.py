@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from peirce.kernels.products import linear_map
+from peirce.kernels.products import add_map, linear_map
 
 Weights = tuple[Tensor, Tensor | None]
 T = TypeVar("T")
@@ -113,7 +113,7 @@ class FusedLinear(nn.Module):
         first, *rest = channels
         total = linear_map(first.flatten(0, -2), parts[0][0], sum(biases[1:], biases[0]) if biases else None)
         for each, (weight, _) in zip(rest, parts[1:], strict=True):
-            total = total + linear_map(each.flatten(0, -2), weight)
+            total = add_map(total, each.flatten(0, -2), weight)
         return total.view(*first.shape[:-1], -1)
 
     def weights(self) -> Weights:

@@ -39,13 +39,28 @@ def linear_map(values: Tensor, weight: Tensor, bias: Tensor | None = None) -> Te
     Returns:
         [..., d].
     """
-    # First of all: a size that is compared would not be symbolic any more.
-    if torch.compiler.is_compiling() or not _wider(values, weight, *weight.shape):
+    if not _wider(values, weight, *weight.shape):
         return F.linear(values, weight, bias)
     # Of one pixel a dilation changes nothing, but on one thread torch takes oneDNN for a batch of one only where there
     # is a stride or a dilation.
     found = F.conv2d(_pixels(values), weight[:, :, None, None], bias, dilation=2)
     return found.permute(0, 2, 3, 1).reshape(*values.shape[:-1], -1)
+
+
+def add_map(total: Tensor, values: Tensor, weight: Tensor) -> Tensor:
+    """`total + linear_map(values, weight)`, in one pass where MKL multiplies.
+
+    Args:
+        total: [n, d].
+        values: [n, c].
+        weight: [d, c].
+
+    Returns:
+        [n, d].
+    """
+    if _wider(values, weight, *weight.shape):
+        return total + linear_map(values, weight)
+    return torch.addmm(total, values, weight.t())
 
 
 def weight_gradient(values: Tensor, given: Tensor) -> Tensor:
@@ -59,7 +74,7 @@ def weight_gradient(values: Tensor, given: Tensor) -> Tensor:
         [d, c].
     """
     shape = given.shape[1], values.shape[1]
-    if torch.compiler.is_compiling() or not _wider(values, given, *shape):
+    if not _wider(values, given, *shape):
         return given.t() @ values
     return conv2d_weight(_pixels(values), (*shape, 1, 1), _pixels(given), dilation=2).flatten(1)
 
@@ -79,8 +94,10 @@ def _pixels(values: Tensor) -> Tensor:
 
 def _wider(values: Tensor, other: Tensor, outputs: int, inputs: int) -> bool:
     """Whether it is a product of two large float32 matrices in a CPU's memory, and oneDNN is faster here."""
+    # Tracing is asked first: a size that is compared would not be symbolic any more.
     return (
-        values.numel() * outputs >= FEWEST_PRODUCTS
+        not torch.compiler.is_compiling()
+        and values.numel() * outputs >= FEWEST_PRODUCTS
         and values.numel() >= FEWEST_ROWS * inputs
         and inputs in CHANNELS
         and outputs in CHANNELS

@@ -128,8 +128,8 @@ class FolNet(GenerativeArchitecture):
         parts = [self._encode(self.input.tokens(some)) for some in self._portions(inputs, size)]
         pooled = None if self.pooler is None else torch.cat([cast(Tensor, part.pooled) for part in parts])
         encoded = Encoded(
-            torch.cat([part.unary for part in parts]),
-            torch.cat([cast(Tensor, part.binary) for part in parts]),
+            torch.cat([_lengthened(part.unary, tokens.length, 1) for part in parts]),
+            torch.cat([_lengthened(cast(Tensor, part.binary), tokens.length, 2) for part in parts]),
             pooled,
             self.input.scope(tokens),
             self.input.words(),
@@ -137,12 +137,21 @@ class FolNet(GenerativeArchitecture):
         return encoded, tokens
 
     def _portions(self, inputs: Mapping[str, Tensor], size: int) -> Iterator[dict[str, Tensor]]:
-        """The inputs of `size` examples at a time."""
-        axes = {spec.name: spec.dims.index("batch") for spec in self.inputs() if "batch" in spec.dims}
+        """The inputs of `size` examples at a time, up to the last token that is real in one of them."""
+        dims = {spec.name: spec.dims for spec in self.inputs()}
+        axes = {name: own.index("batch") for name, own in dims.items() if "batch" in own}
         apart = {name: torch.split(value, size, axes[name]) for name, value in inputs.items() if name in axes}
         whole = {name: value for name, value in inputs.items() if name not in axes}
         for values in zip(*apart.values(), strict=True):
-            yield {**whole, **dict(zip(apart, values, strict=True))}
+            some = {**whole, **dict(zip(apart, values, strict=True))}
+            real = some.get("attention_mask")
+            if real is not None:
+                last = int((real.any(0) * torch.arange(1, real.shape[1] + 1)).max().clamp_min(1))
+                some = {
+                    name: each[tuple(slice(last if dim == "length" else None) for dim in dims.get(name, ()))]
+                    for name, each in some.items()
+                }
+            yield some
 
     def _encode(self, tokens: Tokens) -> Encoded:
         """All layers, for the examples of `tokens`."""
@@ -185,6 +194,12 @@ class FolNet(GenerativeArchitecture):
         state = self.input_norm(Predicates(unary, binary), scope)
         rate = self.plan.dims.dropout
         return Predicates(*(F.dropout(atoms, rate, self.training) for atoms in state))
+
+
+def _lengthened(atoms: Tensor, length: int, axes: int) -> Tensor:
+    """Atoms [b, x, ..., d] with zeros for the padding after their last token, in so many axes of tokens."""
+    missing = length - atoms.shape[1]
+    return F.pad(atoms, (0, 0, *(0, missing) * axes)) if missing else atoms
 
 
 class Layer(nn.Module):

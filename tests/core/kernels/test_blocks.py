@@ -10,8 +10,9 @@ from peirce.registry import Registry
 from peirce.spec import Spec
 from small_specs import DECODER, ENCODER_DECODER, FOLNET, PAPER_CJOIN
 
-IDS = torch.randint(1, 40, (2, 9), generator=torch.Generator().manual_seed(0))
-MASK = torch.tensor([[True] * 9, [False] * 3 + [True] * 6])
+IDS = torch.randint(1, 40, (4, 9), generator=torch.Generator().manual_seed(0))
+REAL, PADDING = [True], [False]
+MASK = torch.tensor([REAL * 9, PADDING * 3 + REAL * 6, REAL * 4 + PADDING * 5, PADDING * 9])
 
 
 @pytest.mark.parametrize(
@@ -33,9 +34,9 @@ def test_blocks_and_portions_change_nothing(
     model = peirce.build(spec, registry=registry, dtype=torch.float64).eval()
     inputs = {"input_ids": IDS, "attention_mask": MASK}
     if kind == "prefix":
-        inputs["prefix_length"] = torch.tensor([3, 0])
+        inputs["prefix_length"] = torch.tensor([3, 0, 2, 1])
     if kind == "relation":
-        inputs["relation"] = torch.rand(2, 9, 9, generator=torch.Generator().manual_seed(1)) > 0.4
+        inputs["relation"] = torch.rand(4, 9, 9, generator=torch.Generator().manual_seed(1)) > 0.4
     whole = model(**inputs)
     monkeypatch.setattr(blocks, "BLOCK_BYTES", size)
     monkeypatch.setattr(blocks, "PORTION_BYTES", 1 if size > 1 else blocks.PORTION_BYTES)
@@ -102,7 +103,7 @@ def test_blocks_change_nothing_of_what_follows_others(
 ) -> None:
     model = peirce.build(spec, registry=registry, dtype=torch.float64).eval()
     inputs = {"input_ids": IDS, "attention_mask": MASK}
-    new = torch.tensor([[5, 6], [7, 8]])
+    new = torch.tensor([[5, 6], [7, 8], [9, 1], [2, 3]])
     if spec is ENCODER_DECODER:
         inputs["decoder_input_ids"] = IDS[:, :4]
     name, _ = model.generates()

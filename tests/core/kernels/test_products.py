@@ -9,6 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from peirce.kernels import linear_map, products, weight_gradient
+from peirce.kernels.products import add_map
 from torch import Tensor, backends
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -83,6 +84,26 @@ def test_the_gradient_of_a_weight_is_torchs(rows: int, counted: int) -> None:
     assert counter.count == counted
     assert found.is_contiguous()
     near(found, expected)
+
+
+@pytest.mark.parametrize("by_convolution", [True, False])
+@pytest.mark.parametrize("cast", [True, False])
+def test_a_map_is_added_either_way(*, by_convolution: bool, cast: bool) -> None:
+    values, weight, _ = three((256,))
+    total = torch.randn(256, 160, generator=torch.Generator().manual_seed(1), requires_grad=True)
+    tensors = total, values, weight
+    backends.mkldnn.enabled = by_convolution
+    ways: list[Callable[..., Tensor]] = [add_map, lambda own, *both: own + F.linear(*both)]
+    with torch.autocast("cpu", torch.bfloat16, enabled=cast):
+        ours, theirs = (way(*tensors).float() for way in ways)
+    pairs = (torch.autograd.grad(each.square().sum(), tensors) for each in (ours, theirs))
+    for found, expected in ((ours, theirs), *zip(*pairs, strict=True)):
+        error = (found - expected).detach().abs().max() / expected.detach().abs().max()
+        assert error < (3e-2 if cast else 2e-6)
+    assert torch.equal(
+        torch.compile(add_map, backend="eager", fullgraph=True)(*tensors),
+        torch.addmm(total, values, weight.t()),
+    )
 
 
 def test_functions_of_functions_are_those_of_torch() -> None:
