@@ -217,17 +217,22 @@ def test_a_page_knows_the_names_and_begins_with_the_query(
 def test_a_page_reads_queries_as_python_does(exported: tuple[Path, Model, KgQaData], page: str) -> None:
     asker, graph = Asker(exported[0]), exported[2].graph
     sampled = sample(list(load_types().values()), graph, "train", 1, seed=0)
-    texts = [
-        *(str(queries.query(0, graph)) for queries in sampled),
-        *("embassy ( 'usa',f )|!!\n\"embassy\"(e1,usa)", "0(3,f)", "(((embassy(usa,f1))))", "'0'(e8,f)"),
+    texts = [str(queries.query(0, graph)) for queries in sampled]
+    texts += [
+        "embassy ( 'usa',f )|!!\n\"embassy\"(e1,usa)",
+        "0(3,f)",
+        "(((embassy(usa,f1))))",
+        "'0'(e8,f)",
         "embassy(usa,f)&(embassy(f,e1)&embassy(e1,f))|(embassy(e2,f)|!(embassy(f,f)&embassy(f,usa)))",
+    ]
+    texts += [  # no grammar
         *(
             "",
+            "embassy",
             "embassy(usa,f",
             "embassy(usa,f))",
             "embassy(usa f)",
             "embassy(usa,f)embassy(usa,f)",
-            "embassy",
         ),
         *(
             "embassy('usa,f)",
@@ -236,14 +241,11 @@ def test_a_page_reads_queries_as_python_does(exported: tuple[Path, Model, KgQaDa
             "embassy(usa,\u00a0f)",
             "!(embassy(usa,f)&)",
         ),
+    ]
+    texts += [  # no name, no answer that is asked for, or too long
         *("embassy(uss,f)", "embasy(usa,f)", "embassy(14,f)", "embassy(usa,e1)", "embassy(f1,f2)"),
-        *(
-            "embassy(f1,f)",
-            "embassy(f,'f')",
-            "embassy(usa,f2)",
-            "embassy(e9,f)",
-            "&".join(["embassy(usa,f)"] * 30),
-        ),
+        *("embassy(f1,f)", "embassy(f,'f')", "embassy(usa,f2)", "embassy(e9,f)"),
+        "&".join(["embassy(usa,f)"] * 30),
     ]
     reader = (files("peirce_kg.page") / "efo.js").read_text()
     script = f"""const data = {json.dumps(_known(page))};
