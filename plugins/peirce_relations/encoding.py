@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 from peirce.errors import InputError, ModelFileError, TaskError, unknown
 from peirce.files import parse_json
 
-from peirce_relations.graphs import MOST, Problem
+from peirce_relations.graphs import Problem
 
 LABELS = "relations.json"
 """The asset that names the relations."""
+ASKED = 128
+"""Nodes of facts that a model is asked about: some operators hold all triples of nodes, `compose` in 2 GiB here."""
 Array = NDArray[Any]
 
 
@@ -171,9 +173,9 @@ def read_facts(text: str, pair: Sequence[str]) -> tuple[Problem, tuple[str, ...]
             )
     if not edges:
         raise InputError("there are no facts; write such as 'a NTPP b, b PO c'")
-    if len(places) > MOST:
+    if len(places) > ASKED:
         raise InputError(
-            f"the facts have {len(places)} nodes, and a graph has {MOST} at most; leave some out"
+            f"the facts have {len(places)} nodes, and a model is asked about {ASKED} at most; leave some out"
         )
     for name in pair:
         if name not in places:

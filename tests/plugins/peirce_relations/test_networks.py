@@ -232,7 +232,10 @@ def test_a_trained_model_is_exported_and_asked(tmp_path: Path, invoke: Any) -> N
         ("a NTP b", "Did you mean 'NTPP'"),
         ("a b", "is no fact"),
         ("", "there are no facts"),
-        (", ".join(f"{i} PO {i + 1}" for i in range(1024)), "1025 nodes, and a graph has 1024 at most"),
+        (
+            ", ".join(f"{i} PO {i + 1}" for i in range(128)),
+            "129 nodes, and a model is asked about 128 at most",
+        ),
     ):
         assert said in invoke("relate", str(model), asked, "--pair", "a", "b").output
     assert "unknown node 'd'" in invoke("relate", str(model), facts, "--pair", "a", "d").output
