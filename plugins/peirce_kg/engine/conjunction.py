@@ -41,6 +41,7 @@ class Conjunction:
         self.budget, self.which = budget, budget.doing
         self.relations = [np.ascontiguousarray(column) for column in groundings.relations.T]
         self.constants = [np.ascontiguousarray(column) for column in groundings.constants.T]
+        self.free = groundings.free
         self.alive = np.ones(len(groundings), dtype=bool)
         self.branch, slots = branch, branch.slots
         self.links = [slot for slot in slots if len(slot.variables) == 2]
@@ -61,6 +62,10 @@ class Conjunction:
         for variable in self.unary:
             self._begin(variable)
             self._seed(variable)
+        if self.free is not None:
+            only = np.arange(len(self.free)) * self.space.entities + self.free
+            listed = self.domains.get(FREE)
+            self._bind(FREE, only if listed is None else listed[self.space.among(listed, only)])
         while self.links:
             if (leaf := self._leaf()) is not None:
                 self._absorb(leaf)

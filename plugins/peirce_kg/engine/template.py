@@ -100,21 +100,33 @@ class Template:
 
 @frozen(eq=False)
 class Groundings:
-    """Many groundings of one template, by id. relations: int64 [n, r]; constants: int64 [n, c]."""
+    """Many groundings of one template, by id.
+
+    Args:
+        relations, constants: what the slots stand for: int64 [n, r], [n, c].
+        free: the only entity that each is asked about, if there is one: int64 [n].
+    """
 
     relations: Ints
     constants: Ints
+    free: Ints | None = None
 
     def __len__(self) -> int:
         return len(self.relations)
 
     def __getitem__(self, rows: Ints | Bools | slice) -> Groundings:
-        return Groundings(self.relations[rows], self.constants[rows])
+        free = None if self.free is None else self.free[rows]
+        return Groundings(self.relations[rows], self.constants[rows], free)
 
     @classmethod
     def joined(cls, parts: Sequence[Groundings]) -> Groundings:
-        """One after another."""
-        return cls(np.concatenate([p.relations for p in parts]), np.concatenate([p.constants for p in parts]))
+        """One after another; all of them are asked about one entity, or none is."""
+        free = [p.free for p in parts if p.free is not None]
+        return cls(
+            np.concatenate([p.relations for p in parts]),
+            np.concatenate([p.constants for p in parts]),
+            np.concatenate(free) if free else None,
+        )
 
 
 def _apart(conjunction: tuple[Slot, ...], variable: Variable) -> tuple[frozenset[Slot], tuple[Slot, ...]]:

@@ -34,12 +34,10 @@ from peirce_kg.queries.language import Query
 from peirce_kg.queries.types import QueryType
 from peirce_kg.sampling.lookup import Lookup
 from peirce_kg.sampling.symmetry import canonical, redundant, repetitions, symmetries
-from peirce_kg.sampling.walks import Walker
+from peirce_kg.sampling.walks import LIMIT, Walker
 
 MAX_ANSWERS = 100
 MAX_HARD = 1_000_000
-LIMIT = 4_000_000
-"""Rows that an intermediate table may have; a query that needs more is not sampled."""
 BLOCK = 8192
 """Queries of a block. Like the sizes of batches, it is part of what a seed means."""
 BATCHES = (512, 4096)

@@ -12,19 +12,21 @@ from functools import cached_property
 from itertools import permutations
 
 import numpy as np
-from attrs import frozen
+from attrs import evolve, frozen
 from numpy.typing import NDArray
 
+from peirce_kg.engine.answers import answers_within
 from peirce_kg.engine.template import Groundings, Slot, Template
 from peirce_kg.graphs.graph import Ints
-from peirce_kg.graphs.index import spans
 from peirce_kg.queries.language import FREE, Variable
 from peirce_kg.sampling.lookup import Lookup, Postings
 
-TOGETHER = 0.9
+TOGETHER = 0.98
 """How often walks make a negation that all branches share true of one answer in all of them."""
-FEW = 256
-"""Values of a variable that are looked at to tell whether a negation removes an answer."""
+NARROW = (8, 16)
+"""Triples of which the one is taken whose variable has fewest values; the latter for one answer of all branches."""
+LIMIT = 4_000_000
+"""Rows that an intermediate table may have; a query that needs more is not sampled."""
 
 
 @frozen(eq=False)
@@ -54,7 +56,11 @@ class Walker:
             none = (np.zeros((0, len(names)), np.int64) for names in (template.relations, template.constants))
             return Groundings(*none)
         each = -(-count // len(starts))
-        proposals = Groundings.joined([self._from(*start, each, random) for start in starts])
+        walks = [self._from(*start, each, random) for start in starts]
+        done = [own for own in walks if own.free is None]
+        if ending := [own for own in walks if own.free is not None]:
+            done.append(self._removing(Groundings.joined(ending)))
+        proposals = Groundings.joined(done)
         return proposals[random.permutation(len(proposals))]
 
     def every(self) -> Groundings | None:
@@ -109,6 +115,16 @@ class Walker:
             return []
         return [slot for slot in self.template.negated if slot in at[0] and len(slot.variables) == 2]
 
+    @cached_property
+    def _closes(self) -> bool:
+        """Whether the one negated atom of one conjunction closes a circle of variables, which is slow to answer."""
+        negated, conjunctions = self.template.negated, self.template.conjunctions
+        if not len(conjunctions) == len(negated) == 1:
+            return False
+        ends = negated[0].variables
+        links = {s.variables for s in conjunctions[0] if s.positive and len(s.variables) == 2}
+        return len(ends) == 2 and ends not in links and len(links) + 1 >= len(ends.union(*links))
+
     def _from(self, first: int, atom: Slot | None, count: int, random: np.random.Generator) -> Groundings:
         """The groundings of walks that begin in one branch, at one atom."""
         walk = _Walk(self.template, self.lookup, self.level, random, count, even=self.hard)
@@ -119,7 +135,7 @@ class Walker:
         removing = {slot: self._branches(slot, random) for slot in self.template.negated}
         if together:
             removing |= {slot: set(range(len(conjunctions))) for slot in self._common}
-            walk.narrowed = TOGETHER
+            walk.together = True
         shared: frozenset[Variable] = frozenset()
         numbers = self._starts[first, atom]
         if self.hard:
@@ -146,13 +162,16 @@ class Walker:
             for slot in [slot for slot in slots if branch in removing.get(slot, ())] or [None]:
                 walk.forget(shared)
                 walk.along([*positive, slot] if slot else positive)
-                if slot and together:
-                    walk.keep_removed(slot, positive)
                 shared = frozenset()
             # or the one answer of all of them: what they say of it alike is then left as it is
             if following is not None and (together or random.random() < 0.5):
                 shared = _shared(slots, conjunctions[following])
-        return walk.result()
+        return walk.result(ending=together or self._closes)
+
+    def _removing(self, proposals: Groundings) -> Groundings:
+        """Those whose negated atom does remove the one answer that they are asked about, as the engine says."""
+        left, _ = answers_within(self.template, proposals, self.lookup.indexes[self.level], LIMIT)
+        return evolve(proposals, free=None)[left.counts == 0]
 
     def _branches(self, slot: Slot, random: np.random.Generator) -> set[int]:
         """In which branches with a negated atom walks make it true, of answers that it removes: one, some, or all."""
@@ -177,6 +196,7 @@ class _Walk:
         self.template, self.lookup, self.level, self.random, self.even = template, lookup, level, random, even
         self.relations: dict[int, Ints] = {}
         self.ends: dict[int | Variable, Ints] = {}
+        self.before: dict[int | Variable, Ints] = {}
         self.count = count
         tied = {v for slot in template.negated if len(slot.variables) == 2 for v in slot.variables} - {FREE}
         self.narrowing = {
@@ -185,18 +205,19 @@ class _Walk:
             for slot in slots
             if slot.positive and len(slot.variables) == 1 and slot.variables <= tied
         }
-        self.alive, self.narrowed = np.ones(count, dtype=bool), 0.5
+        self.alive, self.together = np.ones(count, dtype=bool), False
 
-    def result(self) -> Groundings:
-        """The groundings whose walks came through."""
+    def result(self, *, ending: bool = False) -> Groundings:
+        """The groundings whose walks came through; `ending` asks about the answer at which each ends."""
         relations = [self.relations[i] for i in range(len(self.template.relations))]
         constants = [self.ends[i] for i in range(len(self.template.constants))]
         columns = (np.array(own, np.int64).reshape(len(own), self.count).T for own in (relations, constants))
-        return Groundings(*columns)[self.alive]
+        return Groundings(*columns, self.ends[FREE] if ending else None)[self.alive]
 
     def forget(self, kept: Set[Variable] = frozenset()) -> None:
         """Let the variables go, but for some; the slots stay."""
         gone = {end for end in self.ends if isinstance(end, Variable)} - kept
+        self.before = {end: self.ends[end] for end in gone}
         self.ends = {end: value for end, value in self.ends.items() if end not in gone}
 
     def put(self, slot: Slot, numbers: Ints | NDArray[np.int32]) -> None:
@@ -214,30 +235,6 @@ class _Walk:
             slot = max(waiting, key=self._determined)
             waiting.remove(slot)
             self._step(slot, [other for other in (*slots, true) if other and _beside(slot, other)])
-
-    def keep_removed(self, slot: Slot, positive: Sequence[Slot]) -> None:
-        """End walks where a negated atom leaves the answer that it should remove: for another value of its variable.
-
-        Only where one atom says what the variable may be, and leaves few values; others may still be right.
-        """
-        others = [
-            other for other in positive if other in self.narrowing and other.variables <= slot.variables
-        ]
-        if len(others) != 1 or len(slot.variables) != 2:
-            return
-        (of,), (variable,) = others, slot.variables - {FREE}
-        index, heads = self.lookup.indexes[self.level], of.tail == variable
-        known = self.ends[of.head if heads else of.tail]
-        start, counts = index.edges(
-            index.groups(self.relations[of.relation], known, heads=heads), heads=heads
-        )
-        rows = np.flatnonzero(self.alive & (counts <= FEW))
-        row = np.repeat(rows, counts[rows])
-        value = index.others(spans(start[rows], counts[rows]), heads=heads)
-        own = slot.head == variable
-        group = index.groups(self.relations[slot.relation][row], value, heads=own)
-        left = ~index.linked(group, self.ends[FREE][row], heads=own)
-        self.alive[row[left]] = False
 
     def _determined(self, slot: Slot) -> int:
         return 2 * ((slot.head in self.ends) + (slot.tail in self.ends)) + (slot.relation in self.relations)
@@ -279,7 +276,11 @@ class _Walk:
         """Put an atom on a random triple of its relation and of its one known end."""
         other, there = self.lookup.neighbour(relation, known, self.level, self.random, heads=heads)
         self.alive &= there
-        self.ends[slot.tail if heads else slot.head] = other
+        end = slot.tail if heads else slot.head
+        if self.together and end in self.before:  # a branch that has the same values may be one too many
+            again, _ = self.lookup.neighbour(relation, known, self.level, self.random, heads=heads)
+            other = np.where(other == self.before[end], again, other)
+        self.ends[end] = other
 
     def _choose(self, slot: Slot, triples: Postings, owner: Ints, taken: Sequence[Ints] = ()) -> None:
         """Put an atom on random triples of their owners, if possible on ones whose relation is not taken."""
@@ -289,14 +290,17 @@ class _Walk:
             numbers[again] = triples.pick(owner[again], self.level, self.random)[0]
         # a negation that ties a variable to f removes an answer only where no value of the variable is left
         narrowed = (
-            self.random.random(self.count) < self.narrowed
+            self.random.random(self.count) < (TOGETHER if self.together else 0.5)
             if slot in self.narrowing
             else np.zeros(0, dtype=bool)
         )
-        for _ in range(7 if narrowed.any() else 0):
-            others = triples.pick(owner, self.level, self.random)[0]
-            fewer = self._spread(slot, others) < self._spread(slot, numbers)
-            numbers = np.where(fewer & narrowed, others, numbers)
+        if narrowed.any():
+            others = (
+                triples.pick(owner, self.level, self.random)[0] for _ in range(NARROW[self.together] - 1)
+            )
+            tried = np.stack([numbers, *others])
+            fewest = self._spread(slot, tried.ravel()).reshape(tried.shape).argmin(axis=0)
+            numbers = np.where(narrowed, tried[fewest, np.arange(self.count)], numbers)
         self.alive &= there
         self.put(slot, numbers)
 

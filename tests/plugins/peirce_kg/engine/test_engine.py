@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from attrs import evolve
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from kgqa_reference import brute_force, graphs, queries
@@ -29,7 +30,13 @@ def loose(examples: int) -> settings:
 @loose(200)
 @given(graphs(), queries(), st.sampled_from(SPLITS))
 def test_random_formulas_equal_brute_force(graph: Graph, query: Query, split: Split) -> None:
-    assert answer(query, graph, graph.index(split)).tolist() == brute_force(query, graph, split)
+    expected = brute_force(query, graph, split)
+    assert answer(query, graph, graph.index(split)).tolist() == expected
+    template, grounding = to_ids(query, graph)
+    entity = np.arange(graph.entities)
+    alone = evolve(grounding[np.zeros(graph.entities, np.int64)], free=entity)
+    found = answers(template, alone, graph.index(split))
+    assert found.queries.tolist() == found.entities.tolist() == expected
 
 
 @loose(100)
