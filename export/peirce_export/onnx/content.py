@@ -215,10 +215,12 @@ def sign(path: Path, steps: Sequence[Path] = ()) -> Content:
     others = dict.fromkeys(path.with_name(where["location"]) for where in content.external.values())
     digests = {other.name: digest_of(other) for other in (*others, *steps)}
     listed = _property(OTHERS, json.dumps(digests))
-    last = _property(DIGEST, digest_of(content.data + listed))
+    digest = hashlib.sha256(content.data)
+    digest.update(listed)
+    del content  # weights are many: a file is in memory once
     with path.open("ab") as file:
-        file.write(listed + last)
-    return Content.parsed(path, content.data + listed + last)
+        file.write(listed + _property(DIGEST, digest.hexdigest()))
+    return Content.read(path)
 
 
 def _property(name: str, text: str) -> bytes:

@@ -24,6 +24,15 @@ CHOSEN = NETWORKS if ALL else covering()
 EXPECTED = {"cone": 1e-4}
 """Errors with fresh weights where 1e-5 is too little: the mean of directions that all but cancel hangs on rounding."""
 
+PAIRS_ALONE = (
+    "edge-transformer",
+    "relational-chain",
+    "relational-trans",
+    "relational-trans-edges",
+    "triangle",
+)
+"""Networks in which nothing writes what is known of a token alone, so that it stays zero."""
+
 
 def exported(spec: Spec, path: Path, registry: Registry, **options: Any) -> Verification:
     return OnnxExporter(OnnxOptions(**options)).export(build(spec, registry=registry), path)
@@ -35,7 +44,8 @@ def exported(spec: Spec, path: Path, registry: Registry, **options: Any) -> Veri
 def test_it_exports_and_verifies(name: str, registry: Registry, tmp_path: Path) -> None:
     report = exported(SPECS[name], tmp_path / "model.onnx", registry)
     assert report.passed
-    assert not report.notes  # an output that is zero throughout would show nothing
+    # an output that is zero throughout would show nothing
+    assert report.notes == tuple(note for note in report.notes if name in PAIRS_ALONE and "unary" in note)
     # Fresh weights at these widths: far below the tolerance, which must leave room for trained ones. The runtime's
     # own releases differ by a few 1e-6.
     assert max(line.error for line in report.lines) < EXPECTED.get(name, 1e-5)
