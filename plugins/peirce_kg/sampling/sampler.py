@@ -42,6 +42,8 @@ BLOCK = 8192
 """Queries of a block. Like the sizes of batches, it is part of what a seed means."""
 BATCHES = (512, 4096)
 """Proposals of a block's first batch, or a few more, and of its largest; each is twice the one before."""
+WASTEFUL = 4
+"""How many times as large the largest is where branches share a negation: of those proposals few are kept."""
 SHARE = 1 / 5
 """The share of hard queries that one relation or one entity may stand in."""
 BEGUN = 1 / 4
@@ -297,6 +299,7 @@ class TypeSampler:
             return
         random = np.random.default_rng([*self._seed, number])
         size, largest = (self._rare * size for size in BATCHES)
+        largest *= WASTEFUL if self._walker.common else 1
         while True:
             yield self._walker.propose(size, random), size
             size = min(2 * size, largest)

@@ -107,7 +107,7 @@ class Walker:
         return found
 
     @cached_property
-    def _common(self) -> list[Slot]:
+    def common(self) -> list[Slot]:
         """The negated atoms at a variable, where all of several branches have them and say alike what an answer is."""
         conjunctions = self.template.conjunctions
         at = [{slot for slot in own if FREE in slot.variables} for own in conjunctions]
@@ -131,10 +131,10 @@ class Walker:
         conjunctions = self.template.conjunctions
         others = [branch for branch in range(len(conjunctions)) if branch != first]
         # a negation that several branches share removes only what it removes in each of them
-        together = bool(self._common) and random.random() < TOGETHER
+        together = bool(self.common) and random.random() < TOGETHER
         removing = {slot: self._branches(slot, random) for slot in self.template.negated}
         if together:
-            removing |= {slot: set(range(len(conjunctions))) for slot in self._common}
+            removing |= {slot: set(range(len(conjunctions))) for slot in self.common}
             walk.together = True
         shared: frozenset[Variable] = frozenset()
         numbers = self._starts[first, atom]
@@ -277,9 +277,10 @@ class _Walk:
         other, there = self.lookup.neighbour(relation, known, self.level, self.random, heads=heads)
         self.alive &= there
         end = slot.tail if heads else slot.head
-        if self.together and end in self.before:  # a branch that has the same values may be one too many
+        if self.together and end in self.before:  # a branch with the same values would be one too many
             again, _ = self.lookup.neighbour(relation, known, self.level, self.random, heads=heads)
             other = np.where(other == self.before[end], again, other)
+            self.alive &= other != self.before[end]
         self.ends[end] = other
 
     def _choose(self, slot: Slot, triples: Postings, owner: Ints, taken: Sequence[Ints] = ()) -> None:
