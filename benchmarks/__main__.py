@@ -28,6 +28,7 @@ BENCHMARKS = (
     "products",
     "overhead",
     "models",
+    "padding",
     "layer",
     "growth",
     "positions",

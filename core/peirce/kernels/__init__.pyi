@@ -2,7 +2,8 @@ from .blocks import blocked as blocked
 from .blocks import blocked_training as blocked_training
 from .blocks import channels_first as channels_first
 from .blocks import in_blocks as in_blocks
-from .blocks import portion as portion
+from .blocks import on_cpu as on_cpu
+from .blocks import portions as portions
 from .fusion import FusedLinear as FusedLinear
 from .fusion import Kept as Kept
 from .fusion import fold_in as fold_in

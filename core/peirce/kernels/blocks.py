@@ -23,6 +23,8 @@ PORTION_BYTES = 8 << 20
 
 Allocators reuse the memory of tensors of this size. Larger ones come from the system each time, page by page.
 """
+ALIKE = 0.5
+"""The share of the longest example's pairs below which an example goes into another portion."""
 
 
 def blocked(atoms: Tensor) -> bool:
@@ -32,7 +34,7 @@ def blocked(atoms: Tensor) -> bool:
 
 def blocked_training(atoms: Tensor) -> bool:
     """Whether binary atoms are worked on in blocks in this pass, with gradients."""
-    return _on_cpu(atoms) and torch.is_grad_enabled() and _large(atoms)
+    return on_cpu(atoms) and torch.is_grad_enabled() and _large(atoms)
 
 
 def blocks(atoms: Tensor, channels: int) -> Iterator[tuple[slice, slice]]:
@@ -58,25 +60,37 @@ def channels_first(values: Tensor) -> Tensor:
     return moved.contiguous() if _in_inference(values) else moved
 
 
-def portion(sample: Tensor, length: int, width: int) -> int | None:
-    """How many examples go through the layers together, for binary atoms of [b, length, length, width]; None for all.
+def on_cpu(sample: Tensor) -> bool:
+    """Whether what computes with a tensor is a CPU, and is not being traced."""
+    return sample.device.type == "cpu" and not torch.compiler.is_compiling()
+
+
+def portions(sample: Tensor, lengths: Tensor, width: int) -> list[Tensor]:
+    """Which examples go through the layers together, for binary atoms of [b, length, length, width].
+
+    The longest come first, and the others of a portion have at least half as many pairs.
 
     Args:
-        sample: a tensor of the atoms' device and dtype.
-        length: tokens of an example.
+        sample: a tensor of the atoms' dtype.
+        lengths: tokens of each example, padding after the last one left out: int64 [b].
         width: channels of a pair.
+
+    Returns:
+        Rows of examples: int64 [b of the portion] of each.
     """
-    if not _on_cpu(sample):
-        return None
-    return max(1, PORTION_BYTES // max(1, length * length * width * sample.element_size()))
+    order = lengths.argsort(descending=True, stable=True)
+    pairs = [length * length for length in lengths[order].tolist()]
+    found, start = [], 0
+    for row in range(1, len(pairs) + 1):
+        most = max(1, PORTION_BYTES // max(1, pairs[start] * width * sample.element_size()))
+        if row == len(pairs) or row - start >= most or pairs[row] < ALIKE * pairs[start]:
+            found.append(order[start:row])
+            start = row
+    return found
 
 
 def _in_inference(atoms: Tensor) -> bool:
-    return _on_cpu(atoms) and not torch.is_grad_enabled()
-
-
-def _on_cpu(atoms: Tensor) -> bool:
-    return atoms.device.type == "cpu" and not torch.compiler.is_compiling()
+    return on_cpu(atoms) and not torch.is_grad_enabled()
 
 
 def _large(atoms: Tensor) -> bool:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast
 
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
 from peirce.algebra import Predicates, Scope
-from peirce.kernels import PairTerm, Rotation, portion
+from peirce.kernels import PairTerm, Rotation, on_cpu, portions
 from peirce.networks import (
     CachedState,
     Mixing,
@@ -122,36 +122,36 @@ class FolNet(GenerativeArchitecture):
     def forward(self, inputs: Mapping[str, Tensor]) -> tuple[Encoded, Tokens]:
         """Embed, deduce layer by layer, normalise, pool; on a CPU, a few examples at a time."""
         tokens = self.input.tokens(inputs)
-        size = portion(self.input.embedding.weight, tokens.length, self.plan.dims.binary)
-        if size is None or size >= len(inputs["input_ids"]):
+        parts = self._portions(inputs, tokens.length) if on_cpu(self.input.embedding.weight) else []
+        if not parts:
             return self._encode(tokens), tokens
-        parts = [self._encode(self.input.tokens(some)) for some in self._portions(inputs, size)]
-        pooled = None if self.pooler is None else torch.cat([cast(Tensor, part.pooled) for part in parts])
-        encoded = Encoded(
-            torch.cat([_lengthened(part.unary, tokens.length, 1) for part in parts]),
-            torch.cat([_lengthened(cast(Tensor, part.binary), tokens.length, 2) for part in parts]),
-            pooled,
-            self.input.scope(tokens),
-            self.input.words(),
-        )
-        return encoded, tokens
+        encoded = [self._encode(self.input.tokens(some)) for _, some in parts]
+        place = torch.cat([rows for rows, _ in parts]).argsort().tolist()
 
-    def _portions(self, inputs: Mapping[str, Tensor], size: int) -> Iterator[dict[str, Tensor]]:
-        """The inputs of `size` examples at a time, up to the last token that is real in one of them."""
-        dims = {spec.name: spec.dims for spec in self.inputs()}
-        axes = {name: own.index("batch") for name, own in dims.items() if "batch" in own}
-        apart = {name: torch.split(value, size, axes[name]) for name, value in inputs.items() if name in axes}
-        whole = {name: value for name, value in inputs.items() if name not in axes}
-        for values in zip(*apart.values(), strict=True):
-            some = {**whole, **dict(zip(apart, values, strict=True))}
-            real = some.get("attention_mask")
-            if real is not None:
-                last = int((real.any(0) * torch.arange(1, real.shape[1] + 1)).max().clamp_min(1))
-                some = {
-                    name: each[tuple(slice(last if dim == "length" else None) for dim in dims.get(name, ()))]
-                    for name, each in some.items()
-                }
-            yield some
+        def joined(own: list[Tensor], axes: int = 0) -> Tensor:
+            each = [example for atoms in own for example in _lengthened(atoms, tokens.length, axes).split(1)]
+            return torch.cat([each[row] for row in place])
+
+        unary = joined([part.unary for part in encoded], 1)
+        binary = joined([cast(Tensor, part.binary) for part in encoded], 2)
+        pooled = None if self.pooler is None else joined([cast(Tensor, part.pooled) for part in encoded])
+        return Encoded(unary, binary, pooled, self.input.scope(tokens), self.input.words()), tokens
+
+    def _portions(self, inputs: Mapping[str, Tensor], length: int) -> list[tuple[Tensor, dict[str, Tensor]]]:
+        """Rows of examples, and their inputs up to their last real token; none where all go as they are."""
+        real = inputs.get("attention_mask")
+        lengths = torch.full(inputs["input_ids"].shape[:1], length)
+        if real is not None:
+            lengths = (real * torch.arange(1, length + 1)).amax(1).clamp_min(1)
+        parts = portions(self.input.embedding.weight, lengths, self.plan.dims.binary)
+        if len(parts) <= 1 and bool((lengths == length).all()):
+            return []
+        dims, found = {spec.name: spec.dims for spec in self.inputs()}, []
+        for rows in parts:
+            last = int(lengths[rows[0]])
+            some = {name: _cut(each, dims.get(name, ()), rows, last) for name, each in inputs.items()}
+            found.append((rows, some))
+        return found
 
     def _encode(self, tokens: Tokens) -> Encoded:
         """All layers, for the examples of `tokens`."""
@@ -194,6 +194,12 @@ class FolNet(GenerativeArchitecture):
         state = self.input_norm(Predicates(unary, binary), scope)
         rate = self.plan.dims.dropout
         return Predicates(*(F.dropout(atoms, rate, self.training) for atoms in state))
+
+
+def _cut(value: Tensor, dims: Sequence[str | int], rows: Tensor, length: int) -> Tensor:
+    """Some examples of an input, up to a token."""
+    value = value.index_select(dims.index("batch"), rows) if "batch" in dims else value
+    return value[tuple(slice(length if dim == "length" else None) for dim in dims)]
 
 
 def _lengthened(atoms: Tensor, length: int, axes: int) -> Tensor:

@@ -12,7 +12,7 @@ from small_specs import DECODER, ENCODER_DECODER, FOLNET, PAPER_CJOIN
 
 IDS = torch.randint(1, 40, (4, 9), generator=torch.Generator().manual_seed(0))
 REAL, PADDING = [True], [False]
-MASK = torch.tensor([REAL * 9, PADDING * 3 + REAL * 6, REAL * 4 + PADDING * 5, PADDING * 9])
+MASK = torch.tensor([REAL * 4 + PADDING * 5, PADDING * 3 + REAL * 6, PADDING * 9, REAL * 9])
 
 
 @pytest.mark.parametrize(
