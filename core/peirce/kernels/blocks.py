@@ -24,7 +24,7 @@ PORTION_BYTES = 8 << 20
 Allocators reuse the memory of tensors of this size. Larger ones come from the system each time, page by page.
 """
 ALIKE = 0.5
-"""The share of the longest example's pairs below which an example goes into another portion."""
+"""The share of the longest example's pairs below which an example begins another portion, if that is no small one."""
 
 
 def blocked(atoms: Tensor) -> bool:
@@ -68,7 +68,7 @@ def on_cpu(sample: Tensor) -> bool:
 def portions(sample: Tensor, lengths: Tensor, width: int) -> list[Tensor]:
     """Which examples go through the layers together, for binary atoms of [b, length, length, width].
 
-    The longest come first, and the others of a portion have at least half as many pairs.
+    The longest come first, and the others of a large portion have at least half as many pairs.
 
     Args:
         sample: a tensor of the atoms' dtype.
@@ -83,7 +83,8 @@ def portions(sample: Tensor, lengths: Tensor, width: int) -> list[Tensor]:
     found, start = [], 0
     for row in range(1, len(pairs) + 1):
         most = max(1, PORTION_BYTES // max(1, pairs[start] * width * sample.element_size()))
-        if row == len(pairs) or row - start >= most or pairs[row] < ALIKE * pairs[start]:
+        shorter = row < len(pairs) and pairs[row] < ALIKE * pairs[start]
+        if row == len(pairs) or row - start >= most or (shorter and 4 * (row - start) >= most):
             found.append(order[start:row])
             start = row
     return found
