@@ -212,7 +212,8 @@ class _Walk:
         relations = [self.relations[i] for i in range(len(self.template.relations))]
         constants = [self.ends[i] for i in range(len(self.template.constants))]
         columns = (np.array(own, np.int64).reshape(len(own), self.count).T for own in (relations, constants))
-        return Groundings(*columns, self.ends[FREE] if ending else None)[self.alive]
+        found = Groundings(*columns)[self.alive]
+        return evolve(found, free=self.ends[FREE][self.alive]) if ending else found
 
     def forget(self, kept: Set[Variable] = frozenset()) -> None:
         """Let the variables go, but for some; the slots stay."""
