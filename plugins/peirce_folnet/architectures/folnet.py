@@ -122,7 +122,8 @@ class FolNet(GenerativeArchitecture):
     def forward(self, inputs: Mapping[str, Tensor]) -> tuple[Encoded, Tokens]:
         """Embed, deduce layer by layer, normalise, pool; on a CPU, a few examples at a time."""
         tokens = self.input.tokens(inputs)
-        parts = self._portions(inputs, tokens.length) if on_cpu(self.input.embedding.weight) else []
+        apart = on_cpu(self.input.embedding.weight) and not self._is_read()
+        parts = self._portions(inputs, tokens.length) if apart else []
         if not parts:
             return self._encode(tokens), tokens
         encoded = [self._encode(self.input.tokens(some)) for _, some in parts]
@@ -137,9 +138,22 @@ class FolNet(GenerativeArchitecture):
         pooled = None if self.pooler is None else joined([cast(Tensor, part.pooled) for part in encoded])
         return Encoded(unary, binary, pooled, self.input.scope(tokens), self.input.words()), tokens
 
+    def _is_read(self) -> bool:
+        """Whether hooks read what layers compute in this pass, or a loss has a term of all examples."""
+        return any(
+            module._forward_hooks
+            or module._forward_pre_hooks
+            or (
+                self.training
+                and isinstance(module, StateOperator)
+                and type(module).terms != StateOperator.terms
+            )
+            for module in self.layers.modules()
+        )
+
     def _portions(self, inputs: Mapping[str, Tensor], length: int) -> list[tuple[Tensor, dict[str, Tensor]]]:
         """Rows of examples, and their inputs up to their last real token; none where all go as they are."""
-        real = inputs.get("attention_mask")
+        real = inputs.get("attention_mask") if self.plan.scope.mask_padding else None
         lengths = torch.full(inputs["input_ids"].shape[:1], length)
         if real is not None:
             lengths = (real * torch.arange(1, length + 1)).amax(1).clamp_min(1)

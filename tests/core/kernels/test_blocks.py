@@ -5,6 +5,7 @@ from __future__ import annotations
 import peirce
 import pytest
 import torch
+from peirce.algebra import between_tokens
 from peirce.kernels import blocks
 from peirce.registry import Registry
 from peirce.spec import Spec
@@ -66,6 +67,41 @@ def test_blocks_and_portions_change_no_gradient(
     for (name, one), other in zip(models[0].named_parameters(), models[1].parameters(), strict=True):
         mine, whole = (torch.zeros_like(p) if p.grad is None else p.grad for p in (other, one))
         assert torch.allclose(mine, whole, rtol=1e-10, atol=1e-12), name
+
+
+def test_padding_that_counts_is_read(registry: Registry) -> None:
+    spec = FOLNET.replace({"model.scope.mask_padding": False})
+    model = peirce.build(spec, registry=registry, dtype=torch.float64).eval()
+    whole = model(input_ids=IDS, attention_mask=MASK)
+    for row in range(len(IDS)):
+        alone = model(input_ids=IDS[row : row + 1], attention_mask=MASK[row : row + 1])
+        for name, value in alone.items():
+            assert torch.allclose(value[0], whole[name][row], rtol=1e-10, atol=1e-12), name
+
+
+def test_what_reads_all_texts_gets_all_of_them(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "PORTION_BYTES", 1)
+    model = peirce.build(FOLNET, registry=registry).eval()
+    found: list[torch.Size] = []
+    with torch.no_grad(), between_tokens(model, lambda each: found.append(each.values.shape[:3])):
+        model(input_ids=IDS, attention_mask=MASK)
+    assert set(found) == {(4, 9, 9)}
+
+
+def test_the_loss_has_a_term_of_all_texts(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = FOLNET.replace(
+        {"model.operators.state": ["bool", {"use": "experts"}], "model.regularisation.dropout": 0.0}
+    )
+    model = peirce.build(spec, registry=registry, dtype=torch.float64).train()
+
+    def terms() -> dict[str, torch.Tensor]:
+        model(input_ids=IDS, attention_mask=MASK)
+        return {name: term.detach() for name, term in model.terms().items()}
+
+    whole = terms()
+    monkeypatch.setattr(blocks, "PORTION_BYTES", 1)
+    assert whole
+    assert terms() == whole
 
 
 @pytest.mark.parametrize("layer", ["j.", "c.", "m.t", ".p", "jmc.atp"])
