@@ -34,7 +34,7 @@ from peirce_kg.queries.language import Query
 from peirce_kg.queries.types import QueryType
 from peirce_kg.sampling.lookup import Lookup
 from peirce_kg.sampling.symmetry import canonical, redundant, repetitions, symmetries
-from peirce_kg.sampling.walks import LIMIT, Walker
+from peirce_kg.sampling.walks import LIMIT, TOGETHER, Walker
 
 MAX_ANSWERS = 100
 MAX_HARD = 1_000_000
@@ -299,7 +299,7 @@ class TypeSampler:
             return
         random = np.random.default_rng([*self._seed, number])
         size, largest = (self._rare * size for size in BATCHES)
-        largest *= WASTEFUL if self._walker.common else 1
+        largest *= WASTEFUL if self._walker.together == max(TOGETHER) else 1
         while True:
             yield self._walker.propose(size, random), size
             size = min(2 * size, largest)

@@ -21,8 +21,10 @@ from peirce_kg.graphs.graph import Ints
 from peirce_kg.queries.language import FREE, Variable
 from peirce_kg.sampling.lookup import Lookup, Postings
 
-TOGETHER = 0.98
-"""How often walks make a negation that all branches share true of one answer in all of them."""
+TOGETHER = (0.5, 0.95)
+"""How often walks make a negation that all branches share true of one answer in all of them; see `Walker.together`."""
+NARROWED = (0.5, 0.9)
+"""How often a variable is given few values; the latter for one answer of all branches."""
 NARROW = (8, 16)
 """Triples of which the one is taken whose variable has fewest values; the latter for one answer of all branches."""
 LIMIT = 4_000_000
@@ -107,13 +109,26 @@ class Walker:
         return found
 
     @cached_property
-    def common(self) -> list[Slot]:
+    def _common(self) -> list[Slot]:
         """The negated atoms at a variable, where all of several branches have them and say alike what an answer is."""
         conjunctions = self.template.conjunctions
         at = [{slot for slot in own if FREE in slot.variables} for own in conjunctions]
         if len(conjunctions) == 1 or any(own != at[0] for own in at):
             return []
         return [slot for slot in self.template.negated if slot in at[0] and len(slot.variables) == 2]
+
+    @cached_property
+    def together(self) -> float:
+        """How often walks make negations that all branches share true of one answer in all of them.
+
+        Where branches differ in a variable that an answer follows from, what is removed in one need not be in another.
+        """
+        if not self._common:
+            return 0.0
+        first, *others = ({*slots} for slots in self.template.conjunctions)
+        tied = {v for s in first if s.positive and FREE in s.variables for v in s.variables - {FREE}}
+        alike = all(tied.isdisjoint(slot.variables) for other in others for slot in first ^ other)
+        return TOGETHER[alike]
 
     @cached_property
     def _closes(self) -> bool:
@@ -131,10 +146,10 @@ class Walker:
         conjunctions = self.template.conjunctions
         others = [branch for branch in range(len(conjunctions)) if branch != first]
         # a negation that several branches share removes only what it removes in each of them
-        together = bool(self.common) and random.random() < TOGETHER
+        together = self.together > 0 and random.random() < self.together
         removing = {slot: self._branches(slot, random) for slot in self.template.negated}
         if together:
-            removing |= {slot: set(range(len(conjunctions))) for slot in self.common}
+            removing |= {slot: set(range(len(conjunctions))) for slot in self._common}
             walk.together = True
         shared: frozenset[Variable] = frozenset()
         numbers = self._starts[first, atom]
@@ -292,7 +307,7 @@ class _Walk:
             numbers[again] = triples.pick(owner[again], self.level, self.random)[0]
         # a negation that ties a variable to f removes an answer only where no value of the variable is left
         narrowed = (
-            self.random.random(self.count) < (TOGETHER if self.together else 0.5)
+            self.random.random(self.count) < NARROWED[self.together]
             if slot in self.narrowing
             else np.zeros(0, dtype=bool)
         )
