@@ -106,8 +106,10 @@ def verify(
         Path, typer.Argument(metavar="PATH", help="An exported file, or the folder of a saved model.")
     ],
     model: Annotated[
-        Path | None,
-        typer.Option("--model", metavar="MODEL", help="The saved model; FILE's folder by default."),
+        str | None,
+        typer.Option(
+            "--model", metavar="MODEL", help="The saved model, or its SPEC; FILE's folder by default."
+        ),
     ] = None,
     seed: Seed = 0,
     provider: Providers = None,

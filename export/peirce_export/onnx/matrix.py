@@ -142,8 +142,14 @@ def matrix(
     return Matrix(file=file, precision=BITS[how] if how else precision, cells=tuple(cells))
 
 
-def matrix_of(file: Path, model: Path | None = None, **how: Any) -> Matrix:
-    """The matrix of a saved model's folder, or of an exported file, whose model lies in its folder by default."""
+def matrix_of(file: Path, model: str | None = None, **how: Any) -> Matrix:
+    """The matrix of a saved model's folder, or of an exported file, whose model lies in its folder by default.
+
+    Args:
+        file: the folder or the file.
+        model: the folder of a saved model, or a spec.
+        how: see `matrix`.
+    """
     like = None if file.is_dir() else Content.read(file).metadata
     folder = model or (file if like is None else file.parent)
     return matrix(file, read_model(folder), like, **how)

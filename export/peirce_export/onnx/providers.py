@@ -134,7 +134,7 @@ def start(
         if given and "option" in text.lower():
             raise InputError(f"{', '.join(names)} refuse the options {options}: {text}") from error
         hint = "the file or its external data is damaged or incomplete; `peirce export` writes it again"
-        if "NOT_IMPLEMENTED" in text and "bfloat16" in text.lower():
+        if "NOT_IMPLEMENTED" in text and content.metadata.precision == "bfloat16":
             hint = (
                 "ONNX Runtime's CPU provider does not run bfloat16; "
                 "run it with CUDA or TensorRT, or export with --precision float32"

@@ -98,6 +98,11 @@ def select(names: Iterable[str], types: dict[str, QueryType]) -> tuple[QueryType
                 f'the query type {name} is of the benchmarks "+H" and not of TEGA\'s; `peirce kg sample --hard --types '
                 f"{name}` samples it, and a --types-file can have it"
             )
+        if name not in types and name in load_types():
+            raise TaskError(
+                f"the query type {name} is none of those that are asked for here ({', '.join(types)}); a --types-file "
+                "can have it"
+            )
         if name not in types and name not in GROUPS:
             raise TaskError(unknown("query type", name, [*types, *GROUPS]))
         for kind in types.values():

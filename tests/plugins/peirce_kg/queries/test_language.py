@@ -7,6 +7,7 @@ from importlib.resources import files
 import pytest
 from hypothesis import given
 from kgqa_queries import formulas
+from peirce.errors import TaskError
 from peirce_kg.queries.language import FREE, And, Atom, Constant, Literal, Not, Or, Query, Variable, parse
 from peirce_kg.queries.parsing import MAX_DEPTH, MAX_LENGTH, QueryError
 from peirce_kg.queries.types import load_types, select
@@ -131,6 +132,8 @@ def test_types_are_selected_by_name_and_group(tmp_path) -> None:
     assert len(select(("unseen", "all"), types)) == 55
     with pytest.raises(QueryError.__mro__[1], match="unknown query type '2x'"):
         select(("2x",), types)
+    with pytest.raises(TaskError, match=r"3p is none of those that are asked for here \(1p, 2p\)"):
+        select(("3p",), {name: types[name] for name in ("1p", "2p")})
     own = tmp_path / "own.toml"
     own.write_text('[[type]]\nname = "loop"\nformula = "r1(f,f)"\nseen = true\n')
     assert str(load_types(own)["loop"].query) == "r1(f,f)"
