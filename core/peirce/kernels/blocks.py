@@ -76,7 +76,7 @@ def portions(sample: Tensor, lengths: Tensor, width: int) -> list[Tensor]:
         width: channels of a pair.
 
     Returns:
-        Rows of examples: int64 [b of the portion] of each.
+        Rows of examples: int64 [b of the portion] of each, ascending.
     """
     order = lengths.argsort(descending=True, stable=True)
     pairs = [length * length for length in lengths[order].tolist()]
@@ -85,7 +85,7 @@ def portions(sample: Tensor, lengths: Tensor, width: int) -> list[Tensor]:
         most = max(1, PORTION_BYTES // max(1, pairs[start] * width * sample.element_size()))
         shorter = row < len(pairs) and pairs[row] < ALIKE * pairs[start]
         if row == len(pairs) or row - start >= most or (shorter and 4 * (row - start) >= most):
-            found.append(order[start:row])
+            found.append(order[start:row].sort().values)
             start = row
     return found
 

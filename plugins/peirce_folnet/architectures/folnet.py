@@ -162,7 +162,7 @@ class FolNet(GenerativeArchitecture):
             return []
         dims, found = {spec.name: spec.dims for spec in self.inputs()}, []
         for rows in parts:
-            last = int(lengths[rows[0]])
+            last = int(lengths[rows].max())
             some = {name: _cut(each, dims.get(name, ()), rows, last) for name, each in inputs.items()}
             found.append((rows, some))
         return found
