@@ -181,6 +181,7 @@ class Walker:
             # or the one answer of all of them: what they say of it alike is then left as it is
             if following is not None and (together or random.random() < 0.5):
                 shared = _shared(slots, conjunctions[following])
+                walk.before = {end: value for end, value in walk.ends.items() if end not in shared}
         return walk.result(ending=together or self._closes)
 
     def _removing(self, proposals: Groundings) -> Groundings:
@@ -233,7 +234,6 @@ class _Walk:
     def forget(self, kept: Set[Variable] = frozenset()) -> None:
         """Let the variables go, but for some; the slots stay."""
         gone = {end for end in self.ends if isinstance(end, Variable)} - kept
-        self.before = {end: self.ends[end] for end in gone}
         self.ends = {end: value for end, value in self.ends.items() if end not in gone}
 
     def put(self, slot: Slot, numbers: Ints | NDArray[np.int32]) -> None:
