@@ -108,7 +108,7 @@ OWN = {
 DRAWN = (
     "1p", "2p", "3p", "2i", "3i", "ip", "pi", "2in", "inp", "pin", "pni", "2u", "up", "2m", "2nm",
     "3mp", "2il", "3il", "3c", "2pi", "2pu", "u2p", "2pni", "inu", "ilp", "pil", "3inl", "pinl", "3nmp",
-    "3cn",
+    "3cn", "unpi", "upni",
 )
 # fmt: on
 
