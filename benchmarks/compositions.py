@@ -17,10 +17,10 @@ import peirce
 import torch
 from measuring import record
 from numpy.typing import NDArray
-from peirce.experiments import read_rows
+from peirce_training.experiments import read_rows
 from peirce_relations.calculi.algebra import RelationAlgebra, calculus
 from peirce_relations.encoding import LABELS, Relations
-from peirce_relations.experiments import TEXT, GraphRow
+from peirce_papers.relations.experiments import TEXT, GraphRow
 from peirce_relations.graphs import Problem
 
 

@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 from measuring import SHARED, beside, parsed, record, spread, turns
 from peirce.errors import TaskError
-from peirce_kg.engine.answers import answers
-from peirce_kg.engine.template import Groundings, Slot, Template
-from peirce_kg.graphs.facts import memory
-from peirce_kg.graphs.graph import Graph, load_graph
-from peirce_kg.queries.language import FREE, Variable
-from peirce_kg.queries.types import QueryType, load_types
-from peirce_kg.sampling.sampler import sample
+from peirce_queries.engine.answers import answers
+from peirce_queries.engine.template import Groundings, Slot, Template
+from peirce_queries.graphs.facts import memory
+from peirce_queries.graphs.graph import Graph, load_graph
+from peirce_queries.languages.language import FREE, Variable
+from peirce_queries.languages.types import QueryType, load_types
+from peirce_queries.sampling.sampler import sample
 
 PLAIN_SECONDS = 0.2
 """About what the plain engine may take in a turn: it answers as many of the queries."""

@@ -18,13 +18,13 @@ from typing import Any, TypeVar
 import numpy as np
 from measuring import parsed, record
 from numpy.typing import NDArray
-from peirce_kg.engine.answers import answers
-from peirce_kg.engine.template import Groundings, Template
-from peirce_kg.graphs.graph import from_ids, load_graph
-from peirce_kg.queries.types import load_types
-from peirce_kg.sampling.lookup import Lookup
-from peirce_kg.sampling.sampler import MAX_ANSWERS, TypeSampler
-from peirce_kg.sampling.workers import BlockAsked, pool
+from peirce_queries.engine.answers import answers
+from peirce_queries.engine.template import Groundings, Template
+from peirce_queries.graphs.graph import from_ids, load_graph
+from peirce_queries.languages.types import load_types
+from peirce_queries.sampling.lookup import Lookup
+from peirce_queries.sampling.sampler import MAX_ANSWERS, TypeSampler
+from peirce_queries.sampling.workers import BlockAsked, pool
 
 T = TypeVar("T")
 RELATIONS, STEEPNESS = 400, 0.8

@@ -15,7 +15,7 @@ import numpy as np
 import peirce
 import torch
 from measuring import SHARED, beside, parsed, peak_bytes, record, spread, turns
-from peirce_kg.graphs.graph import Graph, load_graph
+from peirce_queries.graphs.graph import Graph, load_graph
 from peirce_kg.ultra.messages import Edges, messages
 from peirce_kg.ultra.network import Ultra, shared_heads
 from torch import Tensor

@@ -41,14 +41,14 @@ from attrs import evolve
 from measuring import record
 from mutations import HELPERS, SEEN, Mutant, mutants, regions
 from peirce.registry import Registered, Registry
-from peirce.testing.check import Case, Check
-from peirce.testing.checks import CHECKS
-from peirce.testing.companions import companied
-from peirce.testing.compare import BrokenError, NotApplicableError, NotRunError
-from peirce.testing.examples import plain_view
-from peirce.testing.harness.labels import WHOLE_GROUPS, losses
-from peirce.testing.harness.sized import HeadHarness
-from peirce.testing.options import example_options
+from peirce_testing.check import Case, Check
+from peirce_testing.checks import CHECKS
+from peirce_testing.companions import companied
+from peirce_testing.compare import BrokenError, NotApplicableError, NotRunError
+from peirce_testing.examples import plain_view
+from peirce_testing.harness.labels import WHOLE_GROUPS, losses
+from peirce_testing.harness.sized import HeadHarness
+from peirce_testing.options import example_options
 
 KINDS = ("operators", "positions", "augmenters", "heads")
 HERE = Path(__file__).resolve().parent

@@ -30,7 +30,7 @@ from peirce.files import write_whole
 from peirce.model import Model
 from peirce.registry import load_spec
 from peirce.spec import Spec
-from peirce.training import train, training_options
+from peirce_training import train, training_options
 from peirce_text.pretraining.recipes import load_recipe
 from peirce_text.pretraining.task import Pretraining, PretrainingData, PretrainingOptions
 from peirce_text.text.shards import find_shards

@@ -19,11 +19,11 @@ from typing import Any
 import networkx as nx
 import numpy as np
 from measuring import SHARED, beside, parsed, record, spread, turns
-from peirce_kg.graphs.facts import memory
-from peirce_kg.graphs.graph import Graph, load_graph
-from peirce_kg.queries.types import load_types
-from peirce_kg.sampling.lookup import Lookup
-from peirce_kg.sampling.sampler import BLOCK, MAX_ANSWERS, TypeSampler
+from peirce_queries.graphs.facts import memory
+from peirce_queries.graphs.graph import Graph, load_graph
+from peirce_queries.languages.types import load_types
+from peirce_queries.sampling.lookup import Lookup
+from peirce_queries.sampling.sampler import BLOCK, MAX_ANSWERS, TypeSampler
 
 PEER_SECONDS = 1.0
 """What the peer draws for in a turn."""

@@ -16,9 +16,9 @@ from typing import Any
 from measuring import record
 from peirce.compose import build
 from peirce.registry import default_registry, load_spec
-from peirce.training import make_task, train, training_options
+from peirce_training import make_task, train, training_options
 from peirce_kg.embedding.training import EmbeddingOptions, embed
-from peirce_kg.graphs.graph import load_graph
+from peirce_queries.graphs.graph import load_graph
 from peirce_kg.task import overrides_of
 
 HEAD, OPTIONS = "model.heads.0.", "model.options."

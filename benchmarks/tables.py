@@ -139,7 +139,7 @@ class Ranking:
 
 def definitions() -> Any:
     """TEGA's experiments."""
-    from peirce_kg.experiments.tables import definitions
+    from peirce_papers.tega.tables import definitions
 
     return definitions()
 
@@ -148,7 +148,7 @@ def definitions() -> Any:
 def digests(graph: str) -> dict[str, set[str]]:
     """What today's specs of TEGA's experiments are known by; tables may set options of one spec differently."""
     from peirce.model import ExperimentRequest
-    from peirce_kg.experiments.running import TegaRuns
+    from peirce_papers.tega.running import TegaRuns
 
     found = definitions()
     known: dict[str, set[str]] = {}
@@ -183,7 +183,7 @@ def common(ranking: Ranking, specs: Sequence[str]) -> frozenset[str]:
 
 def kept_as(filtering: str, cell: str) -> str:
     """The filtering of the rows that have a cell's figures."""
-    from peirce_kg.experiments.tables import kept_as
+    from peirce_papers.tega.tables import kept_as
 
     return kept_as(filtering, cell.rpartition("/")[2])  # type: ignore[arg-type]
 
@@ -464,7 +464,7 @@ def transfer(name: str) -> Iterator[str]:
     Args:
         name: the CSV file that both experiments wrote.
     """
-    from peirce_tpru.nli.experiment import COLUMNS, SPLITS
+    from peirce_papers.tpru.nli import COLUMNS, SPLITS
 
     found = {label: transferred(name, label) for label in runs(read(name), "label")}
     heads = [
@@ -487,7 +487,7 @@ def transfer(name: str) -> Iterator[str]:
 
 def transferred(name: str, label: str) -> dict[str, dict[str, float]]:
     """By run of a row, its figures in percent by the heads of TPRU's Tables 2 and 3."""
-    from peirce_tpru.nli.experiment import SPLITS
+    from peirce_papers.tpru.nli import SPLITS
     from peirce_tpru.senteval.running import means
 
     found = {}

@@ -30,7 +30,7 @@ FEW = ("train", "kg sample", "tokenizer train")
 _MODULES = (
     "accelerate",
     "matplotlib.backends.backend_agg",
-    "peirce.training.loop",
+    "peirce_training.loop",
     "peirce_kg.cli",
     "pyarrow.parquet",
 )

@@ -86,7 +86,7 @@ def answered(build: Path, query: str) -> tuple[dict[str, float], dict[str, Any]]
     """The ten best entities with their scores by ONNX Runtime, and all outputs."""
     from peirce_kg.ask import Asker
     from peirce_kg.encoding.inputs import query_inputs
-    from peirce_kg.engine.answers import to_ids
+    from peirce_queries.engine.answers import to_ids
 
     asker = Asker(_query_model(build))
     reply = asker.ask(query)

@@ -196,7 +196,7 @@ def _commands_within(command: Any, words: str) -> Iterator[tuple[str, Any]]:
 
 def training_page() -> str:
     """The settings of a training, with their defaults."""
-    from peirce.training import setting_rows
+    from peirce_training import setting_rows
 
     lines = [
         "# Settings of training",

@@ -9,14 +9,14 @@ import peirce
 import pytest
 import torch
 from peirce.registry import Registry
-from peirce.testing import Conformance, examples
-from peirce.testing.check import NETWORK, on_examples
-from peirce.testing.companions import Sum, companied
-from peirce.testing.compare import NotRunError
-from peirce.testing.examples import SCOPE_KINDS, View
-from peirce.testing.harness.sized import OperatorHarness
-from peirce.testing.options import example_options
-from peirce.testing.tiny_models import around
+from peirce_testing import Conformance, examples
+from peirce_testing.check import NETWORK, on_examples
+from peirce_testing.companions import Sum, companied
+from peirce_testing.compare import NotRunError
+from peirce_testing.examples import SCOPE_KINDS, View
+from peirce_testing.harness.sized import OperatorHarness
+from peirce_testing.options import example_options
+from peirce_testing.tiny_models import around
 
 DRAWN = [example.view for example, _ in examples.drawn(SCOPE_KINDS, 60)]
 

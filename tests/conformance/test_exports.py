@@ -13,9 +13,9 @@ from peirce.errors import PeirceError
 from peirce.parts import StateOperator
 from peirce.registry import Registered, Registry
 from peirce.spec import OperatorSpec, OperatorsSpec, Spec
-from peirce.testing.companions import Host, companied
-from peirce.testing.options import as_table, example_options
-from peirce.testing.tiny_models import build_random, tiny_spec, with_part
+from peirce_testing.companions import Host, companied
+from peirce_testing.options import as_table, example_options
+from peirce_testing.tiny_models import build_random, tiny_spec, with_part
 from thorough import EXPORTED_ALONE
 
 MODELS = {"operators": ("operators",), "positions": ("positions",), "others": ("augmenters", "heads")}

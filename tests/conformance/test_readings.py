@@ -5,10 +5,10 @@ from __future__ import annotations
 import many_readings
 import pytest
 from peirce.registry import Registry
-from peirce.testing.check import Case
-from peirce.testing.checks import CHECKS
-from peirce.testing.companions import companied
-from peirce.testing.compare import NotApplicableError, NotRunError
+from peirce_testing.check import Case
+from peirce_testing.checks import CHECKS
+from peirce_testing.companions import companied
+from peirce_testing.compare import NotApplicableError, NotRunError
 
 
 @pytest.mark.parametrize("name", ["edges", "difference", "bend"])

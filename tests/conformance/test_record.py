@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from peirce.commands.plugins import app
 from peirce.registry import Registry, RegistryFile, installed_plugins
-from peirce.testing import Conformance
-from peirce.testing.checks.record import RECORDED, path_of
+from peirce_testing import Conformance
+from peirce_testing.checks.record import RECORDED, path_of
 from typer.testing import CliRunner
 
 LAB = '''

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from peirce.registry import KINDS, Registry, RegistryFile, installed_plugins
-from peirce.testing import Conformance
-from peirce.testing.checks import CHECKS
+from peirce_testing import Conformance
+from peirce_testing.checks import CHECKS
 
 
 def built_in() -> Registry:

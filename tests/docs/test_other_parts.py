@@ -16,8 +16,8 @@ from peirce.compose import build, load
 from peirce.errors import InputError, TaskError
 from peirce.kernels import pair_scores as scores
 from peirce.registry import Registry
-from peirce.testing import Conformance
-from peirce.testing.compare import NotApplicableError, NotRunError
+from peirce_testing import Conformance
+from peirce_testing.compare import NotApplicableError, NotRunError
 from shared_folder import ROOT
 
 GUIDE = ROOT / "docs" / "guide" / "write-a-plugin"

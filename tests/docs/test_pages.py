@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from code_blocks import blocks, run_page
 from peirce.registry import KINDS, Registry
-from peirce.testing.checks import CHECKS
+from peirce_testing.checks import CHECKS
 from shared_folder import ROOT
 
 DOCS = ROOT / "docs"

@@ -150,7 +150,7 @@ def environment(folder: Path, installed: Path, wheels: Iterable[Path]) -> str:
 
 def checked(python: str, plugins: Sequence[str], folder: Path, which: str) -> str:
     """Run the conformance suite over some plug-ins, those checks whose names suit, and none that cannot run."""
-    command = [python, "-P", "-m", "pytest", "--pyargs", "peirce.testing.suite", "--peirce-strict"]
+    command = [python, "-P", "-m", "pytest", "--pyargs", "peirce_testing.suite", "--peirce-strict"]
     command += ["-n", str(PROCESSES), "-q", "-c", str(folder / "pytest.ini"), "-p", "no:cacheprovider"]
     command += ["-k", which]
     (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
@@ -180,7 +180,7 @@ def alone(package: str, wheels: dict[str, Path], installed: Path, folder: Path) 
     count = run([python, "-P", "-c", IMPORTS, package, WITHIN_SERVERS, *absent], folder).split()[-1]
     plugins = [f"{distribution(package)}:{name}" for name in entry_points(package).get("peirce.plugins", ())]
     if package == EXPORT:
-        plugins.append("peirce.testing.companions")
+        plugins.append("peirce_testing.companions")
     which = " and ".join(f"not {each}" for each in ("ready_spec", ELSEWHERE.get(package)) if each)
     said = checked(python, plugins, folder, which) if plugins else ""
     return f"{package}: {said}{count} modules imported, beside {', '.join(others) or 'nothing'}"

@@ -18,7 +18,7 @@ import toy_tasks
 import trainings
 from kills import below, forked, signal_at
 from peirce.registry import Registry, load_spec
-from peirce.training import Checkpoints, TrainingOptions, train
+from peirce_training import Checkpoints, TrainingOptions, train
 from toy_tasks import KILL_AT, Marked, MarkedOptions
 
 

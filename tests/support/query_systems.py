@@ -11,10 +11,10 @@ from peirce.model import Model
 from peirce.registry import Registry, load_spec
 from peirce_kg.encoding.literal_inputs import query_literals
 from peirce_kg.encoding.vocabulary import Vocabulary
-from peirce_kg.engine.template import Groundings, Template
-from peirce_kg.queries.conversion import to_lisp
-from peirce_kg.queries.lisp import SetExpression, parse_lisp
-from peirce_kg.queries.types import QueryType, load_types
+from peirce_queries.engine.template import Groundings, Template
+from peirce_queries.languages.conversion import to_lisp
+from peirce_queries.languages.lisp import SetExpression, parse_lisp
+from peirce_queries.languages.types import QueryType, load_types
 from peirce_kg.task import overrides_of
 
 TYPES = load_types()

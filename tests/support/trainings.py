@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import toy_tasks
 from peirce.registry import Registry, load_spec
-from peirce.training import TrainingOptions, make_task, train
+from peirce_training import TrainingOptions, make_task, train
 from toy_tasks import StoppedError
 
 PARTS = ("peirce_basics.plugin", "peirce_folnet.plugin", "peirce_kg.plugin", "peirce_text.plugin")

@@ -48,7 +48,7 @@ def list_plugins(
     """List the plug-ins; with --load also what each registers, or why it cannot be loaded."""
     file = find_registry_file()
     registry = Registry.discover(file, strict=False) if load else None
-    from peirce.testing import standing
+    from peirce_testing import standing
 
     rows = [_row(file, plugin, registry) | {"checked": standing(plugin)} for plugin in all_plugins(file)]
     conflicts = registry.conflicts if registry else ()
@@ -210,7 +210,7 @@ def check(
     ] = False,
 ) -> None:
     """Import a plug-in and run the conformance suite over its parts."""
-    from peirce.commands.plugin_check import run_suite
+    from peirce_testing.running import run_suite
 
     idle = {
         "--certificate": certificate, "--keyword": keyword, "--last-failed": last_failed, "--expect": expect,
@@ -237,7 +237,7 @@ def check(
         typer.echo(broken[0].detail, nl=False)
     if broken:
         raise typer.Exit(1)
-    from peirce.testing import Conformance
+    from peirce_testing import Conformance
 
     expected = dict(each.partition("=")[::2] for each in expect or ())
     suite = Conformance(

@@ -1,3 +1,3 @@
-from peirce.testing import Conformance
+from peirce_testing import Conformance
 
 test_conformance = Conformance("peirce_averages.plugin")

@@ -12,7 +12,7 @@ import peirce
 import pytest
 import torch
 from peirce import ExportError, TaskError
-from peirce.training import TrainingOptions, train
+from peirce_training import TrainingOptions, train
 from peirce_averages.lines import LabelledLines, LabelledLinesOptions
 
 SPEC = """

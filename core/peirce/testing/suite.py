@@ -1,8 +1,0 @@
-"""Every check over the plug-ins that `--peirce-plugin` names, or over everything registered.
-
-Run it with `pytest --pyargs peirce.testing.suite --peirce-plugin MODULE_OR_DIST:ENTRY`.
-"""
-
-from peirce.testing.conformance import Conformance
-
-conformance = Conformance()

@@ -1,0 +1,80 @@
+"""`peirce kg embed`: train entity and relation vectors for the augmenter `kge`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from peirce.commands import Json, as_json
+from peirce.progress import progress_bars
+
+from peirce_queries.graphs.commands import GraphOption, shown_to_people
+from peirce_kg.parts.augmenters.kge_files import Optimizer, Predictor
+
+
+def embed(
+    graph: GraphOption,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The vectors, a .safetensors file.")
+    ],
+    model: Annotated[Predictor, typer.Option(help="The link predictor that is trained.")] = "complex",
+    dim: Annotated[int, typer.Option(min=1, help="Numbers of a vector; complex has two for each.")] = 400,
+    epochs: Annotated[int, typer.Option(min=1, help="How often each training triple is seen.")] = 100,
+    batch_size: Annotated[
+        int | None, typer.Option(min=1, help="Triples of a step; 1000 if none is given, 512 of transe.")
+    ] = None,
+    optimizer: Annotated[
+        Optimizer | None, typer.Option(help="What trains; adagrad if none is given, adam for transe.")
+    ] = None,
+    lr: Annotated[
+        float | None,
+        typer.Option(help="Its learning rate; 0.1 of adagrad and 0.001 of adam if none is given."),
+    ] = None,
+    n3: Annotated[
+        float | None,
+        typer.Option(min=0, help="The weight of the N3 penalty; 0.05 if none is given, 0 of transe."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="What the vectors depend on.")] = 0,
+    device: Annotated[str, typer.Option(help="Where to train, such as cpu or cuda.")] = "cpu",
+    half: Annotated[
+        bool, typer.Option("--half", help="Compare with all tails in bfloat16, faster on most processors.")
+    ] = False,
+    inverses: Annotated[
+        bool, typer.Option("--inverses", help="Keep vectors of inverse relations, as the data of BetaE have.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Train entity and relation vectors by link prediction, for a spec's augmenter kge."""
+    from peirce.errors import TaskError
+    from peirce.files import locked, writing
+
+    from peirce_kg.embedding.training import EmbeddingOptions, embed
+    from peirce_queries.graphs.graph import load_graph
+
+    options = EmbeddingOptions(
+        model=model, dim=dim, epochs=epochs, batch_size=batch_size, optimizer=optimizer, lr=lr, n3=n3, seed=seed,
+        device=device, half=half, inverses=inverses,
+    )  # fmt: skip
+    loaded = load_graph(graph)
+    # a place that no file can be written to is refused before the vectors are trained for it
+    if output.exists() and not output.is_file():
+        raise TaskError(f"{output} cannot be written: it is a directory or a device; choose another -o")
+    with writing(str(output)), locked(output, folder=False), progress_bars(shown_to_people()) as progress:
+        bar = progress.add_task("epochs", total=epochs, shown="")
+
+        def after(epoch: int, loss: float) -> None:
+            progress.update(bar, completed=epoch, shown=f"loss {loss:.4f}")
+
+        made = embed(loaded, options, after)
+        made.write(output)
+    if json:
+        as_json(
+            "peirce.kg.embed/1", file=str(output), model=model, graph=loaded.name, entities=len(made.entities),
+            relations=len(made.relations), width=dim, epochs=epochs, seed=seed, loss=made.losses[-1],
+            validation_mrr=made.mrr,
+        )  # fmt: skip
+        return
+    quality = "" if made.mrr is None else f"; filtered MRR of the validation triples {made.mrr:.3f}"
+    sizes = f"{len(made.entities):,} entities and {len(made.relations):,} relations, {dim} numbers each"
+    typer.echo(f"{output}: {model} of {loaded.name}, {sizes}{quality}")

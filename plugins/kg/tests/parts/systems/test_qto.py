@@ -1,0 +1,213 @@
+"""QTO against its formulas by loops, CQD-Hybrid against certain links, and the links that both know."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from attrs import evolve
+from peirce.compose import load
+from peirce.errors import ModelFileError
+from peirce.model import Model
+from peirce.registry import Registry
+from peirce_kg.encoding.literal_inputs import shape_of
+from peirce_queries.engine.template import Groundings, Template
+from peirce_kg.parts.augmenters.kge_files import KgeFacts, write_kge
+from peirce_kg.parts.heads import qto
+from peirce_kg.parts.systems.cqd import Qto
+from peirce_kg.parts.systems.system import times
+from peirce_queries.languages.language import FREE, And, Atom, Constant, Formula, Not, Or, Query, Variable, parse
+from peirce_queries.languages.types import QueryType
+from query_systems import ENTITIES, TYPES, VOCABULARY, grounded, run, small
+from torch import Tensor
+
+EXPRESSED = [n for n, kind in TYPES.items() if Qto.unsupported(shape_of(Template.of(kind.query))) is None]
+OWN = {
+    "2u2u": "((r1(s1,e1))|(r2(s2,e1)))&(r3(e1,f))&((r4(s3,e2))|(r5(s4,e2)))&(r6(e2,f))",
+    "2ui": "((r1(s1,f))|(r2(s2,f)))&(r3(s3,f))",
+}
+TRIPLES = torch.tensor(
+    [[0, 0, 1], [0, 0, 3], [0, 1, 2], [2, 1, 1], [4, 2, 0], [2, 1, 4], [1, 0, 0]], dtype=torch.int32
+)
+FACTS = KgeFacts(
+    model="complex", graph="toy", width=6, epochs=1, seed=0, vocabulary=len(VOCABULARY),
+    first_entity=VOCABULARY.first_entity, first_relation=VOCABULARY.first_relation,
+)  # fmt: skip
+
+
+@pytest.fixture
+def links(tmp_path: Path) -> str:
+    write_kge(tmp_path / "toy.safetensors", FACTS, torch.randn(5, 6), torch.randn(3, 6), TRIPLES)
+    return str(tmp_path / "toy.safetensors")
+
+
+def _scores(model: Model) -> Tensor:
+    """ComplEx's, [relations, heads, tails]."""
+    vectors = model.network.get_parameter("vectors").detach()
+    entities, first = vectors[ENTITIES], VOCABULARY.first_relation
+    return times(entities.unsqueeze(0), vectors[first : first + 3].unsqueeze(1)) @ entities.T
+
+
+def _matrix(scores: Tensor) -> Tensor:
+    """Equations 3 to 5 of the paper, link by link."""
+    known = {tuple(triple) for triple in TRIPLES.tolist()}
+    found = torch.zeros_like(scores)
+    for relation, head, tail in product(range(3), range(5), range(5)):
+        tails = sum((head, relation, other) in known for other in range(5))
+        value = scores[relation, head].softmax(0)[tail] * max(1, tails)
+        found[relation, head, tail] = 0 if value < 0.05 else value if value < 1 else 0.9999
+        if (head, relation, tail) in known:
+            found[relation, head, tail] = 1
+    return found
+
+
+def _by_loops(formula: Formula, variable: Variable, ids: dict[str, int], matrix: Tensor) -> list[float]:
+    """How true each value of a variable is: the formula's own parts, without a normal form.
+
+    Literals that lead to one variable from another are taken together, and a conjunct below speaks of that one.
+    """
+
+    def leads(part: Formula) -> set[Variable]:
+        atoms = Query(part).atoms
+        tails = {atom.tail for atom in atoms}
+        return {tail for tail in tails if isinstance(tail, Variable) and all(a.head != tail for a in atoms)}
+
+    def edge(part: Formula, head: int, tail: int) -> float:
+        if isinstance(part, Not):
+            return 1 - min(1, 3 * edge(part.operand, head, tail))
+        assert isinstance(part, Atom)
+        return float(matrix[ids[part.relation], head, tail])
+
+    if isinstance(formula, Or) and leads(formula) == {variable}:
+        parts = [_by_loops(part, variable, ids, matrix) for part in formula.operands]
+        return [1 - float(np.prod([1 - part[value] for part in parts])) for value in range(5)]
+    parts = list(formula.operands) if isinstance(formula, And) else [formula]
+    here = [p for p in parts if isinstance(p, Atom | Not) and Query(p).atoms[0].tail == variable]
+    wholes = [p for p in parts if p not in here and leads(p) == {variable}]
+    truths = [1.0] * 5
+    for whole in wholes:
+        truths = [a * b for a, b in zip(truths, _by_loops(whole, variable, ids, matrix), strict=True)]
+    rest = [p for p in parts if p not in here and p not in wholes]
+    sources = {Query(p).atoms[0].head for p in here}
+    for source in sorted(sources, key=str):
+        edges = [p for p in here if Query(p).atoms[0].head == source]
+        if isinstance(source, Constant):
+            before = [float(value == ids[source.name]) for value in range(5)]
+        else:
+            below = [p for p in rest if _reaches(p, source, rest)]
+            before = _by_loops(And(tuple(below)) if len(below) > 1 else below[0], source, ids, matrix)
+        for value in range(5):
+            truths[value] *= max(
+                b * np.prod([edge(p, h, value) for p in edges]) for h, b in enumerate(before)
+            )
+    return truths
+
+
+def _reaches(part: Formula, source: Variable, rest: list[Formula]) -> bool:
+    """Whether a conjunct leads to a variable, by others perhaps."""
+    tails = {atom.tail for atom in Query(part).atoms}
+    heads = {atom.head for atom in Query(part).atoms}
+    if source in tails:
+        return True
+    return any(
+        _reaches(other, source, [p for p in rest if p is not part])
+        for other in rest
+        if other is not part and tails & {atom.head for atom in Query(other).atoms} - heads
+    )
+
+
+def test_a_tree_is_as_true_as_its_formula_says(
+    links: str, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = small("qto", registry, links=links)
+    matrix = _matrix(_scores(model))
+    assert ((matrix > 0) & (matrix < 1)).any()
+    assert (matrix == 0).any()
+    assert {"up", "pni", "unpi", "2nm", "im", "upni", "2pu"} <= set(EXPRESSED)
+    assert not {"2il", "3c"} & set(EXPRESSED)
+    kinds = {n: TYPES[n] for n in EXPRESSED} | {
+        n: QueryType(n, parse(own), seen=False) for n, own in OWN.items()
+    }
+    for portion in (qto.PORTION, 1):
+        monkeypatch.setattr(qto, "PORTION", portion)
+        for name, kind in kinds.items():
+            template, groundings = grounded(kind, rows=4)
+            found = run(model, template, groundings).exp()
+            for row in range(4):
+                numbers = (*groundings.relations[row].tolist(), *groundings.constants[row].tolist())
+                ids = dict(zip((*template.relations, *template.constants), numbers, strict=True))
+                branches = kind.query.ground({name: f"x{i}" for name, i in ids.items()}).conjunctions()
+                if len({frozenset(branch) for branch in branches}) < len(template.conjunctions):
+                    continue  # two branches say the same
+                wanted = torch.tensor(_by_loops(kind.query.formula, FREE, ids, matrix), dtype=torch.float64)
+                torch.testing.assert_close(found[row], wanted, msg=lambda text, name=name: f"{name}: {text}")
+
+
+def test_a_graph_is_as_true_as_its_best_values(links: str, registry: Registry) -> None:
+    model = small("fit", registry, links=links, candidates=5)
+    matrix = _matrix(_scores(model))
+    without = 1 - (3 * matrix).clamp_max(1)
+    for name, kind in TYPES.items():
+        template, groundings = grounded(kind, rows=1)
+        never = torch.ones(5, dtype=torch.float64)
+        for slots in template.conjunctions:
+            bound = sorted({v for s in slots for v in s.variables} - {FREE}, key=str)
+            best = torch.zeros(5, dtype=torch.float64)
+            for values in product(range(5), repeat=len(bound) + 1):
+                ends = dict(zip([FREE, *bound], values, strict=True)) | dict(
+                    enumerate(groundings.constants[0].tolist())
+                )
+                truth = 1.0
+                for slot in slots:
+                    own = matrix if slot.positive else without
+                    truth *= float(
+                        own[groundings.relations[0, slot.relation], ends[slot.head], ends[slot.tail]]
+                    )
+                best[values[0]] = max(best[values[0]], truth)
+            never *= 1 - best
+        if len({frozenset(map(str, c)) for c in template.conjunctions}) == len(template.conjunctions):
+            found = run(model, template, groundings)[0].exp()
+            torch.testing.assert_close(found, 1 - never, msg=lambda text, name=name: f"{name}: {text}")
+
+
+def test_certain_links_of_the_hybrid_beam(links: str, registry: Registry) -> None:
+    model = small("cqd-hybrid", registry, links=links)
+    truths = 0.9 * _scores(model).sigmoid()
+    truths[TRIPLES[:, 1].long(), TRIPLES[:, 0].long(), TRIPLES[:, 2].long()] = 1
+    for kind in ("1p", "2p", "2i", "2m"):
+        template, groundings = grounded(kind)
+        found = run(model, template, groundings).exp()
+        for row in range(3):
+            first, *more = (truths[relation] for relation in groundings.relations[row])
+            begun = first[groundings.constants[row][0]]
+            wanted = begun
+            if kind == "2i":
+                wanted = begun * more[0][groundings.constants[row][1]]
+            elif more:
+                edges = more[0] * more[1] if kind == "2m" else more[0]
+                wanted = (begun.unsqueeze(1) * edges).amax(0)
+            torch.testing.assert_close(found[row], wanted)
+
+
+def test_a_saved_model_knows_its_links(links: str, registry: Registry, tmp_path: Path) -> None:
+    model = small("qto", registry, links=links)
+    model.save(tmp_path / "saved")
+    Path(links).unlink()
+    again = load(tmp_path / "saved", registry=registry).eval()
+    asked = Template.of(TYPES["2p"].query), Groundings(np.array([[0, 1]]), np.array([[0]]))
+    assert torch.equal(run(again, *asked), run(model, *asked))
+
+
+def test_links_of_another_graph_and_of_an_old_file_are_refused(tmp_path: Path, registry: Registry) -> None:
+    path, vectors = tmp_path / "other.safetensors", (torch.randn(5, 6), torch.randn(3, 6))
+    write_kge(path, FACTS, *vectors)
+    with pytest.raises(
+        ModelFileError, match="does not hold the triples that it was trained on; write it again"
+    ):
+        small("qto", registry, links=str(path))
+    write_kge(path, evolve(FACTS, vocabulary=60), *vectors, TRIPLES)
+    with pytest.raises(ModelFileError, match="was trained on 'toy', whose queries have 60 tokens"):
+        small("cqd-hybrid", registry, links=str(path))

@@ -1,0 +1,110 @@
+"""Queries as programs on fuzzy sets: those of the published code, and what has none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from peirce_queries.languages.language import Query, parse
+from peirce_queries.languages.parsing import QueryError
+from peirce_queries.languages.types import load_types
+from peirce_kg.ultra.program import NoProgramError, Program, program_of, read_program
+from published_numbers import WORDS
+
+RELATIONS = 46
+P, Q, R = "project p", "project q", "project r"
+
+
+def printed(program: Program) -> list[str]:
+    return [" ".join(filter(None, (s.operation, s.name, "^-1" * s.inverse))) for s in program]
+
+
+def formula(structure: Any, target: str, names: Any) -> str:
+    """A published query, nested lists of anchors and relations, as a formula of the target."""
+    if (
+        isinstance(structure[-1], list)
+        and all(isinstance(each, int) for each in structure[-1])
+        and len(structure) == 2
+    ):
+        inner, relations = structure
+        text = None
+        source = str(inner) if isinstance(inner, int) else next(names)
+        parts = [] if isinstance(inner, int) else [formula(inner, source, names)]
+        for place, relation in enumerate(relations):
+            if relation == -2:
+                parts[-1] = f"!({parts[-1]})"
+                continue
+            rest = any(each != -2 for each in relations[place + 1 :])
+            end = next(names) if rest else target
+            ends = (end, source) if relation >= RELATIONS else (source, end)
+            text = f"{relation % RELATIONS}({','.join(ends)})"
+            parts.append(text)
+            source = end
+        return "&".join(f"({part})" for part in parts)
+    joined = "|" if structure[-1] == [-1] else "&"
+    return joined.join(f"({formula(each, target, names)})" for each in structure if each != [-1])
+
+
+def test_programs_are_those_of_the_published_code(
+    queries: tuple[list[dict[str, Any]], Mapping[str, Any]],
+) -> None:
+    for query in queries[0]:
+        names = (f"e{i}" for i in range(1, 9))
+        asked = parse(formula(query["structure"], "f", names))
+        found = [s.replace(" ^-1", "") for s in printed(program_of(asked))]
+        words = [step.partition(" ") for step in query["postfix"]]
+        expected = [
+            (WORDS.get(word, word), str(int(name) % RELATIONS) if word == "project" else name)
+            for word, _, name in words
+        ]
+        assert found == [" ".join(filter(None, each)) for each in expected], query["type"]
+
+
+def test_all_types_that_sets_can_say() -> None:
+    refused = {}
+    for kind in load_types().values():
+        try:
+            program_of(kind.query)
+        except NoProgramError as error:
+            refused[kind.name] = error.reason
+    assert all("m" in name or "c" in name for name in refused), refused
+    assert len(refused) == 18
+
+
+@pytest.mark.parametrize(
+    ("text", "steps"),
+    [
+        ("r(f,s)", ["entity s", f"{R} ^-1"]),
+        ("r(e1,f)", ["every", R]),
+        ("r(s,e1)&q(f,e1)", ["entity s", R, f"{Q} ^-1"]),
+        ("r(s,e1)&(q(e1,f)|p(e1,f))", ["entity s", R, Q, "entity s", R, P, "or"]),
+        ("(i,(p,(r),(s)),(n,(p,(q),(p,(r),(s)))))", ["entity s", R, "entity s", R, Q, "not", "and"]),
+    ],
+)
+def test_inverses_leaves_unions_and_complements(text: str, steps: list[str]) -> None:
+    assert printed(read_program(text)[0]) == steps
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("r(f,f)", "does not lead from something else to f"),
+        ("r(s,e1)&q(e1,f)&p(e1,f)", r"q\(e1,f\) and p\(e1,f\) need one value of a variable"),
+        ("r(s,f)&q(s,e1)", "does not lead from something else to f"),
+        ("!(r(s,e1)&q(e1,f))", "a variable stands under the negation"),
+    ],
+)
+def test_what_operations_on_sets_cannot_say(text: str, reason: str) -> None:
+    with pytest.raises(NoProgramError, match=reason):
+        read_program(text)
+
+
+def test_texts_that_are_no_queries() -> None:
+    for text in ("(p,(r))", "r(s,f", "(n,(p,(r),f))"):
+        with pytest.raises(QueryError, match=r"column|takes"):
+            read_program(text)
+    program, query = read_program("(n,(p,(q),(p,(r),(s))))")
+    assert query is None
+    assert [str(s.variable) for s in program if s.variable] == ["e1"]
+    assert isinstance(read_program("(p,(q),(p,(r),(s)))")[1], Query)

@@ -1,0 +1,123 @@
+"""Reads triples of names: folders of .tsv or .nt files, single N-Triples files, and pykeen's data sets.
+
+Files are read a line at a time; whatever is wrong in one is named by file and line.
+"""
+
+from __future__ import annotations
+
+import codecs
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from peirce.errors import TaskError, unknown
+from peirce.extras import require
+from peirce.files import open_file, read_lines
+
+from peirce_queries.graphs.index import SPLITS, Split
+from peirce_queries.graphs.ntriples import MalformedError, parse_line
+
+Triple: TypeAlias = tuple[str, str, str]
+"""Head, relation and tail."""
+
+ENDINGS = (".tsv", ".tsv.gz", ".nt", ".nt.gz")
+"""How the files of a folder may end."""
+
+_PYKEEN = {"umls": "UMLS", "kinship": "Kinships", "kinships": "Kinships", "nations": "Nations"}
+
+
+def read_folder(folder: Path) -> dict[Split, Iterator[Triple]]:
+    """The triples of train, valid and test in a folder, read while they are iterated.
+
+    Raises:
+        TaskError: a file is missing or there twice; while iterating, a file cannot be read or a line is malformed.
+    """
+    return {split: read_file(_file(folder, split)) for split in SPLITS}
+
+
+def read_file(path: Path) -> Iterator[Triple]:
+    """The triples of one .tsv or .nt file, plain or with .gz, read while they are iterated.
+
+    Raises:
+        TaskError: the ending is another one; while iterating, the file cannot be read or a line is malformed.
+    """
+    ending = path.name.removesuffix(".gz").rpartition(".")[2]
+    if ending not in ("tsv", "nt"):
+        raise TaskError(
+            f"{path} is no {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]} file; name it by what it holds"
+        )
+    return read_triples(path, _tab_separated if ending == "tsv" else parse_line)
+
+
+def read_pykeen(source: str) -> tuple[list[str], list[str], dict[Split, NDArray[np.int32]]]:
+    """Entity names, relation names and numbered triples, int32 [n, 3] per split, of a data set of pykeen.
+
+    Raises:
+        TaskError: pykeen is not installed, knows no such data set, or cannot provide it.
+    """
+    require(f"the graph {source!r}", "pykeen", extra="kg", instead="give a folder")
+    from pykeen.datasets import dataset_resolver
+
+    known = {name.lower(): name for name in dataset_resolver.lookup_dict}
+    key = _PYKEEN.get(source.lower(), source).lower()
+    if key not in known:
+        said = unknown("graph", source, dict.fromkeys([*_PYKEEN, *known]))
+        raise TaskError(f"{said}; nor is there a folder or a file of that name")
+    try:
+        data = dataset_resolver.lookup(known[key])()
+        factories = (data.training, data.validation, data.testing)
+    except (ImportError, OSError, ValueError) as error:
+        raise TaskError(f"pykeen cannot provide the graph {source!r}: {error}") from error
+    triples: dict[Split, NDArray[np.int32]] = {}
+    for split, factory in zip(SPLITS, factories, strict=True):
+        if factory is None:
+            raise TaskError(f"pykeen's graph {source!r} has no {split} split; give a folder with one")
+        triples[split] = factory.mapped_triples.numpy().astype(np.int32)
+    entities, relations = (sorted(ids, key=ids.get) for ids in (data.entity_to_id, data.relation_to_id))
+    return entities, relations, triples
+
+
+def _tab_separated(line: str) -> Triple:
+    head, *rest = line.split("\t")
+    if len(rest) != 2 or not all(part.strip() for part in (head, *rest)):
+        raise MalformedError(f"expected head, relation and tail separated by tabs, found {line[:200]!r}")
+    return head, rest[0], rest[1]
+
+
+def _file(folder: Path, split: str) -> Path:
+    found = [path for ending in ENDINGS if (path := folder / f"{split}{ending}").is_file()]
+    if not found:
+        raise TaskError(f"{folder} has neither {split}.tsv nor {split}.tsv.gz, {split}.nt or {split}.nt.gz")
+    if len(found) > 1:
+        raise TaskError(f"{folder} has {' and '.join(path.name for path in found)}; keep one of them")
+    return found[0]
+
+
+def read_triples(path: Path, parse: Callable[[str], Triple | None]) -> Iterator[Triple]:
+    """The triples of a file of lines, read while they are iterated.
+
+    Args:
+        path: the file.
+        parse: gives the triple of a line, None where it has none, and raises `MalformedError` where it should have.
+
+    Raises:
+        TaskError: the file cannot be read or a line is malformed; it is named by file and line.
+    """
+    lines = 0
+    try:
+        with open_file(path) as file:
+            for raw in read_lines(file):
+                lines += 1
+                if lines == 1:  # a byte order mark would be part of the first name
+                    raw = raw.removeprefix(codecs.BOM_UTF8)
+                if (triple := parse(raw.decode("utf-8").rstrip("\r\n"))) is not None:
+                    yield triple
+    except MalformedError as error:
+        raise TaskError(f"{path}, line {lines}: {error}") from None
+    except UnicodeDecodeError as error:
+        raise TaskError(f"{path}, line {lines}: not UTF-8: {error}") from error
+    except (OSError, EOFError, zlib.error) as error:
+        raise TaskError(f"{path}: cannot be read after line {lines}: {error}") from error

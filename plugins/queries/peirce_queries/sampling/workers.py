@@ -1,0 +1,144 @@
+"""Who samples blocks of queries: this process, processes beside it, or a Ray cluster. All give the same blocks."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, chdir, contextmanager
+from typing import NamedTuple
+
+from peirce.errors import TaskError
+from peirce.extras import require, safe_path
+from peirce.workers import worker_processes
+
+from peirce_queries.sampling.sampler import Block, TypeSampler
+
+ENGINES = ("local", "ray")
+Samplers = Mapping[str, TypeSampler]
+"""By the name of their types; they share one `Lookup`, and hold no names, as they may have to travel."""
+_GOES_ON = "the same command goes on from the last whole block"
+
+
+class BlockAsked(NamedTuple):
+    """A block to be sampled: of which type, its number, and how many queries at most."""
+
+    type: str
+    number: int
+    limit: int
+
+
+Done = tuple[BlockAsked, Block]
+"""A block that was sampled, with how it was asked for."""
+
+
+class Worker:
+    """Samples blocks, one after another. `of_process` is the worker of a process which `_processes` starts."""
+
+    of_process: Worker
+
+    def __init__(self, samplers: Samplers) -> None:
+        self._samplers = samplers
+
+    def run(self, task: BlockAsked) -> Done:
+        """Sample a block."""
+        return task, self._samplers[task.type].block(task.number, task.limit)
+
+
+class Pool(NamedTuple):
+    """Workers: how many tasks to hand them so that none waits, what queues one, and what waits for the next result."""
+
+    capacity: int
+    submit: Callable[[BlockAsked], None]
+    wait: Callable[[], Done]
+
+
+def pool(engine: str, workers: int | None, samplers: Samplers) -> AbstractContextManager[Pool]:
+    """Start workers.
+
+    Args:
+        engine: `local` for processes of this machine, `ray` for a Ray cluster.
+        workers: how many; one, or with Ray as many as the cluster has CPUs, when None.
+        samplers: what they sample with, by type.
+
+    Raises:
+        TaskError: what the engine needs is not installed.
+    """
+    if engine == "ray":
+        return _ray(workers, samplers)
+    return _here(samplers) if (workers or 1) == 1 else _processes(workers or 1, samplers)
+
+
+@contextmanager
+def _here(samplers: Samplers) -> Iterator[Pool]:
+    """This process."""
+    worker, tasks = Worker(samplers), deque[BlockAsked]()
+    yield Pool(1, tasks.append, lambda: worker.run(tasks.popleft()))
+
+
+def _start(samplers: Samplers) -> None:
+    Worker.of_process = Worker(samplers)
+
+
+def _run(task: BlockAsked) -> Done:
+    return Worker.of_process.run(task)
+
+
+@contextmanager
+def _processes(workers: int, samplers: Samplers) -> Iterator[Pool]:
+    """Processes of this machine."""
+    from concurrent.futures import FIRST_COMPLETED, Future, wait
+    from concurrent.futures.process import BrokenProcessPool
+
+    futures = set[Future[Done]]()
+
+    def first() -> Done:
+        future = next(iter(wait(futures, return_when=FIRST_COMPLETED).done))
+        futures.remove(future)
+        try:
+            return future.result()
+        except BrokenProcessPool as error:
+            reason = "a worker was killed, perhaps for want of memory"
+            raise TaskError(f"{reason}; {_GOES_ON}, try it with fewer --workers") from error
+
+    with worker_processes(workers, _start, samplers) as executor:
+        yield Pool(2 * workers, lambda task: futures.add(executor.submit(_run, task)), first)
+
+
+@contextmanager
+def _ray(workers: int | None, samplers: Samplers) -> Iterator[Pool]:
+    """Actors of a Ray cluster, each with one task at a time; the others wait here."""
+    require("--engine ray", "ray", extra="ray")
+    import ray
+    from ray.util import ActorPool
+
+    started = not ray.is_initialized()
+    if started:
+        # Ray lets its workers import from the folder in which it is started, before all others; Python's own has no
+        # modules. The cluster is that of RAY_ADDRESS, else one that runs on this machine, else a new one here.
+        with chdir(sys.prefix), safe_path():
+            ray.init(log_to_driver=False)
+    try:
+        cpus = int(ray.cluster_resources().get("CPU", 0))
+        size = workers or cpus
+        if not 0 < size <= cpus:
+            raise TaskError(f"{size} workers were asked for, and the Ray cluster has {cpus} CPUs")
+        shared = ray.put(samplers)
+        remote = ray.remote(num_cpus=1)(Worker)
+        actors = ActorPool([remote.remote(shared) for _ in range(size)])
+
+        def first() -> Done:
+            try:
+                return actors.get_next_unordered()
+            except ray.exceptions.RayTaskError as error:
+                raise error.cause from None
+            except ray.exceptions.RayError as error:
+                raise TaskError(f"a Ray worker was lost: {error}; {_GOES_ON}") from error
+
+        def submit(task: BlockAsked) -> None:
+            actors.submit(lambda actor, each: actor.run.remote(each), task)
+
+        yield Pool(2 * size, submit, first)
+    finally:
+        if started:
+            ray.shutdown()

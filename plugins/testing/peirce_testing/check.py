@@ -1,0 +1,276 @@
+"""What a check is, what it runs on, and how it says that a contract is broken."""
+
+from __future__ import annotations
+
+import re
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from inspect import signature
+from pathlib import Path
+from shlex import quote
+from shutil import rmtree
+from tempfile import mkdtemp
+from typing import Any
+from weakref import finalize
+
+import torch
+from attrs import define, field, frozen
+
+from peirce.registry import Registered, Registry
+from peirce_testing import examples
+from peirce_testing.compare import BrokenError, NotApplicableError, NotRunError
+from peirce_testing.examples import Example
+from peirce_testing.harness import harnesses_of
+from peirce_testing.harness.base import Harness
+from peirce_testing.harness.exporters import ExporterHarness
+from peirce_testing.harness.tasks import TaskHarness
+
+_OURS, _TORCH = Path(__file__).parent, Path(torch.__file__).parent
+
+THOROUGH, QUICK = 4.0, 0.5
+"""How many times as many examples a thorough and a quick run try."""
+NETWORK = ("operators", "positions", "augmenters", "heads", "architectures")
+"""The kinds of parts that compute."""
+
+
+@define
+class Case:
+    """A part under check, with the registry that it came from; `thorough` tries more examples, `quick` fewer."""
+
+    entry: Registered
+    registry: Registry
+    thorough: bool = False
+    quick: bool = False
+
+    @property
+    def part(self) -> type[Any]:
+        """The class."""
+        return self.entry.part
+
+    def name_of(self, check: Check) -> str:
+        """`CHECK[KIND.NAME]`."""
+        return f"{check.name}[{self.entry.kind}.{self.entry.name}]"
+
+    @cached_property
+    def harnesses(self) -> tuple[Harness, ...]:
+        """The part with its example options, then with every other choice of an option that has a few."""
+        effort = THOROUGH if self.thorough else QUICK if self.quick else 1.0
+        return tuple(harnesses_of(self.entry, self.registry, effort))
+
+    @property
+    def harness(self) -> Harness:
+        """The part with its example options."""
+        return self.harnesses[0]
+
+    @cached_property
+    def folder(self) -> Path:
+        """A folder that is there as long as the case is."""
+        path = Path(mkdtemp(prefix="peirce-check-"))
+        finalize(self, rmtree, path, ignore_errors=True)
+        return path
+
+    @cached_property
+    def task(self) -> TaskHarness:
+        """The part as a task, with small data."""
+        return TaskHarness(self.entry, self.registry, self.folder)
+
+    @cached_property
+    def exporter(self) -> ExporterHarness:
+        """The part as an exporter, with a tiny model."""
+        return ExporterHarness(self.entry, self.registry, self.folder)
+
+    def each(self, body: Callable[[Any], None]) -> None:
+        """Run a body on every harness that takes a kind of scope, and say which one a failure is about.
+
+        Raises:
+            NotApplicableError: none is left; the last reason that a body gave, if one did.
+        """
+        reason, done = "it says nothing about this part", 0
+        for harness in self.harnesses:
+            if not harness.kinds:
+                continue
+            try:
+                body(harness)
+            except NotApplicableError as error:
+                reason = str(error)
+                continue
+            except Exception as error:
+                error.add_note(f"with {harness.label}")
+                raise
+            done += 1
+        if not done:
+            raise NotApplicableError(reason)
+
+
+@frozen
+class Check:
+    """One promise of the contracts, and how it is tried.
+
+    Args:
+        name: the check's name, and its section in the guide.
+        kinds: the kinds of parts that it covers.
+        contract: the promise, in a sentence.
+        function: tries it, and raises BrokenError. Its parameters say on what it is tried: a `case`, its `task` or its
+            `exporter`, each `harness` of it, or on each `harness` every `example`.
+        but: the contract of parts of these kinds that it says nothing about.
+        on_request: whether it is run only where it is asked for by name.
+        slow: whether a quick run leaves it out.
+        which: the examples, as `on_examples` takes it.
+    """
+
+    name: str
+    kinds: tuple[str, ...]
+    contract: str
+    function: Callable[..., None]
+    but: type[Any] | tuple[type[Any], ...] = ()
+    on_request: bool = False
+    slow: bool = False
+    which: Mapping[str, Any] = field(factory=dict)
+
+    @property
+    def link(self) -> str:
+        """Where to read on."""
+        return f'the guide\'s page of conformance checks, "Check: {self.name.replace("_", " ")}"'
+
+    def applies(self, kind: str, part: Any) -> bool:
+        """Whether the check is run on a part of a kind."""
+        return kind in self.kinds and not (isinstance(part, type) and issubclass(part, self.but))
+
+    def run(self, case: Case) -> None:
+        """Try the promise.
+
+        Raises:
+            BrokenError: the part breaks it, by its values or by an error of its own; with the contract and a link.
+            NotRunError: something that the check needs is not installed.
+            NotApplicableError: the check says nothing about the part as it turned out.
+        """
+        try:
+            with _defaults_given_back():
+                match [*signature(self.function).parameters]:
+                    case ["harness", "example"]:
+                        case.each(lambda harness: on_examples(harness, self.function, **self.which))
+                    case ["harness"]:
+                        case.each(self.function)
+                    case [name]:
+                        self.function(case if name == "case" else getattr(case, name))
+        except (NotRunError, NotApplicableError):
+            raise
+        except Exception as error:
+            cause = None if isinstance(error, BrokenError) else error
+            broken = BrokenError(self._explain(case, error))
+            broken.cause = error.cause if isinstance(error, BrokenError) and error.cause else _cause(error)
+            raise broken from cause
+
+    def _explain(self, case: Case, error: Exception) -> str:
+        entry = case.entry
+        found = [str(error)] if isinstance(error, BrokenError) else _raised(error)
+        found += getattr(error, "__notes__", ())
+        said = "\n".join(found).replace("\n", f"\n{'':12}")
+        return (
+            f"{entry.kind.removesuffix('s')} {entry.name!r} (plug-in {entry.plugin}) breaks the contract\n"
+            f"  contract: {self.contract}\n  found:    {said}\n  read on:  {self.link}\n"
+            f"  again:    {again(entry.plugin, case.name_of(self), case.thorough)}"
+        )
+
+
+def again(plugin: str, name: str, thorough: bool = False) -> str:
+    """The command that runs one check of a part again."""
+    return f"peirce plugins check {quote(plugin)} -k {quote(name)}{' --thorough' * thorough}"
+
+
+@contextmanager
+def _defaults_given_back() -> Iterator[None]:
+    """Give back torch's defaults: what a part changes of them is a finding of one check, not of all that follow."""
+    dtype, grad = torch.get_default_dtype(), torch.is_grad_enabled()
+    with torch.random.fork_rng(devices=[]):
+        try:
+            yield
+        finally:
+            torch.set_default_dtype(dtype)
+            torch.set_grad_enabled(grad)
+
+
+def _theirs(error: Exception) -> list[traceback.FrameSummary]:
+    """Where an error was raised, from the code that the checks call on."""
+    calls = traceback.extract_tb(error.__traceback__)
+    return [call for call in calls if _OURS not in Path(call.filename).parents] or list(calls)
+
+
+def _raised(error: Exception) -> list[str]:
+    """An error and where it was raised."""
+    calls = _theirs(error)
+    said = [
+        f"{type(error).__name__}: {error}",
+        *(f"  {call.filename}:{call.lineno} in {call.name}: {call.line}" for call in calls),
+    ]
+    if isinstance(error, IndexError) and "out of range in self" in str(error):
+        meaning = "an id has no row in the table that it is looked up in: ids lie from 0 to below its rows"
+        said.insert(1, meaning)
+    return said
+
+
+def _cause(error: Exception) -> str:
+    """What failures of one cause have in common."""
+    apart = {_OURS, _TORCH}
+    own = [call for call in _theirs(error) if not apart.intersection(Path(call.filename).parents)]
+    if own and not isinstance(error, BrokenError):
+        return f"{type(error).__name__} at {own[-1].filename}:{own[-1].lineno}"
+    return f"{type(error).__name__}: {re.sub(r'[0-9]+', '#', str(error).partition(chr(10))[0])}"
+
+
+def check(
+    *kinds: str,
+    but: type[Any] | tuple[type[Any], ...] = (),
+    on_request: bool = False,
+    slow: bool = False,
+    **which: Any,
+) -> Callable[[Callable[..., None]], Check]:
+    """Make a check of a function, its name and the first sentence of its docstring; arguments as of `Check`."""
+
+    def wrap(function: Callable[..., None]) -> Check:
+        contract, _, _ = " ".join((function.__doc__ or "").split()).partition(". ")
+        return Check(function.__name__, kinds, contract, function, but, on_request, slow, which)
+
+    return wrap
+
+
+def on_examples(
+    harness: Harness,
+    body: Callable[[Harness, Example], None],
+    *,
+    kinds: Sequence[str] | None = None,
+    count: int | None = None,
+    factor: int = 1,
+    **which: Any,
+) -> None:
+    """Try a body on an example of each kind of scope, padded and not, and then on others, the smallest first.
+
+    They are the same in every run.
+
+    Args:
+        harness: the part, which is given other sizes where it can have them.
+        body: raises when the promise does not hold.
+        kinds: the kinds of scope to try; those that the part takes when it is absent.
+        count: how many examples, those of each kind included; as the harness affords when it is absent.
+        factor: how many times as many.
+        which: passed on to `examples.drawn`.
+
+    Raises:
+        NotApplicableError: the part takes none of these kinds of scope.
+    """
+    usable = [kind for kind in (kinds or harness.kinds) if kind in harness.kinds]
+    if not usable:
+        wanted, takes = " and ".join(kinds or ()), ", ".join(harness.kinds) or "none"
+        raise NotApplicableError(f"it is about {wanted} scopes, and the part takes: {takes}")
+
+    tried = examples.certain(usable, which.get("padded"), empty_rows=which.get("empty_rows", False))
+    more = max(2, round((count or harness.examples) * factor * harness.effort) - len(tried))
+    for example, sizes in (*tried, *examples.drawn(usable, more, **which)):
+        resized = harness.resized(sizes)
+        try:
+            body(resized, example)
+        except Exception as error:
+            error.add_note(f"in a {example.view}\n{resized.sizes}, seed {example.seed}")
+            raise

@@ -1,0 +1,131 @@
+"""What an exporter promises: a file, a report of it, a model as it was, and nothing where it fails."""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from pathlib import Path
+
+import torch
+
+from peirce.errors import PeirceError
+from peirce.model import Report
+from peirce_testing.check import check
+from peirce_testing.compare import BrokenError, same
+from peirce_testing.harness.exporters import NAME, ExporterHarness, contents, facts_of
+from peirce_testing.options import choices, given_fields
+
+COMMAND = ("model", "output", "to", "settings", "set", "json", "help")
+"""The options of `peirce export` itself."""
+
+
+@check("exporters")
+def export_report(exporter: ExporterHarness) -> None:
+    """`export` writes the file, returns a Report of it, and leaves the model as it is. The report's type and what it
+    says, the file, the model's tensors and modes.
+    """
+    trial, adds = exporter.trial, exporter.adds
+    report, path = trial.report, trial.path
+    if not isinstance(report, Report):
+        raise BrokenError(f"it returns a {type(report).__name__}; return Report(file=path, passed=True)")
+    if not trial.after.get(NAME) and not (adds and any(name.startswith(f"{NAME}/") for name in trial.after)):
+        raise BrokenError(f"there is no {'folder' if adds else 'file'} at {NAME!r}, or an empty one")
+    if Path(report.file).resolve() != path.resolve():
+        raise BrokenError(f"the report is of the file {report.file}, and the path was {path}")
+    if report.passed is not True:
+        said = "a file that differs from its model is an ExportError"
+        raise BrokenError(f"the report says passed = {report.passed!r} of a file just written; {said}")
+    if isinstance(report.notes, str) or not all(isinstance(each, str) for each in report.notes):
+        raise BrokenError(f"the report's notes are {report.notes!r}; they are sentences, a tuple of strings")
+    try:
+        json.dumps(report.to_dict(), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise BrokenError(f"the report's `to_dict` is not for JSON: {error}") from error
+    for name, value in facts_of(trial.model).items():
+        if isinstance(value, torch.Tensor):
+            same(value, trial.facts[name], f"the model's {name} after the export", tolerance=0.0)
+        elif value != trial.facts[name]:
+            raise BrokenError(f"the export turns {name} of the model from {trial.facts[name]} to {value}")
+
+
+@check("exporters")
+def export_overwrites(exporter: ExporterHarness) -> None:
+    """An export replaces the file that it was given, and no other file or folder. In a saved model's folder beside a
+    user's notes, over an older file, and where a folder stands.
+    """
+    trial, taken = exporter.trial, exporter.new_folder() / NAME
+    kept, now = trial.before, trial.after
+    if gone := [name for name, content in kept.items() if name != NAME and now.get(name) != content]:
+        raise BrokenError(f"beside {NAME} it changes or removes {', '.join(gone)}")
+    if NAME in kept and now.get(NAME, b"").startswith(kept[NAME][:64]):
+        raise BrokenError(f"{NAME} is the older file that it should have replaced, or begins with it")
+    if others := [name for name in now if name not in kept and not name.startswith(Path(NAME).stem)]:
+        raise BrokenError(f"beside {NAME} it leaves {', '.join(others)}, which does not begin with its name")
+    taken.mkdir()
+    (taken / "notes.txt").write_text("mine", encoding="utf-8")
+    try:
+        exporter.fresh().export(trial.model, taken)
+    except (PeirceError, OSError):
+        pass
+    except Exception as error:
+        raise BrokenError(f"where a folder stands it raises {type(error).__name__}: {error}") from error
+    left = contents(taken) if taken.is_dir() else {}
+    if left.pop("notes.txt", b"") != b"mine" or (left and not exporter.adds):
+        raise BrokenError("where a folder stands, it replaces or changes the folder; raise an ExportError")
+
+
+@check("exporters")
+def export_failure(exporter: ExporterHarness) -> None:
+    """An export that fails raises, leaves nothing, and keeps the file that was there. A model without values, whose
+    tensors are on the meta device; and a folder that is not there.
+    """
+    model = exporter.trial.model
+    hollow = deepcopy(model).to("meta")
+    for name, older in (("nothing there", {}), ("an older file", {NAME: b"an older file"})):
+        folder = exporter.new_folder()
+        for each, content in older.items():
+            (folder / each).write_bytes(content)
+        try:
+            exporter.fresh().export(hollow, folder / NAME)
+        except Exception:  # whatever it is: a user's model has values
+            if contents(folder) != older or any(path.is_dir() for path in folder.iterdir()):
+                left = ", ".join(sorted(path.name for path in folder.iterdir())) or "nothing of it"
+                advice = "write beside the path and rename, as `peirce.files.replacing` does"
+                raise BrokenError(f"an export that fails, with {name}, leaves {left}; {advice}") from None
+        else:
+            left = ", ".join(contents(folder)) or "and no file"
+            raise BrokenError(f"it exports a model without values: {left}")
+    missing, where = exporter.new_folder() / "no such folder" / NAME, "where the folder is not there"
+    try:
+        exporter.fresh().export(model, missing)
+    except (PeirceError, OSError):
+        return
+    except Exception as error:
+        said = f"{where}, it raises {type(error).__name__}: {error}; raise an ExportError"
+        raise BrokenError(said) from error
+    if not missing.exists():
+        raise BrokenError(f"{where}, it writes nothing and says nothing")
+
+
+@check("exporters")
+def export_options(exporter: ExporterHarness) -> None:
+    """Every option is read, has a name that `peirce export` can offer, and every choice works. Which fields an export
+    reads; and each other choice of an option of few values.
+    """
+    fields = given_fields(exporter.entry.part.Options)
+    if taken := [field.alias or field.name for field in fields if (field.alias or field.name) in COMMAND]:
+        raise BrokenError(f"`peirce export` has an option {', '.join(taken)} of its own; choose another name")
+    model = exporter.trial.model
+    read = set(exporter.read)
+    for label, chosen in choices(exporter.options):
+        exporter.read.clear()
+        try:
+            exporter.fresh(chosen).export(model, exporter.new_folder() / NAME)
+        except PeirceError:
+            continue  # this model is not for this choice, and it says so
+        except Exception as error:
+            raise BrokenError(f"with {label}: {type(error).__name__}: {error}") from error
+        finally:
+            read |= exporter.read
+    if dead := [field.name for field in fields if field.name not in read]:
+        raise BrokenError(f"an export does not read {', '.join(dead)} of its options")

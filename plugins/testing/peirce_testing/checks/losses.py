@@ -1,0 +1,190 @@
+"""The loss of a head: a mean over targets, finite, in float32 at least, with gradients that are right."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from peirce.errors import InputError
+from peirce.parts import IGNORED
+from peirce_testing.check import check
+from peirce_testing.checks.numerics import survives
+from peirce_testing.checks.options import varied
+from peirce_testing.compare import BrokenError, NotApplicableError, compare_gradients, same
+from peirce_testing.examples import Example, Slot, Tensors, plain_view
+from peirce_testing.harness.labels import REFUSED, WHOLE_GROUPS, losses
+from peirce_testing.harness.sized import HeadHarness
+from peirce_testing.options import variations
+
+SLOPES: Any = {"steps": (1e-3, 1e-4), "relative": 0.02, "absolute": 1e-3}
+"""Finite differences of a loss, which may be computed in float32."""
+Outputs = dict[str, Tensor]
+
+
+def _declared(sentence: str) -> set[tuple[str, int]]:
+    """The dtypes and numbers of axes that a head's `labels` names, such as `int64 [b, x]`."""
+    found = re.findall(r"\b(int64|float|bool)\w*\s*\[([^\]]*)\]", sentence)
+    return {(dtype, len([axis for axis in axes.split(",") if axis.strip()])) for dtype, axes in found}
+
+
+@check("heads", count=8, batches=(1, 2, WHOLE_GROUPS))
+def loss(harness: HeadHarness, example: Example) -> None:
+    """The loss of a head's predictions is a finite scalar with finite gradients, of labels as declared. With labels of
+    the forms that losses take: class ids, numbers, a number for each logit, or 0 or 1 for each.
+
+    A loss that takes examples in groups may refuse the smaller batches, with an InputError.
+    """
+    made, view, labelled = harness.make(), example.view, harness.part.labels
+    if not labelled.strip():
+        raise BrokenError("`labels` is empty: say in a sentence what `loss` takes, as 'int64 [b]: the class'")
+    tensors = harness.draw(view, example.generator()).leaves()
+    try:
+        predicted = harness.predict(made, tensors, view)
+        found = losses(made, predicted, example.generator(2))
+    except BrokenError as error:
+        if isinstance(error.__cause__, InputError) and view.batch < WHOLE_GROUPS:
+            return
+        raise
+    form, labels, value = found[0]
+    if value.dim():
+        raise BrokenError(f"the loss has the shape {list(value.shape)} and must be a scalar")
+    said = _declared(labelled)
+    taken = {("float" if each.is_floating_point() else "int64", each.dim()) for _, each, _ in found}
+    if said and not said & taken:
+        kind = f"{str(labels.dtype).removeprefix('torch.')} {list(labels.shape)}"
+        raise BrokenError(f"labels says {labelled!r}, and the loss takes {form}: {kind}")
+    if not value.requires_grad and any(each.requires_grad for each in predicted.values()):
+        raise BrokenError("the loss requires no gradient, so that nothing is ever trained by it")
+    survives(made, tensors, Tensors([(Slot("loss", ()), value)]), "")
+
+
+def _predicted(harness: HeadHarness, batch: int, length: int) -> tuple[Any, Outputs]:
+    """A head, and predictions of it as leaves."""
+    view = plain_view("causal" if "past" in harness.part.needs else "bidirectional", batch, length)
+    made = harness.make()
+    return made, _changed(harness.predict(made, harness.draw(view), view), lambda t: t)
+
+
+def _changed(outputs: Outputs, change: Any) -> Outputs:
+    """The predictions with changed floats, as new leaves."""
+    return {
+        name: change(t.detach()).clone().requires_grad_() if t.is_floating_point() else t
+        for name, t in outputs.items()
+    }
+
+
+@check("heads")
+def loss_numerics(harness: HeadHarness) -> None:
+    """A loss has the gradients of finite differences, changes nothing given, and is float32 at least. Along a random
+    direction of each prediction; logits of order 1e4 and 1e-6, with other values of each option too; predictions in
+    half precision.
+    """
+    made, outputs = _predicted(harness, WHOLE_GROUPS, 4)
+    generator = torch.Generator()
+    predicted = {name: t.detach().clone() for name, t in outputs.items()}
+    for form, labels, value in losses(made, outputs, generator.manual_seed(1)):
+        if outputs.keys() != predicted.keys():
+            raise BrokenError(f"the loss adds to the predictions that it is given: {list(outputs)}")
+        if value.is_floating_point() and value.dtype != torch.float64:
+            meant = "where predictions are float64: `at_least_float32` is meant"
+            raise BrokenError(f"{value.dtype} inside the loss, {meant}")
+        before = predicted | {"the labels": labels.clone()}
+        leaves = {n or "the prediction": t for n, t in outputs.items() if t.requires_grad}
+        floats = {f"the loss with {form} by {name}": t for name, t in leaves.items()}
+        compare_gradients(partial(made.loss, outputs, labels), floats, generator.manual_seed(3), **SLOPES)
+        for name, tensor in (outputs | {"the labels": labels}).items():
+            what = f"{name or 'the prediction'} after the loss"
+            same(tensor.detach(), before[name], what, tolerance=0.0)
+    tried: list[tuple[str, Any]] = [("", harness)]
+    for name, number in variations(harness.options):
+        if type(number) is float:
+            tried.append((f", {name} = {number!r}", varied(harness, name, number)))
+    for said, other in (each for each in tried if each[1] is not None):
+        head, predictions = _predicted(other, WHOLE_GROUPS, 4)
+        for scale in (1e4, 1e-6):
+            scaled = _changed(predictions, lambda t, scale=scale: t * scale)
+            form, _, value = losses(head, scaled, generator.manual_seed(1))[0]
+            _hold_finite(head, value, scaled, f"with logits of order {scale:g} and {form}{said}")
+    half = _changed(outputs, Tensor.half)
+    form, labels, value = losses(made, half, generator.manual_seed(1))[0]
+    if value.is_floating_point() and value.dtype.itemsize < 4:
+        raise BrokenError(f"half inside the loss: it is {value.dtype} of float16; compute it in float32")
+    exact = made.loss(_changed(half, Tensor.double), labels).detach()
+    same(value.detach().double(), exact.double(), f"the loss of float16 predictions with {form}", 1e-3)
+
+
+def _hold_finite(made: Any, value: Tensor, outputs: Outputs, what: str) -> None:
+    predictions = Tensors((Slot(name or "the prediction", ()), t) for name, t in outputs.items())
+    survives(made, predictions, Tensors([(Slot("the loss", ()), value)]), what)
+
+
+@check("heads")
+def targets(harness: HeadHarness) -> None:
+    """A loss is the mean over targets, of one row or many; labels of -100 count for nothing. Rows of a loss over class
+    ids count by their targets; places of -100 hold any logits.
+    """
+    made, outputs = _predicted(harness, 4, 3)
+    logits, generator = next(iter(outputs.values())), torch.Generator().manual_seed(5)
+    labels = torch.randint(0, logits.shape[-1], logits.shape[:-1], generator=generator)
+    ids = _mean_of_rows(made, outputs, labels)
+    if not ids and logits.dim() > 2 and str(IGNORED) in harness.part.labels:  # 0 or 1 for each logit
+        labels = torch.randint(0, 2, logits.shape, generator=generator)
+    if not ids and not _mean_of_rows(made, outputs, labels):
+        raise NotApplicableError("its loss takes no class ids row by row")
+    rows = torch.tensor([0, 0])
+    twice, once = _of_rows(made, outputs, labels, rows), _of_rows(made, outputs, labels, rows[:1])
+    same(twice, once, "the loss of a row twice, against once", 1e-5)
+    if labels.dim() > 1:
+        _ignored(made, outputs, labels, ids)
+
+
+def _of_rows(made: Any, outputs: Outputs, labels: Tensor, rows: Tensor) -> Tensor:
+    found: Tensor = made.loss({name: value[rows] for name, value in outputs.items()}, labels[rows]).double()
+    return found
+
+
+def _each_row(made: Any, outputs: Outputs, labels: Tensor) -> list[Tensor]:
+    return [_of_rows(made, outputs, labels, row) for row in torch.arange(len(labels)).split(1)]
+
+
+def _mean_of_rows(made: Any, outputs: Outputs, labels: Tensor) -> bool:
+    """Whether the loss takes these labels, for the whole and for each row; a loss between rows does not."""
+    try:
+        made.loss(outputs, labels)
+    except REFUSED:
+        return False
+    try:
+        _of_rows(made, outputs, labels, torch.arange(3))
+    except InputError:
+        return False  # it takes rows in groups
+    # Rows that are compared with each other: alone a row has nothing to be compared with.
+    return any(float(value.detach()) for value in _each_row(made, outputs, labels))
+
+
+def _ignored(made: Any, outputs: Outputs, labels: Tensor, ids: bool) -> None:
+    hidden = labels.clone()
+    hidden[0, 1:] = IGNORED
+    hidden[1, :1] = IGNORED
+    counts = hidden != IGNORED
+
+    def noisy(t: Tensor) -> Tensor:
+        if t.shape[: counts.dim()] != counts.shape:
+            return t
+        return torch.where(counts.reshape(*counts.shape, *[1] * (t.dim() - counts.dim())), t, t + 3.0)
+
+    value = made.loss(outputs, hidden).double()
+    noise = {name: noisy(t) for name, t in outputs.items()}
+    same(made.loss(noise, hidden).double(), value, "the loss with other logits where labels are -100", 1e-6)
+    if ids:
+        weights = counts.flatten(1).sum(1).double()
+        mean = (torch.stack(_each_row(made, outputs, hidden)) * weights).sum() / weights.sum()
+        same(value, mean, "the loss of rows with few and many targets, against the mean over targets", 1e-5)
+    nothing = _changed(outputs, lambda t: t)
+    empty = made.loss(nothing, torch.full_like(labels, IGNORED))
+    _hold_finite(made, empty, nothing, "where every label is -100")
+    if float(empty.detach()):
+        raise BrokenError(f"the loss is {float(empty.detach()):.4g} where every label is -100, and must be 0")

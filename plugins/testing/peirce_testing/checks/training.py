@@ -1,0 +1,217 @@
+"""A part in training: gradients that are right and reach everything, a loss that falls, and dropout alone beside it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from peirce.parts import PureOperator, RecurrentOperator, StateOperator
+from peirce_testing.check import NETWORK, check, on_examples
+from peirce_testing.checks.inputs import differ
+from peirce_testing.checks.values import held
+from peirce_testing.compare import (
+    BrokenError,
+    NotApplicableError,
+    alike,
+    compare_gradients,
+    finite,
+    same,
+    same_state,
+)
+from peirce_testing.examples import Example, Slot, Tensors, View, normal, plain_view
+from peirce_testing.harness.architectures import ArchitectureHarness
+from peirce_testing.harness.base import Harness, modules, state_of
+from peirce_testing.harness.labels import WHOLE_GROUPS, losses
+from peirce_testing.harness.sized import HeadHarness, LayerHarness, StateOperatorHarness
+
+
+@check(*NETWORK)
+def gradients(harness: Harness) -> None:
+    """The gradients of all inputs and parameters are those of finite differences, and reach every parameter. In
+    float64, along random directions: all at once, and one by one where that fails.
+    """
+    reached: dict[str, bool] = {}
+    flat: dict[str, bool] = {}
+    network, tried = isinstance(harness, ArchitectureHarness), False
+
+    def body(sized: Harness, example: Example) -> None:
+        nonlocal tried
+        made, view = sized.make(), example.view
+        for module in modules(made):  # without dropout, training is as evaluation
+            module.train(example.seed % 2 == 1)
+        tensors = sized.draw(view, example.generator(), scale=(1.0, 4.0)[example.seed % 2]).leaves()
+        read = tensors.floats()
+        wanted = {f"the parameter {name}": p for name, p in _parameters(made, view).items()}
+        reached.update({name: reached.get(name, False) for name in wanted})
+        if not (leaves := read | wanted):
+            return
+        tried = True
+
+        def value() -> Tensor | None:
+            generator = example.generator(7)
+            outputs = sized.run(made, tensors, view).floats().values()
+            found = [(t * normal(t.shape, generator)).sum() for t in outputs]
+            if isinstance(made, StateOperator) and made.training:
+                found += [term.sum() for term in made.terms().values()]
+            return torch.stack(found).sum() if found else None
+
+        found = compare_gradients(value, leaves, example.generator(8))
+        some = {name for name, gradient in found.items() if gradient is not None and bool(gradient.any())}
+        for name in wanted:
+            # In a network without positions some atoms are zero, and what they are mapped by has no gradient.
+            reached[name] |= name in some or (network and found.get(name) is not None)
+        for name, tensor in read.items():
+            if name in some:
+                flat[name] = False
+            elif flat.get(name, True) and _matters(value, tensor, example.generator(9)):
+                flat[name] = True
+
+    # Rows of padding see nothing, which is what `empty_rows` is about.
+    padded = False if isinstance(harness, LayerHarness) else None
+    kinds, count = (harness.kinds[:2], 4) if network else (None, 10)
+    lengths = (1, 2, 3, 4, 5, 24) if issubclass(harness.part, RecurrentOperator) else (1, 2, 3, 4, 5)
+    try:
+        on_examples(harness, body, kinds=kinds, count=count, padded=padded, lengths=lengths)
+    finally:
+        harness.forget()  # a model that is kept may be in training
+    if steps := [name for name, only in flat.items() if only]:
+        raise BrokenError(
+            f"the output depends on {', '.join(steps)}, and the gradient is zero everywhere: it goes in steps, as "
+            "after rounding, a comparison or a choice of the largest"
+        )
+    if missed := [name for name, found in reached.items() if not found]:
+        raise BrokenError(f"no gradient ever reaches {', '.join(missed)}: nothing depends on it")
+    if not tried:
+        raise NotApplicableError("it reads no floats, and has no parameters that are trained")
+
+
+@torch.no_grad()
+def _matters(value: Any, tensor: Tensor, generator: torch.Generator) -> bool:
+    """Whether a scalar is another one when a tensor of its inputs is."""
+    before, kept = float(value()), tensor.detach().clone()
+    tensor.copy_(normal(tensor.shape, generator) * 3)
+    after = float(value())
+    tensor.copy_(kept)
+    return abs(after - before) > 1e-4 * max(abs(after), abs(before)) + 1e-7
+
+
+def _parameters(made: Any, view: View) -> dict[str, nn.Parameter]:
+    """The parameters that are trained, of the model for the view's kind of scope where there are several."""
+    chosen = [made[view.kind]] if isinstance(made, dict) else modules(made)
+    return {name: p for module in chosen for name, p in module.named_parameters() if p.requires_grad}
+
+
+@check(*NETWORK, but=PureOperator)
+def learning(harness: Harness) -> None:
+    """A part learns from its own initialisation: the error of a tiny task falls. Twenty steps of Adam towards what
+    another instance of the part gives.
+    """
+    view = plain_view(harness.kinds[0], 2, 4)
+    tensors = harness.draw(view)
+    wanted = harness.run(harness.make(seed=5), tensors, view).cloned().floats()
+    harness.forget()
+    made = harness.make(seed=1, random=False)
+    for module in modules(made):
+        module.train()
+    parameters = list(_parameters(made, view).values())
+    if not parameters or not wanted:
+        raise NotApplicableError("it has no parameters that are trained")
+    optimiser = torch.optim.Adam(parameters, lr=0.03)
+    errors = []
+    for _ in range(20):
+        outputs = harness.run(made, tensors, view).floats()
+        error = torch.stack([((t - wanted[name]) ** 2).mean() for name, t in outputs.items()]).sum()
+        errors.append(float(error.detach()))
+        optimiser.zero_grad()
+        if error.requires_grad:
+            torch.autograd.backward(error)
+            optimiser.step()
+    harness.forget()
+    if not errors[-1] < 0.99 * errors[0] and errors[0] > 1e-9:
+        raise BrokenError(
+            f"it does not learn: the error is {errors[0]:.4g}, and {errors[-1]:.4g} after {len(errors)} steps; "
+            "do all its gradients vanish where it begins?"
+        )
+
+
+@check(*NETWORK, but=PureOperator)
+def modes(harness: Harness) -> None:
+    """Training differs from evaluation by dropout alone, at the rate of `dims.dropout`. Without dropout both modes give
+    the same; with it evaluation does not change, and no buffer ever does. Losses too, and without gradients, as the
+    first pass of what is recomputed.
+    """
+    half, most = harness.dropping(0.5), harness.dropping(0.9)
+    batch = WHOLE_GROUPS if isinstance(harness, HeadHarness) else 2
+    made, dropping, more = harness.make(), half.make(), most.make()
+    kept: list[int] = []
+    for view in (plain_view(harness.kinds[0], batch, length) for length in (4, 5)):
+        tensors = harness.draw(view, 1)
+        expected = _given(harness, made, tensors, view)
+        alike(_given(half, dropping, tensors, view), expected, "in evaluation, where dims.dropout is 0.5")
+        alike(_trained(harness, made, tensors, view), expected, "in training, where dims.dropout is 0")
+        kept.append(len(held(made)))
+        dropped = [_trained(half, dropping, tensors, view, seed) for seed in range(6)]
+        for what, mode in (("again", torch.enable_grad), ("without gradients", torch.no_grad)):
+            with mode():
+                again = _trained(half, dropping, tensors, view, 0)
+                alike(again, dropped[0], f"in training, {what}, from one state of torch's generator")
+        # Whole examples may be dropped, so that two rates do the same from one state of the generator.
+        others = [_trained(most, more, tensors, view, seed) for seed in range(6)]
+        if any(differ(one, expected) for one in dropped) and not any(map(differ, dropped, others)):
+            raise BrokenError("it drops as much where dims.dropout is 0.9 as where it is 0.5")
+    if kept[0] < kept[1]:
+        raise BrokenError(f"each call in training leaves tensors: it holds {kept[0]}, and then {kept[1]}")
+
+
+def _given(harness: Harness, made: Any, tensors: Tensors, view: View, seed: int = 0) -> Tensors:
+    """What a part gives from one state of torch's generator, a head its losses too."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        outputs = harness.run(made, tensors, view).cloned()
+        if isinstance(harness, HeadHarness):
+            predicted = {slot.name: tensor for slot, tensor in outputs}
+            found = losses(made, predicted, torch.Generator().manual_seed(2))
+            outputs += [(Slot(f"the loss with {form}", ()), value.detach()) for form, _, value in found]
+    return outputs
+
+
+def _trained(harness: Harness, made: Any, tensors: Tensors, view: View, seed: int = 0) -> Tensors:
+    """What it gives in training, which leaves its buffers as they were."""
+    state = state_of(made)
+    try:
+        for module in modules(made):
+            module.train()
+        found = _given(harness, made, tensors, view, seed)
+    finally:
+        for module in modules(made):
+            module.eval()
+    same_state(state_of(made), state, "after a call in training")
+    return found
+
+
+@check("operators", but=(PureOperator, RecurrentOperator))
+def terms(harness: StateOperatorHarness) -> None:
+    """What an operator adds to the loss are finite scalars, and padding counts for nothing in them. Of one example with
+    padding and without, and of padding alone.
+    """
+    made = harness.make().train()
+
+    def told(view: View, tensors: Tensors) -> dict[str, Tensor]:
+        harness.run(made, tensors, view)
+        return {name: term.detach() for name, term in made.terms().items()}
+
+    real = torch.tensor([[True, True, True, False, False]])
+    view, where = plain_view(harness.kinds[0], 1, 5, real), torch.arange(3)
+    tensors = harness.draw(view)
+    padded, alone = told(view, tensors), told(view.example(0, where), tensors.example(0, where))
+    if not padded:
+        raise NotApplicableError("it adds nothing to the loss")
+    nothing = told(plain_view(harness.kinds[0], 1, 5, torch.zeros_like(real)), tensors)
+    for name, term in (*padded.items(), *nothing.items()):
+        if term.dim():
+            raise BrokenError(f"the term {name!r} has the shape {list(term.shape)} and must be a scalar")
+        finite(term, f"the term {name!r}, of padding alone too,")
+    for name, term in padded.items():
+        same(term, alone[name], f"the term {name!r} of an example with padding, against it without")

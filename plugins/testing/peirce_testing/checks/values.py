@@ -1,0 +1,250 @@
+"""What a part computes: its equation, at every size and after any other call, and nothing besides."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import attrs
+import torch
+from torch import Tensor, nn
+
+from peirce.networks import recur
+from peirce.parts import PlainScope, RecurrentOperator, StateOperator
+from peirce_testing.check import NETWORK, check, on_examples
+from peirce_testing.compare import BrokenError, alike, finite, same, same_state, torch_left_alone
+from peirce_testing.examples import PADDED, Example, Slot, Tensors, View, plain_view
+from peirce_testing.harness.base import Harness, modules, state_of
+from peirce_testing.harness.sized import prepare
+
+
+@check("operators", but=StateOperator)
+def reference(harness: Harness) -> None:
+    """`infer` computes what `reference` does, term by term, in every scope that the operator takes; `step` too. In
+    float64, where a row sees something; a recurrent operator's fused way, where it has one, is its step too.
+    """
+    recurrent = issubclass(harness.part, RecurrentOperator)
+
+    def body(harness: Harness, example: Example) -> None:
+        scale = (1.0, 1.0, 1e-6, 40.0)[example.seed % 4]
+        hold_reference(harness, example.view, harness.draw(example.view, example.generator(), scale=scale))
+
+    on_examples(harness, body, count=25, padded=False if recurrent else None)
+
+
+def hold_reference(harness: Harness, view: View, tensors: Tensors) -> None:
+    """Hold an operator to its `reference`, relative to the largest value."""
+    made = harness.make()
+    if isinstance(made, RecurrentOperator):
+        ((_, given),) = tensors
+        parameters = {name: value.tolist() for name, value in made.state_dict().items()}
+        expected = torch.tensor([made.reference(x.tolist(), parameters) for x in given], dtype=torch.float64)
+        with torch.no_grad():
+            for what, result in (("step by step", recur(made, given)[0]), ("fused", made.fused(given))):
+                if result is not None:
+                    same(result, expected, f"the outputs {what}")
+        _fused_gradients(made, given)
+        return
+    scope, allowed = view.scope(), view.allowed()
+    channels = prepare(made, tensors, scope)
+    result = made.infer(*channels, scope)
+    places = view.index.expand(view.batch, -1)
+    pairs = len(harness.writes(made)[0].tokens) == 2
+    for i in range(view.batch):
+        at = places[i].tolist()
+        plain = PlainScope(allowed[i].tolist(), rows=at, columns=at)
+        given = made.reference(*(each[i].tolist() for each in channels), plain)
+        expected = torch.tensor(given, dtype=torch.float64)
+        if expected.shape != result[i].shape:
+            said = f"reference gives the shape {list(expected.shape)}, infer {list(result[i].shape)}"
+            raise BrokenError(said)
+        seen = allowed[i] if pairs else allowed[i].any(1)
+        wanted = expected[seen]
+        size = float(wanted.abs().max()) if wanted.numel() else 1.0
+        size = size if 0 < size < 1e-3 else 1.0
+        what = f"infer in example {i}, over what is in scope" + ("" if size == 1 else f", in {size:.1e}")
+        same(result[i][seen] / size, wanted / size, what)
+
+
+def _fused_gradients(made: Any, given: Tensor) -> None:
+    """Hold the gradients of the fused way, which may have a derivative of its own, to those of the steps.
+
+    Of all that is trained, and of each alone, as where the rest is frozen.
+    """
+    atoms = given.detach().clone()
+    leaves = {"the atoms": atoms, **{name: p for name, p in made.named_parameters() if p.requires_grad}}
+    shape = recur(made, given)[0].shape
+    wave = torch.arange(1.0, shape.numel() + 1, dtype=given.dtype).cos().view(shape)
+    try:
+        for trained in (leaves, *({name: leaf} for name, leaf in leaves.items())):
+            for leaf in leaves.values():
+                leaf.requires_grad_(any(leaf is each for each in trained.values()))
+            fused, (steps, _) = made.fused(atoms), recur(made, atoms)
+            if fused is None:
+                return
+            if not steps.requires_grad:
+                continue  # nothing depends on it
+            one, two = (
+                torch.autograd.grad(
+                    each, [*trained.values()], wave, allow_unused=True, materialize_grads=True
+                )
+                for each in (fused, steps)
+            )
+            for name, result, wanted in zip(trained, one, two, strict=True):
+                same(result, wanted, f"the gradient of {name}, fused, against step by step", tolerance=1e-7)
+    finally:
+        for leaf in leaves.values():
+            leaf.requires_grad_()
+
+
+@check(*NETWORK, count=6)
+def purity(harness: Harness, example: Example) -> None:
+    """A part gives the same values for the same inputs; it keeps nothing of a call, and changes neither its inputs nor
+    itself nor what everybody shares. Twice the same call.
+    """
+    view, made = attrs.evolve(example.view, places=example.view.index.clone()), harness.make()
+    tensors = harness.draw(view, example.generator())
+    scope = view.scope()
+    shared = {"token positions": view.places, "mask": view.real}
+    shared |= {"prefix_length": view.prefix, "scope": scope.pairs}
+    kept = {name: tensor.clone() for name, tensor in shared.items() if tensor is not None}
+    before, state, holding = tensors.cloned(), state_of(made), held(made)
+    marks = [(tensor.requires_grad, tensor._version) for _, tensor in tensors]
+    with torch_left_alone("a call"):
+        first = harness.run(made, tensors, view).cloned()
+        second = harness.run(made, tensors, view, scope)
+    for name, tensor in kept.items():
+        same(shared[name], tensor, f"the {name}, which all parts of a layer share, after the call")  # type: ignore[arg-type]
+    alike(tensors, before, "after the call", tolerance=0.0)
+    for (slot, tensor), mark in zip(tensors, marks, strict=True):
+        if (tensor.requires_grad, tensor._version) != mark:
+            raise BrokenError(f"it changes the input {slot.name} in place, by its values or by requires_grad")
+    alike(second, first, "at the second call", tolerance=0.0)
+    same_state(state_of(made), state, "after the call")
+    if new := sorted(held(made) - holding):
+        raise BrokenError(f"after a call it still holds a tensor, at {new[0]}")
+
+
+def held(made: object) -> set[str]:
+    """Where a part keeps tensors beside its parameters and buffers: in attributes, and in lists and tables there."""
+    several = made.values() if isinstance(made, dict) else [made]
+    parts = [each for one in several for each in (one.modules() if isinstance(one, nn.Module) else [one])]
+    found = set()
+    for i, part in enumerate(parts):
+        for name, value in vars(part).items():
+            inside = list(value.values()) if isinstance(value, dict) else value
+            for each in inside if isinstance(inside, list | tuple) else [value]:
+                if isinstance(each, Tensor) and name not in ("_parameters", "_buffers"):
+                    found.add(f"{type(part).__name__}.{name} {i} {id(each)}")
+    return found
+
+
+def calls_of(harness: Harness) -> list[tuple[View, Tensors, Tensors]]:
+    """Calls of several sizes, with what a new part gives; the first two have one size."""
+    first, last = harness.kinds[0], harness.kinds[:2][-1]
+    sizes = ((first, 2, 4, None), (last, 2, 4, PADDED), (last, 3, 6, None), (first, 1, 1, None))
+    found = []
+    for seed, size in enumerate(sizes):
+        view = plain_view(*size)
+        tensors = harness.draw(view, seed)
+        harness.forget()
+        found.append((view, tensors, harness.once(tensors, view).cloned()))
+    harness.forget()
+    return found
+
+
+@check(*NETWORK)
+def calls(harness: Harness) -> None:
+    """A call gives the same after any other: of other values and sizes, in another mode, failed, or of a copy. In
+    another order, without gradients, in inference mode, after failures and on a deep copy.
+    """
+    given, made = calls_of(harness), harness.make()
+
+    def call(i: int, when: str, on: object = made, change: Callable[[Tensors], Tensors] = Tensors) -> Tensors:
+        view, tensors, expected = given[i]
+        results = harness.run(on, change(tensors), view)
+        alike(results, expected, when)
+        return results
+
+    def train(when: str) -> None:
+        results = call(0, when, change=Tensors.leaves)
+        wanted = [result.sum() for _, result in results if result.requires_grad]
+        if wanted:
+            torch.autograd.backward(torch.stack(wanted).sum())
+        for module in modules(made):
+            module.zero_grad()
+
+    with torch.inference_mode():
+        call(1, "in inference mode, the first time")
+    train("after a first call in inference mode")
+    kept = [(i, call(i, "after calls with other values, sizes and scopes")) for i in (0, 1, 0, 2, 3, 1, 0)]
+    for i, results in kept:
+        alike(results, given[i][2], "of an earlier call, after later ones")
+    for what, mode in (("without gradients", torch.no_grad), ("in inference mode", torch.inference_mode)):
+        with mode():
+            call(1, what)
+        train(f"after a call {what}")
+    for module in modules(made):
+        module.train()
+        module.eval()
+    call(1, "after train() and eval()")
+    view, tensors, _ = given[0]
+    for cut in (0, len(tensors) - 1):  # tensors that do not fit each other, which most parts fail at
+        slot, tensor = tensors[cut]
+        unfit = Tensors(tensors)
+        unfit[cut] = slot, tensor[..., :1, :] if tensor.dim() > 1 else tensor
+        with suppress(Exception):
+            harness.run(made, unfit, view)
+        call(0, "after a call that failed in the middle")
+    call(0, "from inputs that lie in memory in another order", change=_strided)
+    twin = copy.deepcopy(made)
+    call(1, "of a deep copy", twin)
+    with torch.no_grad():
+        for parameter in (each for module in modules(twin) for each in module.parameters()):
+            parameter.add_(1)
+    call(0, "after a deep copy of the part has changed")
+
+
+def _strided(tensors: Tensors) -> Tensors:
+    return tensors.map(lambda _, t: t.transpose(0, -1).contiguous().transpose(0, -1) if t.dim() > 1 else t)
+
+
+@check("positions")
+def long_sequences(harness: Harness) -> None:
+    """A position serves every length up to max_length, and its values stay finite. At max_length; and where it takes
+    causal scopes, the values of its first tokens are those of a short sequence.
+    """
+    harness = harness.resized(attrs.evolve(harness.dims, max_length=512))
+    length, first = harness.dims.max_length, torch.arange(3)
+    kind = harness.kinds[0]
+    view = plain_view(kind, 1, length)
+    tensors = harness.draw(view)
+    beginning = harness.once(tensors.pick(first), plain_view(kind, 1, 3))
+    results = harness.once(tensors, view)
+    for name, result in results.floats().items():
+        finite(result, f"{name} at length {length}")
+    if harness.part.check(harness.options, harness.dims, "causal") is None:  # others may count from the end
+        alike(results.pick(first), beginning, f"of the first tokens at length {length}")
+    narrow = harness.make(dtype=torch.bfloat16)
+    rounded = tensors.map(lambda _, t: t.bfloat16() if t.is_floating_point() else t)
+    given = harness.run(narrow, rounded, view)
+    exact = harness.run(
+        narrow.double(), rounded.map(lambda _, t: t.double() if t.is_floating_point() else t), view
+    )
+    for slot, values in given:
+        if values.is_floating_point():
+            same(values.double(), exact.get(slot.name), f"{slot.name} in bfloat16 at length {length}", 0.1)
+    for slot, result in results:
+        _hold_no_wrap(slot, result.detach())
+
+
+def _hold_no_wrap(slot: Slot, result: Tensor) -> None:
+    """Places beyond 255 are not those below again, as where they are counted in eight bits."""
+    if not slot.tokens:
+        return
+    row = result if len(slot.tokens) == 1 else result.select(slot.tokens[0], -1)
+    places = row.movedim(slot.tokens[0], 0)
+    if torch.equal(places[256:], places[:256]) and not torch.equal(places[128:256], places[:128]):
+        raise BrokenError(f"{slot.name} begins anew at place 256: are places counted in eight bits?")

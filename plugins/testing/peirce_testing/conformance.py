@@ -1,0 +1,238 @@
+"""Which parts the suite runs on, and how each check of them ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
+from importlib.metadata import entry_points
+from pathlib import Path
+from time import perf_counter
+
+from attrs import define, evolve, field, frozen
+
+from peirce.errors import PeirceError, unknown
+from peirce.registry import EXPERIMENTS, KINDS, EntryPoint, Registered, Registry, canonical
+from peirce_testing.check import Case, Check
+from peirce_testing.checks import CHECKS, record
+from peirce_testing.companions import companied
+from peirce_testing.compare import BrokenError, NotApplicableError, NotRunError
+
+ANNOUNCED = ("specs", "runtimes", "pipelines", "parsers", EXPERIMENTS)
+"""What the registry holds beside parts and is checked."""
+CHECKED = (*KINDS, *ANNOUNCED[:-1], "commands", EXPERIMENTS)
+"""Every kind that checks cover, in the order in which the suite takes them."""
+
+
+def _tuple(plugins: Iterable[str | object] | str) -> tuple[str | object, ...]:
+    return (plugins,) if isinstance(plugins, str) or not isinstance(plugins, Iterable) else tuple(plugins)
+
+
+@frozen
+class Outcome:
+    """How a check of a part ended.
+
+    Args:
+        check: the check's name.
+        part: the part, `KIND.NAME`.
+        outcome: `passed`, `failed`, `expected failure`, `not run` or `does not apply`.
+        message: why, unless it passed.
+        seconds: how long it took.
+        cause: what failures of one cause have in common.
+    """
+
+    check: str
+    part: str
+    outcome: str
+    message: str = ""
+    seconds: float = field(default=0.0, eq=False)
+    cause: str = field(default="", eq=False)
+
+    @property
+    def name(self) -> str:
+        """`CHECK[KIND.NAME]`."""
+        return f"{self.check}[{self.part}]"
+
+
+@define
+class Conformance:
+    """The suite over some plug-ins; as a name in a test module, a test for each check and part.
+
+    Args:
+        plugins: plug-ins to check: modules, their names, or `distribution:entry-point`. Without any, those that
+            `--peirce-plugin` names, or else everything registered.
+        registry: where parts are looked up, and nowhere else. When it is absent: what is installed and active, the
+            plug-ins, and where these lack a part to be composed with, the suite's companions.
+        expected_failures: checks that are known to fail, by their names `CHECK[KIND.NAME]`, each with its reason;
+            beside those that a part states itself.
+        thorough: whether more examples are tried, and exports made in the registry's own architectures.
+        tensorrt: whether TensorRT builds every part, too.
+        quick: whether fewer examples are tried, and no check that takes seconds, such as an export.
+        strict: whether a check that could not run is a failure.
+    """
+
+    plugins: tuple[str | object, ...] = field(default=(), converter=_tuple)
+    registry: Registry | None = None
+    expected_failures: Mapping[str, str] = field(factory=dict, kw_only=True)
+    thorough: bool = field(default=False, kw_only=True)
+    tensorrt: bool = field(default=False, kw_only=True)
+    quick: bool = field(default=False, kw_only=True)
+    strict: bool = field(default=False, kw_only=True)
+
+    def run(
+        self,
+        *,
+        only: Callable[[str], bool] = lambda name: True,
+        callback: Callable[[Outcome], None] = lambda outcome: None,
+    ) -> tuple[Outcome, ...]:
+        """Run the checks without pytest.
+
+        Args:
+            only: by its name `CHECK[KIND.NAME]`, whether a check is run.
+            callback: told how each check ended, as soon as it has.
+
+        Raises:
+            PeirceError: as `cases`.
+        """
+        found = []
+        for check, case in self.cases():
+            if only(case.name_of(check)):
+                found.append(self.outcome(check, case))
+                callback(found[-1])
+        return tuple(found)
+
+    def names(self) -> list[str]:
+        """The checks by their names `CHECK[KIND.NAME]`; raises as `cases`."""
+        return [case.name_of(check) for check, case in self.cases()]
+
+    def record(self) -> list[Path]:
+        """Write what the parts declare and compute into the files that the check `record` reads; raises as `cases`."""
+        return record.write(case for _, case in self.cases())
+
+    def outcome(self, check: Check, case: Case) -> Outcome:
+        """Run one check. A stated failure is expected, and is a failure if it does not happen."""
+        begun = perf_counter()
+        ended = self._outcome(check, case)
+        return evolve(ended, seconds=perf_counter() - begun)
+
+    def _outcome(self, check: Check, case: Case) -> Outcome:
+        part = f"{case.entry.kind}.{case.entry.name}"
+        stated: Mapping[str, str] = getattr(case.entry.part, "expected_failures", {})
+        reason = stated.get(check.name) or self.expected_failures.get(case.name_of(check))
+        try:
+            check.run(case)
+        except NotApplicableError as error:
+            return Outcome(check.name, part, "does not apply", str(error))
+        except NotRunError as error:
+            if self.strict:
+                return Outcome(check.name, part, "failed", f"{error} (strict makes this a failure)")
+            return Outcome(check.name, part, "not run", str(error))
+        except BrokenError as error:
+            if reason is None:
+                return Outcome(check.name, part, "failed", str(error), cause=error.cause)
+            return Outcome(check.name, part, "expected failure", f"{reason}\n{error}")
+        if reason is None:
+            return Outcome(check.name, part, "passed")
+        said = f"{part} is said to fail {check.name!r} ({reason}), and it passes; remove the entry of expected_failures"
+        return Outcome(check.name, part, "failed", f"{said}\n  read on:  {check.link}")
+
+    @cached_property
+    def _found(self) -> tuple[Registry, tuple[Registered, ...]]:
+        """Where parts are looked up, what is checked, and the plug-ins of which nothing can be."""
+        registry = self.registry or Registry.discover(extra_plugins=self.plugins)
+        if not self.plugins:
+            return registry, tuple(_all_of(registry))
+        # A plug-in says by itself what it is called, however the caller named it.
+        own = Registry.of(*self.plugins)
+        parts = tuple(_all_of(own))
+        unusable = {broken.plugin: f"it cannot be loaded: {broken.cause}" for broken in own.quarantined}
+        for plugin in own.plugins:
+            if not any(entry.plugin == plugin.name for entry in parts):
+                unusable[plugin.name] = "it registers no part, so there is nothing to check"
+        if unusable and not parts:
+            said = "; ".join(f"plug-in {name}: {cause}" for name, cause in unusable.items())
+            raise PeirceError(f"there is nothing to check. {said}")
+        # One that cannot be used does not take the others with it.
+        broken = (Registered(cause, "plugins", name, name, None, None) for name, cause in unusable.items())
+        return registry, (*broken, *parts)
+
+    def left_out(self, check: Check) -> str | None:
+        """Why a run leaves a check out, whatever the part; None where it is run."""
+        if check.on_request and not self.tensorrt:
+            return "run on request: --tensorrt"
+        return "left out by --quick" if self.quick and check.slow else None
+
+    def cases(self) -> tuple[tuple[Check, Case], ...]:
+        """Every check that is run beside every part that it covers; raises as `every`."""
+        return tuple(each for each in self.every if self.left_out(each[0]) is None)
+
+    @cached_property
+    def every(self) -> tuple[tuple[Check, Case], ...]:
+        """Every check beside every part that it covers, those that are left out included.
+
+        Raises:
+            PeirceError: a plug-in cannot be loaded or has no parts, there is nothing to check, or what is expected to
+                fail is no check of these parts.
+        """
+        registry, parts = self._found
+        # A registry that a caller gives is taken as it is.
+        around = registry if self.registry else companied(registry)
+        cases = [Case(entry, around, self.thorough, self.quick) for entry in parts]
+        pairs = ((check, case) for case in cases for check in (LOAD, *CHECKS))
+        known = tuple(each for each in pairs if each[0].applies(each[1].entry.kind, each[1].part))
+        if not known:
+            causes = "".join(f"; {each.plugin} was not loaded: {each.cause}" for each in registry.quarantined)
+            raise PeirceError(f"there is no part to check: no plug-in registers one{causes}")
+        names = {case.name_of(check) for check, case in known}
+        for name, reason in self.expected_failures.items():
+            if name not in names:
+                raise PeirceError(f"expected_failures: {unknown('check', name, names)}")
+            if not reason.strip():
+                raise PeirceError(f"expected_failures gives no reason for {name!r}")
+        return known
+
+
+def _load(case: Case) -> None:
+    raise BrokenError(str(case.entry.part))
+
+
+LOAD = Check("load", ("plugins",), "A plug-in under check can be loaded, and registers something", _load)
+"""What a plug-in fails of which nothing can be checked; the others of the run are checked all the same."""
+
+
+def unchecked(outcomes: Iterable[tuple[str, str, str]]) -> dict[str, str]:
+    """The parts of which no check ran but `declaration`, since something that checks need is not there, and a reason.
+
+    Args:
+        outcomes: of every check of a part, its name, the part, and how it ended.
+    """
+    ran: dict[str, bool] = {}
+    lacking: dict[str, str] = {}
+    for check, part, outcome in outcomes:
+        shows = check != "declaration" and outcome not in ("not run", "does not apply")
+        ran[part] = ran.get(part, False) or shows
+        if outcome == "not run":
+            lacking.setdefault(part, check)
+    return {part: check for part, check in lacking.items() if not ran[part]}
+
+
+def _all_of(registry: Registry) -> Iterator[Registered]:
+    """The parts of a registry, what its plug-ins announce beside them, and the commands of their distributions."""
+    for kind in (*KINDS, *ANNOUNCED):
+        yield from registry.entries(kind)
+    yield from commands_of(registry.plugins)
+
+
+def commands_of(plugins: Iterable[EntryPoint]) -> Iterator[Registered]:
+    """The commands of the plug-ins' distributions, each once; `part` is `module:attribute`."""
+    owners = {plugin.distribution: plugin for plugin in reversed(tuple(plugins)) if plugin.distribution}
+    for entry in sorted(entry_points(group="peirce.commands"), key=lambda entry: entry.name):
+        owner = owners.get(canonical(entry.dist.name)) if entry.dist is not None else None
+        if owner is not None:
+            yield Registered(
+                part=entry.value,
+                kind="commands",
+                name=entry.name,
+                plugin=owner.name,
+                distribution=owner.distribution,
+                version=owner.version,
+            )

@@ -1,0 +1,96 @@
+"""Architectures as checks see them: tiny models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import torch
+from attrs import define, evolve, field
+from torch import Tensor
+
+from peirce.algebra import Scope
+from peirce.compose import build
+from peirce.model import Model
+from peirce.parts import Dims
+from peirce.registry import Registry
+from peirce.spec import Spec
+from peirce_testing.examples import Slot, Tensors, View
+from peirce_testing.harness.base import Harness, named, slots
+from peirce_testing.tiny_models import build_random, fitting
+
+
+@define
+class ArchitectureHarness(Harness):
+    """A tiny model of an architecture, one for each kind of scope, run on the inputs of its signature."""
+
+    specs: Mapping[str, Spec] = field(kw_only=True)
+    registry: Registry = field(kw_only=True)
+    _models: dict[Any, Model] = field(factory=dict, init=False)
+    examples: ClassVar[int] = 8
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Those that a tiny model can be composed for."""
+        return tuple(self.specs)
+
+    def make(self, *, seed: int = 0, random: bool = True, dtype: torch.dtype = torch.float64) -> Any:
+        """A model for each kind of scope; kept, since composing one takes a thousand times as long as running it."""
+        models = {}
+        for kind, spec in self.specs.items():
+            key = kind, seed, random, dtype
+            if key not in self._models:
+                self._models[key] = (
+                    build_random(spec, self.registry, dtype=dtype, seed=seed)
+                    if random
+                    else build(spec, seed=seed, registry=self.registry, dtype=dtype).eval()
+                )
+            models[kind] = self._models[key]
+        return models
+
+    def forget(self) -> None:
+        """Let go of the models that were kept; the next ones are composed anew."""
+        self._models.clear()
+
+    def resized(self, dims: Dims) -> Harness:
+        """For longer texts, where they are longer than the specs say; the other sizes are those of the specs."""
+        if dims.max_length <= self.dims.max_length:
+            return self
+        longer = {"model.input.max_length": dims.max_length}
+        specs = self.few(2).specs.items()
+        return evolve(self, specs={k: fitting(spec.replace(longer), self.registry) for k, spec in specs})
+
+    def dropping(self, rate: float) -> Harness:
+        """See `Harness.dropping`."""
+        change = {"model.regularisation.dropout": rate}
+        specs = {k: fitting(spec.replace(change), self.registry) for k, spec in self.few(1).specs.items()}
+        return evolve(self, specs=specs)
+
+    def few(self, count: int) -> ArchitectureHarness:
+        """The architecture in the first of its kinds of scope alone."""
+        return evolve(self, specs=dict(list(self.specs.items())[:count]))
+
+    def reads(self) -> tuple[Slot, ...]:
+        """The inputs, but those that a view gives."""
+        model = next(iter(self.make().values()))
+        shown = (*_masks(model), "prefix_length", "relation")
+        return tuple(slot for slot in slots(model.signature.inputs) if slot.name not in shown)
+
+    def writes(self, made: Any) -> tuple[Slot, ...]:
+        """The outputs."""
+        return slots(next(iter(made.values())).signature.outputs)
+
+    def inputs(self, model: Model, tensors: Tensors, view: View) -> dict[str, Tensor]:
+        """What a model is given."""
+        masks = {} if view.real is None else dict.fromkeys(_masks(model), view.real)
+        return {slot.name: tensor for slot, tensor in tensors} | masks | view.given
+
+    def gives(self, made: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
+        """The outputs; a model makes its scope itself, from what the view gives."""
+        model = made[view.kind]
+        return named(model(**self.inputs(model, tensors, view)), self.writes(made))
+
+
+def _masks(model: Model) -> tuple[str, ...]:
+    """The inputs that mark padding among the tokens of a view."""
+    return tuple(spec.name for spec in model.signature.inputs if spec.masks == "length")

@@ -1,0 +1,370 @@
+"""Parts that are built as `cls(options, dims)`: all kinds but architectures, each by its contract.
+
+What operators read is prepared as the composer does, without an architecture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, ClassVar, TypeVar, final
+
+import torch
+from attrs import define, evolve, field
+from torch import Tensor, nn
+
+from peirce.algebra import Predicates, Scope
+from peirce.kernels import PairBias, PairTerm
+from peirce.networks import recur
+from peirce.parts import (
+    PLACES,
+    Augmenter,
+    Branch,
+    Dims,
+    Encoded,
+    Head,
+    PairPosition,
+    Part,
+    Place,
+    Position,
+    PureOperator,
+    RecurrentOperator,
+    RotaryPosition,
+    ScopePosition,
+    StateOperator,
+    Tokens,
+)
+from peirce_testing.compare import BrokenError
+from peirce_testing.examples import SCOPE_KINDS, Slot, Tensors, View
+from peirce_testing.harness.base import Harness, named, slots
+from peirce_testing.tiny_models import randomised
+
+T = TypeVar("T")
+
+
+@define
+class SizedHarness(Harness):
+    """A part that is built as `cls(options, dims)`.
+
+    Attributes:
+        scopes: the kinds of scope that such parts are run in; where they take none of these, those that their
+            `check` takes.
+    """
+
+    scopes: ClassVar[tuple[str, ...]] = ("bidirectional",)
+
+    @property
+    @final
+    def kinds(self) -> tuple[str, ...]:
+        """See `Harness.kinds`."""
+        taken = tuple(k for k in SCOPE_KINDS if self.part.check(self.options, self.dims, k) is None)
+        return self.scopes if {*self.scopes} & {*taken} else taken
+
+    @final
+    def resized(self, dims: Dims) -> Harness:
+        """See `Harness.resized`."""
+        return evolve(self, dims=dims) if refusal(self.part, self.options, dims) is None else self
+
+    @final
+    def dropping(self, rate: float) -> Harness:
+        """See `Harness.dropping`."""
+        return evolve(self, dims=evolve(self.dims, dropout=rate))
+
+    @final
+    def make(self, *, seed: int = 0, random: bool = True, dtype: torch.dtype = torch.float64) -> Any:
+        """See `Harness.make`."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            made = self.part(self.options, self.dims)
+        if isinstance(made, nn.Module):
+            made = made.to(torch.float64)
+            if random:
+                randomised(made, seed)
+            made = made.to(dtype).eval()
+        return made
+
+
+def refusal(part: type[Any], options: Any, dims: Dims) -> str | None:
+    """Why a part cannot work; None if it takes some kind of scope."""
+    answers = [part.check(options, dims, kind) for kind in SCOPE_KINDS]
+    return None if None in answers else str(answers[0])
+
+
+def atoms(name: str, branch: Branch, *shape: int, logits: bool = False) -> Slot:
+    """The slot of a tensor with channels for each token of a branch, or for each pair."""
+    return Slot(name, ("batch", *["length"] * (1 if branch == "U" else 2), *shape), logits=logits)
+
+
+@define
+class LayerHarness(SizedHarness):
+    """An operator of any contract, whose output is zero outside the scope."""
+
+    scopes: ClassVar[tuple[str, ...]] = ()
+
+    def settled(self, outputs: Tensors, view: View, scope: Scope) -> Tensors:
+        """Zero outside the scope."""
+        return outputs.map(lambda s, t: scope.zero_unary(t) if len(s.tokens) == 1 else scope.zero_binary(t))
+
+
+@define
+class OperatorHarness(LayerHarness):
+    """An operator, run on raw channels: what its projections give before the composer uses them."""
+
+    module: ClassVar[bool] = False
+    examples: ClassVar[int] = 16
+
+    def reads(self) -> tuple[Slot, ...]:
+        """Its readings."""
+        return tuple(
+            atoms(name, end.branch, *end.shape.values(), logits=end.activation == "softmax")
+            for name, end in self.make().readings().items()
+        )
+
+    def writes(self, made: Any) -> tuple[Slot, ...]:
+        """The output."""
+        output = made.output()
+        return (atoms("output", output.branch, *output.shape.values()),)
+
+    def gives(self, made: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
+        """The operator's inference."""
+        return Tensors([(self.writes(made)[0], made.infer(*prepare(made, tensors, scope), scope))])
+
+
+def prepare(operator: PureOperator, tensors: Tensors, scope: Scope) -> list[Tensor]:
+    """Channels as `infer` gets them, from what their projections give.
+
+    A binary softmax kernel is normalised over the scope. Other binary channels of an operator that sums over tokens
+    are zero outside the scope. Everything else stays: unary logits, and whatever stands at padding.
+    """
+    ready = []
+    for reader, (_, values) in zip(operator.readings().values(), tensors, strict=True):
+        if reader.branch == "B" and reader.activation == "softmax":
+            values = scope.softmax(values)
+        elif reader.branch == "B" and operator.scope_rule == "reduce":
+            values = scope.zero_binary(values)
+        ready.append(values)
+    return ready
+
+
+@define
+class StateOperatorHarness(LayerHarness):
+    """An operator with parameters of its own, run on atoms that are zero outside the scope."""
+
+    def reads(self) -> tuple[Slot, ...]:
+        """The atoms of both branches."""
+        return atoms("unary", "U", self.dims.unary), atoms("binary", "B", self.dims.binary)
+
+    def writes(self, made: Any) -> tuple[Slot, ...]:
+        """The increments of both."""
+        return self.reads()
+
+    def gives(self, made: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
+        """The increments."""
+        (_, unary), (_, binary) = tensors
+        result = made(Predicates(scope.zero_unary(unary), scope.zero_binary(binary)), scope)
+        increments = zip(self.writes(made), (result.unary, result.binary), strict=True)
+        return Tensors((slot, increment) for slot, increment in increments if increment is not None)
+
+
+@define
+class RecurrentOperatorHarness(LayerHarness):
+    """A recurrent operator, run step by step over the real tokens of a text: it sees what lies before each."""
+
+    scopes: ClassVar[tuple[str, ...]] = ("causal",)
+
+    def reads(self) -> tuple[Slot, ...]:
+        """The unary atoms."""
+        return (atoms("unary", "U", self.dims.unary),)
+
+    def writes(self, made: Any) -> tuple[Slot, ...]:
+        """The outputs."""
+        return (atoms("output", "U", self.dims.recurrent),)
+
+    def gives(self, made: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
+        """What the loop gives."""
+        return Tensors([(self.writes(made)[0], recur(made, tensors[0][1], None, view.real)[0])])
+
+
+@define
+class TokenHarness(SizedHarness):
+    """A part that reads tokens.
+
+    Attributes:
+        absent: the inputs that it is not given.
+    """
+
+    absent: frozenset[str] = field(default=frozenset(), kw_only=True)
+
+    def reads(self) -> tuple[Slot, ...]:
+        """The standard inputs, and those that the part declares."""
+        own = slots(self.make().inputs())
+        axes = ("batch", "length")
+        standard = (
+            Slot("input_ids", axes, "int64", self.dims.vocabulary),
+            Slot("token_type_ids", axes, "int64", self.dims.token_types),
+        )
+        return (*(slot for slot in standard if slot.name not in {s.name for s in own}), *own)
+
+    @final
+    def tokens(self, tensors: Tensors, view: View) -> Tokens:
+        """The tokens, from the tensors of `reads`."""
+        known = {slot.name for slot in TokenHarness.reads(self)} - self.absent
+        inputs = {slot.name: tensor for slot, tensor in tensors if slot.name in known}
+        if view.real is not None:
+            inputs["attention_mask"] = view.real
+        return Tokens(MappingProxyType(inputs), view.real, view.index, view.length)
+
+
+@define
+class AugmenterHarness(TokenHarness):
+    """An augmenter, run on tokens and embeddings of order one."""
+
+    def reads(self) -> tuple[Slot, ...]:
+        """The tokens and their embeddings."""
+        return (*TokenHarness.reads(self), *self.writes(None))
+
+    def writes(self, made: Any) -> tuple[Slot, ...]:
+        """The embeddings."""
+        return (atoms("embeddings", "U", self.dims.unary),)
+
+    def gives(self, made: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
+        """The changed embeddings."""
+        slot, embeddings = tensors[-1]
+        return Tensors([(slot, made(embeddings, self.tokens(tensors, view)))])
+
+
+@define
+class HeadHarness(TokenHarness):
+    """A head, run on atoms that are zero outside the scope, and on a pooled output."""
+
+    scopes: ClassVar[tuple[str, ...]] = SCOPE_KINDS
+
+    def reads(self) -> tuple[Slot, ...]:
+        """The tokens, and what an architecture gives to heads."""
+        dims = self.dims
+        return (
+            *TokenHarness.reads(self),
+            atoms("unary", "U", dims.unary),
+            atoms("binary", "B", dims.binary),
+            Slot("pooled", ("batch", dims.pooled)),
+            Slot("embeddings", (dims.vocabulary, dims.unary)),
+        )
+
+    def writes(self, made: Any) -> tuple[Slot, ...]:
+        """The predictions."""
+        return slots(made.outputs())
+
+    def gives(self, made: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
+        """The predictions."""
+        return named(self.predict(made, tensors, view, scope), self.writes(made))
+
+    def predict(self, made: Any, tensors: Tensors, view: View, scope: Scope | None = None) -> Any:
+        """The head's outputs by name."""
+        scope = scope or view.scope()
+        (_, unary), (_, binary), (_, pooled), (_, embeddings) = tensors[-4:]
+        encoded = Encoded(
+            scope.zero_unary(unary),
+            None if "binary" in self.absent else scope.zero_binary(binary),
+            None if "pooled" in self.absent else pooled,
+            scope,
+            embeddings,
+        )
+        found: dict[str, Tensor] = made(encoded, self.tokens(tensors, view))
+        return found
+
+
+@define
+class PositionHarness(TokenHarness):
+    """A position, asked at every place that it serves.
+
+    A pair bias shows the vector of every pair. Queries and keys show what other pair terms add to their scores and to
+    sums of keys, and how they are turned.
+    """
+
+    def reads(self) -> tuple[Slot, ...]:
+        """The tokens; and queries and keys, for a position inside attention."""
+        if not issubclass(self.part, PairPosition | RotaryPosition):
+            return TokenHarness.reads(self)
+        shape = self.dims.heads, self.dims.head_size
+        return (*TokenHarness.reads(self), *(atoms(name, "U", *shape) for name in ("query", "key")))
+
+    def writes(self, made: Any) -> tuple[Slot, ...]:
+        """What each place is given, but the vectors of pairs, whose tables say how many there are."""
+        places: dict[Place, Slot] = {
+            "unary": atoms("unary", "U", self.dims.unary),
+            "binary": atoms("binary", "B", self.dims.binary),
+            "scope": Slot("scope", ("batch", "length", "length"), "bool"),
+        }
+        given = tuple(slot for place, slot in places.items() if isinstance(made, PLACES[place]))
+        counted = (Slot("index", ("batch", "length"), "int64"),) if isinstance(made, ScopePosition) else ()
+        return (*given, *counted)
+
+    def gives(self, made: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
+        """What each place is given: by methods that are called as the places are."""
+        tokens = self.tokens(tensors, view)
+        outputs = Tensors((slot, getattr(made, slot.name)(tokens)) for slot in self.writes(made))
+        if isinstance(made, PairPosition):
+            for layer, term in enumerate(self._each(made.pairs(tokens), "pairs")):
+                name = f"layer {layer}"
+                if isinstance(term, PairBias):
+                    outputs += _pair_vectors(term, name, self.dims)
+                else:
+                    outputs += self._added(term, name, tensors, scope)
+        if isinstance(made, RotaryPosition):
+            for layer, rotation in enumerate(self._each(made.rotations(tokens), "rotations")):
+                for slot, tensor in tensors[-2:]:
+                    shown = evolve(slot, name=f"layer {layer} turned {slot.name}")
+                    outputs.append((shown, rotation.turn(tensor)))
+        return outputs
+
+    def _each(self, found: Sequence[T], method: str) -> Sequence[T]:
+        """What a method gives, one for each layer."""
+        if len(found) != self.dims.layers:
+            raise BrokenError(f"{method} gives {len(found)} for {self.dims.layers} layers; give one for each")
+        return found
+
+    def _added(self, term: PairTerm, name: str, tensors: Tensors, scope: Scope) -> Tensors:
+        """What a term adds to scores of the queries and the keys, and to sums of the keys by these scores."""
+        (_, query), (slot, key) = tensors[-2:]
+        scores = torch.einsum("bxhs,bahs->bxah", query, key)
+        score, value = term.score_term(query, key, scores, scope), term.value_term(scope.softmax(scores))
+        outputs = Tensors()
+        if score is not None:
+            pairs = atoms(f"{name} score", "B", self.dims.heads)
+            outputs.append((pairs, scope.zero_binary(score.expand_as(scores))))
+        if value is not None:
+            outputs.append((evolve(slot, name=f"{name} value"), value))
+        return outputs
+
+    def settled(self, outputs: Tensors, view: View, scope: Scope) -> Tensors:
+        """A batch axis of size 1 holds for every example."""
+        return outputs.map(lambda _, t: t.expand(view.batch, *t.shape[1:]) if len(t) == 1 else t)
+
+
+def _pair_vectors(bias: PairBias, name: str, dims: Dims) -> Tensors:
+    """Every pair's key and value vector and score, as the definition of a pair bias says, table row by table row."""
+    rows = torch.zeros_like(bias.ids[:, :, 0]) if bias.rows is None else bias.rows
+    outputs = Tensors()
+    for role in ("key", "query", "value", "score"):
+        if (table := getattr(bias, role)) is not None:
+            for what, ids, count in (("ids", bias.ids, table.shape[1]), ("rows", rows, table.shape[0])):
+                known = ids.numel() and ids.device.type != "meta"
+                if known and not 0 <= (least := int(ids.min())) <= (most := int(ids.max())) < count:
+                    found = f"{what} from {least} to {most}"
+                    where = f"its table {role!r} has {count}: they lie in [0, {count})"
+                    raise BrokenError(f"{name}: {found}, and {where}")
+            size = (dims.heads,) if role == "score" else (dims.heads, dims.head_size)
+            vectors = table[rows.unsqueeze(2), bias.ids].expand(-1, -1, -1, *size)
+            outputs.append((Slot(f"{name} {role}", ("batch", "length", "length", *size)), vectors))
+    return outputs
+
+
+HARNESSES: Mapping[type[Part], type[SizedHarness]] = {
+    PureOperator: OperatorHarness,
+    StateOperator: StateOperatorHarness,
+    RecurrentOperator: RecurrentOperatorHarness,
+    Position: PositionHarness,
+    Augmenter: AugmenterHarness,
+    Head: HeadHarness,
+}
+"""By contract."""

@@ -1,0 +1,8 @@
+"""Every check over the plug-ins that `--peirce-plugin` names, or over everything registered.
+
+Run it with `pytest --pyargs peirce_testing.suite --peirce-plugin MODULE_OR_DIST:ENTRY`.
+"""
+
+from peirce_testing.conformance import Conformance
+
+conformance = Conformance()

@@ -1,0 +1,59 @@
+"""The plug-in of `peirce_text`. Its tasks, and torch with them, are imported when a registry asks for them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from peirce.registry import hookimpl
+
+if TYPE_CHECKING:
+    from peirce.model import AnyTask, Experiment
+
+
+@hookimpl
+def register_tasks() -> list[type[AnyTask]]:
+    """Pretraining, fine-tuning on GLUE and SQuAD, reasoning, label words, pairs of texts, and tables of one's own."""
+    from peirce_text.clutrr.task import Clutrr
+    from peirce_text.folio.task import Folio
+    from peirce_text.glue.task import Glue
+    from peirce_text.own.classify import Classify
+    from peirce_text.own.tag import Tag
+    from peirce_text.pretraining.task import Pretraining
+    from peirce_text.squad.task import Squad
+    from peirce_text.text_to_text.task import TextToText
+    from peirce_text.zeroshot.task import ZeroShot
+
+    return [Pretraining, Glue, Squad, Clutrr, Folio, ZeroShot, TextToText, Classify, Tag]
+
+
+@hookimpl
+def register_experiments() -> list[Experiment]:
+    """Networks of one size from scratch, on CLUTRR and on FOLIO."""
+    from peirce_papers.text.clutrr import CLUTRR
+    from peirce_papers.text.folio import FOLIO
+
+    return [CLUTRR, FOLIO]
+
+
+@hookimpl
+def register_pipelines() -> dict[str, str]:
+    """Texts that are classified, words that are tagged, and prompts that a model goes on with."""
+    names = {"classify": "Classifies", "tag": "Tags", "write": "Writes"}
+    return {name: f"peirce_text.serving:{kind}" for name, kind in names.items()}
+
+
+@hookimpl
+def register_views() -> dict[str, str]:
+    """Texts in tokens."""
+    return {"texts": "peirce_text.viewing:Texts"}
+
+
+@hookimpl
+def register_commands() -> dict[str, str]:
+    """Tokenizers, pretraining, generation and predictions."""
+    return {
+        "predict": "Predict the classes of texts, or the tags of words, for a whole file.",
+        "pretrain": "Pretrain a language model by a recipe on files of text.",
+        "tokenizer": "Train a tokenizer on files of text.",
+        "generate": "Write texts with a trained model or an exported file.",
+    }

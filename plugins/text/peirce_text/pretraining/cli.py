@@ -1,0 +1,181 @@
+"""`peirce pretrain`: a language model from files of text, by a recipe."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from peirce.commands import Json
+from peirce.errors import TaskError
+from peirce_training import Overwrite, Resume, Seed, check_fresh
+from typer.core import TyperCommand
+
+if TYPE_CHECKING:
+    from peirce_text.pretraining.recipes import PretrainingRecipe
+
+pretrain = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+TOKENIZER, SOURCE = "tokenizer.json", "tokenizer-source.json"
+"""The tokenizer that is trained where none is given, and what it was trained on."""
+
+
+class _ManyFiles(TyperCommand):
+    """A command whose `--data` and `--valid` take all up to the next option, as a shell expands patterns."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, list(_repeated(args, ("--data", "--valid"))))
+
+
+def _repeated(arguments: Sequence[str], options: Sequence[str]) -> Iterator[str]:
+    """The arguments with an option before each of its values."""
+    option, first = "", False
+    for argument in arguments:
+        if argument.startswith("-"):
+            option, first = (argument if argument in options else ""), True
+        elif option and not first:
+            yield option
+            first = False
+        else:
+            first = False
+        yield argument
+
+
+@pretrain.command(cls=_ManyFiles)
+def pretrain_command(
+    recipe: Annotated[
+        str,
+        typer.Argument(
+            metavar="RECIPE", help="A recipe file, or the name of a ready recipe, such as folnet-base-16g."
+        ),
+    ],
+    data: Annotated[
+        list[str],
+        typer.Option(
+            "--data",
+            metavar="FILES",
+            help="Files, folders or patterns of .txt, .jsonl, .parquet or .arrow; text and JSON also compressed.",
+        ),
+    ],
+    directory: Annotated[
+        Path, typer.Option("--output", "-o", metavar="DIR", help="Where the trained model goes.")
+    ],
+    valid: Annotated[
+        list[str] | None, typer.Option("--valid", metavar="FILES", help="Text to evaluate on.")
+    ] = None,
+    tokenizer: Annotated[
+        Path | None,
+        typer.Option(
+            "--tokenizer",
+            metavar="PATH",
+            help="A tokenizers JSON, a BERT vocab.txt, or a folder with one; trained on the data if absent.",
+        ),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Something other than the recipe says: an option of the task (length=256), of the training "
+            "(train.steps=1000), or a key of the spec (model.dims.layers=2). Repeatable.",
+        ),
+    ] = None,
+    seed: Seed = 0,
+    resume: Resume = False,
+    overwrite: Overwrite = False,
+    json: Json = False,
+) -> None:
+    """Pretrain a language model by a recipe on files of text, and save it in DIR."""
+    check_fresh(resume=resume, overwrite=overwrite)
+    from peirce.extras import require, require_training
+
+    require_training()
+    require("peirce pretrain", "tokenizers", "datasets", extra="text")
+    from peirce.registry import load_spec
+    from peirce_training import (
+        alone_in,
+        make_task,
+        read_settings,
+        settings_by_part,
+        show_result,
+        train,
+        training_options,
+    )
+    from rich.console import Console
+
+    from peirce_text.pretraining.recipes import load_recipe
+    from peirce_text.pretraining.record import FILE, Record
+    from peirce_text.pretraining.task import Pretraining
+
+    found = load_recipe(recipe)
+    of_model, of_task, of_training = settings_by_part(read_settings(settings, Pretraining))
+    spec = load_spec(found.spec, {**found.model, **of_model})
+    named: dict[str, Any] = {"files": data, **({"valid_files": valid} if valid else {})}
+    if tokenizer is not None:
+        named["tokenizer"] = str(tokenizer)
+    task_settings = {**found.task, **named, **of_task}
+    training = _training(found, of_training, evaluated=bool(task_settings.get("valid_files")))
+    options = make_task("pretraining", task_settings).options
+    if "accumulate" not in of_training:
+        accumulate = found.accumulated(options.batch_size, int(os.environ.get("WORLD_SIZE", 1)))
+        training |= {} if accumulate is None else {"accumulate": accumulate}
+    how = training_options(training)
+    if directory.exists() and not directory.is_dir():
+        raise TaskError(f"{directory} is a file; give a directory for the trained model")
+    with alone_in(directory):
+        if not options.tokenizer:
+            path = _own_tokenizer(options, found.vocabulary, directory, resume=resume)
+            options = make_task("pretraining", {**task_settings, "tokenizer": str(path)}).options
+        task = Pretraining(options, Record(directory / FILE, holds=resume))
+        console = Console(stderr=True)
+        result = train(
+            spec, task, how, directory, seed=seed, resume=resume, overwrite=overwrite, console=console
+        )
+    facts = {"directory": str(directory), "recipe": found.name, "seed": seed}
+    show_result(result, how.test_split, "peirce.pretrain/1" if json else None, facts)
+
+
+def _training(recipe: PretrainingRecipe, given: Mapping[str, Any], *, evaluated: bool) -> dict[str, Any]:
+    """The options of the training: the recipe's, and on top of them those given."""
+    ours = dict(recipe.train)
+    for one, other in (("steps", "epochs"), ("warmup", "warmup_ratio")):
+        if one in given:
+            ours.pop(other, None)
+        if other in given:
+            ours.pop(one, None)
+    if not evaluated:
+        ours |= {"test_split": "", "evaluate_every": 0, "patience": 0}
+    return {**ours, **given}
+
+
+def _own_tokenizer(options: Any, vocabulary: int, directory: Path, *, resume: bool) -> Path:
+    """The tokenizer of a directory, trained on the data unless it is there already.
+
+    One process trains it, and the others of the same training find it.
+    """
+    from peirce.files import digest_of, locked, read_json, write_json
+
+    from peirce_text.pretraining.record import FILE
+    from peirce_text.text.shards import find_shards
+    from peirce_text.text.training import train_tokenizer
+
+    path, source = directory / TOKENIZER, directory / SOURCE
+    shards = find_shards(options.files)
+    files = [[str(s.path), s.size, s.path.stat().st_mtime_ns] for s in shards]
+    wanted = {"vocabulary": vocabulary, "shards": files}
+    known = None
+    with locked(path, folder=False, wait=True):
+        # A training that is resumed holds the tokenizer against its own record.
+        holds = resume and (directory / FILE).is_file()
+        with suppress(OSError, ValueError):
+            known = read_json(source)
+        there = path.is_file() and (holds or known == {**wanted, "tokenizer": digest_of(path)})
+        if not there:
+            train_tokenizer(
+                shards, path, vocabulary=vocabulary, column=options.column, skip=options.damaged == "skip"
+            )
+            write_json(source, {**wanted, "tokenizer": digest_of(path)})
+    return path

@@ -1,0 +1,101 @@
+"""Evaluating a model on a task: the same numbers whenever it is done, and no trace of it left."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from peirce.errors import TaskError, unknown
+from peirce.files import check_file, read_bytes
+from peirce.model import ASSETS, AnyTask, Model
+from peirce_training import randomness
+from peirce_training.options import TrainingOptions
+from peirce_training.records import read_training
+from peirce_training.warm_start import keep_vocabulary
+
+
+def evaluate(model: Model, task: AnyTask, data: Any, split: str, seed: int = 0) -> dict[str, float]:
+    """The task's metrics of a model on one split.
+
+    Args:
+        model: the model.
+        task: the task.
+        data: what the task prepared.
+        split: such as `valid` or `test`.
+        seed: what a metric that draws at random depends on.
+    """
+    with _undisturbed(model, seed):
+        return {name: float(value) for name, value in task.metrics(model, data, split).items()}
+
+
+@contextmanager
+def _undisturbed(model: Model, seed: int) -> Iterator[None]:
+    """Within it the model is in evaluation mode, and random generators start from the seed; then all is as it was."""
+    training = model.training
+    model.eval()
+    try:
+        with torch.no_grad(), randomness.isolated(seed):
+            yield
+    finally:
+        model.train(training)
+
+
+def mean_loss(model: Model, task: AnyTask, data: Any, split: str, seed: int = 0) -> float:
+    """The mean of the task's loss over one split, dropout off: of each term over its targets, or over batches."""
+    sums: dict[str, list[tuple[float, float]]] = {}
+    device = next(model.parameters()).device
+    with _undisturbed(model, seed):
+        for batch in task.batches(data, split, seed, 0):
+            counts = task.targets(batch)
+            for name, term in task.terms(model, {k: t.to(device) for k, t in batch.items()}).items():
+                if count := counts.get(name, 1):
+                    sums.setdefault(name, []).append((float(term), count))
+    if not sums:
+        raise TaskError(f"task {task.name!r} gives no batches of split {split!r}; check train.valid_split")
+    return math.fsum(
+        math.fsum(value * count for value, count in found) / math.fsum(count for _, count in found)
+        for found in sums.values()
+    )
+
+
+def monitored(
+    model: Model, task: AnyTask, data: Any, options: TrainingOptions, seed: int
+) -> tuple[float, dict[str, float]]:
+    """What an evaluation during training is judged by, and all of the metrics.
+
+    Raises:
+        TaskError: the task has no such metric.
+    """
+    metrics = evaluate(model, task, data, options.valid_split, seed)
+    if options.monitor == "loss" and "loss" not in metrics:
+        metrics = {"loss": mean_loss(model, task, data, options.valid_split, seed), **metrics}
+    if options.monitor not in metrics:
+        raise TaskError(f"train.monitor: {unknown('metric', options.monitor, metrics)}")
+    return metrics[options.monitor], metrics
+
+
+def check_data(model: Model, directory: Path, task: AnyTask, data: Any) -> None:
+    """Refuse data that are not those of the model: other sizes, or other vocabularies than it was saved with.
+
+    Raises:
+        TaskError: names what differs.
+    """
+    overrides = keep_vocabulary(task.overrides_for(model.spec, data), model.spec)
+    different = [key for key, value in overrides.items() if model.spec.replace({key: value}) != model.spec]
+    for name, content in task.assets(data).items():
+        path = directory / ASSETS / name
+        if path.is_file() and (check_file(path) != len(content) or read_bytes(path) != content):
+            different.append(f"{ASSETS}/{name}")
+    if different:
+        record = read_training(directory)
+        before = task.name if record is None else record["task"]["name"]
+        step = "the options and files of its training" if before == task.name else f"its own task, {before!r}"
+        raise TaskError(
+            f"the data of task {task.name!r} are not those that {directory} was trained on: {', '.join(different)} "
+            f"would differ; give {step}"
+        )

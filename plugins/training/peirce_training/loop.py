@@ -1,0 +1,186 @@
+"""The one training loop: any task, any model, on one process or several, resumable at every step."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from peirce.compose import build, resolve
+from peirce.errors import BusyError, SpecError, TaskError
+from peirce.extras import require_training
+from peirce.files import clear, disk_error, writing
+from peirce.model import AnyTask
+from peirce.registry import Registry, default_registry, load_spec
+from peirce.spec import Spec
+from peirce_training import randomness
+from peirce_training.checkpoints import Checkpoints
+from peirce_training.curves import EVENTS, LOGS, PICTURE
+from peirce_training.options import TrainingOptions, TrainResult
+from peirce_training.precheck import precheck
+from peirce_training.processes import accelerator_of, alone_in, launched_first, threads
+from peirce_training.records import METRICS, TRAINING
+from peirce_training.training import Training
+from peirce_training.warm_start import SavedModel, WarmStart, keep_vocabulary, saved_spec, with_tokenizer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_TRAINING = threading.Lock()
+"""Held by the one thread that trains: torch's generators, its threads and Accelerate's state are the process's."""
+
+
+def train(
+    spec: Spec | str | Path | None,
+    task: AnyTask,
+    options: TrainingOptions,
+    directory: str | Path,
+    *,
+    seed: int = 0,
+    resume: bool = False,
+    overwrite: bool = False,
+    registry: Registry | None = None,
+    console: Console | None = None,
+    data: Any = None,
+    start: str | Path | None = None,
+) -> TrainResult:
+    """Train a model of a spec on a task, and save it with its curves, metrics and checkpoints.
+
+    Args:
+        spec: the spec, its path or its ready name; what the task's data determine is set in it. None takes that of the
+            model to start from.
+        task: data, loss and metrics.
+        options: how to train.
+        directory: where the model goes: as `Model.save` writes it, with `training.json`, `metrics.json`,
+            `learning-curves.png`, `tensorboard/` and `checkpoints/` beside it.
+        seed: what the parameters, the order of the batches and the dropout depend on.
+        resume: continue from the newest sound checkpoint; from the beginning if there is none.
+        overwrite: replace a training that is already in the directory.
+        registry: where parts are looked up; the default registry if None.
+        console: where progress is shown; nowhere if None.
+        data: what `task.prepare()` gave, for trainings that share it; prepared here if None.
+        start: the directory of a saved model whose body the model begins with, and whose heads where they fit; an
+            empty option `tokenizer` of the task becomes that model's. Freshly initialised if None.
+
+    Raises:
+        SpecError: the spec cannot be composed.
+        ModelFileError: the model to start from is not complete.
+        TaskError: a package is missing, the directory holds another training, the model to start from does not suit
+            the spec or the data, a loss is not finite, ...
+        BusyError: another process trains into the directory, or another thread of this one trains.
+        WriteError: the disk takes no more; the error says from where the training can go on.
+    """
+    require_training()
+    registry = registry or default_registry()
+    directory = Path(directory)
+    if not isinstance(spec, Spec):
+        if spec is None and start is None:
+            raise TaskError("a training needs a spec, or a saved model to start from; give one of them")
+        spec = load_spec(spec) if spec is not None else saved_spec(str(start))
+    precheck(spec, registry)
+    if start is not None and Path(start).resolve() == directory.resolve():
+        raise TaskError(
+            f"{directory} holds the model to start from, which the trained one would replace; give another directory"
+        )
+    if directory.exists() and not directory.is_dir():
+        raise TaskError(f"{directory} is a file; give a directory for the trained model")
+    if _TRAINING.locked():
+        raise BusyError(
+            "another thread of this process trains, and random generators, threads and devices are the process's; "
+            "wait for its end, or train in a process of its own"
+        )
+    checkpoints = Checkpoints(directory)
+    with (
+        _TRAINING,
+        writing(f"the training in {directory}", lambda: _safe(checkpoints)),
+        alone_in(directory),
+    ):
+        if not (resume or overwrite) and ((directory / TRAINING).exists() or checkpoints.paths()):
+            raise TaskError(
+                f"{directory} already holds a training; continue it with --resume, replace it with --overwrite, or "
+                "give another directory"
+            )
+        try:
+            saved = SavedModel.read(start, registry) if start is not None else None
+            # Where the tokenizer lies is no option that the training was given: it is saved with the model itself.
+            given = task.options
+            task = with_tokenizer(task, start) if start is not None else task
+            data = task.prepare() if data is None else data
+            suited = _suited(spec, task, data, registry, saved)
+            accelerator = accelerator_of(options)
+            with randomness.isolated(), threads(options.threads):
+                model = build(suited, seed=seed, registry=registry)
+                task.check(model, data)
+                begun: WarmStart | None = None
+                if saved is not None:
+                    begun = saved.begin(model, task.assets(data))
+                    del saved
+                if accelerator.is_main_process:
+                    _clear(directory, resume=resume, overwrite=overwrite)
+                accelerator.wait_for_everyone()
+                training = Training(
+                    task, given, data, options, seed, directory, model, accelerator, console, begun
+                )
+                if begun is not None:
+                    training.tell(str(begun))
+                if resume:
+                    training.resume()
+                return training.run()
+        except BaseException as error:
+            if launched_first():
+                checkpoints.sweep()
+                # The curves of a training that failed by itself tell why; one that was cut off leaves nothing.
+                cut = not isinstance(error, Exception) or disk_error(error) is not None
+                if cut and not checkpoints.paths() and not (directory / TRAINING).exists():
+                    _remove_logs(directory)
+            raise
+
+
+def _suited(spec: Spec, task: AnyTask, data: Any, registry: Registry, saved: SavedModel | None) -> Spec:
+    """The spec with what the data determine; one that has no place for it does not suit the task."""
+    overrides = task.overrides_for(spec, data)
+    if saved is not None:
+        overrides = keep_vocabulary(overrides, saved.model.spec)
+    try:
+        suited = spec.replace(overrides)
+        resolve(suited, registry)
+    except SpecError as error:
+        raise TaskError(
+            f"spec {spec.name!r} does not suit the task {task.name!r}, whose data set {', '.join(overrides)}: {error}. "
+            "Take a ready spec made for the task (`peirce spec list`), or give yours the parts that it needs"
+        ) from error
+    return suited
+
+
+def _clear(directory: Path, *, resume: bool, overwrite: bool) -> None:
+    """Make the directory, without what trainings left that ended early, or all of one that is to be replaced.
+
+    Files that no training writes stay.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    clear(directory)
+    checkpoints = Checkpoints(directory)
+    checkpoints.sweep()
+    if resume:
+        return
+    _remove_logs(directory)
+    if overwrite:
+        checkpoints.remove()
+        for name in (TRAINING, METRICS, PICTURE):
+            (directory / name).unlink(missing_ok=True)
+
+
+def _remove_logs(directory: Path) -> None:
+    folder = directory / EVENTS
+    for path in folder.glob(LOGS):
+        path.unlink(missing_ok=True)
+    with suppress(OSError):
+        folder.rmdir()
+
+
+def _safe(checkpoints: Checkpoints) -> str:
+    """What there is of a training that could not go on."""
+    if paths := checkpoints.paths():
+        return f"{paths[-1]} is whole, and --resume goes on from it"
+    return "nothing of it is left, since it had no checkpoint yet"

@@ -1,0 +1,49 @@
+"""`training.json` and `metrics.json`: how a model was trained, and how well it does; enough to evaluate it again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from peirce.errors import TaskError
+from peirce.files import read_json
+
+TRAINING, METRICS = "training.json", "metrics.json"
+TRAINING_SCHEMA, METRICS_SCHEMA = "peirce_training/1", "peirce.metrics/1"
+
+
+def differences(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:
+    """The keys whose values differ between two trainings, with both values; empty if there are none."""
+    differing = [
+        f"{key} is {ours.get(key)!r} and was {theirs.get(key)!r}"
+        for key in sorted({*ours, *theirs})
+        if ours.get(key) != theirs.get(key)
+    ]
+    return "; ".join(text if len(text) < 300 else f"{text[:300]} ..." for text in differing)
+
+
+def read_training(directory: Path) -> dict[str, Any] | None:
+    """The record of a trained model; None where there is none.
+
+    Raises:
+        TaskError: the file is damaged, or no record of a training.
+    """
+    path = directory / TRAINING
+    try:
+        record = read_json(path)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise TaskError(
+            f"{path} cannot be read: {error}; restore it from where the model was trained"
+        ) from error
+    match record:
+        case {"schema": str(schema)} if schema != TRAINING_SCHEMA:
+            raise TaskError(f"{path} is no record of a training that this version reads ({TRAINING_SCHEMA})")
+        case {"task": {"name": str(), "options": dict()}, "seed": int()}:
+            return dict(record)
+    raise TaskError(
+        f"{path} is damaged: it must have a task with its name and options, and a seed; restore it from where the "
+        "model was trained"
+    )

@@ -1,0 +1,170 @@
+"""Settings, `KEY=VALUE`: read, sorted by what they set, made into the options of a training and a task, and listed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from peirce.errors import SpecError, TaskError, unknown
+from peirce.model import AnyTask
+from peirce.registry import Registry, default_registry, fields
+from peirce.spec import parse_override, structure, to_plain
+from peirce_training.options import TrainingOptions
+
+_LENGTHS = frozenset({"train.steps", "train.epochs"})
+"""Settings that say the same in two ways, and exclude each other."""
+
+
+def read_settings(texts: Sequence[str] | None, task: type[AnyTask]) -> dict[str, Any]:
+    """Settings of a command by dotted key: `model.KEY`, `task.KEY` or `train.KEY`.
+
+    Args:
+        texts: each `KEY=VALUE`; a key without a prefix is an option of the task.
+        task: the task's class.
+
+    Raises:
+        TaskError: a key that nothing has, with the nearest valid ones.
+    """
+    names = {"task": attrs.fields_dict(task.Options), "train": attrs.fields_dict(TrainingOptions)}
+    dotted = [f"{prefix}.{name}" for prefix, own in names.items() for name in own]
+    found: dict[str, Any] = {}
+    for text in texts or ():
+        key, value = parse_override(text)
+        prefix, _, rest = key.partition(".")
+        if not rest or prefix not in ("model", *names):
+            prefix, rest = "task", key
+        if prefix != "model" and rest.partition(".")[0] not in names[prefix]:
+            known = [*names["task"], *dotted, "model.dims", "model.*"]
+            raise TaskError(f"--set {text}: {unknown('setting', key, known)}")
+        found[f"{prefix}.{rest}"] = value
+    return found
+
+
+def settings_by_part(*layers: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """Settings of the model, with whole keys, and tables of those of the task and of the training.
+
+    Args:
+        layers: settings by dotted key. Later ones replace earlier ones, and steps replace epochs, or epochs steps.
+
+    Raises:
+        TaskError: a key begins with none of `model.`, `task.` and `train.`, or goes into what is no table.
+    """
+    settings: dict[str, Any] = {}
+    for layer in layers:
+        replaced = _LENGTHS if _LENGTHS & layer.keys() else frozenset()
+        settings = {key: value for key, value in settings.items() if key not in replaced} | dict(layer)
+    model: dict[str, Any] = {}
+    tables: dict[str, Any] = {"task": {}, "train": {}}
+    for key, value in settings.items():
+        *way, last = key.split(".")
+        if way[:1] == ["model"]:
+            model[key] = value
+            continue
+        if not way or way[0] not in tables:
+            raise TaskError(f"the setting {key!r} begins with none of model., task. and train.")
+        table = tables
+        for name in way:
+            inner = table.get(name, {})
+            if not isinstance(inner, Mapping):
+                raise TaskError(
+                    f"setting {key}: {name} was set to {inner!r} before, which has no keys; leave one out"
+                )
+            table[name] = table = dict(inner)
+        table[last] = value
+    return model, tables["task"], tables["train"]
+
+
+def training_options(settings: Mapping[str, Any]) -> TrainingOptions:
+    """The training's options from plain settings.
+
+    Raises:
+        TaskError: an unknown or impossible one, with the nearest valid name.
+    """
+    return _structured(TrainingOptions, settings, "train", "option of training")
+
+
+def make_task(
+    name: str, settings: Mapping[str, Any] | None = None, registry: Registry | None = None
+) -> AnyTask:
+    """A registered task with its options from plain settings.
+
+    Raises:
+        RegistryError: there is no such task.
+        TaskError: an unknown or impossible option, with the nearest valid name.
+    """
+    part: type[AnyTask] = (registry or default_registry()).get("tasks", name)
+    return part(_structured(part.Options, settings or {}, "task", f"option of task {part.name!r}"))
+
+
+def task_for(data: str, registry: Registry | None = None) -> str:
+    """The task whose columns a file or a data set of the user's own plainly has.
+
+    Raises:
+        TaskError: it cannot be read, or it is plain of none, or of several.
+    """
+    registry = registry or default_registry()
+    found = [name for name in registry.names("tasks") if registry.get("tasks", name).suits(data)]
+    if len(found) == 1:
+        return found[0]
+    why = f"its columns are those of {' and of '.join(found)}" if found else "its columns tell no task"
+    raise TaskError(
+        f"{data}: {why}; name the task with --task, and the columns with --set; `peirce list tasks` shows the tasks, "
+        "and `peirce train --settings --task NAME` what one takes"
+    )
+
+
+def data_setting(data: str | None, task: type[AnyTask]) -> dict[str, str]:
+    """The setting that `--data` stands for, if it is given.
+
+    Raises:
+        TaskError: the task takes no file of the user's own.
+    """
+    if data is not None and "data" not in attrs.fields_dict(task.Options):
+        raise TaskError(
+            f"the task {task.name!r} has no option data, which --data sets; `peirce train --settings --task "
+            f"{task.name}` lists what it takes"
+        )
+    return {} if data is None else {"task.data": data}
+
+
+def _structured(cls: type[Any], settings: Mapping[str, Any], prefix: str, label: str) -> Any:
+    try:
+        return structure(cls, settings, where=lambda key: "settings", path=prefix, label=label)
+    except SpecError as error:
+        cause = error.__cause__
+        while cause is not None and not isinstance(cause, TaskError):
+            cause = cause.__cause__
+        raise cause or TaskError(str(error)) from error
+
+
+def plain(options: Any) -> dict[str, Any]:
+    """An options value as what JSON holds, without what is None; the inverse of reading it from settings."""
+    values = attrs.asdict(options, recurse=False, filter=lambda _, value: value is not None)
+    return {
+        name: plain(value) if attrs.has(type(value)) else to_plain(value) for name, value in values.items()
+    }
+
+
+def all_settings(task: type[AnyTask] | None = None) -> list[dict[str, Any]]:
+    """What `--set` takes for a training and a task: `name`, `type`, `meaning`, and `default` where there is one."""
+    classes: dict[str, type[Any]] = {"train": TrainingOptions, **({"task": task.Options} if task else {})}
+    return [
+        {**one, "name": f"{prefix}.{one['name']}"} for prefix, cls in classes.items() for one in fields(cls)
+    ]
+
+
+def setting_rows(task: type[AnyTask] | None = None) -> list[tuple[str, str, str]]:
+    """The settings as rows of text: name, default as `--set` takes it, meaning."""
+
+    def shown(default: Any) -> str:
+        if default is None or isinstance(default, str):
+            return default or ""
+        return str(default) if isinstance(default, float) else json.dumps(default, default=str)
+
+    return [
+        (one["name"], "required" if one["required"] else shown(one["default"]), one["meaning"])
+        for one in all_settings(task)
+    ]

@@ -1,0 +1,454 @@
+"""One run of a training, from where it starts to its end: steps, evaluations, checkpoints.
+
+What a step gives depends on the parameters, the optimiser, the batch and the random generators alone. A checkpoint
+holds all of them, so a training that is killed and resumed gives the same losses as one that was not: to the bit on
+a CPU with the same number of threads.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from attrs import asdict, define, field, fields_dict
+from torch import Tensor
+
+from peirce.errors import TaskError
+from peirce.files import write_json, writing
+from peirce.model import AnyTask, Model
+from peirce.progress import lasting, progress_bars
+from peirce.spec import to_plain
+from peirce_training import randomness
+from peirce_training.batches import Feed, Objective, shared
+from peirce_training.checkpoints import Checkpoints, CheckpointWarning
+from peirce_training.curves import PICTURE, Curves, draw
+from peirce_training.evaluation import evaluate, monitored
+from peirce_training.layers import layers_run
+from peirce_training.optimizer import learning_rate, make_optimizer, optimizer_tensors, restore_optimizer
+from peirce_training.options import HARMLESS, TrainingOptions, TrainResult
+from peirce_training.processes import oversubscribed
+from peirce_training.records import METRICS, METRICS_SCHEMA, TRAINING, TRAINING_SCHEMA, differences
+from peirce_training.settings import plain
+from peirce_training.sharding import load_whole, shard, synchronise, whole_state
+from peirce_training.warm_start import WarmStart, flat
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+TRAIN = "train"
+"""The split that every task trains on."""
+_LOSSES, _TERM = "losses", "term/"
+_STEPS, _SECONDS, _WORTH_SAYING = 3, 20.0, 60.0
+"""The least steps that an estimate is made from, the time after which it is made, and the least that is said."""
+
+
+@define
+class _Progress:
+    """Where a training is; a checkpoint holds it, the losses as tensors and the rest as numbers and names.
+
+    `losses` has the loss of each step, and each term of it, by the names that they have in checkpoints.
+    """
+
+    losses: dict[str, list[float]] = field(factory=lambda: {_LOSSES: []})
+    step: int = 0
+    seconds: float = 0.0
+    evaluations: list[dict[str, Any]] = field(factory=list)
+    best: float | None = None
+    best_step: int = 0
+    worse: int = 0
+    stopped: bool = False
+
+    @property
+    def terms(self) -> dict[str, list[float]]:
+        """The terms of the loss by name."""
+        return {
+            key.removeprefix(_TERM): values for key, values in self.losses.items() if key.startswith(_TERM)
+        }
+
+
+class Training:
+    """One run of a training: from where it starts to its end."""
+
+    def __init__(
+        self,
+        task: AnyTask,
+        given: Any,
+        data: Any,
+        options: TrainingOptions,
+        seed: int,
+        directory: Path,
+        model: Model,
+        accelerator: Any,
+        console: Console | None,
+        start: WarmStart | None,
+    ) -> None:
+        self.task, self.given, self.data, self.options, self.seed = task, given, data, options, seed
+        self.start, self.directory, self.accelerator = start, directory, accelerator
+        self.main = accelerator.is_main_process
+        self.console = console if self.main else None
+        self.model = model.to(accelerator.device)
+        self.numbers = sum(p.numel() for p in self.model.parameters())
+        self.sharded = options.parallel == "fsdp" and accelerator.num_processes > 1
+        self.objective: Any = Objective(task, self.model, accelerator.num_processes)
+        if self.sharded:
+            shard(self.objective, accelerator.num_processes)
+        self.parameters = dict(self.model.named_parameters())
+        self.inner = make_optimizer(self.parameters, options)
+        if self.sharded:
+            self.optimizer = accelerator.prepare(self.inner)
+        else:
+            self.objective, self.optimizer = accelerator.prepare(self.objective, self.inner)
+        self.per_step = options.accumulate * accelerator.num_processes
+        self.total = options.steps or self._steps(options.epochs or 1)
+        self.checkpoints = Checkpoints(directory, options.keep)
+        self.progress = _Progress()
+        self.best: dict[str, Tensor] = {}
+        self.pending: list[dict[str, Tensor]] = []
+        randomness.seed_all(seed, accelerator.process_index)
+        self.feed = Feed(task, data, TRAIN, seed)
+
+    def _steps(self, epochs: int) -> int:
+        """The steps of some passes over the data, by the length of the first; the last step is filled."""
+        batches = sum(1 for _ in self.task.batches(self.data, TRAIN, self.seed, 0))
+        return max(1, math.ceil(batches * epochs / self.per_step))
+
+    def run(self) -> TrainResult:
+        """Train to the end, evaluate, save."""
+        self.since = self.saved = time.monotonic()
+        options, progress = self.options, self.progress
+        self.curves = Curves(self.directory if self.main else None, progress.step)
+        self.bars = progress_bars(self.console, kept=True)
+        self.bar = self.bars.add_task("training", total=self.total, completed=progress.step, shown="")
+        self.objective.train()
+        self.tell(oversubscribed() or "")
+        first: tuple[int, float] | None = None
+        with (
+            self.bars,
+            layers_run(self.model, compiling=options.compile, recomputing=options.checkpointing),
+        ):
+            while progress.step < self.total and not progress.stopped:
+                self._step()
+                first = self._estimate(first)
+                done = progress.step == self.total
+                if done or _due(progress.step, options.log_every):
+                    self._log()
+                if _due(progress.step, options.evaluate_every):
+                    self._evaluate()
+                due = _due(progress.step, options.save_every) or self._minutes_due()
+                if done or progress.stopped or due:
+                    self._save()
+        return self._finish()
+
+    def _estimate(self, first: tuple[int, float] | None) -> tuple[int, float]:
+        """Say once how long the training will take, by the steps after the first, which is slower than others.
+
+        Args:
+            first: the step after the first, and when it began; None in that. The step is 0 when it has been said.
+        """
+        step, now = self.progress.step, time.monotonic()
+        if first is None or not first[0]:
+            return first or (step, now)
+        done, spent = step - first[0], now - first[1]
+        if done < _STEPS or (spent < _SECONDS and step % self.options.log_every):
+            return first
+        left = spent / done * (self.total - step)
+        if left >= _WORTH_SAYING:
+            minutes = self.options.save_minutes
+            often = f"; a checkpoint every {minutes:g} minutes" if minutes else ""
+            steps = f"{self.total - step:,} steps to come, at {spent / done:.2g} s each"
+            self.tell(f"about {lasting(left)} for the {steps}{often}")
+        return 0, now
+
+    def _minutes_due(self) -> bool:
+        """Whether the last checkpoint is older than it may be; of several processes the first says it."""
+        options, several = self.options, self.accelerator.num_processes > 1
+        if not options.save_minutes or (several and self.progress.step % options.log_every):
+            return False
+        due = time.monotonic() - self.saved >= 60 * options.save_minutes
+        if several:
+            from accelerate.utils import broadcast
+
+            due = bool(broadcast(torch.tensor([due], device=self.accelerator.device)).item())
+        return due
+
+    def _step(self) -> None:
+        """One update of the parameters, from as many batches as a step has."""
+        options, accelerator, progress = self.options, self.accelerator, self.progress
+        rate = learning_rate(options, progress.step, self.total)
+        for group in self.inner.param_groups:
+            group["lr"] = rate
+        sums: dict[str, Tensor] = {}
+        batches = self.feed.take(self.per_step)
+        for batch, share, last in shared(
+            self.task, batches, self.per_step, accelerator.process_index, accelerator.num_processes
+        ):
+            # Gradients are summed over processes after the last batch of a step alone.
+            if self.sharded:
+                synchronise(self.objective, now=last)
+            with nullcontext() if last or self.sharded else accelerator.no_sync(self.objective):
+                with accelerator.autocast():
+                    own = {name: t.to(accelerator.device) for name, t in batch.items()}
+                    loss, terms = self.objective(own, share)
+                accelerator.backward(loss)
+            for name, term in terms.items():
+                sums[name] = sums[name] + term if name in sums else term
+        if options.clip_norm:
+            accelerator.clip_grad_norm_(list(self.parameters.values()), options.clip_norm)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        self.pending.append(sums)
+        progress.step += 1
+
+    def _settle(self) -> None:
+        """Fetch the losses of the last steps from the device, the mean over processes, and refuse what is no number.
+
+        Fetched together, they do not hold up an accelerator at each step.
+        """
+        if not self.pending:
+            return
+        losses = self.progress.losses
+        names = list(self.progress.terms or self.pending[0])
+        for sums in self.pending:
+            if sums.keys() != set(names):
+                raise TaskError(
+                    f"task {self.task.name!r} gives the terms {', '.join(sums)} of its loss where it gave "
+                    f"{', '.join(names)} before; they must be the same for every batch"
+                )
+        rows = torch.stack([torch.stack([sums[name] for name in names]) for sums in self.pending])
+        self.pending.clear()
+        for row in self.accelerator.reduce(rows, reduction="mean").tolist():
+            loss = math.fsum(row)
+            if not math.isfinite(loss):
+                before = [f"; the checkpoint before it is {path}" for path in self.checkpoints.paths()]
+                raise TaskError(
+                    f"the loss of step {len(losses[_LOSSES]) + 1} is {loss}; lower train.lr, lengthen train.warmup or "
+                    f"set train.clip_norm, and look at the batch{''.join(before[-1:])}"
+                )
+            for key, value in zip([_LOSSES, *(_TERM + name for name in names)], [loss, *row], strict=True):
+                losses.setdefault(key, []).append(value)
+
+    def _log(self) -> None:
+        self._settle()
+        progress, terms = self.progress, self.progress.terms
+        curves = {"loss": progress.losses[_LOSSES], **(terms if len(terms) > 1 else {})}
+        recent = {name: values[-self.options.log_every :] for name, values in curves.items()}
+        means = {name: math.fsum(values) / len(values) for name, values in recent.items()}
+        rate = learning_rate(self.options, progress.step - 1, self.total)
+        self.curves.add(progress.step, {**means, "learning_rate": rate}, TRAIN)
+        shown = f"loss {means['loss']:.4f}  rate {rate:.2e}"
+        self.bars.update(self.bar, completed=progress.step, shown=shown)
+
+    @contextmanager
+    def _bars_paused(self) -> Iterator[None]:
+        """Within it another bar may be shown; this one is wiped away, and drawn again below what is printed."""
+        self.bars.live.transient = True
+        self.bars.stop()
+        try:
+            yield
+        finally:
+            self.bars.live.transient = False
+            self.bars.start()
+
+    def _evaluate(self) -> None:
+        """Evaluate on the validation split; remember the best parameters and count how long ago they were."""
+        self._settle()
+        options, progress, step = self.options, self.progress, self.progress.step
+        with self._bars_paused():
+            value, metrics = monitored(self._whole_model(), self.task, self.data, options, self.seed)
+            self.curves.add(step, metrics, options.valid_split)
+            progress.evaluations.append(
+                {"step": step, "monitor": options.monitor, "value": value, "metrics": metrics}
+            )
+            best = progress.best
+            better = not math.isnan(value) and (
+                best is None or (value < best if options.falls else value > best)
+            )
+            if better:
+                progress.best, progress.best_step, progress.worse = value, step, 0
+                if options.patience:
+                    self.best = {name: t.cpu().clone() for name, t in whole_state(self.model).items()}
+            else:
+                progress.worse += 1
+                progress.stopped = bool(options.patience) and progress.worse >= options.patience
+            mark = " (best so far)" if better else ""
+            self.tell(f"step {step}: {options.valid_split} {options.monitor} {value:.4f}{mark}")
+        self.objective.train()
+
+    def _save(self) -> None:
+        """Write a checkpoint; every process adds its own random generators."""
+        self._settle()
+        self.saved = time.monotonic()
+        accelerator, step, add = self.accelerator, self.progress.step, self.checkpoints.add
+        with writing(f"the checkpoint of step {step} in {self.directory}", "those before it are whole"):
+            if self.main:
+                self.checkpoints.begin(step)
+            accelerator.wait_for_everyone()
+            add(step, f"random-{accelerator.process_index}", randomness.capture())
+            accelerator.wait_for_everyone()
+            tensors = {
+                "model": whole_state(self.model),
+                "optimizer": optimizer_tensors(self.inner, self.parameters),
+            }
+            if self.main:
+                losses = self.progress.losses.items()
+                tensors["losses"] = {key: torch.tensor(own, dtype=torch.float64) for key, own in losses}
+                if self.best:
+                    tensors["best"] = self.best
+                for name, group in tensors.items():
+                    add(step, name, group)
+                state = {
+                    "epoch": self.feed.epoch,
+                    "batch": self.feed.batch,
+                    "total": self.total,
+                    "threads": torch.get_num_threads(),
+                    "scaler": accelerator.scaler.state_dict() if accelerator.scaler is not None else None,
+                    "identity": self._identity(),
+                    **asdict(self.progress, filter=lambda each, _: each.name != "losses"),
+                    "seconds": self._seconds(),
+                }
+                self.checkpoints.commit(step, state)
+            accelerator.wait_for_everyone()
+
+    def _seconds(self) -> float:
+        return self.progress.seconds + time.monotonic() - self.since
+
+    def resume(self) -> None:
+        """Continue from the newest sound checkpoint.
+
+        Raises:
+            TaskError: it is one of a training with other settings, or none is sound.
+        """
+        found, damaged = self.checkpoints.newest()
+        if found is None:
+            self._warn(f"{self.directory} holds no checkpoint; training starts from the beginning")
+            return
+        for sentence in damaged:
+            self._warn(f"{sentence}; resuming from {found.path} instead")
+        state, tensors = found.state, found.tensors
+        if differing := differences(self._identity(), state["identity"]):
+            raise TaskError(
+                f"{found.path} belongs to another training: {differing}. Resume with the settings it was started with, "
+                "or start again in another directory"
+            )
+        load_whole(self.model, tensors["model"])
+        restore_optimizer(self.inner, self.parameters, tensors["optimizer"])
+        if self.accelerator.scaler is not None and state["scaler"] is not None:
+            self.accelerator.scaler.load_state_dict(state["scaler"])
+        self.best = dict(tensors.get("best", {}))
+        losses = {key: values.tolist() for key, values in tensors["losses"].items()}
+        known = {key: state[key] for key in fields_dict(_Progress) if key in state}
+        self.progress = _Progress(**known, losses=losses)
+        self.feed = Feed(self.task, self.data, TRAIN, self.seed, state["epoch"], state["batch"])
+        if self.main and not damaged:
+            self.checkpoints.prune()
+        if state["threads"] != torch.get_num_threads():
+            self._warn(
+                f"{found.path} was written with {state['threads']} threads and this run has {torch.get_num_threads()}: "
+                "its losses are close to an uninterrupted training's, but not equal to the bit"
+            )
+        # Last, because making the batches that were used already may have drawn from the generators.
+        randomness.restore(tensors[f"random-{self.accelerator.process_index}"])
+
+    def _identity(self) -> dict[str, Any]:
+        """All that the parameters depend on, as plain values."""
+        assets = self.task.assets(self.data)
+        return {
+            **{f"{TRAIN}.{k}": v for k, v in plain(self.options).items() if k not in HARMLESS},
+            **{f"task.{k}": v for k, v in plain(self.given).items()},
+            **flat("model", to_plain(self.model.spec)),
+            **{f"assets/{name}": hashlib.sha256(content).hexdigest() for name, content in assets.items()},
+            "task": self.task.name,
+            "seed": self.seed,
+            "processes": self.accelerator.num_processes,
+            "steps in all": self.total,
+            "weights to start from": self.start.digest if self.start is not None else None,
+        }
+
+    def _finish(self) -> TrainResult:
+        """Evaluate the trained model and write everything that a reader of the directory needs."""
+        options, progress, model = self.options, self.progress, self._whole_model()
+        if self.best:
+            model.load_state_dict(self.best)
+        model.eval()
+        metrics: dict[str, float] = {}
+        remarks: tuple[str, ...] = ()
+        if options.test_split:
+            metrics = evaluate(model, self.task, self.data, options.test_split, self.seed)
+            remarks = self.task.remarks(model, self.data, options.test_split)
+            self.curves.add(progress.step, metrics, options.test_split)
+        result = TrainResult(
+            model=model,
+            losses=tuple(progress.losses[_LOSSES]),
+            metrics=metrics,
+            remarks=remarks,
+            seconds=self._seconds(),
+            steps=progress.step,
+            evaluations=tuple(progress.evaluations),
+            start=self.start,
+            terms={name: tuple(values) for name, values in progress.terms.items()},
+        )
+        if self.main:
+            model.save(self.directory, self.task.assets(self.data))
+            rates = [learning_rate(options, step, self.total) for step in range(progress.step)]
+            title = f"{model.spec.name} on {self.task.name}, seed {self.seed}"
+            draw(self.directory / PICTURE, result.losses, rates, progress.evaluations, title)
+            self._record(result)
+        self.accelerator.wait_for_everyone()
+        return result
+
+    def _record(self, result: TrainResult) -> None:
+        """Write `metrics.json`, and then `training.json`, which says that the training has ended."""
+        options, progress, losses = self.options, self.progress, result.losses
+        last = losses[-options.log_every :]
+        tested = {options.test_split: dict(result.metrics)} if options.test_split else {}
+        measured = {**tested, "remarks": result.remarks, "during_training": result.evaluations}
+        write_json(self.directory / METRICS, {"schema": METRICS_SCHEMA, **measured})
+        record = {
+            "schema": TRAINING_SCHEMA,
+            "task": {"name": self.task.name, "options": plain(self.given)},
+            "training": plain(options),
+            "seed": self.seed,
+            "steps": result.steps,
+            "losses": {"first": losses[0], "last": losses[-1], "final_mean": math.fsum(last) / len(last)},
+            "metrics": tested,
+            "remarks": result.remarks,
+            "best": {"step": progress.best_step, options.monitor: progress.best} if self.best else None,
+            "stopped_early": progress.stopped,
+            "threads": torch.get_num_threads(),
+            "processes": self.accelerator.num_processes,
+            "device": str(self.accelerator.device),
+            "parameters": self.numbers,
+            "seconds": result.seconds,
+            "start": result.start and plain(result.start),
+        }
+        write_json(self.directory / TRAINING, record)
+
+    def _whole_model(self) -> Model:
+        """The model with whole tensors, one of its own where processes hold parts of it."""
+        if not self.sharded:
+            return self.model
+        with randomness.isolated():  # what it is initialised with is overwritten
+            whole = Model(self.model.plan, self.model.provenance)
+        whole.load_state_dict(whole_state(self.model))
+        return whole.to(self.accelerator.device)
+
+    def tell(self, text: str) -> None:
+        """Print a sentence where there is a console, and anything to say."""
+        if self.console is not None and text:
+            self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def _warn(self, text: str) -> None:
+        if self.console is None and self.main:
+            warnings.warn(text, CheckpointWarning, stacklevel=4)
+        self.tell(text)
+
+
+def _due(step: int, every: int) -> bool:
+    return bool(every) and step % every == 0
