@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from peirce.registry import hookimpl
 
 if TYPE_CHECKING:
-    from peirce.model import AnyTask, Experiment
+    from peirce.model import AnyTask
     from peirce.parts import Augmenter, Position
 
 
@@ -44,16 +44,6 @@ def register_tasks() -> list[type[AnyTask]]:
 
 
 @hookimpl
-def register_experiments() -> list[Experiment]:
-    """The paper's tables, and arguments that are made."""
-    from peirce_papers.logic.arguments import ARGUMENTS
-    from peirce_papers.logic.choices import TABLE2
-    from peirce_papers.logic.summaries import TABLE3
-
-    return [TABLE2, TABLE3, ARGUMENTS]
-
-
-@hookimpl
 def register_commands() -> dict[str, str]:
     """Logical relations of texts."""
     return {"logic": "Find the logical relations of texts: keywords and the spans that they join."}
@@ -76,7 +66,6 @@ def register_parsers() -> dict[str, str]:
     """Constituents of sentences, by the parsers of others; `brackets` reads trees."""
     return {
         "brackets": "peirce_logic.parsers.brackets:Brackets",
-        "clauses": "peirce_papers.logic.grammar:Clauses",
         "spacy": "peirce_logic.parsers.spacy:Spacy",
         "benepar": "peirce_logic.parsers.benepar:Benepar",
         "stanza": "peirce_logic.parsers.stanza:Stanza",

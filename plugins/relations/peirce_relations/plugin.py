@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from peirce.registry import hookimpl
 
 if TYPE_CHECKING:
-    from peirce.model import AnyTask, Experiment
+    from peirce.model import AnyTask
     from peirce.parts import Architecture, Position, PureOperator, StateOperator
 
 
@@ -55,14 +55,6 @@ def register_tasks() -> list[type[AnyTask]]:
     from peirce_relations.task import RelationsTask
 
     return [RelationsTask]
-
-
-@hookimpl
-def register_experiments() -> list[Experiment]:
-    """Networks of one size over relations, on each kind of problems."""
-    from peirce_papers.relations.experiments import EXPERIMENTS
-
-    return [*EXPERIMENTS]
 
 
 @hookimpl

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from peirce.registry import hookimpl
 
 if TYPE_CHECKING:
-    from peirce.model import AnyTask, Experiment
+    from peirce.model import AnyTask
 
 
 @hookimpl
@@ -24,15 +24,6 @@ def register_tasks() -> list[type[AnyTask]]:
     from peirce_text.zeroshot.task import ZeroShot
 
     return [Pretraining, Glue, Squad, Clutrr, Folio, ZeroShot, TextToText, Classify, Tag]
-
-
-@hookimpl
-def register_experiments() -> list[Experiment]:
-    """Networks of one size from scratch, on CLUTRR and on FOLIO."""
-    from peirce_papers.text.clutrr import CLUTRR
-    from peirce_papers.text.folio import FOLIO
-
-    return [CLUTRR, FOLIO]
 
 
 @hookimpl

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from peirce.registry import hookimpl
 
 if TYPE_CHECKING:
-    from peirce.model import AnyTask, Experiment
+    from peirce.model import AnyTask
     from peirce.parts import Augmenter, Position, RecurrentOperator
 
 
@@ -73,12 +73,3 @@ def register_commands() -> dict[str, str]:
 def register_specs() -> list[Path]:
     """Encoders of pairs of propositions and of sentences."""
     return [Path(__file__).parent / "specs"]
-
-
-@hookimpl
-def register_experiments() -> list[Experiment]:
-    """The tables of logical entailment, of natural language inference, and of its transfer."""
-    from peirce_papers.tpru.entailment import TABLE1
-    from peirce_papers.tpru.nli import TABLE2, TABLE3
-
-    return [TABLE1, TABLE2, TABLE3]

@@ -14,14 +14,22 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from attrs import evolve, field, frozen
-from peirce_training.experiments import Arm, Cell, FigureTable, NetworkRow, Networks, Scale, TableExperiment, identity
-from peirce.files import write_whole
 
+from peirce.files import write_whole
 from peirce_papers.logic.grammar import LEXICON, OPEN, SEEN, UNSEEN, WORDS, Argument, arguments
+from peirce_training.experiments import (
+    Arm,
+    Cell,
+    FigureTable,
+    NetworkRow,
+    Networks,
+    Scale,
+    TableExperiment,
+    identity,
+)
 
 if TYPE_CHECKING:
     from peirce.model import Model
-
     from peirce_logic.choices.task import ChoiceData
 
 TESTS: Mapping[str, tuple[tuple[int, ...], int]] = {

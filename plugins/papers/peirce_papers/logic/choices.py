@@ -11,16 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from attrs import field, frozen
-from peirce.errors import TaskError
-from peirce_training.experiments import AccuracyRow, Cell, FigureTable, Scale, TableExperiment, accuracies
 
+from peirce.errors import TaskError
 from peirce_papers.logic.matrix import DEPTH, LogicalMatrix
+from peirce_training.experiments import AccuracyRow, Cell, FigureTable, Scale, TableExperiment, accuracies
 
 if TYPE_CHECKING:
     from peirce.model import AnyTask
-    from peirce_training import TrainResult
-
     from peirce_logic.choices.task import ChoiceData, MultipleChoice
+    from peirce_training import TrainResult
 
 COLUMNS = ("ReClor", "LogiQA", "DREAM")
 """The columns of the paper's table; their data lie in folders of these names, in small letters."""

@@ -16,8 +16,8 @@ from operator import and_
 from random import Random
 
 from attrs import frozen
-from peirce.errors import InputError
 
+from peirce.errors import InputError
 from peirce_logic.detection.trees import Token, tree_over
 from peirce_logic.parsers.parser import Parsed, Parser
 

@@ -11,17 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from attrs import field, frozen
-from peirce.errors import TaskError
-from peirce_training.experiments import Cell, FigureTable, Scale, SeededRow, TableExperiment
 
-from peirce_papers.logic.matrix import LogicalMatrix
+from peirce.errors import TaskError
 from peirce_logic.summaries.rouge import MEASURES
+from peirce_papers.logic.matrix import LogicalMatrix
+from peirce_training.experiments import Cell, FigureTable, Scale, SeededRow, TableExperiment
 
 if TYPE_CHECKING:
     from peirce.model import AnyTask
-    from peirce_training import TrainResult
-
     from peirce_logic.summaries.task import SummaryData
+    from peirce_training import TrainResult
 
 COLUMNS = ("R-1", "R-2", "R-L", "R-LSum")
 PAPER: Mapping[str, tuple[float | None, ...]] = {

@@ -13,6 +13,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from attrs import evolve, field, frozen
+
+from peirce.files import write_whole
+from peirce.registry import load_spec
+from peirce_relations.calculi.baselines import majority, path_only
+from peirce_relations.calculi.sources import BLOCK, block, source
+from peirce_relations.graphs import Problem
 from peirce_training.experiments import (
     Arm,
     Cell,
@@ -25,16 +31,9 @@ from peirce_training.experiments import (
     accuracies,
     identity,
 )
-from peirce.files import write_whole
-from peirce.registry import load_spec
-
-from peirce_relations.calculi.baselines import majority, path_only
-from peirce_relations.calculi.sources import BLOCK, block, source
-from peirce_relations.graphs import Problem
 
 if TYPE_CHECKING:
     from peirce.model import Model
-
     from peirce_relations.task import RelationsData
 
 MANY = 200

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from attrs import evolve, frozen
-from peirce.model import Experiment, ExperimentReport, ExperimentRequest
 from rich.console import Console
 
 from peirce_papers.tega.tables import PREFIX, Definitions, TegaTable, definitions
+from peirce_training.experiments import Experiment, ExperimentReport, ExperimentRequest
 
 
 @frozen(kw_only=True, eq=False)

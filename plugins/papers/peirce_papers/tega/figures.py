@@ -7,21 +7,21 @@ from itertools import repeat
 
 import numpy as np
 from attrs import evolve
-from peirce.compose import build
-from peirce_training.experiments import Figure
-from peirce.registry import Registry, default_registry, load_spec
 
+from peirce.compose import build
+from peirce.registry import Registry, default_registry, load_spec
 from peirce_kg.encoding.literal_inputs import why_unsupported
 from peirce_kg.encoding.vocabulary import Vocabulary
-from peirce_queries.engine.template import Template
-from peirce_papers.tega.running import RankingRow, TegaRuns
-from peirce_papers.tega.tables import Column, TegaRow, kept_as
-from peirce_queries.graphs.graph import SPLITS, load_graph
 from peirce_kg.parts.systems.literals import Executor
-from peirce_queries.languages.types import QueryType
 from peirce_kg.task import overrides_of
 from peirce_kg.ultra.network import Ultra
 from peirce_kg.ultra.program import why_no_program
+from peirce_papers.tega.running import RankingRow, TegaRuns
+from peirce_papers.tega.tables import Column, TegaRow, kept_as
+from peirce_queries.engine.template import Template
+from peirce_queries.graphs.graph import SPLITS, load_graph
+from peirce_queries.languages.types import QueryType
+from peirce_training.experiments import Figure
 
 
 def figures_of(runs: TegaRuns, rows: Sequence[RankingRow], paper_graph: str) -> dict[str, list[Figure]]:

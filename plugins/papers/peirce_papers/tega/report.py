@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from peirce_training.experiments import FigureTable
 from peirce.registry import load_spec
-
 from peirce_kg.evaluation import PUBLISHED, protocol
 from peirce_papers.tega.figures import figures_of, supports
 from peirce_papers.tega.running import RankingRow, TegaRuns
 from peirce_papers.tega.tables import PREFIX
+from peirce_training.experiments import FigureTable
 
 _OTHERS = (
     "Columns with test alone filtered leave out the other members of A(test), those with all graphs filtered the other "

@@ -9,25 +9,25 @@ from typing import Any
 
 import attrs
 from attrs import field, frozen
+from rich.console import Console
+
 from peirce.errors import TaskError
-from peirce_training.experiments import Cell, Matrix, ResultRow, digest, identity, last_loss
 from peirce.files import read_json
 from peirce.registry import load_spec
 from peirce.spec import Spec
-from peirce_training import TrainResult, make_task, plain, settings_by_part, training_options
-from rich.console import Console
-
 from peirce_kg.embedding.training import EmbeddingOptions, embed
+from peirce_kg.evaluation import TOP, Filtering, Floats, Knowledge, Report, evaluate
+from peirce_kg.parts.augmenters.kge_files import Predictor
+from peirce_kg.task import KgQa, KgQaData, scorer_of
+from peirce_papers.tega.tables import Definitions, Evaluation, Scale, TegaRow, TegaTable, kept_as
 from peirce_queries.engine.missing import Missing
 from peirce_queries.engine.template import Groundings, Template
-from peirce_kg.evaluation import TOP, Filtering, Floats, Knowledge, Report, evaluate
-from peirce_papers.tega.tables import Definitions, Evaluation, Scale, TegaRow, TegaTable, kept_as
 from peirce_queries.graphs.graph import Graph
-from peirce_kg.parts.augmenters.kge_files import Predictor
 from peirce_queries.languages.types import hard_types, load_types, select
 from peirce_queries.sampling.files import fingerprint
 from peirce_queries.sampling.sampler import QuerySet, missing_of, sample
-from peirce_kg.task import KgQa, KgQaData, scorer_of
+from peirce_training import TrainResult, make_task, plain, settings_by_part, training_options
+from peirce_training.experiments import Cell, Matrix, ResultRow, digest, identity, last_loss
 
 PROVENANCE = "provenance.json"
 """What every saved model has."""

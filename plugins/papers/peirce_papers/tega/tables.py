@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from attrs import evolve, field, frozen
 from cattrs import Converter
-from peirce.errors import TaskError
 
+from peirce.errors import TaskError
 from peirce_kg.evaluation import (
     FILTERINGS,
     KNOWLEDGE,

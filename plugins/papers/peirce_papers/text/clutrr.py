@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from attrs import field, frozen
-from peirce_training.experiments import FigureTable, NetworkRow
 
 from peirce_papers.text.networks import FromScratch, from_scratch
+from peirce_training.experiments import FigureTable, NetworkRow
 
 if TYPE_CHECKING:
     from peirce.model import Model
-
     from peirce_text.tasks import TextClassData
 
 

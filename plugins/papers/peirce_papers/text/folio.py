@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from attrs import field, frozen
-from peirce_training.experiments import FigureTable, NetworkRow
 
-from peirce_text.folio.problems import LABELS
 from peirce_papers.text.networks import FromScratch, from_scratch
+from peirce_text.folio.problems import LABELS
+from peirce_training.experiments import FigureTable, NetworkRow
 
 if TYPE_CHECKING:
     from peirce.model import Model
-
     from peirce_text.tasks import TextClassData
 
 SHOWN = ("train", "valid")

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
 from attrs import evolve
+
 from peirce_training.experiments import Arm, FigureTable, NetworkRow, Networks, Scale, TableExperiment
 
 _SMALL = {"model.regularisation.dropout": 0.0, "model.regularisation.init_std": 0.1}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from attrs import evolve, field, frozen
+
 from peirce.errors import TaskError
 from peirce_training.experiments import (
     AccuracyRow,
@@ -20,9 +21,8 @@ from peirce_training.experiments import (
 
 if TYPE_CHECKING:
     from peirce.model import AnyTask
-    from peirce_training import TrainingOptions, TrainResult
-
     from peirce_tpru.entailment.task import EntailmentData
+    from peirce_training import TrainingOptions, TrainResult
 
 COLUMNS: Mapping[str, str] = {
     "valid": "validate", "easy": "test_easy", "hard": "test_hard", "big": "test_big", "massive": "test_massive",

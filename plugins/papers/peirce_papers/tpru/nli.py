@@ -10,14 +10,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from attrs import field, frozen
-from peirce_training.experiments import Cell, FigureTable, Scale, SeededMatrix, SeededRow, TableExperiment, by_run
 
 from peirce_papers.tpru.entailment import unit_changes
+from peirce_training.experiments import (
+    Cell,
+    FigureTable,
+    Scale,
+    SeededMatrix,
+    SeededRow,
+    TableExperiment,
+    by_run,
+)
 
 if TYPE_CHECKING:
     from peirce.model import AnyTask
-    from peirce_training import TrainResult
     from peirce_text import TextClassData
+    from peirce_training import TrainResult
 
 SPLITS: Mapping[str, str] = {"dev": "valid", "dev, mismatched": "valid_mismatched", "test": "test"}
 """The columns of Table 2 and their splits; MNLI's dev set is its matched one, and its test set has no labels."""

@@ -8,12 +8,12 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from peirce_training.experiments import RESULTS, read_rows
-from peirce.model import ExperimentRequest
+from rich.console import Console
+
+from peirce_logic.detector import Detector
 from peirce_papers.logic.arguments import ARGUMENTS, OTHERS, PLAIN, TESTS, ArgumentRow, Arguments
 from peirce_papers.logic.grammar import CONNECTIVES, LEXICON, NAMES, SEEN, UNSEEN, Argument, arguments
-from peirce_logic.detector import Detector
-from rich.console import Console
+from peirce_training.experiments import RESULTS, ExperimentRequest, read_rows
 
 MEANT = {"if": "({0} or not ({1}))", "unless": "({0} or {1})", "and": "({0} and {1})", "or": "({0} or {1})"}
 MEANT |= dict.fromkeys(["because", "although"], MEANT["and"])

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 from attrs import evolve
-from peirce.errors import TaskError
-from peirce_training.experiments import RESULTS, read_rows
-from peirce.model import ExperimentRequest
-from peirce_papers.logic.choices import FOUND, NONE, OTHERS, PAPER, SMALL, TABLE2, ChoiceRow
-from peirce_logic.choices.task import MultipleChoice
-from peirce_logic.summaries import experiment as summaries
-from peirce_logic.summaries.task import Summarise
 from rich.console import Console
+
+from peirce.errors import TaskError
+from peirce_logic.choices.task import MultipleChoice
+from peirce_logic.summaries.task import Summarise
+from peirce_papers.logic import summaries
+from peirce_papers.logic.choices import FOUND, NONE, OTHERS, PAPER, SMALL, TABLE2, ChoiceRow
+from peirce_training.experiments import RESULTS, ExperimentRequest, read_rows
 
 SIZES = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
 TINY = {

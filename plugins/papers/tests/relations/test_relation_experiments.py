@@ -7,15 +7,14 @@ from itertools import pairwise, permutations
 from pathlib import Path
 
 import numpy as np
-import peirce
 import pytest
 import torch
 from attrs import evolve
+from rich.console import Console
+
+import peirce
 from peirce.errors import TaskError
-from peirce_training.experiments import read_rows
-from peirce.model import ExperimentRequest
 from peirce.registry import load_spec
-from peirce_relations.encoding import Relations
 from peirce_papers.relations.experiments import (
     ARMS,
     EXPERIMENTS,
@@ -25,10 +24,11 @@ from peirce_papers.relations.experiments import (
     MadeNetworks,
     Rcc8Networks,
 )
+from peirce_relations.encoding import Relations
 from peirce_relations.further import compositions, with_further
 from peirce_relations.graphs import Problem, read_graphs
 from peirce_relations.task import RelationsData, RelationsOptions, RelationsTask
-from rich.console import Console
+from peirce_training.experiments import ExperimentRequest, read_rows
 
 TINY = {"model.dims.layers": 3, "train.steps": 2, "train.threads": 1, "task.batch_size": 8}
 _, RCC8, *_ = EXPERIMENTS

@@ -3,15 +3,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import peirce
 import pytest
 import torch
 from attrs import evolve
+from rich.console import Console
+from shared_folder import ROOT
+from small_specs import NARROW
+
+import peirce
 from peirce.errors import TaskError
-from peirce_training.experiments import RESULTS, FigureTable, read_rows
-from peirce.model import ExperimentRequest
 from peirce.registry import Registry, ready_specs
 from peirce_kg.evaluation import STRATA
+from peirce_kg.parts.augmenters.kge_files import read_kge
 from peirce_papers.tega.report import table_of
 from peirce_papers.tega.running import RankingRow, TegaRuns
 from peirce_papers.tega.tables import (
@@ -23,11 +26,8 @@ from peirce_papers.tega.tables import (
     TegaTable,
     definitions,
 )
-from peirce_kg.parts.augmenters.kge_files import read_kge
 from peirce_queries.languages.types import load_types, select
-from rich.console import Console
-from shared_folder import ROOT
-from small_specs import NARROW
+from peirce_training.experiments import RESULTS, ExperimentRequest, FigureTable, read_rows
 
 CELLS = ("seen/entailed", "unseen/inferred", "all/entailed")
 TABLE = TegaTable(

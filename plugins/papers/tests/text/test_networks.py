@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 from kinship import write_folder
-from peirce_training.experiments import RESULTS, ResultRow, read_rows
-from peirce.model import ExperimentRequest
-from peirce_papers.text.clutrr import CLUTRR, ClutrrNetworks, StoryRow
-from peirce_text.clutrr.task import Clutrr, ClutrrOptions
-from peirce_papers.text.folio import FOLIO, ProblemRow
-from peirce_text.folio.problems import LABELS
-from peirce_papers.text.networks import ARMS
 from rich.console import Console
 from shared_folder import ROOT
+
+from peirce_papers.text.clutrr import CLUTRR, ClutrrNetworks, StoryRow
+from peirce_papers.text.folio import FOLIO, ProblemRow
+from peirce_papers.text.networks import ARMS
+from peirce_text.clutrr.task import Clutrr, ClutrrOptions
+from peirce_text.folio.problems import LABELS
+from peirce_training.experiments import RESULTS, ExperimentRequest, ResultRow, read_rows
 
 TINY = {
     "model.dims.layers": 1,

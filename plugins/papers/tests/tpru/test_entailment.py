@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from rich.console import Console
+
 from peirce.compose import build, summarise
 from peirce.errors import TaskError
-from peirce.model import ExperimentRequest
 from peirce.registry import load_spec
 from peirce_papers.tpru.entailment import COLUMNS, PAPER, SCALES, TABLE1, UNPUBLISHED, spec_of
 from peirce_tpru.entailment.files import HEURISTICS
 from peirce_tpru.entailment.task import Entailment
-from rich.console import Console
+from peirce_training.experiments import ExperimentRequest
 
 ROWS = ("GRU", "TPRU, 8 roles, BiDAF")
 

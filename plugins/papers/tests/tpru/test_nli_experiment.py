@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from peirce.compose import build
-from peirce.model import ExperimentRequest
-from peirce.registry import load_spec
-from peirce_papers.tpru.nli import COLUMNS, PAPER2, PAPER3, TABLE2, TABLE3, spec_of
 from rich.console import Console
 from senteval_files import write_senteval
+
+from peirce.compose import build
+from peirce.registry import load_spec
+from peirce_papers.tpru.nli import COLUMNS, PAPER2, PAPER3, TABLE2, TABLE3, spec_of
+from peirce_training.experiments import ExperimentRequest
 
 ROWS = ("TPRU, 16 roles",)
 

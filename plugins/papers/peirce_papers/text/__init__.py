@@ -1,0 +1,1 @@
+"""Networks of one size from scratch, on CLUTRR and on FOLIO."""

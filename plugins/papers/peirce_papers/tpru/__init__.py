@@ -1,0 +1,1 @@
+"""The tables of the recurrent unit TPRU: entailment, inference, and its transfer."""
