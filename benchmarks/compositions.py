@@ -13,15 +13,16 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-import peirce
 import torch
 from measuring import record
 from numpy.typing import NDArray
-from peirce_training.experiments import read_rows
+
+import peirce
+from peirce_papers.relations.experiments import TEXT, GraphRow
 from peirce_relations.calculi.algebra import RelationAlgebra, calculus
 from peirce_relations.encoding import LABELS, Relations
-from peirce_papers.relations.experiments import TEXT, GraphRow
 from peirce_relations.graphs import Problem
+from peirce_training.experiments import read_rows
 
 
 def main() -> None:

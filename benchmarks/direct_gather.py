@@ -5,8 +5,9 @@ It looks up a whole [b, x, y, g, s] tensor, which Peirce never holds.
 
 from __future__ import annotations
 
-from peirce.kernels import PairBias
 from torch import Tensor
+
+from peirce.kernels import PairBias
 
 
 def direct_vectors(table: Tensor, bias: PairBias) -> Tensor:

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 from measuring import record
 from numpy.typing import NDArray
+
 from peirce.compose import build, load
 from peirce_tpru.senteval.files import read_task
 from peirce_tpru.senteval.sentences import sentences_of

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from measuring import SHARED, beside, parsed, record, spread, turns
+
 from peirce.errors import TaskError
 from peirce_queries.engine.answers import answers
 from peirce_queries.engine.template import Groundings, Slot, Template

@@ -29,8 +29,9 @@ from unittest.mock import patch
 
 import numpy as np
 import onnx_ir as ir
-import peirce
 from measuring import RESULTS, ROOT, machine
+
+import peirce
 from peirce.files import write_whole
 from peirce.registry import ready_specs
 from peirce_export import cases

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import onnxruntime
-import peirce
 import torch
 from measuring import beside, parsed, record, spread, turns
 from transformers import (
@@ -26,6 +25,8 @@ from transformers import (
     GPT2Config,
     GPT2LMHeadModel,
 )
+
+import peirce
 
 Ways = dict[str, Callable[[], object]]
 LENGTHS = (32, 64, 128, 256, 512)

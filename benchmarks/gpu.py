@@ -28,11 +28,12 @@ from typing import Any
 import host_gpu
 import measuring
 import numpy as np
-import peirce
 import tables
 import torch
 from exports import sentence, sized
 from measuring import operations, record, spread, turns
+
+import peirce
 from peirce.errors import UnavailableError
 from peirce.model import Model
 from peirce.registry import ready_specs

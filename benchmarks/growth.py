@@ -13,7 +13,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
-import peirce
 import torch
 from measuring import (
     PEAK,
@@ -28,9 +27,11 @@ from measuring import (
     spread,
     turns,
 )
+from torch import Tensor
+
+import peirce
 from peirce.algebra import Predicates, Scope
 from peirce_folnet.architectures.folnet import Layer
-from torch import Tensor
 
 LENGTHS, WIDTHS = (64, 128, 256, 512, 1024), (16, 32, 64, 128)
 LENGTH, WIDTH = 256, 64

@@ -24,21 +24,22 @@ import numpy as np
 import torch
 from attrs import define, field
 from measuring import RESULTS, machine
+
 from peirce.compose import build
-from peirce_training.experiments import read_rows, write_rows
 from peirce.registry import load_spec
 from peirce_kg.encoding.vocabulary import Vocabulary
-from peirce_queries.engine.template import Groundings, Template
 from peirce_kg.evaluation import Floats, Knowledge, Scorer, evaluate
-from peirce_queries.graphs.graph import Graph, load_graph, with_inverses
 from peirce_kg.parts.augmenters.kge_files import read_kge
+from peirce_kg.task import model_scorer, overrides_of
+from peirce_kg.ultra.answering import Answerer
+from peirce_kg.ultra.checkpoint import read_ultra
+from peirce_queries.engine.template import Groundings, Template
+from peirce_queries.graphs.graph import Graph, load_graph, with_inverses
 from peirce_queries.languages.types import hard_types
 from peirce_queries.sampling.files import read_queries
 from peirce_queries.sampling.jobs import describe, run
 from peirce_queries.sampling.sampler import QuerySet, missing_of, most_answers, sample
-from peirce_kg.task import model_scorer, overrides_of
-from peirce_kg.ultra.answering import Answerer
-from peirce_kg.ultra.checkpoint import read_ultra
+from peirce_training.experiments import read_rows, write_rows
 
 SYSTEMS = ("cqd-beam", "cqd-hybrid", "qto", "fit", "ultraquery")
 TYPES = "1p,2p,3p,2i,3i,4p,4i"

@@ -21,6 +21,7 @@ from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
+
 from peirce_export.onnx.content import Content
 from peirce_export.onnx.session import OnnxFile
 from peirce_export.onnx.verifying import OnnxGraph

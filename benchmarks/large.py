@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 from measuring import parsed, record
 from numpy.typing import NDArray
+
 from peirce_queries.engine.answers import answers
 from peirce_queries.engine.template import Groundings, Template
 from peirce_queries.graphs.graph import from_ids, load_graph

@@ -12,13 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from unittest.mock import patch
 
-import peirce
 import torch
 from measuring import beside, parsed, peak_bytes, record, spread, turns
+from torch import Tensor
+
+import peirce
 from peirce.model import Model
 from peirce.networks import mixing
 from peirce.parts import Encoded
-from torch import Tensor
 
 VOCABULARY = 1000
 

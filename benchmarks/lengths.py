@@ -20,11 +20,12 @@ from typing import Any
 import numpy as np
 import torch
 from measuring import RESULTS, ROOT, record
+from torch import Tensor
+
 from peirce.compose import build
 from peirce.model import Model
 from peirce.spec import Spec
 from peirce_text.text.tokenizer import Tokenizer
-from torch import Tensor
 
 TRAINED, LONGEST, LENGTHS = 128, 512, (64, 128, 256, 512)
 VOCABULARY, BATCH, STRETCHES, SHARE, IGNORED = 1000, 4, 16, 0.15, -100

@@ -15,9 +15,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import peirce
 import torch
 from measuring import beside, parsed, record, spread, turns
+
+import peirce
 from peirce.files import read_text
 from peirce_logic.detection.lexicon import read_lexicon
 from peirce_logic.detector import Detector

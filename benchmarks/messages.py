@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import peirce
 import torch
 from measuring import SHARED, beside, parsed, peak_bytes, record, spread, turns
-from peirce_queries.graphs.graph import Graph, load_graph
+from torch import Tensor
+
+import peirce
 from peirce_kg.ultra.messages import Edges, messages
 from peirce_kg.ultra.network import Ultra, shared_heads
-from torch import Tensor
+from peirce_queries.graphs.graph import Graph, load_graph
 
 
 class Plain:

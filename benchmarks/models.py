@@ -15,7 +15,6 @@ import argparse
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import peirce
 import torch
 from measuring import (
     PEAK,
@@ -32,6 +31,8 @@ from measuring import (
 from plain_folnet import PlainFolNet
 from torch import Tensor, nn
 from transformers import BertConfig, BertModel
+
+import peirce
 
 PEER, PLAIN, OURS = "BERT base, transformers", "folnet-base, plain", "folnet-base"
 BY_MKL = "folnet-base, MKL alone"

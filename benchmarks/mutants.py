@@ -40,6 +40,7 @@ import torch
 from attrs import evolve
 from measuring import record
 from mutations import HELPERS, SEEN, Mutant, mutants, regions
+
 from peirce.registry import Registered, Registry
 from peirce_testing.check import Case, Check
 from peirce_testing.checks import CHECKS

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import peirce
 import torch
 from measuring import beside, operations, parsed, record, spread, turns
+
+import peirce
 from peirce_export.onnx.exporter import DEFAULT_OPSET, trace, write
 from peirce_export.onnx.optimizer import rewrite
 

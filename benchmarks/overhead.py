@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import peirce
 import tomlkit
 import torch
 from measuring import beside, parsed, record, spread, turns
 from transformers import BertConfig, BertModel, GPT2Config, GPT2LMHeadModel
+
+import peirce
 
 LENGTH, NEW, VOCABULARY = 16, 32, 1000
 SIZES = {"layers": 2, "unary": 64, "heads": 4, "feedforward": 256}

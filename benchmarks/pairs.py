@@ -11,10 +11,11 @@ from contextlib import contextmanager
 import torch
 from direct_gather import direct_mix, direct_scores
 from measuring import beside, parsed, peak_bytes, record, spread, turns
+from torch import Tensor
+
 from peirce.kernels import pair_products, pair_scores, pair_values
 from peirce.parts import Dims, Tokens
 from peirce_kg.parts.positions.logirpe import LogiRPE
-from torch import Tensor
 
 HEADS, HEAD_SIZE = 16, 25
 CASES = ((256, 20, False), (256, 20, True), (8, 128, False), (8, 128, True))

@@ -17,9 +17,10 @@ from itertools import islice
 from pathlib import Path
 
 from measuring import record
+
 from peirce_logic.detection.algorithm import Relation, detect
-from peirce_logic.detection.choosing import sense_by_tree
 from peirce_logic.detection.lexicon import read_lexicon
+from peirce_logic.detection.tree_senses import sense_by_tree
 from peirce_logic.detection.trees import Token, Tree, flat, read_brackets, tree_of
 from peirce_logic.parsers import parser_of
 from peirce_logic.parsers.conversion import tree_of_words

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import peirce
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+
+import peirce
 
 EPS = 1e-12
 

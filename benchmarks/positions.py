@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-import peirce
 import torch
 from measuring import beside, parsed, peak_bytes, record, spread, turns
-from peirce_kg.parts.positions.logirpe import LogiRPE
 from torch import Tensor, nn
 from transformers import BertConfig, BertModel
+
+import peirce
+from peirce_kg.parts.positions.logirpe import LogiRPE
 
 PEER = "BERT, transformers"
 SPECS = {"absolute": "transformer-absolute", "shaw": "transformer-relative", "logirpe": "tega"}

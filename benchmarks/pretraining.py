@@ -19,24 +19,25 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import peirce
 import torch
 from attrs import define, field
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from measuring import RESULTS, SHARED, machine
+from rich.console import Console
+from torch import Tensor
+
+import peirce
 from peirce.errors import PeirceError
 from peirce.files import write_whole
 from peirce.model import Model
 from peirce.registry import load_spec
 from peirce.spec import Spec
-from peirce_training import train, training_options
 from peirce_text.pretraining.recipes import load_recipe
 from peirce_text.pretraining.task import Pretraining, PretrainingData, PretrainingOptions
 from peirce_text.text.shards import find_shards
 from peirce_text.text.training import train_tokenizer
-from rich.console import Console
-from torch import Tensor
+from peirce_training import train, training_options
 
 NAME = "pretraining"
 RECIPES = ("folnet-small", "bert-small")

@@ -21,7 +21,6 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
-import peirce
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as processes
@@ -29,6 +28,8 @@ from layer import VOCABULARY, network
 from measuring import beside, operations, parsed, record, spread
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
+
+import peirce
 
 SIZES = (1 << 14, 1 << 18, 1 << 22, 1 << 24)
 """Bytes of the all-reduces."""

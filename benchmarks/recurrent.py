@@ -12,10 +12,11 @@ from collections.abc import Callable
 
 import torch
 from measuring import beside, parsed, record, spread, turns
+from torch import Tensor, nn
+
 from peirce.parts import Dims, NoOptions
 from peirce_basics.operators.gated import GRU, LSTM
 from peirce_tpru.operators.tpru import SMALLEST, TPRU, TPRUOptions
-from torch import Tensor, nn
 
 ROLES = (64, 1024)
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-import peirce
 import torch
 from measuring import beside, parsed, peak_bytes, record, spread, turns
+
+import peirce
 from peirce.model import Model
 
 OPERATORS: Mapping[str, Mapping[str, object]] = {

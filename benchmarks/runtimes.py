@@ -22,11 +22,12 @@ from typing import Any
 
 import numpy as np
 import onnxruntime
-import peirce
 import torch
 from measuring import beside, parsed, record, spread, turns
-from peirce.model import Model
 from torch import Tensor
+
+import peirce
+from peirce.model import Model
 
 EAGER, OPENVINO = "torch, eager", "OpenVINOExecutionProvider"
 FILES: Mapping[str, Mapping[str, Any]] = {

@@ -19,6 +19,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 from measuring import SHARED, beside, parsed, record, spread, turns
+
 from peirce_queries.graphs.facts import memory
 from peirce_queries.graphs.graph import Graph, load_graph
 from peirce_queries.languages.types import load_types

@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from measuring import RESULTS, record
+
 from peirce_logic.senses.sentences import agreement, read_sentences
 from peirce_logic.senses.training import cross_validated, draw, encoded
 from peirce_logic.senses.vectors import Vectors

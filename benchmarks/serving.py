@@ -22,9 +22,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import peirce
 import psutil
 from measuring import ROOT, beside, parsed, record, spread
+
+import peirce
 
 sys.path.append(str(ROOT / "tests" / "support"))
 from triton_server import INSTALLED, Server, serving, tensors

@@ -14,12 +14,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from measuring import record
+
 from peirce.compose import build
 from peirce.registry import default_registry, load_spec
-from peirce_training import make_task, train, training_options
 from peirce_kg.embedding.training import EmbeddingOptions, embed
-from peirce_queries.graphs.graph import load_graph
 from peirce_kg.task import overrides_of
+from peirce_queries.graphs.graph import load_graph
+from peirce_training import make_task, train, training_options
 
 HEAD, OPTIONS = "model.heads.0.", "model.options."
 TYPES = ["1p", "2p", "3p", "2i", "pi", "ip", "2in", "inp", "pin", "pni", "2u", "up"]

@@ -488,7 +488,7 @@ def transfer(name: str) -> Iterator[str]:
 def transferred(name: str, label: str) -> dict[str, dict[str, float]]:
     """By run of a row, its figures in percent by the heads of TPRU's Tables 2 and 3."""
     from peirce_papers.tpru.nli import SPLITS
-    from peirce_tpru.senteval.running import means
+    from peirce_tpru.senteval.evaluation import means
 
     found = {}
     for run, rows in runs([row for row in read(name) if row["label"] == label], "run").items():

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
 from peirce.commands import Json, as_json
 from peirce.errors import InputError
-
 from peirce_logic.senses.cli import app as senses_app
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def detect(
     json: Json = False,
 ) -> None:
     """Find the logical relations of texts, sentence by sentence."""
-    from peirce_logic.detection.showing import as_object
+    from peirce_logic.detection.display import as_object
     from peirce_logic.detector import Detector
 
     if json and jsonl:

@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from attrs import astuple, frozen
 from numpy.typing import NDArray
+
 from peirce.errors import InputError, TaskError
 from peirce.files import writing
 from peirce.progress import progress_bars
 from peirce.workers import worker_processes
-
 from peirce_logic.detection.algorithm import Choose, Relation, Span, detect
-from peirce_logic.detection.choosing import sense_by_tree
 from peirce_logic.detection.lexicon import Lexicon, read_lexicon
+from peirce_logic.detection.tree_senses import sense_by_tree
 from peirce_logic.ids import Encoding, row_ids, row_relations, together
 from peirce_logic.parsers import parser_of
 from peirce_logic.senses.classifiers import read_senses

@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
+
 from peirce.errors import ModelFileError
 from peirce.files import parse_json, parse_toml, read_bytes
 from peirce.model import ASSETS, SPEC, WEIGHTS, saved_files
-from peirce_text import Tokenizer, padded
-
 from peirce_logic.detection.algorithm import Relation
 from peirce_logic.detector import Detector
 from peirce_logic.ids import row_ids, row_relations, together
+from peirce_text import Tokenizer, padded
 
 TOKENIZER, SETTINGS = "tokenizer.json", "logic.json"
 """What a model keeps: its tokenizer, and how it reads."""

@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from peirce.algebra import at_least_float32
-from peirce.parts import BinaryPosition, Dims, TensorSpec, Tokens, new_table
 from torch import Tensor
 
+from peirce.algebra import at_least_float32
+from peirce.parts import BinaryPosition, Dims, TensorSpec, Tokens, new_table
 from peirce_logic.relations import LOGICAL_ID_COUNT, LOGICAL_IDS, ROLES
 
 AFTER = {

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
-from peirce.errors import InputError
-from peirce.parts import Augmenter, Dims, TensorSpec, Tokens, small_normal
 from torch import Tensor, nn
 
+from peirce.errors import InputError
+from peirce.parts import Augmenter, Dims, TensorSpec, Tokens, small_normal
 from peirce_logic.relations import LOGICAL_ID_COUNT
 
 

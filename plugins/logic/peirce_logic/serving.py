@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from peirce.errors import InputError, TaskError
 from peirce.model import Field, Pipeline, Runner, Say
 from peirce.parts import Signature
-from peirce_text import probabilities
-
 from peirce_logic.input_texts import SETTINGS, TOKENIZER, Reader, started_with
+from peirce_text import probabilities
 
 SCORES, DECODER = "multiple_choice_logits", "decoder_input_ids"
 READ = frozenset({"input_ids", "attention_mask", "token_type_ids", "logical_ids", "logical_relations"})

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from attrs import field, frozen, validators
-from peirce.errors import TaskError
-from peirce.model import Model
 from rich.console import Console
 
+from peirce.errors import TaskError
+from peirce.model import Model
 from peirce_logic.detection.algorithm import Relation
 from peirce_logic.detector import Detector
 

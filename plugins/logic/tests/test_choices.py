@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 import torch
+from small_specs import TRANSFORMER
+
 from peirce.compose import build
 from peirce.errors import TaskError
 from peirce.registry import Registry, load_spec
@@ -20,7 +22,6 @@ from peirce_logic.input_texts import Reader
 from peirce_logic.logic_relations import LogicRelations
 from peirce_logic.relations import LOGICAL_IDS
 from peirce_text import Row
-from small_specs import TRANSFORMER
 
 RECLOR = {"context": "It rains.", "question": "What falls?", "answers": ["Rain.", "Snow."], "label": 1}
 LOGIQA_2 = {"answer": 1, "text": "It rains.", "question": "What falls?", "options": ["Rain.", "Snow."]}

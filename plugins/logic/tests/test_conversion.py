@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from peirce_logic.detection.trees import Token, Tree
 from peirce_logic.parsers.conversion import Word, tree_of_words
 

@@ -11,11 +11,12 @@ import pytest
 from command_line import exit_code
 from hypothesis import given
 from hypothesis import strategies as st
+
 from peirce.errors import InputError
 from peirce_logic.cli import PIECE, _parts
 from peirce_logic.detection.algorithm import detect
+from peirce_logic.detection.display import as_object
 from peirce_logic.detection.lexicon import Lexicon, read_lexicon
-from peirce_logic.detection.showing import as_object
 from peirce_logic.detection.trees import read_brackets
 from peirce_logic.ids import logical_ids
 from peirce_logic.parsers.brackets import Brackets

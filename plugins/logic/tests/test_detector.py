@@ -9,16 +9,17 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import peirce_logic.detector as module
 import pytest
-from peirce.errors import InputError, TaskError, WriteError
-from peirce_logic.detector import Detector
-from peirce_logic.relations import LOGICAL_IDS
 from rich.console import Console
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 from tokenizers.processors import TemplateProcessing
+
+import peirce_logic.detector as module
+from peirce.errors import InputError, TaskError, WriteError
+from peirce_logic.detector import Detector
+from peirce_logic.relations import LOGICAL_IDS
 
 TEXTS = [
     "(S (NP We) (VP stay (SBAR if (S (NP it) (VP rains)))))",

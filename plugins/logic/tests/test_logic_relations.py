@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Whitespace
+
 from peirce.parts import Dims, NoOptions, Tokens
 from peirce_logic.detector import Detector
 from peirce_logic.logic_relations import AFTER, LogicRelations
 from peirce_logic.relations import LOGICAL_ID_COUNT, LOGICAL_IDS
-from tokenizers import Tokenizer
-from tokenizers.models import WordLevel
-from tokenizers.pre_tokenizers import Whitespace
 
 DIMS = Dims(layers=1, unary=6, binary=3, heads=1, head_size=6, feedforward_unary=1, vocabulary=9)
 TEXTS = [

@@ -5,6 +5,7 @@ from itertools import product
 import pytest
 import torch
 import torch.nn.functional as F
+
 from peirce.errors import InputError
 from peirce.parts import Dims, Tokens
 from peirce_logic.logical import Logical

@@ -8,12 +8,13 @@ from importlib.util import find_spec
 from types import ModuleType
 
 import pytest
+
 from peirce import hookimpl
 from peirce.errors import InputError, RegistryError, TaskError
 from peirce.registry import Registry
 from peirce_logic.detection.algorithm import detect
+from peirce_logic.detection.display import as_object
 from peirce_logic.detection.lexicon import read_lexicon
-from peirce_logic.detection.showing import as_object
 from peirce_logic.detection.trees import Token, Tree, flat, read_brackets, tree_of, tree_over
 from peirce_logic.parsers import parser_of
 from peirce_logic.parsers.link_grammar import LinkGrammar, sentences, tree_of_printed

@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_line import exit_code
+from tiny_encoders import write_encoder
+
 from peirce.errors import InputError, ModelFileError, TaskError
 from peirce_logic.detection.lexicon import read_lexicon
 from peirce_logic.detector import Detector
@@ -17,7 +19,6 @@ from peirce_logic.senses.classifiers import Classifier, Senses, read_senses
 from peirce_logic.senses.sentences import NONE, Labelled, agreement, read_sentences
 from peirce_logic.senses.training import cross_validated, encoded, train
 from peirce_logic.senses.vectors import Vectors
-from tiny_encoders import write_encoder
 
 WORDS = ("since", "as", "while")
 TREES = (

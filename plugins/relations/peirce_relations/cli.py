@@ -12,6 +12,7 @@ from shutil import rmtree
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
+
 from peirce.commands import WEB_RUNTIME, Json, PageFile, WebRuntime, as_json, as_table, group
 from peirce.errors import InputError, ModelFileError, TaskError
 from peirce.files import locked, open_file, replacing, writing
@@ -137,7 +138,6 @@ def relate(
     from peirce.commands import write_page
     from peirce.compose import exported_file
     from peirce.model import WEIGHTS, saved_files
-
     from peirce_relations.serving import SCORES, Relates
 
     found: dict[str, Any] = {}

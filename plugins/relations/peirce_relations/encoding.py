@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
+
 from peirce.errors import InputError, ModelFileError, TaskError, unknown
 from peirce.files import parse_json
-
 from peirce_relations.graphs import Problem
 
 LABELS = "relations.json"

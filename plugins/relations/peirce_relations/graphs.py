@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from attrs import evolve, frozen
+
 from peirce.errors import TaskError
 from peirce.files import open_file, parse_json, read_lines
 

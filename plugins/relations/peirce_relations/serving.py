@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from peirce.model import ASSETS, WEIGHTS, Field, Pipeline, Runner, Say, saved_files
 from peirce.parts import Signature
-
 from peirce_relations.encoding import LABELS, Relations, read_facts
 
 SCORES = "relation_logits"

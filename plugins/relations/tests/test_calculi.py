@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from attrs import evolve
+
 from peirce.errors import InputError, TaskError
 from peirce_relations.calculi.algebra import CALCULI, calculus, drawn, flaws, intervals, rcc8
 from peirce_relations.calculi.closure import InconsistentError, closure

@@ -10,16 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import peirce
 import pytest
 import torch
+from torch import Tensor
+
+import peirce
 from peirce.algebra import Predicates, Scope
 from peirce.parts import Dims
 from peirce.registry import Registry
 from peirce_relations.checkpoints.edge_transformer import import_edge_transformer
 from peirce_relations.operators.compose import Compose
 from peirce_relations.operators.triangles import TriangleAttention, TriangleMultiplication
-from torch import Tensor
 
 DIMS = Dims(layers=1, unary=1, binary=4, heads=2, head_size=3, vocabulary=1)
 

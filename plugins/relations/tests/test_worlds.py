@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from attrs import evolve
 from code_blocks import run_page
+from shared_folder import ROOT
+
 from peirce.errors import InputError
 from peirce_relations.calculi import sources
 from peirce_relations.calculi.algebra import calculus, flaws
@@ -21,7 +23,6 @@ from peirce_relations.calculi.offpath import GUILDS, STEPS, WEAK, OffPath, on_pa
 from peirce_relations.calculi.reach import Reach
 from peirce_relations.calculi.sources import block, lines, source
 from peirce_relations.graphs import Problem
-from shared_folder import ROOT
 
 
 def problems(name: str, steps: tuple[int, ...], branches: tuple[int, ...], count: int) -> list[Problem]:

@@ -8,10 +8,10 @@ from .reading import Row as Row
 from .reading import read_dataset as read_dataset
 from .reading import read_rows as read_rows
 from .reading import read_splits as read_splits
+from .samples import sentence as sentence
+from .samples import write_csv as write_csv
+from .samples import write_json_lines as write_json_lines
 from .serving import Classifies as Classifies
-from .small import sentence as sentence
-from .small import write_csv as write_csv
-from .small import write_json_lines as write_json_lines
 from .tasks import FileOptions as FileOptions
 from .tasks import FolderOptions as FolderOptions
 from .tasks import TextClassData as TextClassData
@@ -31,5 +31,5 @@ from .text.encoding import padded as padded
 from .text.encoding import probabilities as probabilities
 from .text.encoding import tensors as tensors
 from .text.tokenizer import Tokenizer as Tokenizer
-from .viewing import ReadTexts as ReadTexts
-from .viewing import Texts as Texts
+from .views import ReadTexts as ReadTexts
+from .views import Texts as Texts

@@ -16,10 +16,10 @@ def register_tasks() -> list[type[AnyTask]]:
     from peirce_text.clutrr.task import Clutrr
     from peirce_text.folio.task import Folio
     from peirce_text.glue.task import Glue
-    from peirce_text.own.classify import Classify
-    from peirce_text.own.tag import Tag
     from peirce_text.pretraining.task import Pretraining
     from peirce_text.squad.task import Squad
+    from peirce_text.tabular.classify import Classify
+    from peirce_text.tabular.tag import Tag
     from peirce_text.text_to_text.task import TextToText
     from peirce_text.zeroshot.task import ZeroShot
 
@@ -36,7 +36,7 @@ def register_pipelines() -> dict[str, str]:
 @hookimpl
 def register_views() -> dict[str, str]:
     """Texts in tokens."""
-    return {"texts": "peirce_text.viewing:Texts"}
+    return {"texts": "peirce_text.views:Texts"}
 
 
 @hookimpl

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import TypeVar
 
-from peirce.progress import progress_bars
 from rich.console import Console
 from rich.progress import track
+
+from peirce.progress import progress_bars
 
 T = TypeVar("T")
 

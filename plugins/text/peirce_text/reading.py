@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from attrs import frozen
+
 from peirce.errors import TaskError, unknown
 from peirce.extras import require
 from peirce.files import check_file, open_file, parse_json, read_lines

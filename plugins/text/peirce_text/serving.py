@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from attrs import evolve
 from numpy.typing import NDArray
+
 from peirce.errors import InputError, ModelFileError
 from peirce.files import parse_json
 from peirce.model import ASSETS, WEIGHTS, Field, Pipeline, Runner, SavedFiles, Say, saved_files
 from peirce.parts import Signature, TensorSpec
-
 from peirce_text.text.encoding import EncodedTexts, encode, probabilities, softmax
 from peirce_text.text.tokenizer import FILE, Tokenizer
 from peirce_text.text.words import encode_words

@@ -17,12 +17,12 @@ import numpy as np
 import torch
 from attrs import field, frozen, validators
 from numpy.typing import NDArray
+from torch import Tensor
+
 from peirce.errors import TaskError, check_known
 from peirce.extras import require
 from peirce.files import write_whole
 from peirce.model import Model, Task
-from torch import Tensor
-
 from peirce_text.progress import say, shown
 from peirce_text.reading import Example, Row
 from peirce_text.text.encoding import EncodedTexts, Ints, encode

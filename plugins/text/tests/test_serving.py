@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from served_models import CLASSES, CLASSIFIER, WRITER, text_model
+
 from peirce.errors import InputError, ModelFileError
 from peirce.model import Generated
 from peirce.parts import Signature, TensorSpec
 from peirce.registry import Registry
 from peirce_text.serving import Classifies, Writes
-from served_models import CLASSES, CLASSIFIER, WRITER, text_model
 
 IDS = TensorSpec(name="input_ids", dtype="int64", dims=("batch", "length"), high=60)
 MASK = TensorSpec(

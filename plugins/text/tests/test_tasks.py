@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from peirce.errors import TaskError
 from peirce_text.tasks import divided, kept, write_predictions
 

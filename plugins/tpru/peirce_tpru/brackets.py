@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import torch
 from attrs import field, frozen, validators
+from torch import Tensor, nn
+
 from peirce.kernels import PairBias
 from peirce.parts import Dims, PairPosition, Tokens, layer_biases, new_table
-from torch import Tensor, nn
 
 DEEPEST = 16
 """Brackets nested deeper count as nested so deep."""

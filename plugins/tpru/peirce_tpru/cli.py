@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+
 from peirce.commands import (
     Json,
     NewModel,
@@ -72,8 +73,8 @@ def generate(
 ) -> None:
     """Make balanced pairs of propositions with exact labels, of the sizes of the published validation file."""
     from peirce_tpru.entailment.files import HEURISTICS, read_pairs
-    from peirce_tpru.entailment.generating import generate as make
-    from peirce_tpru.entailment.generating import histograms, published_histograms
+    from peirce_tpru.entailment.generation import generate as make
+    from peirce_tpru.entailment.generation import histograms, published_histograms
 
     result = make(folder, pairs, seed, workers=workers, published=published, overwrite=overwrite)
     read = read_pairs(result.file)

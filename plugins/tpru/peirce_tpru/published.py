@@ -15,11 +15,12 @@ from typing import Any, Literal
 import tomlkit
 import torch
 from attrs import frozen
+from torch import Tensor
+
 from peirce.compose import build
 from peirce.errors import ModelFileError
 from peirce.model import Model, check_published, published_config, published_tensors
 from peirce.spec import Spec, StructureError, structured
-from torch import Tensor
 
 NAMES = {
     "h2fg.weight": "state_weight",

@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from attrs import evolve, field, frozen, validators
 from numpy.typing import NDArray
-from peirce.model import Matrix, Model, Observe, View
-from peirce_text import ReadTexts, Texts
 from torch import Tensor
 
+from peirce.model import Matrix, Model, Observe, View
+from peirce_text import ReadTexts, Texts
 from peirce_tpru.entailment.formulas import check_proposition
 from peirce_tpru.entailment.task import tokenizer as propositions
 from peirce_tpru.operators.tpru import TPRU

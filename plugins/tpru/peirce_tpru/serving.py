@@ -8,7 +8,6 @@ from typing import Any
 from peirce.model import Field, Say
 from peirce.parts import Signature
 from peirce_text import Classifies
-
 from peirce_tpru.entailment.formulas import SIGNS, check_proposition
 
 IDS, SCORES, CLASSES = "input_ids", "matching_logits", 2

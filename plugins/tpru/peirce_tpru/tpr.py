@@ -7,9 +7,10 @@ from typing import ClassVar
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
+from torch import Tensor, nn
+
 from peirce.algebra import at_least_float32
 from peirce.parts import Augmenter, Dims, Tokens, small_normal
-from torch import Tensor, nn
 
 LEAST_SUM = 1e-7
 """The sum that fillers are divided by is at least this, so that a token without any has zeros."""

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+
 from peirce.errors import TaskError
 from peirce.files import digest_of, open_file, read_lines
 from peirce_text import load_encoder, say, shown, tensors, weights_digest

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from attrs import field, frozen, validators
-from peirce.parts import Augmenter, Dims, TensorSpec, Tokens
 from torch import Tensor, nn
+
+from peirce.parts import Augmenter, Dims, TensorSpec, Tokens
 
 INPUT = "word_vectors"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+
 from peirce.parts import Dims, Tokens
 from peirce_tpru.brackets import Brackets
 from peirce_tpru.entailment.task import SYMBOLS

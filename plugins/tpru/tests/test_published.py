@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import peirce
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
+
+import peirce
 from peirce.errors import ModelFileError
 from peirce_tpru.cli import tpru
 from peirce_tpru.operators.tpru import TPRU
 from peirce_tpru.published import NAMES, import_tpru
-from safetensors.torch import load_file, save_file
 
 CONFIG = {"d_hidden": 16, "n_roles": 10, "d_embed": 12, "lr": 0.0005, "model_type": "plain"}
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+
 from peirce.compose import build, load
 from peirce.model import Matrix, observe
 from peirce.registry import load_spec, viewers_for

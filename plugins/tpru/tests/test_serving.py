@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from peirce.compose import build, load
 from peirce.errors import TaskError
 from peirce.registry import load_spec, pipelines_for

@@ -4,6 +4,7 @@ from itertools import product
 
 import pytest
 import torch
+
 from peirce.parts import Dims, Tokens
 from peirce_tpru.tpr import TensorProduct
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from attrs import evolve, frozen
+
 from peirce.errors import TaskError
 from peirce.files import parse_json, read_text, whole_number
 from peirce_text import SPLIT_NAMES as PUBLISHED_NAMES

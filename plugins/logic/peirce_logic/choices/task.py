@@ -11,8 +11,13 @@ from typing import Any
 import numpy as np
 from attrs import evolve, frozen
 from numpy.typing import NDArray
+from torch import Tensor
+
 from peirce.errors import TaskError
 from peirce.model import Model
+from peirce_logic.choices.questions import Question, read_folder, read_questions
+from peirce_logic.input_texts import TextRow, assets_of, batch_of, row_of
+from peirce_logic.tasks import RelationOptions, check_levels, relations_of
 from peirce_text import (
     FolderOptions,
     Ints,
@@ -25,11 +30,6 @@ from peirce_text import (
     say,
     tensors,
 )
-from torch import Tensor
-
-from peirce_logic.choices.questions import Question, read_folder, read_questions
-from peirce_logic.input_texts import TextRow, assets_of, batch_of, row_of
-from peirce_logic.tasks import RelationOptions, check_levels, relations_of
 
 HEAD = "multiple_choice"
 SPLITS = ("train", "valid", "test")

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Literal
 
 from attrs import evolve, field, frozen
+
 from peirce.errors import InputError, unknown
 from peirce.files import parse_toml, read_text
 from peirce.spec import StructureError, structured
-
 from peirce_logic.relations import RELATIONS
 
 Kind = Literal["unary", "intrinsic", "extrinsic"]

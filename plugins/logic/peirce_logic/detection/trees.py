@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from attrs import frozen
+
 from peirce.errors import InputError
 
 ROOTS = ("", "ROOT", "TOP")

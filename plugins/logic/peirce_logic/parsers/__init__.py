@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from peirce.registry import Registry, class_named
-
 from peirce_logic.parsers.parser import Parser
 
 

@@ -9,7 +9,6 @@ from importlib import import_module
 from typing import Any
 
 from peirce.errors import TaskError
-
 from peirce_logic.detection.trees import Token, Tree, flat, tree_over
 from peirce_logic.parsers.conversion import Word
 from peirce_logic.parsers.parser import Parsed, Parser

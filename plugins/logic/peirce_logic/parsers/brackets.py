@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from peirce.errors import InputError
-
 from peirce_logic.detection.trees import Tree, read_brackets, tree_of
 from peirce_logic.parsers.parser import Parsed, Parser
 

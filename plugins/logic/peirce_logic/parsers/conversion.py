@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from attrs import evolve, frozen
 
-from peirce_logic.detection.choosing import MEASURED, NEAR, STRETCHES, TIMES
+from peirce_logic.detection.tree_senses import MEASURED, NEAR, STRETCHES, TIMES
 from peirce_logic.detection.trees import Constituent, Token, Tree, flat
 
 SUBJECTS = frozenset({"nsubj", "nsubjpass", "csubj", "csubjpass", "expl"})

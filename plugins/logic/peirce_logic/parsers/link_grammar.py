@@ -8,8 +8,8 @@ import subprocess
 from collections.abc import Iterator, Sequence
 
 from attrs import evolve
-from peirce.errors import InputError, TaskError
 
+from peirce.errors import InputError, TaskError
 from peirce_logic.detection.trees import Token, Tree, flat, read_brackets, tree_of
 from peirce_logic.parsers.parser import Parsed, Parser
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from attrs import frozen
-from peirce.errors import TaskError
 
+from peirce.errors import TaskError
 from peirce_logic.detection.trees import Tree
 
 

@@ -10,7 +10,6 @@ from importlib.util import find_spec
 from typing import Any
 
 from peirce.errors import InputError, TaskError, unknown
-
 from peirce_logic.detection.trees import Token
 from peirce_logic.parsers.conversion import Word, tree_of_words
 from peirce_logic.parsers.parser import Parsed, Parser

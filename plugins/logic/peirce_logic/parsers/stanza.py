@@ -7,7 +7,6 @@ from importlib import import_module
 from typing import Any
 
 from peirce.errors import TaskError
-
 from peirce_logic.detection.trees import Token, Tree, flat, tree_over
 from peirce_logic.parsers.parser import Parsed, Parser
 

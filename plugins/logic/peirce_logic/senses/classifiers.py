@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
+
 from peirce.errors import ModelFileError, TaskError
 from peirce.files import digest_of, digests_checked, parse_json, tensor_header, whole_number, write_whole
-
-from peirce_logic.detection.choosing import sense_by_tree
 from peirce_logic.detection.lexicon import Keyword, Match
+from peirce_logic.detection.tree_senses import sense_by_tree
 from peirce_logic.detection.trees import Tree
 from peirce_logic.senses.sentences import NONE
 from peirce_logic.senses.vectors import Vectors

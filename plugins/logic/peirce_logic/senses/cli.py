@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 from attrs import asdict
+
 from peirce.commands import Json, as_json, as_table, group
 from peirce.errors import InputError
 
@@ -84,7 +85,6 @@ def evaluate(
 ) -> None:
     """Say how often the sense of a keyword is found, beside always saying the most frequent one."""
     from peirce.extras import check_picture
-
     from peirce_logic.senses.classifiers import read_senses
     from peirce_logic.senses.sentences import agreement, read_sentences
     from peirce_logic.senses.training import cross_validated, draw, encoded, scored

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from attrs import frozen
+
 from peirce.errors import InputError, unknown
 from peirce.files import parse_json, read_text
-
 from peirce_logic.relations import RELATIONS
 
 ENGLISH = Path(__file__).with_name("english.jsonl")

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
+
 from peirce.errors import InputError, escaped
 from peirce.extras import check_picture, require
 from peirce.files import write_whole
-
 from peirce_logic.senses.classifiers import Classifier, Senses
 from peirce_logic.senses.sentences import NONE, Labelled
 from peirce_logic.senses.vectors import Vectors

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
 from peirce.errors import TaskError
 from peirce.extras import require
 from peirce_text import load_encoder, weights_digest

@@ -10,9 +10,15 @@ import numpy as np
 import torch
 from attrs import frozen
 from numpy.typing import NDArray
+from torch import Tensor
+
 from peirce.errors import InputError, TaskError
 from peirce.model import Model
 from peirce.parts import IGNORED
+from peirce_logic.input_texts import TextRow, assets_of, batch_of, row_of, start_in
+from peirce_logic.summaries.rouge import rouge
+from peirce_logic.summaries.texts import Example, examples_of
+from peirce_logic.tasks import RelationOptions, check_levels, relations_of
 from peirce_text import (
     FileOptions,
     Ints,
@@ -28,12 +34,6 @@ from peirce_text import (
     tensors,
     write_json_lines,
 )
-from torch import Tensor
-
-from peirce_logic.input_texts import TextRow, assets_of, batch_of, row_of, start_in
-from peirce_logic.summaries.rouge import rouge
-from peirce_logic.summaries.texts import Example, examples_of
-from peirce_logic.tasks import RelationOptions, check_levels, relations_of
 
 HEAD = "lm"
 DECODER = "decoder_input_ids"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from attrs import frozen
+
 from peirce.errors import TaskError
 from peirce_text import Row
 

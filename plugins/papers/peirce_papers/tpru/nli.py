@@ -188,7 +188,7 @@ class Table3(Table2):
     ) -> Iterator[InferenceRow]:
         """A row for each measure of each task of SentEval."""
         from peirce_tpru.nli.task import vectors_in
-        from peirce_tpru.senteval.running import evaluate
+        from peirce_tpru.senteval.evaluation import evaluate
         from peirce_tpru.senteval.sentences import sentences_of
 
         sentences = sentences_of(self.path(cell), model=trained.model, vectors=vectors_in(data) or "")
@@ -201,7 +201,7 @@ class Table3(Table2):
 
     def table(self, rows: Sequence[InferenceRow]) -> FigureTable:
         """SentEval's measures by row."""
-        from peirce_tpru.senteval.running import means
+        from peirce_tpru.senteval.evaluation import means
 
         def measures(own: Sequence[InferenceRow]) -> Mapping[str, float]:
             results: dict[str, dict[str, float]] = {}

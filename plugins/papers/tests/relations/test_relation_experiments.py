@@ -24,8 +24,8 @@ from peirce_papers.relations.experiments import (
     MadeNetworks,
     Rcc8Networks,
 )
+from peirce_relations.augmentation import compositions, with_further
 from peirce_relations.encoding import Relations
-from peirce_relations.further import compositions, with_further
 from peirce_relations.graphs import Problem, read_graphs
 from peirce_relations.task import RelationsData, RelationsOptions, RelationsTask
 from peirce_training.experiments import ExperimentRequest, read_rows

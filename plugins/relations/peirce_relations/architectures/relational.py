@@ -8,6 +8,8 @@ from typing import Any, Literal, cast
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
+from torch import Tensor, nn
+
 from peirce.algebra import Predicates, Scope
 from peirce.networks import (
     Mixing,
@@ -21,7 +23,6 @@ from peirce.networks import (
     unary_output,
 )
 from peirce.parts import Architecture, Encoded, Plan, StateOperator, TensorSpec, Tokens
-from torch import Tensor, nn
 
 
 @frozen(kw_only=True)

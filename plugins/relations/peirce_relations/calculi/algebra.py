@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from attrs import evolve, field, frozen
 from numpy.typing import NDArray
+
 from peirce.errors import InputError, unknown
 
 MOST = 40

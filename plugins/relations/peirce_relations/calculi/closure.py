@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from peirce.errors import InputError
 
+from peirce.errors import InputError
 from peirce_relations.calculi.algebra import Flags, RelationAlgebra
 
 

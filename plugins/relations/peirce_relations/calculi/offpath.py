@@ -14,9 +14,9 @@ from random import Random
 from typing import cast
 
 from attrs import evolve
+
 from peirce.errors import InputError, unknown
 from peirce.extras import require
-
 from peirce_relations.calculi.closure import InconsistentError
 from peirce_relations.calculi.problems import TRIES
 from peirce_relations.graphs import Problem

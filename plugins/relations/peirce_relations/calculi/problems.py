@@ -15,8 +15,8 @@ from itertools import pairwise
 from random import Random
 
 import numpy as np
-from peirce.errors import InputError
 
+from peirce.errors import InputError
 from peirce_relations.calculi.algebra import CALCULI, RelationAlgebra
 from peirce_relations.calculi.closure import InconsistentError, closure
 from peirce_relations.graphs import Problem

@@ -6,8 +6,8 @@ from itertools import pairwise, permutations
 from random import Random
 
 from attrs import evolve
-from peirce.errors import InputError, unknown
 
+from peirce.errors import InputError, unknown
 from peirce_relations.graphs import Problem
 
 EDGE, ANSWERS = "to", ("apart", "reached")

@@ -9,7 +9,6 @@ from random import Random
 from typing import Protocol
 
 from peirce.errors import InputError, unknown
-
 from peirce_relations.calculi.algebra import CALCULI, calculus
 from peirce_relations.calculi.offpath import LEVELS, OffPath
 from peirce_relations.calculi.problems import Paths

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import tomlkit
+from torch import Tensor
+
 from peirce.compose import build
 from peirce.errors import ModelFileError
 from peirce.model import Model, check_published, published_config, published_tensors
 from peirce.registry import Registry
 from peirce.spec import FORMAT, Spec
-from torch import Tensor
 
 SIZES = ("dim", "num_heads", "ff_factor", "edge_types", "num_message_rounds", "target_size")
 FLAGS = {"flat_attention": "flat", "lesion_scores": "lesion_scores", "lesion_values": "lesion_values"}

@@ -6,9 +6,10 @@ from typing import ClassVar
 
 import torch
 from attrs import field, frozen, validators
+from torch import Tensor, nn
+
 from peirce.algebra import Predicates, Scope, at_least_float32
 from peirce.parts import Dims, StateOperator
-from torch import Tensor, nn
 
 EPSILON, FLOOR = 1e-6, 0.01
 

@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 import torch
 import torch.nn.functional as F
 from attrs import frozen
+from torch import Tensor
+
 from peirce.algebra import Scope, at_least_float32
 from peirce.parts import Dims, PureOperator, Reader, Writer
-from torch import Tensor
 
 
 @frozen(kw_only=True)

@@ -6,10 +6,11 @@ from typing import ClassVar
 
 import torch.nn.functional as F
 from attrs import frozen
+from torch import nn
+
 from peirce.algebra import Predicates, Scope
 from peirce.kernels import Linear
 from peirce.parts import Dims, StateOperator
-from torch import nn
 
 
 @frozen(kw_only=True)

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import torch.nn.functional as F
-from peirce.parts import NoOptions, PureOperator, Reader, Writer
 from torch import Tensor
+
+from peirce.parts import NoOptions, PureOperator, Reader, Writer
 
 
 class RelationAttention(PureOperator):

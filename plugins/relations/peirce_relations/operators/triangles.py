@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import Any, ClassVar, Literal
 
 from attrs import field, frozen, validators
+from torch import Tensor, nn
+
 from peirce.algebra import Norm, Predicates, Scope
 from peirce.parts import Dims, StateOperator
-from torch import Tensor, nn
 
 
 @frozen(kw_only=True)

@@ -6,8 +6,9 @@ from typing import ClassVar
 
 import torch
 from attrs import field, frozen, validators
-from peirce.parts import BinaryPosition, Dims, TensorSpec, Tokens, new_table
 from torch import Tensor, nn
+
+from peirce.parts import BinaryPosition, Dims, TensorSpec, Tokens, new_table
 
 
 @frozen(kw_only=True)

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from attrs import frozen
-from peirce.errors import TaskError
 
+from peirce.errors import TaskError
 from peirce_text.reading import Example, Row, read_rows
 
 COLUMNS = ("id", "story", "query", "target", "clean_story", "task_name")

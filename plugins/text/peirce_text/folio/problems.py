@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from peirce.errors import TaskError, unknown
-
 from peirce_text.reading import SPLIT_NAMES, Example, Row
 
 LABELS = ("True", "False", "Unknown")

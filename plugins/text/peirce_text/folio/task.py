@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from attrs import frozen
-from peirce.model import Model
 
+from peirce.model import Model
 from peirce_text.folio.problems import LABELS, find_files, problem
 from peirce_text.reading import Example, Row, read_rows, read_splits
-from peirce_text.small import sentence, write_json_lines
+from peirce_text.samples import sentence, write_json_lines
 from peirce_text.tasks import FolderOptions, TextClassData, TextClasses, at_least
 
 

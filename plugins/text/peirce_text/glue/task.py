@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 from attrs import field, frozen
+from torch import Tensor
+
 from peirce.errors import TaskError, check_known
 from peirce.files import whole_number
 from peirce.model import Model
-from torch import Tensor
-
 from peirce_text.glue.metrics import Numbers, score
 from peirce_text.glue.subtasks import DIAGNOSTIC, MISMATCHED, SUBTASKS, Subtask
 from peirce_text.progress import say
 from peirce_text.reading import Example, Row, read_dataset, read_rows
-from peirce_text.small import sentence, vocabulary
+from peirce_text.samples import sentence, vocabulary
 from peirce_text.tasks import (
     TEST,
     TRAIN,

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 from attrs import field, frozen
-from peirce.parts import IGNORED
 from torch import Tensor
 
+from peirce.parts import IGNORED
 from peirce_text.pretraining.examples import Corpus, cropped
 from peirce_text.pretraining.store import Ints
 from peirce_text.text.encoding import EncodedTexts, padded, tensors

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
+
 from peirce.commands import Json
 from peirce.errors import TaskError
 from peirce_training import Overwrite, Resume, Seed, check_fresh
-from typer.core import TyperCommand
 
 if TYPE_CHECKING:
     from peirce_text.pretraining.recipes import PretrainingRecipe
@@ -94,7 +95,12 @@ def pretrain_command(
 
     require_training()
     require("peirce pretrain", "tokenizers", "datasets", extra="text")
+    from rich.console import Console
+
     from peirce.registry import load_spec
+    from peirce_text.pretraining.recipes import load_recipe
+    from peirce_text.pretraining.record import FILE, Record
+    from peirce_text.pretraining.task import Pretraining
     from peirce_training import (
         alone_in,
         make_task,
@@ -104,11 +110,6 @@ def pretrain_command(
         train,
         training_options,
     )
-    from rich.console import Console
-
-    from peirce_text.pretraining.recipes import load_recipe
-    from peirce_text.pretraining.record import FILE, Record
-    from peirce_text.pretraining.task import Pretraining
 
     found = load_recipe(recipe)
     of_model, of_task, of_training = settings_by_part(read_settings(settings, Pretraining))
@@ -157,7 +158,6 @@ def _own_tokenizer(options: Any, vocabulary: int, directory: Path, *, resume: bo
     One process trains it, and the others of the same training find it.
     """
     from peirce.files import digest_of, locked, read_json, write_json
-
     from peirce_text.pretraining.record import FILE
     from peirce_text.text.shards import find_shards
     from peirce_text.text.training import train_tokenizer

@@ -13,8 +13,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 from attrs import field, frozen
-from peirce.files import check_file, digest_of, digests_checked, write_whole
 
+from peirce.files import check_file, digest_of, digests_checked, write_whole
 from peirce_text.pretraining.store import Ints, ShardTokens, mapped
 
 Objective = Literal["nsp", "sop", "mlm", "causal"]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from attrs import field, frozen
+
 from peirce.errors import TaskError, unknown
 from peirce.files import parse_toml, read_text
 from peirce.registry import no_recipe

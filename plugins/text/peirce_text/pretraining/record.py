@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from attrs import frozen
+
 from peirce.errors import TaskError
 from peirce.files import read_json, write_json
 

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from attrs import frozen
+
 from peirce.extras import require
 from peirce.files import (
     check_file,
@@ -33,7 +34,6 @@ from peirce.files import (
     write_json,
     writing,
 )
-
 from peirce_text.text.documents import documents, sentences
 from peirce_text.text.shards import Shard
 from peirce_text.text.tokenizer import Tokenizer

@@ -10,22 +10,22 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 import torch
 from attrs import field, frozen, validators
+from torch import Tensor
+
 from peirce.algebra import Scope
 from peirce.errors import TaskError, check_known
 from peirce.model import Model, Task
 from peirce.parts import IGNORED, Head
-from peirce_training import one_of
-from torch import Tensor
-
 from peirce_text.pretraining.batches import Batcher, Guessing, LazyBatch, Masking, NextTokens
 from peirce_text.pretraining.examples import SINGLE, Corpus, Objective
 from peirce_text.pretraining.record import Record
 from peirce_text.pretraining.store import Ints, ShardTokens, Store
 from peirce_text.progress import Tokenizing
-from peirce_text.small import sentence, vocabulary
+from peirce_text.samples import sentence, vocabulary
 from peirce_text.tasks import SPLITS, TEST, TRAIN, VALID, TextOptions, at_least, evaluating
 from peirce_text.text.shards import Shard, ShardError, find_shards
 from peirce_text.text.tokenizer import FILE, Tokenizer
+from peirce_training import one_of
 
 INPUTS = ("input_ids", "token_type_ids", "attention_mask")
 """What a model reads of a row."""

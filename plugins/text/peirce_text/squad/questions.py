@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from attrs import frozen
+
 from peirce.errors import TaskError
 from peirce.files import read_json
-
 from peirce_text.reading import Row, read_splits
 
 FILES: Mapping[str, str] = {"train": "train-v{version}.json", "valid": "dev-v{version}.json"}

@@ -10,14 +10,13 @@ from typing import Any, Literal
 import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
+from torch import Tensor
+
 from peirce.errors import TaskError
 from peirce.model import Model
 from peirce.parts import IGNORED
-from peirce_training import one_of
-from torch import Tensor
-
 from peirce_text.progress import say, shown
-from peirce_text.small import DOES, WHO, sentence, vocabulary
+from peirce_text.samples import DOES, WHO, sentence, vocabulary
 from peirce_text.squad.metrics import Judged, best_thresholds, measure
 from peirce_text.squad.questions import Question, read_folder, read_hub
 from peirce_text.squad.windows import Candidate, Ints, Window, best_windows, candidates, spans_of, windows
@@ -34,6 +33,7 @@ from peirce_text.tasks import (
 )
 from peirce_text.text.encoding import EncodedTexts, tensors
 from peirce_text.text.tokenizer import Tokenizer
+from peirce_training import one_of
 
 _ALL = 2**30
 """More tokens than a context has."""

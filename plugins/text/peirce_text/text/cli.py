@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+
 from peirce.commands import Json, as_json
 
 app = typer.Typer(
@@ -39,7 +40,6 @@ def train(
 ) -> None:
     """Train a WordPiece tokenizer like BERT's; the same text gives the same tokenizer, to the bit."""
     from peirce.extras import require
-
     from peirce_text.text.shards import find_shards
     from peirce_text.text.training import train_tokenizer
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from attrs import frozen
+
 from peirce.errors import TaskError
 from peirce.extras import require
 from peirce.files import check_file

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from attrs import frozen
+
 from peirce.errors import TaskError
 from peirce.extras import require
 from peirce.files import read_bytes, read_json

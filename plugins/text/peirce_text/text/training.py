@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from attrs import frozen
-from peirce.files import locked, write_whole, writing
 
+from peirce.files import locked, write_whole, writing
 from peirce_text.progress import Tokenizing
 from peirce_text.text.shards import Shard, ShardError
 from peirce_text.text.tokenizer import Tokenizer

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from attrs import field, frozen
 from numpy.typing import NDArray
+
 from peirce.errors import ModelFileError, TaskError
 from peirce.model import Generated, decoding
 from peirce.parts import TensorSpec
-
 from peirce_text.text.encoding import padded
 from peirce_text.text.tokenizer import Tokenizer
 
@@ -176,6 +176,7 @@ def writer_of(
 
 def _saved(path: Path, device: str | None) -> tuple[Inputs, Callable[..., Sequence[Generated]]]:
     import torch
+
     from peirce.compose import load
 
     model = load(path, device=device)

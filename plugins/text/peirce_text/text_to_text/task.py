@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
+from torch import Tensor
+
 from peirce.errors import InputError, TaskError
 from peirce.model import Model
 from peirce.parts import IGNORED
-from torch import Tensor
-
 from peirce_text.reading import read_rows, read_splits
-from peirce_text.small import WHO, sentence, write_json_lines
+from peirce_text.samples import WHO, sentence, write_json_lines
 from peirce_text.tasks import TRAIN, FileOptions, TextData, TextTask, at_least, evaluating, of_vocabulary
 from peirce_text.text.encoding import Ints, padded, tensors
 from peirce_text.text.tokenizer import Tokenizer

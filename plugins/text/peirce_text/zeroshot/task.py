@@ -17,15 +17,15 @@ import numpy as np
 import torch
 from attrs import evolve, field, frozen
 from numpy.typing import NDArray
-from peirce.errors import TaskError, unknown
-from peirce.model import Model
 from torch import Tensor
 from torch.nn import functional as F
 
+from peirce.errors import TaskError, unknown
+from peirce.model import Model
 from peirce_text.glue.metrics import score
 from peirce_text.glue.subtasks import Metric
 from peirce_text.reading import Row, read_rows
-from peirce_text.small import sentence, vocabulary
+from peirce_text.samples import sentence, vocabulary
 from peirce_text.tasks import TEST, TRAIN, VALID, TextClassData, TextOptions, TextTask, at_least, outputs_of
 from peirce_text.text.encoding import EncodedTexts, Ints
 from peirce_text.text.tokenizer import Tokenizer

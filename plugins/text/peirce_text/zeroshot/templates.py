@@ -11,8 +11,8 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 
 from attrs import frozen
-from peirce.errors import TaskError, unknown
 
+from peirce.errors import TaskError, unknown
 from peirce_text.reading import Row
 from peirce_text.text.tokenizer import Tokenizer
 

@@ -8,18 +8,19 @@ import numpy as np
 import pytest
 import torch
 from kinship import row, write, write_folder
+from small_specs import FOLNET, TRANSFORMER
+
 from peirce.compose import build
 from peirce.errors import TaskError
 from peirce.model import Model
 from peirce.registry import Registry
 from peirce.spec import Spec
-from peirce_training import TrainingOptions, make_task, train
 from peirce_text.clutrr.stories import read_story
 from peirce_text.clutrr.task import Clutrr, ClutrrOptions, Encoder
 from peirce_text.reading import read_rows
 from peirce_text.tasks import TextClassData
 from peirce_text.text.tokenizer import Tokenizer
-from small_specs import FOLNET, TRANSFORMER
+from peirce_training import TrainingOptions, make_task, train
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from kinship import row, write
+
 from peirce.errors import TaskError
 from peirce_text.clutrr.stories import COLUMNS, Story, Text, of_hops, read_folder, read_story
 from peirce_text.clutrr.task import Clutrr, ClutrrOptions

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from small_specs import FOLNET
+
 from peirce.compose import build
 from peirce.errors import TaskError
 from peirce.registry import Registry
@@ -15,7 +17,6 @@ from peirce_text.folio.problems import find_files
 from peirce_text.folio.problems import problem as read_problem
 from peirce_text.folio.task import Folio, FolioOptions
 from peirce_text.reading import read_rows
-from small_specs import FOLNET
 
 PREMISES = ["All cats sleep. ", "Tom is a cat."]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from peirce_text.glue.metrics import score
 from peirce_text.glue.subtasks import SUBTASKS, Metric
 from peirce_text.glue.task import submission

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from glue_files import write_glue
+
 from peirce.errors import TaskError
 from peirce_text.glue.task import Glue, GlueOptions
 from peirce_text.reading import Example

@@ -8,16 +8,17 @@ import numpy as np
 import pytest
 import torch
 from glue_files import write_glue, write_vocabulary
+from small_specs import FOLNET
+from thorough import often
+
 from peirce.compose import build
 from peirce.errors import TaskError
 from peirce.model import Model
 from peirce.spec import Spec
-from peirce_training.evaluation import evaluate
 from peirce_text.glue.subtasks import SUBTASKS
 from peirce_text.glue.task import Glue, GlueOptions
 from peirce_text.tasks import TextClassData
-from small_specs import FOLNET
-from thorough import often
+from peirce_training.evaluation import evaluate
 
 SPEC = FOLNET.replace({"model.dims.layers": 1, "model.regularisation.init_std": 0.1})
 

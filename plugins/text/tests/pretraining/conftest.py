@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from small_texts import blocks, documents
+
 from peirce_text.pretraining.task import Pretraining, PretrainingOptions
 from peirce_text.text.tokenizer import Tokenizer
-from small_texts import blocks, documents
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from peirce_text.pretraining.examples import IN_PLACE, NOT_IN_PLACE, Corpus, Objective, cropped, divided, room
 from peirce_text.pretraining.store import ShardTokens
 

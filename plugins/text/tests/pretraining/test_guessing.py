@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from peirce_text.pretraining.batches import Masking, NextTokens
 
 MASK, ORDINARY = 4, np.arange(5, 500)

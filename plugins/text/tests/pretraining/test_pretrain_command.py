@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 from command_line import exit_code as run
-from peirce.compose import load
-from peirce_text.text.tokenizer import Tokenizer
 from safetensors.torch import load_file
 from small_texts import RECIPE
+
+from peirce.compose import load
+from peirce_text.text.tokenizer import Tokenizer
 
 
 @pytest.fixture

@@ -3,11 +3,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from peirce.compose import resolve
 from peirce.errors import TaskError
 from peirce.registry import Registry, load_spec
-from peirce_training import make_task, training_options
 from peirce_text.pretraining.recipes import load_recipe, ready_recipes
+from peirce_training import make_task, training_options
 
 TABLE_8 = {
     "folnet-base-16g": (12, 768, 12, 3072, 1e-2, 8000, "nsp"),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from peirce.errors import TaskError
 from peirce_text.pretraining import store
 from peirce_text.pretraining.examples import divided

@@ -5,17 +5,18 @@ import math
 from collections.abc import Callable
 from pathlib import Path
 
-import peirce
 import pytest
 import torch
+from small_specs import FOLNET, PAPER_CJOIN
+from torch import Tensor
+
+import peirce
 from peirce.errors import SpecError, TaskError
 from peirce.model import Model
 from peirce.parts import IGNORED
 from peirce.registry import Registry
-from peirce_training.evaluation import mean_loss
 from peirce_text.pretraining.task import Pretraining, PretrainingData, rounded_up
-from small_specs import FOLNET, PAPER_CJOIN
-from torch import Tensor
+from peirce_training.evaluation import mean_loss
 
 Make = Callable[..., Pretraining]
 

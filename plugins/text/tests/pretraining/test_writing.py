@@ -13,6 +13,9 @@ from typing import Any
 import attrs
 import pytest
 from command_line import exit_code as run
+from small_specs import DECODER, ENCODER_DECODER, FOLNET
+from small_texts import RECIPE
+
 from peirce.compose import build
 from peirce.errors import InputError, ModelFileError, TaskError
 from peirce.model import ASSETS
@@ -20,8 +23,6 @@ from peirce.registry import Registry
 from peirce.spec import Spec
 from peirce_text.text.tokenizer import FILE, Tokenizer
 from peirce_text.text.writer import open_writer
-from small_specs import DECODER, ENCODER_DECODER, FOLNET
-from small_texts import RECIPE
 
 
 @pytest.fixture(scope="module")

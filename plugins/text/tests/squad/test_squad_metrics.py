@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from peirce_text.squad.metrics import Judged, best_of, best_thresholds, exact, f1, measure, normalised
 
 

@@ -11,15 +11,16 @@ from typing import Any, cast
 import pytest
 import torch
 from glue_files import write_vocabulary
-from peirce.errors import TaskError
-from peirce.model import Model
-from peirce_training.evaluation import evaluate
-from peirce_text.squad.questions import read_file, read_hub
-from peirce_text.squad.task import Squad, SquadOptions, SquadSplit
-from peirce_text.tasks import TextData
 from small_specs import FOLNET
 from squad_files import CONTEXT, question, squad, write_squad
 from torch import Tensor, nn
+
+from peirce.errors import TaskError
+from peirce.model import Model
+from peirce_text.squad.questions import read_file, read_hub
+from peirce_text.squad.task import Squad, SquadOptions, SquadSplit
+from peirce_text.tasks import TextData
+from peirce_training.evaluation import evaluate
 
 SPEC = FOLNET.replace({"model.dims.layers": 1, "model.regularisation.init_std": 0.1})
 

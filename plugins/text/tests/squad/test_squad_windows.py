@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from peirce_text.squad.windows import best_windows, candidates, spans_of, windows
 
 

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from peirce.errors import TaskError
 from peirce_text.reading import read_rows
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from peirce.errors import TaskError
 from peirce_text.text.documents import documents, sentences
 from peirce_text.text.shards import ShardError, find_shards

@@ -12,10 +12,11 @@ import pytest
 from command_line import exit_code as run
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_texts import blocks, documents
+
 from peirce.errors import TaskError
 from peirce_text.text.encoding import encode
 from peirce_text.text.tokenizer import SPECIALS, Tokenizer, shortened
-from small_texts import blocks, documents
 
 TEXTS = blocks(documents(40)).splitlines()
 BERT = "[PAD] [unused0] [UNK] [CLS] [SEP] [MASK] the cat ##s sat . , na ##ive".split()  # noqa: SIM905

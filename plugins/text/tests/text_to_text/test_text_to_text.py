@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import peirce
 import pytest
 import torch
+from small_specs import DECODER, ENCODER_DECODER, FOLNET
+
+import peirce
 from peirce.compose import build
 from peirce.errors import TaskError
 from peirce.model import Model
@@ -18,7 +20,6 @@ from peirce.registry import Registry
 from peirce.spec import Spec
 from peirce_text.tasks import TextData
 from peirce_text.text_to_text.task import EncodedPairs, Pair, TextToText, TextToTextOptions
-from small_specs import DECODER, ENCODER_DECODER, FOLNET
 
 KINDS = {
     "causal": DECODER,

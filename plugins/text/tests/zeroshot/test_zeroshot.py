@@ -10,18 +10,19 @@ import numpy as np
 import pytest
 import torch
 import typer
+from small_specs import FOLNET, TRANSFORMER
+from typer.testing import CliRunner
+
 from peirce.compose import build
 from peirce.errors import TaskError
 from peirce.model import Model
 from peirce.registry import Registry
-from peirce_training import make_task
 from peirce_text.reading import Row
 from peirce_text.tasks import TextClassData
 from peirce_text.text.tokenizer import Tokenizer
 from peirce_text.zeroshot.task import ZeroShot, presets
 from peirce_text.zeroshot.templates import PromptTemplate, label_ids
-from small_specs import FOLNET, TRANSFORMER
-from typer.testing import CliRunner
+from peirce_training import make_task
 
 WORDS = "good bad film dull fine great terrible it was yes no maybe is this all in".split()  # noqa: SIM905
 REVIEWS = (("a good film", "1"), ("dull", "0"), ("a bad , bad film", "0"), ("fine", "1"))

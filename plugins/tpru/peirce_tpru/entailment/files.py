@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 from attrs import frozen
+
 from peirce.errors import TaskError
 from peirce.files import open_file, read_lines
-
 from peirce_tpru.entailment.formulas import CONNECTIVES, literals, variables
 
 TRAIN, VALID = "train", "validate"

@@ -11,16 +11,16 @@ from typing import Any, Literal
 import numpy as np
 from attrs import evolve, frozen
 from numpy.typing import NDArray
+from torch import Tensor
+
 from peirce.errors import TaskError, check_known
 from peirce.extras import require
 from peirce.model import Model, Task
-from peirce_training import one_of
 from peirce_text import EncodedTexts, Ints, Tokenizer, at_least, divided, evaluating, outputs_of
-from torch import Tensor
-
 from peirce_tpru.entailment.files import HEURISTICS, TRAIN, VALID, Pair, found_in, read_pairs
 from peirce_tpru.entailment.formulas import SIGNS, VARIABLES, renamed
 from peirce_tpru.vectors import CLS, PAD, SEP, SPECIALS
+from peirce_training import one_of
 
 HEAD = "matching"
 SYMBOLS = (*SPECIALS, *SIGNS)

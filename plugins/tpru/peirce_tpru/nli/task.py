@@ -9,9 +9,10 @@ from typing import Any, Literal
 
 import numpy as np
 from attrs import frozen
+from torch import Tensor
+
 from peirce.errors import TaskError
 from peirce.model import Model
-from peirce_training import one_of
 from peirce_text import (
     EncodedTexts,
     Example,
@@ -27,11 +28,10 @@ from peirce_text import (
     tensors,
     write_json_lines,
 )
-from torch import Tensor
-
 from peirce_tpru.entailment.task import check_pairs
 from peirce_tpru.nli.files import FILES, LABELS, MISMATCHED, TEST, TRAIN, pair, read_folder, read_hub
 from peirce_tpru.vectors import ASSET, SPECIALS, Vectors, rows_of, vectors_of
+from peirce_training import one_of
 
 SCORE = "score"
 """The mean of the accuracies of a split."""

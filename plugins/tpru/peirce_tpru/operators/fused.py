@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from peirce.kernels import weight_gradient
-from peirce.parts import without_autocast
 from torch import Tensor
 from torch.autograd import Function
+
+from peirce.kernels import weight_gradient
+from peirce.parts import without_autocast
 
 
 def recurrence(

@@ -9,10 +9,10 @@ from typing import Any, TypeAlias
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
-from peirce.kernels import Kept, linear_map
-from peirce.parts import Dims, RecurrentOperator
 from torch import Tensor, nn
 
+from peirce.kernels import Kept, linear_map
+from peirce.parts import Dims, RecurrentOperator
 from peirce_tpru.operators.fused import recurrence
 
 _Pair: TypeAlias = tuple[Tensor, Tensor]

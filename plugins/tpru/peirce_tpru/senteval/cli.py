@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+
 from peirce.commands import Json, as_json, as_table
 from peirce.errors import TaskError
 from peirce.files import write_json
@@ -60,11 +61,10 @@ def senteval(
     json: Json = False,
 ) -> None:
     """Measure a model's sentence vectors on the tasks of SentEval, which is left unmaintained, by its protocol."""
-    from peirce_training.experiments import commit
-
+    from peirce_tpru.senteval.evaluation import evaluate, means
     from peirce_tpru.senteval.files import TASKS
-    from peirce_tpru.senteval.running import evaluate, means
     from peirce_tpru.senteval.sentences import sentences_of
+    from peirce_training.experiments import commit
 
     if output is not None and not output.parent.is_dir():
         raise TaskError(f"folder {output.parent} does not exist; create it, or write elsewhere")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
+
 from peirce.errors import TaskError, check_known
 from peirce.files import open_file, read_lines
 from peirce_text import read_rows

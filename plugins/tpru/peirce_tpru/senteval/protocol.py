@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import nn
+
 from peirce.errors import TaskError
 from peirce_text import shown
-from torch import nn
 
 Features = NDArray[np.float32]
 Labels = NDArray[np.int64]

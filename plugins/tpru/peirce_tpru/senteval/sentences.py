@@ -10,13 +10,13 @@ import numpy as np
 import torch
 from attrs import frozen
 from numpy.typing import NDArray
+from torch import Tensor
+
 from peirce.compose import load
 from peirce.errors import TaskError
 from peirce.files import read_json
 from peirce.model import ASSETS, SPEC, Model
 from peirce_text import Tokenizer, encode, evaluating, shown
-from torch import Tensor
-
 from peirce_tpru.vectors import ASSET, Vectors, rows_of, vectors_of
 
 Features = NDArray[np.float32]

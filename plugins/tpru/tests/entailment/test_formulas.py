@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from peirce.errors import TaskError
 from peirce_tpru.entailment.files import found_in, guessed, read_pairs
 from peirce_tpru.entailment.formulas import entails, literals, renamed, variables

@@ -8,12 +8,13 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
+
 from peirce.errors import TaskError
 from peirce_tpru.cli import generate as command
 from peirce_tpru.entailment import generating
 from peirce_tpru.entailment.files import guessed, read_pairs
 from peirce_tpru.entailment.formulas import entails, renamed
-from peirce_tpru.entailment.generating import generate, histograms, published_histograms
+from peirce_tpru.entailment.generation import generate, histograms, published_histograms
 
 
 @pytest.fixture(autouse=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+
 from peirce.compose import build
 from peirce.errors import TaskError
 from peirce.registry import load_spec

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 import torch
+
 from peirce.compose import build
 from peirce.errors import TaskError
 from peirce.model import ASSETS
 from peirce.registry import load_spec
-from peirce_training import train, training_options
 from peirce_tpru.nli.files import LABELS
 from peirce_tpru.nli.task import Nli, NliOptions
+from peirce_training import train, training_options
 
 SIZES = {"model.dims.unary": 8, "model.dims.embedding": 6}
 SMALL = {**SIZES, "model.operators.options.tpru.roles": 5}

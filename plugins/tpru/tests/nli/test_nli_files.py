@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from peirce.errors import TaskError
 from peirce_text import Example
 from peirce_tpru.nli.files import LABELS, TEST, TRAIN, VALID

@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
+
 from peirce.networks import recur
 from peirce.parts import Dims
 from peirce_tpru.operators.tpru import TPRU, TPRUOptions
 from peirce_tpru.published import NAMES
-from safetensors.torch import load_file
 
 
 def unit(unary: int, recurrent: int, **options: object) -> TPRU:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from peirce.errors import TaskError
 from peirce_tpru.senteval.protocol import (
     check_classes,

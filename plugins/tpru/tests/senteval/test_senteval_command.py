@@ -10,15 +10,16 @@ import numpy as np
 import pytest
 import torch
 from command_line import exit_code
+from senteval_files import BAD, GOOD, write_senteval
+
 from peirce.compose import build
 from peirce.errors import TaskError
 from peirce.registry import load_spec
 from peirce_text import Tokenizer, of_vocabulary
+from peirce_tpru.senteval.evaluation import COLUMNS, evaluate, means
 from peirce_tpru.senteval.protocol import Features
-from peirce_tpru.senteval.running import COLUMNS, evaluate, means
 from peirce_tpru.senteval.sentences import Sentences, pooled, sentences_of
 from peirce_tpru.vectors import EncoderVectors
-from senteval_files import BAD, GOOD, write_senteval
 
 SMALL = {"model.dims.unary": 8, "model.dims.embedding": 6, "model.operators.options.tpru.roles": 5}
 

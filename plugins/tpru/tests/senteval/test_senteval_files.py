@@ -6,9 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from senteval_files import write_senteval
+
 from peirce.errors import TaskError
 from peirce_tpru.senteval.files import TASKS, TEST, TRAIN, VALID, read_task, tasks_in
-from senteval_files import write_senteval
 
 SICK = "sentence_A\tsentence_B\trelatedness_score"
 

@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from small_specs import FOLNET
+
 from peirce.compose import build
 from peirce.errors import TaskError
 from peirce.parts import IGNORED
 from peirce.registry import Registry
-from peirce_text.own.classify import Classify, ClassifyOptions
-from peirce_text.own.tag import Tag, TagOptions
+from peirce_text.tabular.classify import Classify, ClassifyOptions
+from peirce_text.tabular.tag import Tag, TagOptions
 from peirce_text.text.tokenizer import Tokenizer
 from peirce_text.text.words import encode_words
-from small_specs import FOLNET
 
 TABLE = "text,label\n" + "".join(f'"the {who}, it sat",{who}\n' for who in ("dog", "cat", "dog") * 4)
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 from attrs import asdict
+
 from peirce.commands import Json, as_json
 from peirce.errors import TaskError, escaped
 from peirce.files import read_text

@@ -19,10 +19,10 @@ from random import Random
 from shutil import rmtree
 
 from attrs import frozen
+
 from peirce.errors import TaskError
 from peirce.files import locked, write_whole, writing
 from peirce.workers import part_file, write_parts
-
 from peirce_tpru.entailment.files import TRAIN, Pair, connectives, found_in, guessed, read_pairs
 from peirce_tpru.entailment.formulas import CONNECTIVES, VARIABLES, columns_of, renamed, variables
 

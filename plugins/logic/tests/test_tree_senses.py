@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from peirce_logic.detection.choosing import is_time, sense_by_tree
+
 from peirce_logic.detection.lexicon import read_lexicon
+from peirce_logic.detection.tree_senses import is_time, sense_by_tree
 from peirce_logic.parsers.brackets import Brackets
 
 ENGLISH = read_lexicon()

@@ -9,22 +9,22 @@ from typing import Any, Literal
 import numpy as np
 from attrs import evolve, frozen
 from numpy.typing import NDArray
-from peirce.algebra import at_least_float32
-from peirce.errors import TaskError
-from peirce.model import Model
-from peirce_training import one_of
 from torch import Tensor
 from torch.nn import functional as F
 
-from peirce_text.own.columns import class_in, column, number_of, ordered, usual, usual_pair
-from peirce_text.own.measures import Confusion
-from peirce_text.own.tables import TableOptions, TableTask
+from peirce.algebra import at_least_float32
+from peirce.errors import TaskError
+from peirce.model import Model
 from peirce_text.progress import say
 from peirce_text.reading import Example, Row
-from peirce_text.small import WHO, sentence, write_csv
+from peirce_text.samples import WHO, sentence, write_csv
+from peirce_text.tabular.columns import class_in, column, number_of, ordered, usual, usual_pair
+from peirce_text.tabular.measures import Confusion
+from peirce_text.tabular.tables import TableOptions, TableTask
 from peirce_text.tasks import TRAIN, TextClassData, TextClasses, outputs_of
 from peirce_text.text.encoding import EncodedTexts
 from peirce_text.text.tokenizer import Tokenizer
+from peirce_training import one_of
 
 
 @frozen(kw_only=True)

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 from attrs import frozen
-from peirce.files import write_whole
 
-from peirce_text.own.columns import ordered
+from peirce.files import write_whole
+from peirce_text.tabular.columns import ordered
 from peirce_text.text.encoding import Ints
 
 MOST_LINES, MOST_DRAWN = 20, 60

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 from attrs import frozen
-from peirce.errors import TaskError, unknown
 
+from peirce.errors import TaskError, unknown
 from peirce_text.reading import Row, read_rows, read_splits
 from peirce_text.text.encoding import Ints
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from peirce.model import Mark
-
 from peirce_logic.detection.algorithm import Relation, Spans
 
 BETWEEN = " ... "

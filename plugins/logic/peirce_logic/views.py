@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from attrs import evolve, frozen
-from peirce.model import Mark, Model, Observe, View
-from peirce_text import Texts
 
+from peirce.model import Mark, Model, Observe, View
 from peirce_logic.detection.algorithm import Relation
-from peirce_logic.detection.showing import marks_of
+from peirce_logic.detection.display import marks_of
 from peirce_logic.detector import Detector
 from peirce_logic.input_texts import SETTINGS, TOKENIZER, Reader
 from peirce_logic.relations import RELATIONS
+from peirce_text import Texts
 
 LABELS = tuple(name.replace("_", " ") for name, _ in RELATIONS)
 

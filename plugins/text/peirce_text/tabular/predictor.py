@@ -14,11 +14,11 @@ from urllib.request import Request, urlopen
 
 import numpy as np
 from numpy.typing import NDArray
+
 from peirce.errors import InputError, ModelFileError, one_line
 from peirce.model import ASSETS, PROVENANCE, WEIGHTS, Runner, saved_files
-
-from peirce_text.own.columns import items
 from peirce_text.serving import Classifies, Tags
+from peirce_text.tabular.columns import items
 from peirce_text.text.encoding import softmax
 
 ASKED_AT_ONCE, PATIENCE = 8, 60.0

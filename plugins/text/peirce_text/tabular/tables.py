@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
 from attrs import field, frozen, validators
+
 from peirce.extras import check_picture
 from peirce.model import Model
-
-from peirce_text.own.columns import divided_into, first_row, is_file, peeked, rows_of
-from peirce_text.own.measures import Confusion
 from peirce_text.reading import Row
+from peirce_text.tabular.columns import divided_into, first_row, is_file, peeked, rows_of
+from peirce_text.tabular.measures import Confusion
 from peirce_text.tasks import TEST, TRAIN, VALID, EncodedT, ExampleT, FileOptions, TextData, TextTask
 from peirce_text.text.encoding import Ints
 from peirce_text.text.tokenizer import FILE

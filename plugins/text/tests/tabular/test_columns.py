@@ -4,11 +4,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from peirce.errors import TaskError
-from peirce_text.own.classify import Classify
-from peirce_text.own.columns import Roles, class_of, column, divided_into, ordered, usual, usual_pair
-from peirce_text.own.tag import Tag
 from peirce_text.reading import Row
+from peirce_text.tabular.classify import Classify
+from peirce_text.tabular.columns import Roles, class_of, column, divided_into, ordered, usual, usual_pair
+from peirce_text.tabular.tag import Tag
 
 
 def row(*columns: str) -> Row:

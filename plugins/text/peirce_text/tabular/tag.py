@@ -8,17 +8,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from attrs import frozen
+from torch import Tensor
+
 from peirce.errors import TaskError
 from peirce.model import Model
 from peirce.parts import IGNORED
-from torch import Tensor
-
-from peirce_text.own.columns import class_of, column, items, number_of, ordered, usual
-from peirce_text.own.measures import Confusion, marks_spans, span_counts, span_scores
-from peirce_text.own.tables import TableOptions, TableTask
 from peirce_text.progress import say
 from peirce_text.reading import Row
-from peirce_text.small import WHERE, WHO, sentence, write_json_lines
+from peirce_text.samples import WHERE, WHO, sentence, write_json_lines
+from peirce_text.tabular.columns import class_of, column, items, number_of, ordered, usual
+from peirce_text.tabular.measures import Confusion, marks_spans, span_counts, span_scores
+from peirce_text.tabular.tables import TableOptions, TableTask
 from peirce_text.tasks import TRAIN, TextData, kept, of_vocabulary
 from peirce_text.text.encoding import Ints
 from peirce_text.text.tokenizer import Tokenizer

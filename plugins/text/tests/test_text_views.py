@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from small_specs import ENCODER_DECODER, FOLNET
+
 from peirce.compose import build
 from peirce.errors import TaskError
 from peirce.model import View, observe
@@ -14,7 +16,6 @@ from peirce.parts import NoOptions
 from peirce.registry import Registry
 from peirce.spec import Spec
 from peirce_text import Texts, Tokenizer
-from small_specs import ENCODER_DECODER, FOLNET
 
 TOKENIZER = Tokenizer.train(["a cat sat on a mat"] * 2, vocabulary=40)
 APART = FOLNET.replace({"model.input.token_types": 0})

@@ -11,17 +11,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from served_models import CLASSES, CLASSIFIER, TEXTS, text_model
+from small_specs import FOLNET
+
 from peirce.commands.main import main
 from peirce.compose import Session, build, export
 from peirce.errors import InputError, ModelFileError, TaskError
 from peirce.registry import Registry
-from peirce_text.own.predicting import predictor
-from peirce_text.own.tag import Tag, TagOptions
-from peirce_text.own.writing import table_writer
 from peirce_text.reading import read_rows
 from peirce_text.serving import Classifies, softmax
-from served_models import CLASSES, CLASSIFIER, TEXTS, text_model
-from small_specs import FOLNET
+from peirce_text.tabular.predictor import predictor
+from peirce_text.tabular.tag import Tag, TagOptions
+from peirce_text.tabular.writer import table_writer
 
 
 @pytest.fixture(scope="module")

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
 from peirce.commands import Json, as_json, as_table
 from peirce.errors import TaskError
-
-from peirce_text.own.columns import Roles, class_of, items, peeked
 from peirce_text.reading import Row, count_rows, kind_of, read_rows
+from peirce_text.tabular.columns import Roles, class_of, items, peeked
 
 if TYPE_CHECKING:
-    from peirce_text.own.measures import Measured
+    from peirce_text.tabular.measures import Measured
 
 NEW = ("prediction", "probability")
 """The columns that are added."""
@@ -72,14 +72,14 @@ def predict(
     The columns are those that the model was trained on, unless others are named. Rows without a text have no
     prediction. Where the right classes are there too, the predictions are measured. An exported file needs no torch.
     """
+    from rich.console import Console
+
     from peirce.extras import check_picture, require
     from peirce.files import replacing
     from peirce.progress import progress_bars
-    from rich.console import Console
-
-    from peirce_text.own.measures import Measured
-    from peirce_text.own.predicting import predictor, texts_in
-    from peirce_text.own.writing import table_writer
+    from peirce_text.tabular.measures import Measured
+    from peirce_text.tabular.predictor import predictor, texts_in
+    from peirce_text.tabular.writer import table_writer
     from peirce_text.text.encoding import CHUNK
 
     require("peirce predict", "tokenizers", extra="text")

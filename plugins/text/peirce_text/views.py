@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
+
 from peirce.errors import TaskError
 from peirce.files import whole_number
 from peirce.model import ASSETS, Model, Observe, View, Viewer
-
 from peirce_text.text.tokenizer import FILE, Tokenizer
 from peirce_text.text.writer import DECODER, IDS, PREFIX
 

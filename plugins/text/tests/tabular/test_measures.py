@@ -4,7 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from peirce_text.own.measures import Confusion, Measured, spans
+
+from peirce_text.tabular.measures import Confusion, Measured, spans
 
 RIGHT, PREDICTED = np.array([0, 0, 0, 1, 1, 2]), np.array([0, 1, 0, 1, 1, 1])
 

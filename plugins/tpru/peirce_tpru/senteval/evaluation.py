@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from peirce.errors import TaskError
 from peirce.extras import require
 from peirce_text import shown
-
 from peirce_tpru.senteval.files import FOLDED, STS_SETS, TASKS, TEST, TRAIN, VALID, Read, read_task, tasks_in
 from peirce_tpru.senteval.protocol import (
     check_classes,
