@@ -1,7 +1,4 @@
-"""Where the registry.toml that ships with Peirce lies, which version this is, and what this machine has.
-
-A wheel holds `registry.toml` inside the package; an editable install finds it at the root of the repository.
-"""
+"""Where the registry.toml that ships with Peirce lies, which version this is, and what this machine has."""
 
 from __future__ import annotations
 
@@ -18,8 +15,7 @@ _PACKAGE = Path(__file__).resolve().parent
 
 def packaged_registry() -> Path:
     """The registry.toml that is in force when no other is found."""
-    inside = _PACKAGE / "registry.toml"
-    return inside if inside.exists() else _PACKAGE.parents[1] / "registry.toml"
+    return _PACKAGE / "registry.toml"
 
 
 @cache
