@@ -20,8 +20,7 @@ from pathlib import Path
 import numpy as np
 from attrs import frozen
 from peirce import ExportError, hookimpl
-from peirce.model import Exporter, LoadedModel, Report, Runtime
-from peirce.parts import Signature, TensorSpec
+from peirce.model import Exporter, Report
 
 
 @frozen(kw_only=True)
@@ -66,6 +65,12 @@ class Vectors(Exporter):
 def register_exporters():
     """The exporter."""
     return [Vectors]
+
+
+@hookimpl
+def register_runtimes():
+    """What opens its files."""
+    return {".vectors": "vectors_runtime:VectorRuntime"}
 '''
 RUNTIME = """
 import numpy as np
@@ -106,8 +111,6 @@ class VectorRuntime(Runtime):
 ENTRIES = """
 [peirce.plugins]
 vectors = vectors_plugin
-[peirce.runtimes]
-vectors = vectors_runtime:VectorRuntime
 """
 
 
@@ -175,7 +178,7 @@ def test_its_options_and_its_report_are_the_commands(folder: Path) -> None:
         (*export, "m.vectors", "--bare"): (2, "wrote m.vectors and returned a NoneType; it must return"),
         ("verify", "other.vector", "--model", "model"): (
             2,
-            "unknown suffix 'vector' of a file to run. Did you mean 'vectors'",
+            "no runtime opens .vector files: unknown runtime 'vector'. Did you mean 'vectors'",
         ),
         ("export", "--to", "vectors", "--help"): (
             0,

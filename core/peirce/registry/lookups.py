@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from peirce.errors import RegistryError, SpecError, check_known, one_line
 from peirce.model import Pipeline, Runtime, Viewer
 from peirce.parts import Signature
-from peirce.registry.discovery import announcements, installed_plugins, off_error, switched_off
-from peirce.registry.file import find_registry_file, singular
+from peirce.registry.discovery import announcements
+from peirce.registry.file import singular
 from peirce.registry.registry import Registry, default_catalogue
 from peirce.spec import RECIPE, Spec, read_spec
 
@@ -140,26 +140,20 @@ def _fitting(
 def runtime_of(path: str | os.PathLike[str], registry: Registry | None = None) -> type[Runtime]:
     """The runtime of a file, by its suffix; no part is imported, and torch only if the runtime needs it.
 
-    A distribution announces one in the entry-point group `peirce.runtimes`, a plug-in by `register_runtimes`.
-
     Args:
         path: the file, which need not exist.
-        registry: the only place where runtimes are looked up; what is installed and active if None.
+        registry: where runtimes are looked up; what is installed and active if None.
 
     Raises:
         RegistryError: there is no runtime for such files, its module is not there, or it is no `Runtime`.
     """
     suffix = Path(path).suffix.removeprefix(".").lower()
-    what = f"the runtime of .{suffix} files"
-    announced = {} if registry else {entry.name: entry for entry in announcements("peirce.runtimes")}
-    if suffix in announced:
-        if off := switched_off(announced[suffix], find_registry_file(), installed_plugins()):
-            raise off_error(what, off)
-        return _imported(announced[suffix].target, Runtime, what)
     catalogue = registry or default_catalogue()
-    known = {*announced, *catalogue.names("runtimes")}
-    check_known("suffix of a file to run", suffix, known, RegistryError)
-    return _imported(catalogue.entry("runtimes", suffix).part, Runtime, what)
+    try:
+        entry = catalogue.entry("runtimes", suffix)
+    except RegistryError as error:
+        raise RegistryError(f"no runtime opens .{suffix} files: {error}") from None
+    return _imported(entry.part, Runtime, f"the runtime of .{suffix} files of {entry.plugin}")
 
 
 def drawer_of(kind: str) -> Callable[[type[Any], Path], None]:

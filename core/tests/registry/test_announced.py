@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,7 +16,6 @@ from peirce.parts import Signature
 from peirce.registry import (
     Registry,
     class_named,
-    default_catalogue,
     load_spec,
     pipelines_for,
     ready_specs,
@@ -106,7 +104,7 @@ def test_a_runtime_is_found_by_the_suffix() -> None:
     assert runtime_of("a/model.PLAN", catalogue) is OnnxRuntime
     with pytest.raises(RegistryError, match=r"the runtime of .json files, .* is no Runtime of peirce"):
         runtime_of("model.json", catalogue)
-    with pytest.raises(RegistryError, match=r"unknown suffix 'onnx' of a file to run.*Known: "):
+    with pytest.raises(RegistryError, match=r"no runtime opens .onnx files: unknown runtime 'onnx'.*Known: "):
         runtime_of("model.onnx", catalogue)
 
 
@@ -158,12 +156,6 @@ def test_a_pipeline_that_fails_is_named_and_harms_no_other(caplog: pytest.LogCap
     fails, join = (record.getMessage() for record in caplog.records)
     assert fails.startswith("the pipeline 'fails' of module:lab fails: TypeError: 'NoneType' object is not ")
     assert join.startswith("the pipeline 'join' of module:lab, os.path:join, is no Pipeline of peirce; ")
-
-
-def test_the_entry_point_and_the_hook_name_one_runtime() -> None:
-    (announced,) = entry_points(group="peirce.runtimes", name="onnx")
-    assert default_catalogue().entry("runtimes", "onnx").part == announced.value
-    assert runtime_of("model.onnx") is OnnxRuntime
 
 
 @pytest.mark.parametrize(
