@@ -20,16 +20,17 @@ def require(feature: str, *packages: str, extra: str, instead: str = "") -> None
     Args:
         feature: the command or feature that needs them, in the singular, such as `--engine ray`.
         packages: the names that are imported.
-        extra: the extra that brings them.
+        extra: the extra of `peirce` that brings them, or a whole requirement, such as `peirce-text[train]`.
         instead: what else the user can do, such as `give a folder`.
 
     Raises:
         TaskError: names those that are missing, what needs them, and how to install them.
     """
     if missing := [name for name in packages if find_spec(name) is None]:
+        requirement = extra if "[" in extra else f"peirce[{extra}]"
         raise TaskError(
             f"{feature} needs {' and '.join(missing)}, which {'is' if len(missing) == 1 else 'are'} not installed; "
-            f"run `pip install 'peirce[{extra}]'`" + (instead and f" or {instead}")
+            f"run `pip install '{requirement}'`" + (instead and f" or {instead}")
         )
 
 
