@@ -56,7 +56,7 @@ def __getattr__(name: str) -> Any:
     # Reading the version opens a file, which `import peirce` and `peirce --help` can do without.
     if name == "__version__":
         try:
-            return version("peirce")
+            return version("peirce-core")
         except PackageNotFoundError:
             return "0+unknown"
     raise AttributeError(f"module 'peirce.resources' has no attribute {name!r}")

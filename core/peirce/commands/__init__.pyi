@@ -1,4 +1,3 @@
-from .page import write_page as write_page
 from .show import WEB_RUNTIME as WEB_RUNTIME
 from .show import Fitting as Fitting
 from .show import Json as Json

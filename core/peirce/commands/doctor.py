@@ -14,6 +14,7 @@ from typing import Any
 
 import typer
 
+from peirce.commands.lines import published
 from peirce.commands.show import Json, as_json, as_table
 from peirce.errors import InputError, PeirceError
 from peirce.extras import plugin_devices, plugin_providers
@@ -31,7 +32,7 @@ Findings = Iterator[dict[str, Any]]
 
 def doctor(json: Json = False) -> None:
     """Report Python, torch, ONNX Runtime, the providers that really start, extras, and the registry file."""
-    checks = [*_python(), *_torch(), *_onnxruntime(), *_extras(), *_registry()]
+    checks = [*_python(), *_torch(), *_onnxruntime(), *_distributions(), *_registry()]
     failed = any(check["status"] == "failed" for check in checks)
     if json:
         as_json("peirce.doctor/1", ok=not failed, checks=checks)
@@ -54,7 +55,6 @@ def _version(distribution: str) -> str | None:
 
 
 def _python() -> Findings:
-    yield _found("peirce", _version("peirce"))
     yield _found("python", f"{platform.python_version()} at {sys.executable}")
     yield _found("system", f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs")
     cores = usable_cores()
@@ -72,7 +72,9 @@ def _torch() -> Findings:
     try:
         import torch
     except (ImportError, OSError) as error:
-        yield _found("torch", f"cannot be imported: {error}", "failed")
+        absent = _version("torch") is None
+        finding = "not installed; pip install 'peirce-core[torch]'" if absent else f"cannot be imported: {error}"
+        yield _found("torch", finding, "absent" if absent else "failed")
         return
     devices = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
     built = (
@@ -89,7 +91,7 @@ def _torch() -> Findings:
 def _onnxruntime() -> Findings:
     both = [name for name in ("onnxruntime", "onnxruntime-gpu") if _version(name)]
     if not both:
-        yield _found("onnxruntime", "not installed; pip install 'peirce[onnx]'", "absent")
+        yield _found("onnxruntime", "not installed; pip install 'peirce-export[run]'", "absent")
         return
     if len(both) == 2:
         said = (
@@ -144,25 +146,42 @@ def _missing(onnxruntime: Any, name: str) -> str | None:
     return None
 
 
-def _extras() -> Findings:
-    extras: dict[str, dict[str, str | None]] = {}
-    for line in requires("peirce") or ():
-        found = re.fullmatch(r"([\w.-]+)[^;]*; .*extra == ['\"]([\w-]+)['\"].*", line)
-        if found is not None and found[1] != "peirce":  # which names its own extras
-            extras.setdefault(found[2], {})[found[1]] = _version(found[1])
-    for extra, versions in extras.items():
-        said = [", ".join(f"{name} {found}" for name, found in versions.items() if found)]
-        if missing := [name for name, found in versions.items() if found is None]:
-            said.append(f"missing: {', '.join(missing)} ({_remedy(extra)})")
-        status = "absent" if missing else "ok"
-        yield _found(f"extra {extra}", "; ".join(filter(None, said)), status, versions=versions)
+def _distributions() -> Findings:
+    """Which distributions of Peirce are installed, and what their requirements and extras lack."""
+    for name in published():
+        if (found := _version(name)) is None:
+            yield _found(name, f"not installed; pip install {name}", "absent")
+            continue
+        needed, extras = _packages(name)
+        missing = [package for package in needed if _version(package) is None]
+        lacks = f"; missing: {', '.join(missing)} (pip install {name})" if missing else ""
+        yield _found(name, found + lacks, "failed" if missing else "ok", version=found)
+        for extra, packages in extras.items():
+            versions = {package: _version(package) for package in packages}
+            items = [", ".join(f"{package} {found}" for package, found in versions.items() if found)]
+            if missing := [package for package, found in versions.items() if found is None]:
+                items.append(f"missing: {', '.join(missing)} ({_remedy(name, extra)})")
+            status = "absent" if missing else "ok"
+            yield _found(f"{name}[{extra}]", "; ".join(filter(None, items)), status, versions=versions)
 
 
-def _remedy(extra: str) -> str:
+def _packages(name: str) -> tuple[list[str], dict[str, list[str]]]:
+    """The packages of others that a distribution requires, and those of each of its extras."""
+    needed: list[str] = []
+    extras: dict[str, list[str]] = {}
+    for line in requires(name) or ():
+        package = re.match(r"[\w.-]+", line)
+        extra = re.search(r"extra == ['\"]([\w-]+)['\"]", line)
+        if package is not None and package[0] not in published():
+            (needed if extra is None else extras.setdefault(extra[1], [])).append(package[0])
+    return needed, extras
+
+
+def _remedy(name: str, extra: str) -> str:
     """How to install an extra; the two distributions of ONNX Runtime must not meet."""
-    other = {"gpu": "onnxruntime", "onnx": "onnxruntime-gpu"}.get(extra)
+    other = {"gpu": "onnxruntime", "onnx": "onnxruntime-gpu", "run": "onnxruntime-gpu"}.get(extra)
     first = f"pip uninstall -y {other} first: the two exclude each other; then "
-    return (first if other and _version(other) else "") + f"pip install 'peirce[{extra}]'"
+    return (first if other and _version(other) else "") + f"pip install '{name}[{extra}]'"
 
 
 def _registry() -> Findings:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import ast
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
 from attrs import frozen
 
+from peirce.files import parse_toml, read_text
 from peirce.registry import EntryPoint, RegistryFile, announcements, installed_plugins, switched_off
 
 _log = logging.getLogger("peirce")
@@ -18,22 +20,23 @@ GROUP = "peirce.commands"
 CORE = {
     "list": ("parts:list_parts", "List the registered parts."),
     "describe": ("parts:describe", "Describe a part: typing, options, shapes, source, plug-in."),
-    "new": ("new:new", "Write a part, a distribution of parts, or a spec to start from."),
-    "plugins": ("plugins:app", "List, switch, prefer, add and check plug-ins."),
+    "plugins.list": ("plugins:list_plugins", "List the plug-ins; with --load also what each registers."),
+    "plugins.enable": ("plugins:enable", "Switch a plug-in on."),
+    "plugins.disable": ("plugins:disable", "Switch a plug-in off."),
+    "plugins.prefer": ("plugins:prefer", "Say which plug-in owns a name that several register."),
+    "plugins.add": ("plugins:add", "Load a further module as a plug-in."),
     "spec": ("spec:spec", "Check specs, list the ready ones, print the JSON Schema."),
     "summary": ("spec:summary", "Print a model's typed plan, parameters, FLOPs and bytes."),
     "doctor": ("doctor:doctor", "Report what is installed, what works, what is in force."),
 }
 """The commands of this room, which none may replace: with them a plug-in is switched off."""
-GROUPS = {"import": "Make a model of a checkpoint that others published."}
-"""The commands that packages add to: an entry point `import.NAME` is `peirce import NAME`."""
-_ABOVE = {
-    "train": "Train a model of a spec on a task.",
-    "evaluate": "Evaluate a trained model on a task.",
-    "finetune": "Train a saved model on a task, over a grid and several seeds.",
-    "experiments": "Do again what the tables of a paper show, at a scale of one's own.",
+GROUPS = {
+    "import": "Make a model of a checkpoint that others published.",
+    "plugins": "List, switch, prefer, add and check plug-ins.",
 }
-"""The lines of the core's commands in the rooms above this one; the core is no plug-in."""
+"""The groups of commands that the core names; an entry point `GROUP.NAME` is the command `peirce GROUP NAME`."""
+PUBLISHED = Path(__file__).with_name("distributions.toml")
+"""By distribution of Peirce, the commands that it brings; for the message where one of them is not installed."""
 
 
 @frozen(kw_only=True)
@@ -64,30 +67,49 @@ def commands() -> tuple[Command, ...]:
     """Every command there is: the core's, then the announced ones by name."""
     claims: dict[str, list[EntryPoint]] = {}
     for entry in sorted(announcements(GROUP), key=lambda entry: (entry.name, str(entry.distribution))):
-        group, dot, _ = entry.name.partition(".")
-        if entry.name in CORE or entry.name in GROUPS:
-            why = ", which is the core's; it is not used"
-        elif dot and group not in GROUPS:
-            why = f"; of groups that packages add to there is {', '.join(GROUPS)}, so it is not used"
-        else:
-            claims.setdefault(entry.name, []).append(entry)
-            continue
-        _log.warning("%s announces a command %r%s", entry.distribution, entry.name, why)
+        claims.setdefault(entry.name, []).append(entry)
+    groups = {*GROUPS, *(name.partition(".")[0] for name in claims if "." in name)}
     found = []
     for name, (target, line) in CORE.items():
-        entry = EntryPoint(name=name, target=f"peirce.commands.{target}", distribution="peirce")
+        entry = EntryPoint(name=name, target=f"peirce.commands.{target}", distribution="peirce-core")
         found.append(Command(name=name, help=line, entries=(entry,)))
     lines = _lines()
     for name, entries in claims.items():
-        found.append(Command(name=name, help=_help(entries, lines), entries=tuple(entries)))
+        if name in CORE or name in groups:
+            what = "which is the core's" if name in CORE else "which is a group of commands"
+            owners = " and ".join(str(entry.distribution) for entry in entries)
+            _log.warning("%s announces a command %r, %s; it is not used", owners, name, what)
+        else:
+            found.append(Command(name=name, help=_help(entries, lines), entries=tuple(entries)))
     return tuple(found)
+
+
+def groups() -> dict[str, str]:
+    """The groups of commands by name, each with its line of help."""
+    lines = {name: line for (_, name), line in _lines().items()}
+    names = dict.fromkeys(command.name.partition(".")[0] for command in commands() if "." in command.name)
+    return {name: GROUPS.get(name) or lines.get(name, f"Commands of {name}.") for name in (*GROUPS, *names)}
+
+
+def distribution_of(words: str) -> str | None:
+    """The distribution of Peirce that brings a command, such as `kg answer` or `kg`; None where none does."""
+    for distribution, names in published().items():
+        if any(f"{name} ".replace(".", " ").startswith(f"{words} ") for name in names):
+            return distribution
+    return None
+
+
+@cache
+def published() -> Mapping[str, list[str]]:
+    """The distributions of Peirce, each with the names of the commands that it brings."""
+    return parse_toml(read_text(PUBLISHED))
 
 
 def _help(entries: list[EntryPoint], lines: dict[tuple[str | None, str], str]) -> str:
     first = entries[0]
     if len(entries) > 1:
         return f"(announced by {' and '.join(str(entry.distribution) for entry in entries)})"
-    return lines.get((first.distribution, first.name)) or _ABOVE.get(first.name) or first.summary
+    return lines.get((first.distribution, first.name)) or first.summary
 
 
 def _lines() -> dict[tuple[str | None, str], str]:

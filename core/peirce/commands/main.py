@@ -25,7 +25,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from peirce.commands.lines import GROUP, GROUPS, Command, commands
+from peirce.commands.lines import GROUP, Command, commands, distribution_of, groups, published
 from peirce.commands.show import application, as_json, group
 from peirce.errors import (
     PeirceError,
@@ -68,8 +68,17 @@ class _Commands(typer.core.TyperGroup):
         return [name for name in super().list_commands(ctx) if within + name not in off]
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find a command and import it."""
-        name, command, rest = super().resolve_command(ctx, args)
+        """Find a command and import it; of one that is not installed, say what brings it."""
+        try:
+            name, command, rest = super().resolve_command(ctx, args)
+        except typer.BadParameter.__mro__[1] as error:  # click's UsageError, which typer does not hand out
+            words = args[0] if ctx.parent is None else f"{ctx.info_name} {args[0]}"
+            if (distribution := distribution_of(words)) is None:
+                raise
+            raise RegistryError(
+                f"`peirce {words}` is a command of {distribution}, which is not installed; run "
+                f"`pip install {distribution}`"
+            ) from error
         known = getattr(getattr(command, "callback", None), "stands_for", None)
         return name, command if known is None else loaded_command(known), rest
 
@@ -99,10 +108,10 @@ def loaded_command(command: Command) -> Any:
     except PeirceError:
         raise
     except ModuleNotFoundError as error:
-        remedy = "`pip install 'peirce[all]'` installs what the commands of peirce need"
+        extra = owner.removeprefix("peirce-")
+        remedy = f"`pip install 'peirce[{extra}]'` installs what it needs" if owner in published() else "install it"
         raise RegistryError(
-            f"command {command.words!r} of {owner} needs the module {error.name!r}, which is not installed; "
-            + (remedy if owner == "peirce" else "install it")
+            f"command {command.words!r} of {owner} needs the module {error.name!r}, which is not installed; {remedy}"
         ) from error
     except Exception as error:
         raise PluginError(
@@ -114,9 +123,10 @@ def whole_application() -> typer.Typer:
     """The whole command line, with a stand-in for each command that is imported when it runs."""
     app = group("Compose logic-biased neural networks, train them, export them and run them.", cls=_Commands)
     app.callback()(_global_options)
-    groups = {"": app, **{name: group(help, cls=_Commands) for name, help in GROUPS.items()}}
-    for name in GROUPS:
-        app.add_typer(groups[name], name=name)
+    applications = {"": app}
+    for name, line in groups().items():
+        applications[name] = group(line, cls=_Commands)
+        app.add_typer(applications[name], name=name)
     for command in commands():
         of, _, word = command.name.rpartition(".")
 
@@ -124,7 +134,7 @@ def whole_application() -> typer.Typer:
             raise AssertionError("the command itself runs")
 
         stand_in.__dict__["stands_for"] = command
-        groups[of].command(word, help=command.help)(stand_in)
+        applications[of].command(word, help=command.help)(stand_in)
     return app
 
 
@@ -230,11 +240,11 @@ def _sentence(error: Exception) -> tuple[str, int]:
 def _failed_plugin(error: Exception) -> str | None:
     """The plug-in or the command of another distribution whose code an exception came through, and where."""
     with suppress(RegistryError):
-        points, plugins = announcements(GROUP), all_plugins(find_registry_file())
+        points, plugins, ours = announcements(GROUP), all_plugins(find_registry_file()), published()
         owners = {
-            each.top: f"a command of {each.distribution}" for each in points if each.distribution != "peirce"
+            each.top: f"a command of {each.distribution}" for each in points if each.distribution not in ours
         }
-        owners |= {each.top: f"plug-in {each.name}" for each in plugins if each.distribution != "peirce"}
+        owners |= {each.top: f"plug-in {each.name}" for each in plugins if each.distribution not in ours}
         for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):
             top = str(frame.f_globals.get("__name__", "")).partition(".")[0]
             if top in owners:

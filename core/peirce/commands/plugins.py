@@ -1,4 +1,4 @@
-"""`peirce plugins`: list, switch, prefer, add and check. Only `list --load` and `check` import plug-ins."""
+"""`peirce plugins`: list, switch, prefer and add. Only `list --load` imports plug-ins."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
-from peirce.commands.show import Json, as_json, as_table, group
+from peirce.commands.show import Json, as_json, as_table
 from peirce.errors import RegistryError, unknown
-from peirce.files import parse_toml, read_text
 from peirce.registry import (
     KINDS,
-    PREFERABLE,
+    preferable_kinds,
     VARIABLE,
     EntryPoint,
     Registry,
@@ -30,15 +29,13 @@ from peirce.registry import (
     unknown_plugin,
 )
 
-app = group("List, switch, prefer, add and check plug-ins.")
 _PluginName = Annotated[
     str, typer.Argument(metavar="PLUGIN", help="distribution:entry-point, or module:NAME.")
 ]
-_TABLES = ("runtimes", "commands", "parsers")
+_TABLES = ("runtimes", "commands")
 _LOADED = ("parts", "specs", *_TABLES, "failure")
 
 
-@app.command("list")
 def list_plugins(
     load: Annotated[
         bool, typer.Option("--load", help="Import the plug-ins and show what they register.")
@@ -48,15 +45,13 @@ def list_plugins(
     """List the plug-ins; with --load also what each registers, or why it cannot be loaded."""
     file = find_registry_file()
     registry = Registry.discover(file, strict=False) if load else None
-    from peirce_testing import standing
-
-    rows = [_row(file, plugin, registry) | {"checked": standing(plugin)} for plugin in all_plugins(file)]
+    rows = [_row(file, plugin, registry) for plugin in all_plugins(file)]
     conflicts = registry.conflicts if registry else ()
     if json:
         more = {"registry": file.where, "found": file.origin, "loaded": load}
         as_json("peirce.plugins.list/1", **more, plugins=rows, conflicts=conflicts)
     else:
-        columns = ["plugin", "state", "version", "module", "checked", *(_LOADED if load else ())]
+        columns = ["plugin", "state", "version", "module", *(_LOADED if load else ())]
         as_table(["plug-in", *columns[1:]], ([_cell(row[column]) for column in columns] for row in rows))
         typer.echo(f"registry: {file.where} ({file.origin})")
         for conflict in conflicts:
@@ -99,13 +94,11 @@ def _cell(value: object) -> object:
     return ", ".join(value) if isinstance(value, dict) else value
 
 
-@app.command()
 def enable(plugin: _PluginName, json: Json = False) -> None:
     """Switch a plug-in on."""
     _switch(plugin, "on", json)
 
 
-@app.command()
 def disable(plugin: _PluginName, json: Json = False) -> None:
     """Switch a plug-in off."""
     _switch(plugin, "off", json)
@@ -126,7 +119,6 @@ def _switch(given: str, state: str, json: bool) -> None:
         _tell_of_modules(file, target)
 
 
-@app.command()
 def prefer(
     part: Annotated[
         str, typer.Argument(metavar="KIND.NAME", help="Such as operators.prod; or letters.LETTER.")
@@ -136,16 +128,15 @@ def prefer(
 ) -> None:
     """Say which plug-in owns a name that several register."""
     kind, _, name = part.partition(".")
-    if not name or kind not in PREFERABLE:
+    if not name or kind not in preferable_kinds():
         raise RegistryError(
-            f"{part!r} is no KIND.NAME such as operators.prod; {unknown('kind', kind, PREFERABLE)}"
+            f"{part!r} is no KIND.NAME such as operators.prod; {unknown('kind', kind, preferable_kinds())}"
         )
     file = find_registry_file()
     change = {part: _known(plugin, file)}
     _edit(file, lambda document: _table(document, "prefer").update(change), json, prefer=change)
 
 
-@app.command()
 def add(
     module: Annotated[str, typer.Argument(metavar="MODULE", help="A module's full name.")], json: Json = False
 ) -> None:
@@ -165,105 +156,6 @@ def add(
         notes.append(f"no module {top!r} is on the import path now; set PYTHONPATH or install it")
     target = _edit(file, change, json, notes, modules=[module])
     _tell_of_modules(file, target)
-
-
-@app.command()
-def check(
-    plugin: Annotated[
-        str,
-        typer.Argument(
-            metavar="PLUGIN",
-            help="distribution:entry-point, a distribution that has one plug-in, or a module's name.",
-        ),
-    ],
-    json: Json = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Fail on checks that could not run.")] = False,
-    thorough: Annotated[
-        bool, typer.Option("--thorough", help="Try more examples, and larger exports.")
-    ] = False,
-    tensorrt: Annotated[
-        bool, typer.Option("--tensorrt", help="Let TensorRT parse and build every part, too.")
-    ] = False,
-    quick: Annotated[
-        bool,
-        typer.Option(
-            "--quick", help="Try fewer examples, and leave out exports and what else takes seconds."
-        ),
-    ] = False,
-    last_failed: Annotated[
-        bool, typer.Option("--last-failed", help="Run the checks that failed the last time; all if none did.")
-    ] = False,
-    certificate: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write down what was run, what was not and why, as JSON."),
-    ] = None,
-    keyword: Annotated[
-        str, typer.Option("--keyword", "-k", metavar="EXPRESSION", help="Run these checks and parts only.")
-    ] = "",
-    expect: Annotated[
-        list[str] | None,
-        typer.Option(metavar="CHECK[KIND.NAME]=REASON", help="A check that is known to fail; repeatable."),
-    ] = None,
-    record: Annotated[
-        bool,
-        typer.Option("--record", help="Run no check; write anew what the check `record` holds parts to."),
-    ] = False,
-) -> None:
-    """Import a plug-in and run the conformance suite over its parts."""
-    from peirce_testing.running import run_suite
-
-    idle = {
-        "--certificate": certificate, "--keyword": keyword, "--last-failed": last_failed, "--expect": expect,
-        "--quick": quick, "--thorough": thorough, "--tensorrt": tensorrt, "--strict": strict,
-    }  # fmt: skip
-    if record and (given := [name for name, value in idle.items() if value]):
-        raise typer.BadParameter(f"--record runs no check; leave out {', '.join(given)}")
-    installed = installed_plugins()
-    wanted, _ = named_plugin(plugin, installed)
-    if wanted.distribution is None and not plugin.startswith("module:") and find_spec(wanted.top) is None:
-        # most likely a slip in a plug-in's name
-        here, more = Path("pyproject.toml"), ". There is no module of that name either"
-        own = parse_toml(read_text(here)).get("project", {}).get("name", "") if here.is_file() else ""
-        if canonical(own) == canonical(plugin.partition(":")[0]):
-            more = ". It is the distribution of this folder, and is not installed: `pip install -e .`"
-        raise unknown_plugin(plugin, installed, more)
-    everything_off = RegistryFile(path=find_registry_file().path, default="off")
-    broken = Registry.discover(everything_off, extra_plugins=[wanted.name], strict=False).quarantined
-    if broken and json:
-        name, cause = broken[0].plugin, broken[0].cause
-        as_json("peirce.plugins.check/1", plugin=name, passed=False, cause=cause, checks={})
-    elif broken:
-        typer.secho(f"{broken[0].plugin} cannot be loaded: {broken[0].cause}", fg="red")
-        typer.echo(broken[0].detail, nl=False)
-    if broken:
-        raise typer.Exit(1)
-    from peirce_testing import Conformance
-
-    expected = dict(each.partition("=")[::2] for each in expect or ())
-    suite = Conformance(
-        wanted.name,
-        expected_failures=expected,
-        thorough=thorough,
-        tensorrt=tensorrt,
-        quick=quick,
-        strict=strict,
-    )
-    if record:
-        files = suite.record()
-        if json:
-            as_json("peirce.plugins.record/1", plugin=wanted.name, files=list(map(str, files)))
-        else:
-            typer.echo("\n".join(f"wrote {path}" for path in files) or "none of its parts is recorded")
-        return
-    if quick and thorough:
-        raise typer.BadParameter("--quick and --thorough exclude each other")
-    result = run_suite(wanted, suite, keyword=keyword, last_failed=last_failed, certificate=certificate)
-    if json:
-        as_json("peirce.plugins.check/1", plugin=wanted.name, **result.to_dict())
-    else:
-        result.show()
-    if not result.passed:
-        raise typer.Exit(1)
 
 
 def _known(given: str, file: RegistryFile) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from peirce.errors import RegistryError
 from peirce.model import PROVENANCE_FORMAT
+from peirce.registry import canonical
 
 if TYPE_CHECKING:
     from peirce.parts import Plan
@@ -19,7 +20,7 @@ def provenance_of(plan: Plan, registry: Registry) -> dict[str, Any]:
     parts = {f"{each.kind}.{each.name}": _origin(registry, each.kind, each.name) for each in plan.parts}
     return {
         "format": PROVENANCE_FORMAT,
-        "peirce": version("peirce"),
+        "peirce": version("peirce-core"),
         "torch": version("torch"),
         "parts": dict(sorted(parts.items())),
     }
@@ -28,7 +29,8 @@ def provenance_of(plan: Plan, registry: Registry) -> dict[str, Any]:
 def differences(recorded: Mapping[str, Any], registry: Registry) -> tuple[list[str], list[str]]:
     """Clauses on what a recorded provenance needs that this registry lacks, and on what it has in another version."""
     missing, other = [], []
-    for part, origin in recorded["parts"].items():
+    for part, written in recorded["parts"].items():
+        origin = _renamed(written)
         try:
             found = _origin(registry, *part.split(".", 1))
         except RegistryError as error:
@@ -42,6 +44,13 @@ def differences(recorded: Mapping[str, Any], registry: Registry) -> tuple[list[s
 def _origin(registry: Registry, kind: str, name: str) -> dict[str, Any]:
     entry = registry.entry(kind, name)
     return {"plugin": entry.plugin, "distribution": entry.distribution, "version": entry.version}
+
+
+def _renamed(origin: Mapping[str, Any]) -> dict[str, Any]:
+    """An origin with today's names: until 0.2 the one distribution `peirce` had every built-in plug-in."""
+    plugin = canonical(origin["plugin"])
+    distribution = plugin.partition(":")[0] if origin["distribution"] == "peirce" else origin["distribution"]
+    return {**origin, "plugin": plugin, "distribution": distribution}
 
 
 def _said(origin: Mapping[str, Any]) -> str:

@@ -14,9 +14,6 @@ from .contracts import Task as Task
 from .examples import Padding as Padding
 from .examples import example_arrays as example_arrays
 from .examples import example_sizes as example_sizes
-from .experiment import Experiment as Experiment
-from .experiment import ExperimentReport as ExperimentReport
-from .experiment import ExperimentRequest as ExperimentRequest
 from .generation import Callback as Callback
 from .generation import Decoding as Decoding
 from .generation import Generated as Generated

@@ -6,75 +6,19 @@ import logging
 from collections import Counter
 from collections.abc import Iterable
 from functools import cache
-from importlib.metadata import distributions
 from types import ModuleType
-from typing import Any
 
-from attrs import evolve, frozen
+from attrs import evolve
 
-from peirce.errors import RegistryError, one_line, unknown
-from peirce.registry.file import RegistryFile, canonical
+from peirce.errors import RegistryError, unknown
+from peirce.registry.entry_points import EntryPoint, announcements, canonical
+from peirce.registry.file import RegistryFile
 
 _log = logging.getLogger("peirce")
 
 
-@frozen(kw_only=True)
-class EntryPoint:
-    """What a distribution announces: a plug-in, a command or a runtime; or a module that is named as a plug-in.
-
-    Args:
-        name: what it is called; for a plug-in `distribution:entry-point`, or `module:NAME`.
-        target: `module`, or `module:attribute`.
-        distribution: the distribution's name, as package indexes spell it; None for a module that is only named.
-        version: the distribution's version.
-        summary: what its metadata say of it in a line; may be empty.
-    """
-
-    name: str
-    target: str
-    distribution: str | None = None
-    version: str | None = None
-    summary: str = ""
-
-    @property
-    def top(self) -> str:
-        """The package that it lies in."""
-        return self.target.partition(":")[0].partition(".")[0]
-
-
 Wanted = tuple[EntryPoint, object]
 """A plug-in, and its module; None where it is to be imported."""
-
-
-def announcements(group: str) -> tuple[EntryPoint, ...]:
-    """The entry points of a group; a distribution of which the metadata cannot be read is named and passed over."""
-    found: dict[str, list[EntryPoint]] = {}
-    for distribution in distributions():
-        try:
-            points = distribution.entry_points.select(group=group)
-            if not points:  # metadata take longer to read, and those of most are of no interest
-                continue
-            metadata: Any = distribution.metadata
-            name = canonical(metadata["Name"])
-            own = [
-                EntryPoint(
-                    name=point.name,
-                    target=point.value.partition("[")[0].replace(" ", ""),
-                    distribution=name,
-                    version=metadata["Version"],
-                    summary=metadata["Summary"] or "",
-                )
-                for point in points
-            ]
-            found.setdefault(name, own)  # of two of one name, Python imports the first on the path
-        except Exception as error:
-            _warn(str(getattr(distribution, "_path", "of unknown place")), one_line(error))
-    return tuple(entry for own in found.values() for entry in own)
-
-
-@cache
-def _warn(where: str, why: str) -> None:
-    _log.warning("the distribution %s cannot be read: %s; reinstall it, or remove that folder", where, why)
 
 
 @cache

@@ -16,33 +16,16 @@ from attrs import Attribute, evolve, field, frozen
 
 from peirce.errors import RegistryError, SpecError, unknown
 from peirce.files import read_text, write_whole
+from peirce.registry.entry_points import canonical
+from peirce.registry.kinds import KINDS, preferable_kinds
 from peirce.resources import packaged_registry
 from peirce.spec import HIDDEN, Document, parse_document, read_document, structure
 
 FORMAT = 1
 VARIABLE = "PEIRCE_REGISTRY"
-KINDS = ("operators", "positions", "augmenters", "heads", "architectures", "tasks", "exporters")
-"""The kinds of parts; the hook of each is `register_KIND`."""
-ANNOUNCED = ("specs", "runtimes", "pipelines", "commands", "parsers", "views")
-"""What plug-ins announce beside parts, with hooks of such names; all of it can be read without torch."""
-EXPERIMENTS = "experiments"
-"""What is neither a part nor read by other commands than those of experiments."""
-NAMED = (*KINDS, *ANNOUNCED, EXPERIMENTS)
-"""All that plug-ins register by name."""
-PREFERABLE = (*NAMED, "letters")
-"""The kinds of names that may have several owners, of which registry.toml prefers one."""
-
 _OURS = re.compile(rf"^\s*format\s*=\s*{FORMAT}\s*(#.*)?$", re.MULTILINE)
 Origin = Literal["given", "environment", "found", "packaged"]
 Switch = Literal["on", "off"]
-
-
-def canonical(plugin: str) -> str:
-    """`distribution:entry-point` with the distribution's name as package indexes spell it."""
-    distribution, separator, entry = plugin.partition(":")
-    if distribution == "module":
-        return plugin
-    return re.sub(r"[-_.]+", "-", distribution).lower() + separator + entry
 
 
 def _switches(table: Mapping[str, Switch]) -> Mapping[str, Switch]:
@@ -55,7 +38,7 @@ def _owners(table: Mapping[str, str]) -> Mapping[str, str]:
 
 def _check_keys(instance: Any, attribute: Attribute[Any], table: Mapping[str, str]) -> None:
     """Refuse keys that are not `KIND.NAME`."""
-    kinds = KINDS if attribute.name == "aliases" else PREFERABLE
+    kinds = KINDS if attribute.name == "aliases" else preferable_kinds()
     for key in table:
         kind, dot, _ = key.partition(".")
         if not dot or kind not in kinds:
@@ -150,7 +133,7 @@ def find_registry_file(path: str | Path | None = None) -> RegistryFile:
     for folder in (here, *here.parents):
         candidate = folder / "registry.toml"
         if _is_ours(candidate):
-            return RegistryFile.read(candidate, "packaged" if candidate == packaged else "found")
+            return RegistryFile.read(candidate, "packaged" if candidate.resolve() == packaged else "found")
     return RegistryFile.read(packaged, "packaged")
 
 

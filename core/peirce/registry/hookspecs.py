@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pluggy
 
 if TYPE_CHECKING:
-    from peirce.model import AnyTask, Experiment, Exporter
+    from peirce.model import AnyTask, Exporter
     from peirce.parts import (
         Architecture,
         Augmenter,
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     )
 
 hookspec = pluggy.HookspecMarker("peirce")
+"""Marks a function of the module of a `peirce.hooks` entry point as a hook that plug-ins may implement."""
 hookimpl = pluggy.HookimplMarker("peirce")
 """Marks a function of a plug-in as an implementation of the hook of its name."""
 
@@ -89,15 +90,5 @@ def register_commands() -> Mapping[str, str]:
 
 
 @hookspec
-def register_parsers() -> Mapping[str, str]:
-    """Add parsers of text: by name, the class that gives each sentence its constituents, as `module:attribute`."""
-
-
-@hookspec
 def register_views() -> Mapping[str, str]:
     """Add views of models, which `peirce look` draws: by name, the class as `module:attribute`."""
-
-
-@hookspec
-def register_experiments() -> Iterable[Experiment]:
-    """Add experiments, each many trainings and what comes of them as one table."""

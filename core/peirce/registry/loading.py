@@ -16,12 +16,12 @@ from attrs import frozen
 
 from peirce.errors import one_line, unknown
 from peirce.registry import hookspecs
-from peirce.registry.discovery import EntryPoint, Wanted
-from peirce.registry.file import NAMED
+from peirce.registry.discovery import Wanted
+from peirce.registry.entry_points import EntryPoint
+from peirce.registry.kinds import all_kinds, hook_modules
 from peirce.registry.names import Registered
 from peirce.registry.rules import read_hook
 
-_HOOKS = tuple(f"register_{kind}" for kind in NAMED)
 _LOADING = threading.RLock()
 """One thread loads plug-ins at a time: modules are imported, and what they print goes to standard error."""
 
@@ -53,11 +53,12 @@ class _Hooks(pluggy.PluginManager):
     def parse_hookimpl_opts(self, plugin: Any, name: str) -> Any:
         """The marks of a hook; a name that is no hook's, and a hook without marks, are a slip of its author."""
         options = super().parse_hookimpl_opts(plugin, name)
+        hooks = [f"register_{kind}" for kind in all_kinds()]
         if options is None:
-            if name in _HOOKS:
+            if name in hooks:
                 raise _BreachError(f"{name} is not marked `@peirce.hookimpl`, so that nothing would call it")
-        elif (hook := options.get("specname") or name) not in _HOOKS:
-            raise _BreachError(unknown("hook", hook, _HOOKS))
+        elif (hook := options.get("specname") or name) not in hooks:
+            raise _BreachError(unknown("hook", hook, hooks))
         return options
 
 
@@ -97,7 +98,8 @@ def load(
 def _registered(plugin: EntryPoint, module: object, kinds: Iterable[str]) -> list[Registered]:
     """Everything of some kinds that a plug-in registers."""
     hooks = _Hooks("peirce")
-    hooks.add_hookspecs(hookspecs)
+    for module_of_hooks in (hookspecs, *hook_modules()):
+        hooks.add_hookspecs(module_of_hooks)
     hooks.register(module, plugin.name)
     registered: list[Registered] = []
     broken: list[str] = []

@@ -11,24 +11,14 @@ from collections.abc import Iterable, Mapping
 from copy import copy
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from peirce.errors import RegistryError, check_known, unknown
 from peirce.registry.discovery import Wanted, active_plugins, installed_plugins, named_plugin
-from peirce.registry.file import (
-    ANNOUNCED,
-    EXPERIMENTS,
-    KINDS,
-    NAMED,
-    RegistryFile,
-    find_registry_file,
-    singular,
-)
+from peirce.registry.file import RegistryFile, find_registry_file, singular
+from peirce.registry.kinds import KINDS, all_kinds, announced_kinds
 from peirce.registry.loading import load
 from peirce.registry.names import Names, Registered
-
-if TYPE_CHECKING:
-    from peirce.model import Experiment
 
 _log = logging.getLogger("peirce")
 
@@ -55,10 +45,11 @@ class Registry:
     """
 
     def __init__(
-        self, wanted: Iterable[Wanted], file: RegistryFile, off: Iterable[str], kinds: Iterable[str]
+        self, wanted: Iterable[Wanted], file: RegistryFile, off: Iterable[str], kinds: Iterable[str] | None
     ) -> None:
         """Load the wanted plug-ins; those that are off have been left out of them, and are named in messages."""
-        self.file, self.off, self.kinds = file, tuple(off), tuple(kinds)
+        self.file, self.off = file, tuple(off)
+        self.kinds = tuple(all_kinds() if kinds is None else kinds)
         self.plugins, registered, self.quarantined = load(wanted, self.kinds)
         absent = {plugin: file.why_off(plugin) for plugin in self.off}
         absent |= {broken.plugin: f"is quarantined: {broken.cause}" for broken in self.quarantined}
@@ -80,7 +71,7 @@ class Registry:
         cls,
         config: RegistryFile | str | Path | None = None,
         extra_plugins: Iterable[str | object] = (),
-        kinds: Iterable[str] = NAMED,
+        kinds: Iterable[str] | None = None,
         strict: bool = True,
     ) -> Registry:
         """Load what is installed and active, and warn of each plug-in that could not be loaded.
@@ -89,7 +80,7 @@ class Registry:
             config: what registry.toml says, or which one to read; found as its search order says when it is absent.
             extra_plugins: plug-ins to load whatever registry.toml says: modules, their names, or
                 `distribution:entry-point`.
-            kinds: what they are asked for: `("experiments",)` imports no part, and so no torch.
+            kinds: what they are asked for, all there is if None: `("specs",)` imports no part, and so no torch.
             strict: if False, nothing is said of what is broken, and conflicts are kept in `conflicts`.
 
         Raises:
@@ -110,7 +101,7 @@ class Registry:
 
     @classmethod
     def of(
-        cls, *plugins: str | object, file: RegistryFile | None = None, kinds: Iterable[str] = NAMED
+        cls, *plugins: str | object, file: RegistryFile | None = None, kinds: Iterable[str] | None = None
     ) -> Registry:
         """Load just these plug-ins: modules, their names, objects with hooks, or `distribution:entry-point`.
 
@@ -186,11 +177,6 @@ class Registry:
         """Why a letter that operators claim stands for none of them; None where none claims it or it does stand."""
         return self._names.blocked.get(("letters", letter))
 
-    @property
-    def experiments(self) -> Mapping[str, Experiment]:
-        """The experiments by name, in the order in which plug-ins register them."""
-        return {name: found.part for (kind, name), found in self._names.owners.items() if kind == EXPERIMENTS}
-
     def _check_kind(self, kind: str) -> None:
         check_known("part kind", kind, self.kinds, RegistryError)
 
@@ -233,4 +219,4 @@ def default_registry() -> Registry:
 @cache
 def default_catalogue() -> Registry:
     """What is installed and active beside parts, discovered once a process; it imports no part, and so no torch."""
-    return Registry.discover(kinds=ANNOUNCED, strict=False)._settled()
+    return Registry.discover(kinds=announced_kinds(), strict=False)._settled()

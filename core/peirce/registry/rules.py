@@ -6,60 +6,47 @@ import inspect
 import re
 import sys
 import types
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
 import attrs
 
-from peirce.registry.file import EXPERIMENTS
-
-Read = tuple[list[tuple[str, Any]], list[str]]
-"""What can be registered, by name, and why the rest cannot."""
+from peirce.registry.kinds import ANNOUNCED, KINDS, TARGET, WORD, Read, added_kinds, read_mapping
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _TYPING = re.compile(r"[UB] <- [UB]( x [UB])*")
 _PAIRS = {"score": "B <- U x U", "value": "U <- B", "attention": "U <- U x U x U"}
 """How the typing begins of an operator that scores pairs of tokens, sums values, or does both."""
-_EXPERIMENT = re.compile(r"[a-z][a-z0-9_]*(/[a-z0-9_]+)*")
-_WORD = r"[a-z][a-z0-9-]*(\.[a-z][a-z0-9-]*)?"
-_TARGET = r"[A-Za-z_][\w.]*:[A-Za-z_]\w*"
 _MAPPINGS = {
-    "runtimes": (r"\.[a-z0-9]+", _TARGET, "'.onnx': 'my_lab.session:Session'"),
-    "pipelines": (_WORD, _TARGET, "'ask': 'my_lab.serving:Asks'"),
-    "parsers": (_WORD, _TARGET, "'spacy': 'my_lab.parsers:Spacy'"),
-    "views": (_WORD, _TARGET, "'query': 'my_lab.viewing:Queries'"),
-    "commands": (_WORD, r"\S.*", "'greet': 'Greet somebody.'"),
+    "runtimes": (r"\.[a-z0-9]+", TARGET, "'.onnx': 'my_lab.session:Session'"),
+    "pipelines": (WORD, TARGET, "'ask': 'my_lab.serving:Asks'"),
+    "views": (WORD, TARGET, "'query': 'my_lab.viewing:Queries'"),
+    "commands": (WORD, r"\S.*", "'greet': 'Greet somebody.'"),
 }
 """The kinds that are strings by name: what names and strings look like, and an example."""
 
 
 def read_hook(kind: str, result: object) -> Read:
     """What the hook of a kind returned."""
+    if kind not in (*KINDS, *ANNOUNCED):
+        return _with_subject(kind, added_kinds()[kind].read(result))
     if kind in _MAPPINGS:
-        return _mapping(kind, result)
+        return _with_subject(kind, read_mapping(result, *_MAPPINGS[kind]))
     if isinstance(result, str | Path | type) or not isinstance(result, Iterable):
-        what = {"specs": "paths", EXPERIMENTS: "experiments"}.get(kind, "classes")
+        what = "paths" if kind == "specs" else "classes"
         return [], [f"register_{kind} must return a list of {what}, not {result!r}"]
     if kind == "specs":
         return _specs(result)
-    things = list(result)
-    whys = [_why_no_experiment(each) if kind == EXPERIMENTS else _why_no_part(kind, each) for each in things]
-    named = [(thing.name, thing) for thing in things if isinstance(getattr(thing, "name", None), str)]
-    return named, [why for why in whys if why is not None]
+    parts = list(result)
+    reasons = [_why_no_part(kind, part) for part in parts]
+    named = [(part.name, part) for part in parts if isinstance(getattr(part, "name", None), str)]
+    return named, [reason for reason in reasons if reason is not None]
 
 
-def _mapping(kind: str, result: object) -> Read:
-    name_form, text_form, example = _MAPPINGS[kind]
-    if not isinstance(result, Mapping):
-        return [], [f"register_{kind} must return a mapping such as {{{example}}}, not {result!r}"]
-    broken = [
-        f"register_{kind} returns {name!r}: {text!r}; one looks like {example}"
-        for name, text in result.items()
-        if not (isinstance(name, str) and re.fullmatch(name_form, name))
-        or not (isinstance(text, str) and re.fullmatch(text_form, text))
-    ]
-    return [(str(name).removeprefix("."), text) for name, text in result.items()], broken
+def _with_subject(kind: str, read: Read) -> Read:
+    named, reasons = read
+    return named, [f"register_{kind} {reason}" for reason in reasons]
 
 
 def _specs(result: Iterable[object]) -> Read:
@@ -76,16 +63,6 @@ def _specs(result: Iterable[object]) -> Read:
                 f"register_specs returns {path!r}, which is neither a .toml file nor a folder of such"
             )
     return found, broken
-
-
-def _why_no_experiment(found: object) -> str | None:
-    from peirce.model import Experiment
-
-    if not isinstance(found, Experiment):
-        return f"register_experiments returns {found!r}, which is no Experiment; it returns instances, not classes"
-    if not _EXPERIMENT.fullmatch(found.name):
-        return f"an experiment has the name {found.name!r}; names match {_EXPERIMENT.pattern}"
-    return None
 
 
 def _why_no_part(kind: str, part: object) -> str | None:
