@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from peirce.registry import hookimpl
 
 if TYPE_CHECKING:
-    from peirce.model import AnyTask, Experiment
+    from peirce.model import AnyTask
     from peirce.parts import Architecture, Augmenter, Head, Position
 
 
@@ -75,14 +75,6 @@ def register_tasks() -> list[type[AnyTask]]:
     from peirce_kg.ultra.links import Links
 
     return [KgQa, Links]
-
-
-@hookimpl
-def register_experiments() -> list[Experiment]:
-    """The tables of TEGA."""
-    from peirce_papers.tega.experiment import tega_experiments
-
-    return tega_experiments()
 
 
 @hookimpl
