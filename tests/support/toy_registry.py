@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from peirce.registry import VARIABLE, Registry, default_registry
 
 @pytest.fixture(scope="session")
 def parts() -> Registry:
-    return Registry.of("peirce_basics.plugin", "peirce_folnet.plugin", "peirce_kg.plugin", toy_tasks)
+    families = ("peirce_basics", "peirce_folnet", "peirce_kg")
+    return Registry.of(*(f"{family}.plugin" for family in families if find_spec(family)), toy_tasks)
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""What every test may use: the built-in parts, and the folder `shared` beside the repository."""
+"""What the tests of every distribution may use: parts that are installed, and the folder `shared` beside the repository."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from toy_registry import parts as parts
 from toy_registry import peirce_command as peirce_command
 from toy_registry import registry_file as registry_file
 from toy_registry import toy_registry as toy_registry
+from workspace import NAMES
+
+pytest_plugins = ["peirce_testing.plugin"]
 
 # Two test processes share two cores, and results must not depend on how many threads add them up.
 torch.set_num_threads(1)
@@ -30,6 +33,6 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="session")
 def registry() -> Registry:
-    """The parts that ship with Peirce, and no others."""
-    built_in = {plugin.name: "on" for plugin in installed_plugins() if plugin.distribution == "peirce"}
+    """The parts of this repository's distributions, as far as they are installed, and no others."""
+    built_in = {plugin.name: "on" for plugin in installed_plugins() if plugin.distribution in NAMES}
     return Registry.discover(RegistryFile(default="off", plugins=built_in))
