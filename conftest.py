@@ -7,7 +7,6 @@ import gc
 import pytest
 import torch
 from hypothesis import settings
-from peirce.registry import Registry, RegistryFile, installed_plugins
 from shared_folder import pytest_runtest_makereport as pytest_runtest_makereport
 from shared_folder import shared as shared
 from toy_registry import parts as parts
@@ -15,6 +14,8 @@ from toy_registry import peirce_command as peirce_command
 from toy_registry import registry_file as registry_file
 from toy_registry import toy_registry as toy_registry
 from workspace import NAMES
+
+from peirce.registry import Registry, RegistryFile, installed_plugins
 
 pytest_plugins = ["peirce_testing.plugin"]
 
