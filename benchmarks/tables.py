@@ -29,7 +29,8 @@ from statistics import fmean, geometric_mean
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-DOCS, RESULTS = ROOT / "docs", ROOT / "benchmarks" / "results"
+RESULTS = ROOT / "benchmarks" / "results"
+PAGES = ("docs/**/*.md", "*/README.md", "*/docs/**/*.md", "plugins/*/README.md", "plugins/*/docs/**/*.md")
 TABLE = re.compile(r"(<!-- table: (?P<how>[^\n]+?) -->\n)(?:(?!<!--).)*(<!-- end of table -->)", re.S)
 NONE = "-"
 MARKS = {
@@ -147,8 +148,8 @@ def definitions() -> Any:
 @cache
 def digests(graph: str) -> dict[str, set[str]]:
     """What today's specs of TEGA's experiments are known by; tables may set options of one spec differently."""
-    from peirce.model import ExperimentRequest
     from peirce_papers.tega.running import TegaRuns
+    from peirce_training.experiments import ExperimentRequest
 
     found = definitions()
     known: dict[str, set[str]] = {}
@@ -572,7 +573,8 @@ def remade(text: str) -> str:
 
 def pages() -> list[Path]:
     """The pages with tables that are made."""
-    return [path for path in sorted(DOCS.rglob("*.md")) if TABLE.search(path.read_text(encoding="utf-8"))]
+    found = {path for pattern in PAGES for path in ROOT.glob(pattern)}
+    return [path for path in sorted(found) if TABLE.search(path.read_text(encoding="utf-8"))]
 
 
 def main() -> None:

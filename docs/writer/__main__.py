@@ -1,9 +1,9 @@
 """Writes what the site consists of: `python docs/writer`, and then `mkdocs build -f build/mkdocs.yml`.
 
-`build/docs` gets the pages of this folder, those that are made of what is registered (`reference`, `api`), those of
-ready specs and experiments (`gallery`), the notebooks, KaTeX of an installed npm package, and the pages on which
-models answer (`asking`), so that no page needs a network. `build/mkdocs.yml` is the site's configuration: an entry of
-the navigation that ends in `/` became the pages of that folder.
+`build/docs` gets the pages of this folder and of each distribution (`places`), those that are made of what is
+registered (`reference`, `api`), those of ready specs and experiments (`gallery`), the notebooks, KaTeX of an installed
+npm package, and the pages on which models answer (`asking`), so that no page needs a network. `build/mkdocs.yml` is the
+site's configuration: an entry of the navigation that ends in `/` became the pages of that folder.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from pathlib import Path
 
 import asking
 import gallery
+import places
 import reference
+from places import ROOT
 
-DOCS = Path(__file__).resolve().parents[1]
-ROOT, BUILD = DOCS.parent, DOCS.parent / "build"
+BUILD = ROOT / "build"
 NOTEBOOKS = ROOT / "examples" / "notebooks"
 KATEX = BUILD / "node_modules" / "katex" / "dist"
 
@@ -32,9 +33,9 @@ def main() -> None:
         sys.exit(f"no KaTeX in {KATEX.relative_to(ROOT)}: npm install --prefix build katex onnxruntime-web")
     target = BUILD / "docs"
     shutil.rmtree(target, ignore_errors=True)
-    shutil.copytree(DOCS, target, ignore=shutil.ignore_patterns("writer"))
+    collected = {path: file.read_bytes() for path, file in places.places().items()} | places.pages()
     pages = written()
-    for path, content in pages.items():
+    for path, content in (collected | pages).items():
         file = target / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -63,7 +64,7 @@ def notebooks() -> dict[str, str | bytes]:
         for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
             source = "".join(cell["source"])
             if cell["cell_type"] == "markdown":
-                lines.append(source.replace("](../../docs/", "](../"))
+                lines.append(places.on_site(source, path, f"notebooks/{path.stem}.md"))
                 continue
             lines.append(f"```python\n{source}\n```")
             for output in cell["outputs"]:

@@ -109,6 +109,7 @@ def problems(number: int, count: int) -> Iterator[str]:
     """The problems of a block as lines; half of them ask for another pair that the facts decide, as the page may."""
     import numpy as np
     from attrs import evolve
+
     from peirce_relations.calculi.algebra import rcc8
     from peirce_relations.calculi.closure import closure
     from peirce_relations.calculi.sources import block, source

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 from charts import chart, table
 from markdown_text import escaped, filtered
+from places import DOCS, ROOT, places
 
 if TYPE_CHECKING:
     from peirce.registry import Registry
     from peirce.spec import Spec
 
-ROOT = Path(__file__).resolve().parents[2]
-DOCS, RESULTS = ROOT / "docs", ROOT / "benchmarks" / "results"
-TEGA = "results/experiments.md"
+RESULTS = ROOT / "benchmarks" / "results"
+TEGA = "plugins/papers/experiments.md"
 TABLES = {
     "tega/table2": (TEGA, "ranking tega-umls.csv experiment=tega/table2", "MRR, %, on UMLS"),
     "tega/table4": (TEGA, "ranking tega-umls.csv experiment=tega/table4", "MRR, %, on UMLS"),
@@ -46,32 +46,32 @@ TABLES = {
         "Stories answered right, %, by their number of facts",
     ),
     "relations/clutrr": (
-        "results/relations.md",
+        "plugins/papers/relations.md",
         "accuracy relations-clutrr.csv",
         "Stories answered right, %, by their number of facts",
     ),
     "relations/rcc8": (
-        "results/relations.md",
+        "plugins/papers/relations.md",
         "accuracy relations-rcc8.csv",
         "Problems answered right, %, by the edges of a path",
     ),
     "relations/intervals": (
-        "results/relations.md",
+        "plugins/papers/relations.md",
         "accuracy relations-intervals.csv",
         "Problems answered right, %, by the edges of a path",
     ),
     "relations/random": (
-        "results/relations.md",
+        "plugins/papers/relations.md",
         "accuracy relations-random.csv",
         "Problems answered right, %, by the edges of a path",
     ),
     "relations/offpath": (
-        "results/relations.md",
+        "plugins/papers/relations.md",
         "accuracy relations-offpath.csv",
         "Problems of the third level answered right, %, by the edges of the path",
     ),
     "logic/arguments": (
-        "results/logic.md",
+        "plugins/papers/logic.md",
         "accuracy logic-arguments.csv",
         "Arguments judged right, %, by test",
     ),
@@ -89,13 +89,13 @@ TABLES = {
     "logical/table2": ("plugins/logic/index.md", "accuracy logical-dream.csv", "Questions answered right, %"),
     "logical/table3": ("plugins/logic/index.md", "columns logical-dialogsum.csv", "Smoke run of one epoch"),
 }
-"""By experiment the page with its table, how the table begins, and what its figures are."""
+"""By experiment the page with its table, by its path on the site, how the table begins, and what its figures are."""
 CHARTS = {
     "clutrr": (TABLES["clutrr"], "Kinship from more facts than were trained on"),
     "relations": (TABLES["relations/clutrr"], "Kinship from more facts than were trained on"),
     "relations-undecided": (
         (
-            "results/relations.md",
+            "plugins/papers/relations.md",
             "accuracy relations-clutrr-undecided.csv",
             "Stories answered right, %, by their number of facts",
         ),
@@ -109,7 +109,7 @@ CHARTS = {
     "relations-offpath": (TABLES["relations/offpath"], "Off the path: longer paths than were trained on"),
     "relations-random": (TABLES["relations/random"], "A drawn algebra: longer paths than were trained on"),
     "serving": (
-        ("serving.md", "pivot serving.json 'CPU", "ms of the server's CPU a row, by clients"),
+        ("export/serving.md", "pivot serving.json 'CPU", "ms of the server's CPU a row, by clients"),
         "CPU of Triton for a row, by clients that ask at once",
     ),
 }
@@ -200,11 +200,12 @@ def assets(registry: Registry | None = None) -> dict[str, str]:
 def page_chart(name: str) -> str:
     """A chart of `CHARTS`."""
     (page, how, unit), title = CHARTS[name]
-    return chart(table(DOCS / page, how), title=title, unit=unit, name=name)
+    return chart(table(places()[page], how), title=title, unit=unit, name=name)
 
 
 def _spec_page(name: str, path: Path, spec: Spec, registry: Registry) -> tuple[dict[str, str | bytes], str]:
     import torch
+
     from peirce.compose import build
     from peirce.errors import PeirceError
     from peirce.spec import summary_of
@@ -272,10 +273,12 @@ def _measured(name: str) -> list[str]:
         if rows:
             seeds = ", ".join(sorted({row["seed"] for row in rows}))
             graph, scale = rows[0]["graph"], rows[0]["scale"]
-            found.append(f"[answers on {graph}](../../results/experiments.md), {scale} scale, seeds {seeds}")
+            found.append(
+                f"[answers on {graph}](../../plugins/papers/experiments.md), {scale} scale, seeds {seeds}"
+            )
     ways = [row["way"] for row in _rows("exports.csv") if row["spec"] == name and row["outcome"] == "ok"]
     found += (
-        [f"[exported and verified](../../results/exports.md) by {', '.join(dict.fromkeys(ways))}"]
+        [f"[exported and verified](../../export/exports.md) by {', '.join(dict.fromkeys(ways))}"]
         if ways
         else []
     )
@@ -285,11 +288,13 @@ def _measured(name: str) -> list[str]:
         if f"| {name} |" in speed.read_text(encoding="utf-8")
         else []
     )
-    for page in sorted(DOCS.glob("plugins/*/*.md")):
-        text = page.read_text(encoding="utf-8")
+    for page, file in places().items():
+        if file.suffix != ".md" or not page.startswith("plugins/") or page == TEGA:
+            continue
+        text = file.read_text(encoding="utf-8")
         if f"`{name}`" in text and "<!-- table:" in text:
             title = re.search(r"^# (.+)$", text, re.MULTILINE)
-            found.append(f"[{title[1] if title else page.stem}](../../{page.relative_to(DOCS).as_posix()})")
+            found.append(f"[{title[1] if title else file.stem}](../../{page})")
     return found
 
 
@@ -301,22 +306,23 @@ def _rows(file: str) -> tuple[dict[str, str], ...]:
 
 def experiments_page() -> dict[str, str | bytes]:
     """Every experiment: what it shows, a chart of the table that came of it, and the command."""
-    from peirce.registry import EXPERIMENTS, Registry
+    from peirce.registry import Registry
+    from peirce_training.hooks import EXPERIMENTS
 
     found: dict[str, str | bytes] = {}
-    experiments = Registry.discover(kinds=(EXPERIMENTS,)).experiments
     lines = [
         "# Experiments",
         "",
         "Each does again what a table of a paper shows, at a scale of your own. The charts are of the",
     ]
     lines += ["tables on the pages of results, which say how they were measured.", ""]
-    for name, one in experiments.items():
+    for entry in Registry.discover(kinds=(EXPERIMENTS,)).entries(EXPERIMENTS):
+        name, one = entry.name, entry.part
         file = f"{name.replace('/', '-')}.svg"
         lines += [f"## {name}", "", escaped(one.title) + ".", ""]
         if name in TABLES:
             page, how, unit = TABLES[name]
-            shown = table(DOCS / page, how)
+            shown = table(places()[page], how)
             found[f"gallery/experiments/{file}"] = chart(shown, title=one.title, unit=unit, name=file[:-4])
             lines += [
                 f"![{escaped(one.title)}: {unit}](experiments/{file}){{ .chart loading=lazy }}",

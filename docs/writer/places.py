@@ -58,7 +58,9 @@ def on_site(text: str, file: Path, place: str) -> str:
 
 def _files(folder: Path, place: str) -> dict[str, Path]:
     """The files in a folder, by `place` and the path below the folder; the writer's own left out."""
-    below = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
+    below = {
+        path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()
+    }
     return {f"{place}{name}": path for name, path in below.items() if not name.startswith("writer/")}
 
 

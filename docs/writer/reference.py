@@ -156,12 +156,13 @@ def _use(entry: Registered) -> list[str]:
 def command_pages() -> dict[str, str]:
     """A page for each command that Peirce ships, and one that lists them."""
     import typer
+
     from peirce.commands.main import commands, loaded_command
     from peirce.commands.show import METAVARS
 
     found, listed = {}, []
     for command in commands():
-        if all(entry.distribution != "peirce" for entry in command.entries):
+        if not any(entry.distribution.startswith("peirce-") for entry in command.entries):
             continue
         file = command.words.replace(" ", "-")
         listed.append((f"[`peirce {command.words}`](commands/{file}.md)", escaped(command.help)))

@@ -7,18 +7,19 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
-import peirce
 import pytest
 import small_specs
 import torch
 from code_blocks import blocks
+from shared_folder import ROOT
+
+import peirce
 from peirce.compose import build, load
 from peirce.errors import InputError, TaskError
 from peirce.kernels import pair_scores as scores
 from peirce.registry import Registry
 from peirce_testing import Conformance
 from peirce_testing.compare import NotApplicableError, NotRunError
-from shared_folder import ROOT
 
 GUIDE = ROOT / "docs" / "guide" / "write-a-plugin"
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 from code_blocks import blocks, run_page
+from shared_folder import ROOT
+
 from peirce.registry import KINDS, Registry
 from peirce_testing.checks import CHECKS
-from shared_folder import ROOT
 
 DOCS = ROOT / "docs"
 EXAMPLE = DOCS.parent / "examples" / "peirce-hadamard"

@@ -10,14 +10,17 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
-import peirce
 import pytest
 from code_blocks import FENCE
-from peirce.commands.main import commands, loaded_command
-from peirce.registry import EXPERIMENTS, KINDS, Registry, fields, ready_specs
 from shared_folder import ROOT
 
+import peirce
+from peirce.commands.main import commands, loaded_command
+from peirce.registry import KINDS, Registry, fields, ready_specs
+from peirce_training.hooks import EXPERIMENTS
+
 DOCS = ROOT / "docs"
+EXAMPLES = sorted((ROOT / "examples").glob("*/README.md"))
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +100,7 @@ def test_every_ready_spec_and_experiment_is_in_the_gallery(pages: dict[str, str]
         assert f"peirce summary {name}\n" in page
     drawn = [name for name in ready_specs() if f"gallery/specs/{name}.svg" in pages]
     assert len(drawn) == len(ready_specs())
-    for name in Registry.discover(kinds=(EXPERIMENTS,)).experiments:
+    for name in (entry.name for entry in Registry.discover(kinds=(EXPERIMENTS,)).entries(EXPERIMENTS)):
         section = pages["gallery/experiments.md"].partition(f"## {name}\n")[2].partition("\n## ")[0]
         assert f"peirce experiments run {name} " in section
         for path in re.findall(r"\]\(([\w/-]+\.svg)\)", section):
@@ -113,7 +116,7 @@ def test_charts_of_written_pages_are_what_their_tables_give(
 
 def test_every_command_has_a_page(pages: dict[str, str]) -> None:
     for command in commands():
-        if any(entry.distribution == "peirce" for entry in command.entries):
+        if any(entry.distribution.startswith("peirce-") for entry in command.entries):
             assert command.help.endswith("."), f"{command.name} has no line of help"
             page = pages[f"reference/commands/{command.words.replace(' ', '-')}.md"]
             for words in _commands_within(loaded_command(command), f"peirce {command.words}"):
@@ -147,13 +150,24 @@ def test_every_page_is_in_the_navigation_and_every_link_leads_somewhere(
 ) -> None:
     template = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     navigation = writer["configuration"](template, pages)
-    texts = {
-        path.relative_to(DOCS).as_posix(): path.read_text(encoding="utf-8") for path in DOCS.rglob("*.md")
-    }
-    texts |= {path: page for path, page in pages.items() if path.endswith(".md")}
+    places = writer["places"]
+    texts = places.pages() | {path: page for path, page in pages.items() if path.endswith(".md")}
     for page, text in texts.items():
         assert f": {page}\n" in navigation
-        for link in re.findall(r"\]\(([^)#\s]+)", re.sub(r"`[^`\n]*`", "", FENCE.sub("", text))):
+        for link in _links(text):
             target = posixpath.normpath(posixpath.join(posixpath.dirname(page), link))
-            known = target in texts or target in pages or (DOCS / target).is_file()
+            known = target in texts or target in pages or target in places.places()
             assert link.startswith("https://") or known, f"{page}: {link}"
+
+
+@pytest.mark.parametrize(
+    "page", ["CONTRIBUTING.md", *(f"examples/{path.parent.name}/README.md" for path in EXAMPLES)]
+)
+def test_links_of_pages_that_the_site_leaves_out_lead_somewhere(page: str) -> None:
+    for link in _links((ROOT / page).read_text(encoding="utf-8")):
+        assert link.startswith("https://") or ((ROOT / page).parent / link).exists(), f"{page}: {link}"
+
+
+def _links(text: str) -> list[str]:
+    """The targets of a page's links, without anchors and those within the page."""
+    return re.findall(r"\]\(([^)#\s]+)", re.sub(r"`[^`\n]*`", "", FENCE.sub("", text)))
