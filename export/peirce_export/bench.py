@@ -12,7 +12,7 @@ import typer
 from peirce.commands import Json, as_json, as_table
 from peirce.compose import Session
 from peirce.errors import InputError, unknown
-from peirce.extras import check_picture
+from peirce.extras import check_picture, require
 from peirce.files import write_whole
 from peirce.model import SPEC
 from typer.core import TyperCommand
@@ -99,7 +99,7 @@ def bench(
     if alone and model is not None:
         raise InputError("--alone times no model; leave out --model, or --alone")
     if plot is not None:
-        check_picture(plot, "--plot", extra="train")
+        check_picture(plot, "--plot", extra="peirce-export[pictures]")
     counts: list[int | None] = [None] if threads is None else list(_numbers("--threads", threads))
     texts, options = context.meta[_SIZES]
     if len(set(files)) < len(files):
@@ -155,6 +155,7 @@ def _model(file: Path, given: str | None, alone: bool) -> tuple[Model | None, st
     """The model to time beside a file, and what it is in words."""
     if alone or (given is None and not ((file.parent / SPEC).is_file() and find_spec("torch"))):
         return None, ""
+    require("timing a model", "torch", extra="peirce-export[onnx]", instead="give --alone")
     from peirce.compose import read_model
 
     from peirce_export.casting import precision_of

@@ -16,6 +16,7 @@ import attrs
 import typer
 from peirce.commands import Json, as_json
 from peirce.errors import InputError, renamed
+from peirce.extras import require
 from peirce.model import Report
 from typer.core import TyperCommand
 
@@ -48,6 +49,7 @@ class ExportCommand(TyperCommand):
         for given in filter(_RENAMED.get, args):
             renamed(given, _RENAMED[given], "2.0")
         args = [_RENAMED.get(given, given) for given in args]
+        require("`peirce export`", "torch", extra="peirce-export[onnx]")
         return _whole(_named(args)).make_context(info_name, args, *rest, **extra)
 
     def invoke(self, ctx: Any) -> Any:
@@ -135,6 +137,8 @@ def verify(
 
     if alone and (model is not None or matrix):
         raise InputError("--alone compares with no model; leave out --model and --matrix, or --alone")
+    if not (alone or file.is_dir()) or matrix:
+        require("comparing a file with its model", "torch", extra="peirce-export[onnx]", instead="give --alone")
 
     def work() -> Report:
         with steps(f"verifying {file.name}") as say:

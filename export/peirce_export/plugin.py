@@ -1,8 +1,7 @@
-"""The plug-in of `peirce_export`. Its exporter, and torch with it, is imported when a registry asks for it."""
+"""The plug-in of `peirce_export`. Its exporters, and torch with them, are imported when a registry asks for them."""
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from peirce.registry import hookimpl
@@ -13,10 +12,7 @@ if TYPE_CHECKING:
 
 @hookimpl
 def register_exporters() -> list[type[Exporter]]:
-    """ONNX, TensorRT, Triton and torch.export. What they need to write is looked for here, and loaded by an export."""
-    for name in ("onnx", "onnx_ir"):
-        if find_spec(name) is None:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+    """ONNX, TensorRT, Triton and torch.export. What they write with is loaded by an export."""
     from peirce_export.onnx.exporter import OnnxExporter
     from peirce_export.tensorrt.exporter import TensorRTExporter
     from peirce_export.torch_export.exporter import TorchExportExporter

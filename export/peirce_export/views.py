@@ -8,6 +8,7 @@ from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+import peirce
 import torch
 from attrs import evolve
 from peirce.algebra import BetweenTokens, between_tokens
@@ -169,10 +170,10 @@ def metadata_of(
     Args:
         shown: the model, before any change of precision.
         precision: of the file.
-        packages: those that wrote it, of which it names the versions.
+        packages: those that wrote it beside Peirce, of which it names the versions.
         opset: of an ONNX file, the one asked for and the one that it has.
     """
-    versions = {}
+    versions = {"peirce": peirce.__version__}
     for package in packages:
         with suppress(PackageNotFoundError):  # the GPU distribution of a runtime has another name
             versions[package] = version(package)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 from attrs import field, frozen, validators
 from peirce.errors import ExportError
+from peirce.extras import require
 from peirce.kernels import folded
 from peirce.model import MODEL, Exportable, Exporter, Model
 from peirce.parts import PART, RecurrentOperator, noting_parts
@@ -106,6 +107,7 @@ class OnnxExporter(Exporter):
         `FILE.rejected` to be examined, with the inputs it failed on; what stood at `path` before stays.
 
         Raises:
+            TaskError: the extra `onnx` is not installed.
             ExportError: torch.onnx cannot export the model.
             WriteError: the disk takes no more.
             NameMismatch, DtypeMismatch, DimMismatch, ValueMismatch: the file differs from the model.
@@ -121,6 +123,7 @@ class OnnxExporter(Exporter):
 
     def graphs(self, model: Model, path: Path) -> tuple[Verification, list[Metadata]]:
         """Write and verify the files of a model where nothing else stands; what was measured, and what each file is."""
+        require("export to ONNX", "onnx", "onnxscript", "onnxruntime", extra="peirce-export[onnx]")
         from peirce_export.onnx.functions import call_parts
         from peirce_export.onnx.quantising import quantised
         from peirce_export.onnx.verifying import OnnxGraph
@@ -201,7 +204,7 @@ def trace(model: Model | Exportable, opset: int, precision: Precision, *, optimi
 
         rewrite(graph)
     _name_nodes(graph)
-    packages = ("peirce", "torch", "onnx", "onnxscript", "onnxruntime")
+    packages = ("torch", "onnx", "onnxscript", "onnxruntime")
     metadata = metadata_of(shown, precision, packages, (opset, graph.opset_imports[""]))
     graph.metadata_props.update(metadata.to_properties())
     return graph

@@ -174,7 +174,7 @@ class _Device:
     def __init__(self) -> None:
         from peirce.extras import require
 
-        require("running an engine", "cuda", extra="tensorrt")
+        require("running an engine", "cuda", extra="peirce-export[tensorrt]")
         from cuda.bindings import runtime
 
         self._cuda: Any = runtime

@@ -96,7 +96,7 @@ class TorchExportExporter(Exporter):
                 else:
                     _compiled(program, written, compiler)
                 os.replace(written, file := file_of(role, path))
-                archive = seal(file, metadata_of(shown, precision, ("peirce", "torch")))
+                archive = seal(file, metadata_of(shown, precision, ["torch"]))
                 graph = ProgramGraph(archive)
                 reports.append(verify(graph, shown, seed=options.seed, providers=(TORCH,), progress=say))
         return together(reports[::-1])

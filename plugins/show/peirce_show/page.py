@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 from peirce.errors import TaskError
-from peirce.extras import require
 from peirce.files import finite, write_whole
 
 from peirce_show.svg import FONT, THEME, Markup, element
@@ -68,8 +67,6 @@ def check_target(path: Path, feature: str, formats: tuple[str, ...] = FORMATS) -
         raise TaskError(f"{path} names no format of pictures; let it end in {', '.join(formats)}")
     if not path.parent.is_dir():
         raise TaskError(f"folder {path.parent} does not exist; create it, or draw elsewhere")
-    if path.suffix.lower() == ".png":
-        require(f"{feature} as PNG", "resvg_py", "matplotlib", extra="pictures", instead="write .svg")
 
 
 def save(path: Path, svg: str, html: str | None = None) -> None:
