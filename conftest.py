@@ -1,4 +1,4 @@
-"""What the tests of every distribution may use: parts that are installed, and the folder `shared` beside the repository."""
+"""What the tests of every distribution may use: installed parts, and the folder `shared` beside the repository."""
 
 from __future__ import annotations
 

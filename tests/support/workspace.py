@@ -1,8 +1,9 @@
 """The distributions of this repository, and what each requires, held against what its modules import.
 
-`python tests/support/workspace.py` says what is wrong, and `tox -e layers` runs it. `--write` adds the siblings that are
-imported, takes out those that are not, and raises bounds that no longer admit the version. The bound of another
-project's package is a decision, so what is wrong with one is said and not written.
+`python tests/support/workspace.py` says what is wrong, and `tox -e layers` runs it. `--write` adds the siblings that
+are imported, takes out those that are not, and raises bounds that no longer admit the version. The bound of another
+project's package is a decision, so what is wrong with one is said and not written. What tests import must come with
+the distribution and its group `test`, which may also name what tests use without an import.
 
 What a sibling requires itself need not be required again: who depends on `peirce-core[torch]` may import torch. A
 project file states what imports cannot show in `[tool.peirce]`: `not-imported` lists requirements that no module
@@ -94,14 +95,16 @@ def distributions(root: Path = ROOT) -> dict[str, Distribution]:
 NAMES = frozenset(distributions())
 
 
-def imports(folder: Path) -> dict[str, Path]:
-    """The packages that modules of a folder import, inside functions too, each with one file that does.
+def imports(folder: Path, named: bool = True) -> dict[str, Path]:
+    """The packages that a module or those of a folder import, inside functions too, each with one file that does.
 
-    Packages that `require` or `import_module` is called with count.
+    Packages that `require` or `import_module` is called with count, if `named`.
     """
     found: dict[str, Path] = {}
-    for path in sorted(folder.rglob("*.py")):
+    for path in sorted(folder.rglob("*.py")) if folder.is_dir() else [folder]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and not named:
+                continue
             for name in _imported(node):
                 top = "google.protobuf" if name.startswith("google.protobuf") else name.partition(".")[0]
                 if top not in sys.stdlib_module_names:
@@ -168,6 +171,7 @@ def problems(root: Path = ROOT) -> Iterator[str]:
                     yield f"{each.name}: {requirement}, but {other} requires {bound}"
         if each.packages:
             yield from _of_imports(each, siblings, owners)
+            yield from _of_tests(each, siblings, owners)
         if each.name != "peirce-core" and each.file["project"].get("dynamic") != ["version"]:
             yield f"{each.name}: its version is not read from core/pyproject.toml"
     whole = siblings.get("peirce")
@@ -195,12 +199,35 @@ def _of_imports(
         if excused == bool(projects & (direct if name in owners else available)):
             state = "required, so that [tool.peirce] need not excuse it" if excused else "not required"
             yield f"{each.name}: {path.relative_to(each.folder)} imports {name}, which is {state}"
-    for name in sorted(not_required.keys() - {normal(name) for name in imported}):
+    in_tests = {normal(name) for name in imports(each.folder / "tests")}
+    for name in sorted(not_required.keys() - {normal(name) for name in imported} - in_tests):
         yield f"{each.name}: [tool.peirce] excuses the import of {name}, which no module imports"
     for name in sorted(direct - {each.name}):
         if (name in used) == (name in not_imported):
             why = "which [tool.peirce] calls not imported" if name in used else "which no module imports"
             yield f"{each.name}: requires {name}, {why}"
+
+
+def _of_tests(
+    each: Distribution, siblings: Mapping[str, Distribution], owners: Mapping[str, str]
+) -> Iterator[str]:
+    """What the tests of a distribution import, with the helpers of all tests, and nothing brings."""
+    available = brought([Requirement(each.name), *each.test_group], siblings)
+    own = {path.stem for path in (each.folder / "tests").rglob("*.py")}
+    own |= {path.name for path in (each.folder / "tests").rglob("*") if path.is_dir()}
+    imported = imports(each.folder / "tests", named=False)
+    waiting = [*imported]
+    while waiting:
+        helper = ROOT / "tests" / "support" / f"{waiting.pop()}.py"
+        for name, path in imports(helper).items() if helper.is_file() else ():
+            if name not in imported:
+                imported[name] = path
+                waiting.append(name)
+    helpers = {path.stem for path in (ROOT / "tests" / "support").glob("*.py")}
+    for name in sorted({*imported} - own - helpers):
+        projects = {owners[name]} if name in owners else {*PROJECTS.get(name, (normal(name),))}
+        if not projects & available and normal(name) not in each.reasons("not-required"):
+            yield f"{each.name}: {imported[name].name} of its tests imports {name}, which its group `test` does not bring"
 
 
 def write(root: Path = ROOT) -> None:
