@@ -31,7 +31,7 @@ ParserName = Annotated[
     str,
     typer.Option(
         metavar="NAME",
-        help="What finds constituents: spacy, benepar, stanza, link-grammar; or brackets, which reads trees.",
+        help="What finds constituents: spacy, benepar, or a plug-in's parser; or brackets, which reads trees.",
     ),
 ]
 LexiconFile = Annotated[

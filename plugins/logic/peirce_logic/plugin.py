@@ -68,6 +68,4 @@ def register_parsers() -> dict[str, str]:
         "brackets": "peirce_logic.parsers.brackets:Brackets",
         "spacy": "peirce_logic.parsers.spacy:Spacy",
         "benepar": "peirce_logic.parsers.benepar:Benepar",
-        "stanza": "peirce_logic.parsers.stanza:Stanza",
-        "link-grammar": "peirce_logic.parsers.link_grammar:LinkGrammar",
     }

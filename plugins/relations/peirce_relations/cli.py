@@ -29,8 +29,8 @@ Algebra = Annotated[
     typer.Option(
         "--algebra",
         metavar="NAME",
-        help="rcc8, interval, random:N:SEED or associative:N:SEED for N relations with a drawn table, reach, or "
-        "offpath:1 to offpath:3.",
+        help="rcc8, interval, or the calculus of a plug-in; random:N:SEED or associative:N:SEED for N relations with a "
+        "random table; reach; or offpath:1 to offpath:3.",
     ),
 ]
 _KEPT = "the blocks that were done are kept, and the same command goes on from there"

@@ -58,6 +58,15 @@ def register_tasks() -> list[type[AnyTask]]:
 
 
 @hookimpl
+def register_calculi() -> dict[str, str]:
+    """RCC-8, and Allen's relations of intervals."""
+    return {
+        "rcc8": "peirce_relations.calculi.algebra:rcc8",
+        "interval": "peirce_relations.calculi.algebra:intervals",
+    }
+
+
+@hookimpl
 def register_pipelines() -> dict[str, str]:
     """Graphs in words."""
     return {"relate": "peirce_relations.serving:Relates"}

@@ -18,13 +18,13 @@ from torch import Tensor
 from peirce.algebra import at_least_float32
 from peirce.errors import TaskError
 from peirce.model import Model, Task
+from peirce.parts import one_of
 from peirce.spec import Spec
 from peirce_relations.augmentation import compositions, with_further
 from peirce_relations.calculi.algebra import rcc8
 from peirce_relations.calculi.problems import Paths
 from peirce_relations.encoding import LABELS, Relations
 from peirce_relations.graphs import Problem, known_relations, read_graphs, widest
-from peirce_training import one_of
 
 HEAD, WHOLE = "relation", "classification"
 

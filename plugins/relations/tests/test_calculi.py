@@ -14,7 +14,7 @@ import pytest
 from attrs import evolve
 
 from peirce.errors import InputError, TaskError
-from peirce_relations.calculi.algebra import CALCULI, calculus, drawn, flaws, intervals, rcc8
+from peirce_relations.calculi.algebra import broken_laws, calculus, intervals, random_algebra, rcc8
 from peirce_relations.calculi.closure import InconsistentError, closure
 from peirce_relations.calculi.problems import Paths
 from peirce_relations.calculi.sources import block, source
@@ -26,10 +26,13 @@ PUBLISHED = 15_600
 
 def test_counted_tables_have_the_published_sizes_and_keep_every_law() -> None:
     assert (rcc8().triples, intervals().triples) == (193, 409)
-    assert [flaws(calculus(name)) for name in CALCULI] == [[], []]
+    assert {name: broken_laws(calculus(name)) for name in ("rcc8", "interval")} == {
+        "rcc8": [],
+        "interval": [],
+    }
     table, turned = rcc8().composition.copy(), rcc8().id
     table[turned("TPP"), turned("TPP"), turned("DC")] = True
-    assert flaws(evolve(rcc8(), composition=table)) == [
+    assert broken_laws(evolve(rcc8(), composition=table)) == [
         "the converse of r;s is s~;r~",
         "r;s meets t exactly if r~;t meets s",
         "composition is associative",
@@ -37,11 +40,13 @@ def test_counted_tables_have_the_published_sizes_and_keep_every_law() -> None:
 
 
 def test_drawn_algebras_keep_the_laws_and_may_be_associative() -> None:
-    assert all(set(flaws(drawn(6, 0.5, seed))) <= {"composition is associative"} for seed in range(5))
-    assert not flaws(drawn(3, 0.7, 1, associative=True))
-    assert np.array_equal(drawn(5, 0.4, 2).composition, drawn(5, 0.4, 2).composition)
+    assert all(
+        set(broken_laws(random_algebra(6, 0.5, seed))) <= {"composition is associative"} for seed in range(5)
+    )
+    assert not broken_laws(random_algebra(3, 0.7, 1, associative=True))
+    assert np.array_equal(random_algebra(5, 0.4, 2).composition, random_algebra(5, 0.4, 2).composition)
     with pytest.raises(InputError, match="has 2 to 40 relations, not 1"):
-        drawn(1, 0.5, 0)
+        random_algebra(1, 0.5, 0)
 
 
 def test_every_published_row_is_decided_as_published(shared: Path) -> None:
@@ -56,7 +61,7 @@ def test_every_published_row_is_decided_as_published(shared: Path) -> None:
     assert rows == PUBLISHED
 
 
-@pytest.mark.parametrize("name", CALCULI)
+@pytest.mark.parametrize("name", ["rcc8", "interval"])
 @pytest.mark.parametrize(("steps", "branches"), [((2, 3), (1, 2, 3)), ((10,), (1,)), ((4,), (8,))])
 def test_problems_that_are_made_have_the_one_answer_that_the_closure_leaves(
     name: str, steps: tuple[int, ...], branches: tuple[int, ...]

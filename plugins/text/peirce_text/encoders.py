@@ -25,7 +25,7 @@ def load_encoder(name: str, instead: str = "") -> tuple[Any, Any]:
     Raises:
         TaskError: `transformers` is not installed, or the encoder cannot be loaded.
     """
-    require("a pretrained encoder", "transformers", "tokenizers", extra="transformers")
+    require("a pretrained encoder", "transformers", extra="peirce-text[encoders]")
     import torch
     from transformers import AutoModel, AutoTokenizer
 

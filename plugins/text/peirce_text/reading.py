@@ -182,7 +182,7 @@ def _held(rows: Iterator[Row], columns: Collection[str], *, broken: bool) -> Ite
 @contextmanager
 def _parquet(path: Path) -> Iterator[Any]:
     """An open Parquet file."""
-    require(f"the Parquet file {path}", "pyarrow", extra="text")
+    require(f"the Parquet file {path}", "pyarrow", extra="peirce-text[train]")
     import pyarrow.parquet
 
     check_file(path)
@@ -248,7 +248,7 @@ def read_dataset(name: str, configuration: str = "") -> Mapping[str, Iterator[Ro
     Raises:
         TaskError: it cannot be loaded.
     """
-    require(f"the data set {name!r}", "datasets", extra="text")
+    require(f"the data set {name!r}", "datasets", extra="peirce-text[train]")
     import datasets
 
     folder = Path(name)

@@ -142,7 +142,8 @@ class TextTask(Task[OptionsT, TextData[EncodedT]], Generic[OptionsT, ExampleT, E
         nouns: what the examples are called in what is said of them.
         known_splits: the splits that it may have.
         examples: a folder, or a file, and a data set of the hub, for whoever gave neither.
-        packages: what it needs beside `tokenizers`, and the extra that brings it.
+        packages: what it imports that not every installation has.
+        extra: the extra that brings them, as `peirce.extras.require` takes it.
         pool: among so many training batches, examples of about one length share one, and batches of other splits go
             from the shortest to the longest; 0 leaves examples in the order that is drawn, or in which they are read.
         missing: what to do for a split that is not there.
@@ -154,7 +155,7 @@ class TextTask(Task[OptionsT, TextData[EncodedT]], Generic[OptionsT, ExampleT, E
     known_splits: ClassVar[Sequence[str]] = SPLITS
     examples: ClassVar[tuple[str, str]]
     packages: ClassVar[tuple[str, ...]] = ()
-    extra: ClassVar[str] = "text"
+    extra: ClassVar[str] = "peirce-text[train]"
     pool: ClassVar[int] = 0
     missing: ClassVar[str] = "name its data"
     valid_for_test: ClassVar[bool] = False
@@ -193,7 +194,6 @@ class TextTask(Task[OptionsT, TextData[EncodedT]], Generic[OptionsT, ExampleT, E
         Raises:
             TaskError: the options name no data, or name them twice; there is no tokenizer; a split has no examples.
         """
-        require(f"the task {self.name}", "tokenizers", extra="text")
         require(f"the task {self.name}", *self.packages, extra=self.extra)
         self.check_source()
         read = dict(self.read())

@@ -13,7 +13,7 @@ from attrs import frozen
 from numpy.typing import NDArray
 
 from peirce.errors import InputError, escaped
-from peirce.extras import check_picture, require
+from peirce.extras import check_picture
 from peirce.files import write_whole
 from peirce_logic.senses.classifiers import Classifier, Senses
 from peirce_logic.senses.sentences import NONE, Labelled
@@ -78,7 +78,6 @@ def cross_validated(given: Given, folds: int = FOLDS, repeats: int = REPEATS) ->
     Raises:
         TaskError: scikit-learn is not installed. InputError: a sense has a single sentence.
     """
-    require("training senses", "sklearn", extra="text")
     from sklearn.model_selection import StratifiedKFold
 
     scores = {}
@@ -115,12 +114,11 @@ def draw(given: Given, path: Path) -> None:
     """Draw the vectors of each keyword on their first two principal components, coloured by sense.
 
     Raises:
-        TaskError: as `check_picture`, or scikit-learn is not installed.
+        TaskError: as `check_picture`.
 
     Source: Logical Transformers, Fig. 2.
     """
     check_picture(path, extra="train")
-    require("drawing senses", "sklearn", extra="text")
     from matplotlib import rc_context
     from matplotlib.figure import Figure
     from sklearn.decomposition import PCA
@@ -145,7 +143,6 @@ def draw(given: Given, path: Path) -> None:
 
 
 def _fitted(word: str, vectors: NDArray[np.float32], senses: Sequence[str]) -> Classifier:
-    require("training senses", "sklearn", extra="text")
     from sklearn.svm import LinearSVC
 
     if len(set(senses)) < 2:

@@ -29,7 +29,7 @@ class Vectors:
     """
 
     def __init__(self, encoder: str) -> None:
-        require("senses of keywords", "transformers", extra="transformers")
+        require("senses of keywords", "transformers", extra="peirce-logic[encoders]")
         self.encoder = encoder
 
     def of(self, texts: Sequence[str], places: Sequence[tuple[int, int]]) -> NDArray[np.float32]:

@@ -116,7 +116,7 @@ class Summarise(TextTask[SummariseOptions, Example, Summaries]):
     nouns = "texts"
     examples = ("train.jsonl", "knkarthick/dialogsum")
     packages = ("rouge_score",)
-    extra = "logic"
+    extra = "peirce-logic[summaries]"
     missing = "name a file with task.valid_data or task.test_data"
     valid_for_test = True
 

@@ -7,8 +7,8 @@ The tables of Allen's intervals and of RCC-8 are counted from models of the calc
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
 from functools import cache
+from importlib import import_module
 from itertools import combinations
 from typing import Any
 
@@ -16,15 +16,18 @@ import numpy as np
 from attrs import evolve, field, frozen
 from numpy.typing import NDArray
 
-from peirce.errors import InputError, unknown
+from peirce.errors import InputError, RegistryError, one_line, unknown
+from peirce.registry import Registry, default_catalogue
 
 MOST = 40
-"""Relations of an algebra that is drawn; the table of its laws grows with their fourth power."""
+"""The most relations of a random algebra; the tables of its laws grow with their fourth power."""
+ASSOCIATIVE = "composition is associative"
+"""The one law that an algebra may break."""
 Ids = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 
-def _unchanging(table: NDArray[Any]) -> NDArray[Any]:
+def _read_only(table: NDArray[Any]) -> NDArray[Any]:
     table.flags.writeable = False
     return table
 
@@ -39,13 +42,16 @@ class RelationAlgebra:
         converse: int [r], the id of each relation's converse.
         composition: bool [r, s, t], whether t may relate x to z where r relates x to y and s relates y to z.
         identity: the id of the relation of each thing to itself.
+        decided_by_closure: whether a graph of basic relations has a model wherever path consistency leaves every pair
+            a relation, as is proved of RCC-8 and of Allen's intervals.
     """
 
     name: str
     relations: tuple[str, ...]
-    converse: Ids = field(converter=_unchanging)
-    composition: Flags = field(converter=_unchanging)
+    converse: Ids = field(converter=_read_only)
+    composition: Flags = field(converter=_read_only)
     identity: int
+    decided_by_closure: bool = False
 
     def id(self, relation: str) -> int:
         """The id of a relation.
@@ -63,28 +69,38 @@ class RelationAlgebra:
         return int(self.composition.sum())
 
 
-def flaws(algebra: RelationAlgebra) -> list[str]:
-    """Which laws of relation algebras a table breaks; a table of a calculus breaks none.
+def broken_laws(algebra: RelationAlgebra) -> list[str]:
+    """The laws of relation algebras that a table breaks.
 
     Identity, the converse of a converse and of a composition, and the cycle law: r;s meets t exactly if r~;t meets s.
-    Associativity is a law of relation algebras too, and not of all algebras that are drawn at random: it is named last.
+    Associativity stands last: not every random algebra has it.
     """
     table, turned, size = algebra.composition, algebra.converse, len(algebra.relations)
-    own, weak = algebra.identity, table.astype(np.int64)
+    weak = table.astype(np.int64)
     left = np.einsum("rsu,utv->rstv", weak, weak) > 0
     right = np.einsum("stu,ruv->rstv", weak, weak) > 0
     laws = {
         "the converse of a converse is the relation": turned[turned] == np.arange(size),
-        "identity composes to the other relation": table[own] == np.eye(size, dtype=bool),
+        "identity composes to the other relation": table[algebra.identity] == np.eye(size, dtype=bool),
         "the converse of r;s is s~;r~": table == table[turned][:, turned][:, :, turned].transpose(1, 0, 2),
         "r;s meets t exactly if r~;t meets s": table == table[turned].transpose(0, 2, 1),
-        "composition is associative": left == right,
+        ASSOCIATIVE: left == right,
     }
     return [law for law, holds in laws.items() if not holds.all()]
 
 
-def _counted(name: str, relations: tuple[str, ...], related: Ids, identity: str) -> RelationAlgebra:
-    """The algebra of a model: `related` [n, n] has the id of the relation of each pair of its things."""
+def algebra_of_model(
+    name: str, relations: tuple[str, ...], related: Ids, identity: str, *, decided_by_closure: bool = False
+) -> RelationAlgebra:
+    """The algebra of a model, whose table is counted.
+
+    Args:
+        name: of the calculus.
+        relations: the names of the basic relations.
+        related: int64 [n, n], the id of the relation of each pair of the model's things.
+        identity: the relation of each thing to itself.
+        decided_by_closure: as `RelationAlgebra` has it.
+    """
     size = len(relations)
     holds = np.stack([related == r for r in range(size)]).astype(np.float32)
     composition = np.zeros((size, size, size), dtype=bool)
@@ -92,7 +108,9 @@ def _counted(name: str, relations: tuple[str, ...], related: Ids, identity: str)
         for s in range(size):
             composition[r, s, np.unique(related[holds[r] @ holds[s] > 0])] = True
     converse = np.array([related.T[related == r][0] for r in range(size)])
-    return RelationAlgebra(name, relations, converse, composition, relations.index(identity))
+    return RelationAlgebra(
+        name, relations, converse, composition, relations.index(identity), decided_by_closure
+    )
 
 
 @cache
@@ -115,7 +133,8 @@ def intervals() -> RelationAlgebra:
     holds = {"=": (x[0] == y[0]) & (x[1] == y[1])}
     for name, pairs in forwards.items():
         holds |= {name: pairs, {"<": ">"}.get(name, name + "i"): pairs.T}
-    return _counted("interval", names, np.argmax([holds[name] for name in names], axis=0), "=")
+    related = np.argmax([holds[name] for name in names], axis=0)
+    return algebra_of_model("interval", names, related, "=", decided_by_closure=True)
 
 
 @cache
@@ -151,10 +170,13 @@ def rcc8() -> RelationAlgebra:
         "NTPPI": (proper & ~rim).T,
         "EQ": equal,
     }
-    return _counted("rcc8", names, np.argmax([holds[name] for name in names], axis=0), "EQ")
+    related = np.argmax([holds[name] for name in names], axis=0)
+    return algebra_of_model("rcc8", names, related, "EQ", decided_by_closure=True)
 
 
-def drawn(relations: int, density: float, seed: int, *, associative: bool = False) -> RelationAlgebra:
+def random_algebra(
+    relations: int, density: float, seed: int, *, associative: bool = False
+) -> RelationAlgebra:
     """A random algebra: each cycle of triples that the laws bind together is possible with the probability `density`.
 
     Args:
@@ -168,9 +190,9 @@ def drawn(relations: int, density: float, seed: int, *, associative: bool = Fals
         InputError: sizes are impossible, or no associative table was found among a thousand.
     """
     if not 2 <= relations <= MOST:
-        raise InputError(f"a drawn algebra has 2 to {MOST} relations, not {relations}")
+        raise InputError(f"a random algebra has 2 to {MOST} relations, not {relations}")
     if not 0 < density <= 1:
-        raise InputError(f"a density is in (0, 1], not {density}")
+        raise InputError(f"the density must be in (0, 1], not {density}")
     random = np.random.default_rng(seed)
     converse = np.arange(relations)
     for first in range(2, relations - 1, 3):
@@ -188,8 +210,8 @@ def drawn(relations: int, density: float, seed: int, *, associative: bool = Fals
                             table[each] = possible
         names = tuple(f"r{i}" for i in range(relations))
         algebra = RelationAlgebra("random", names, converse, table, 0)
-        found = flaws(algebra)
-        if not found or (found == ["composition is associative"] and not associative):
+        broken = broken_laws(algebra)
+        if not broken or (broken == [ASSOCIATIVE] and not associative):
             return algebra
     raise InputError(
         f"no table of {relations} relations among a thousand is associative; give fewer, or another seed"
@@ -207,29 +229,50 @@ def _cycle(r: int, s: int, t: int, converse: Ids) -> list[tuple[int, int, int]]:
     return sorted({(int(i), int(j), int(k)) for i, j, k in both})
 
 
-CALCULI: Mapping[str, Callable[[], RelationAlgebra]] = {"rcc8": rcc8, "interval": intervals}
-"""The calculi by name."""
 DENSITY = 0.2
-"""Of algebras that are drawn by name."""
-_DRAWN = re.compile(r"(random|associative)(?::(\d+))?(?::(\d+))?")
+"""The density of random algebras that are asked for by name."""
+RANDOM = ("random:N:SEED", "associative:N:SEED")
+"""The forms of their names."""
+_RANDOM = re.compile(r"(random|associative)(?::(\d+))?(?::(\d+))?")
+
+
+def calculi(registry: Registry | None = None) -> tuple[str, ...]:
+    """The names of the calculi that plug-ins register by `register_calculi`."""
+    return tuple((registry or default_catalogue()).names("calculi"))
 
 
 @cache
-def calculus(name: str) -> RelationAlgebra:
-    """The algebra of a name: a calculus, or one that is drawn.
+def calculus(name: str, registry: Registry | None = None) -> RelationAlgebra:
+    """The algebra of a name: a calculus that a plug-in registers, or a random one.
 
     Args:
-        name: `rcc8`, `interval`, `random:N:SEED` for a table of N relations (8 where it is not said) that is drawn by a
-            seed (0), or `associative:N:SEED` for an associative one (of 5).
+        name: such as `rcc8` and `interval`; `random:N:SEED` for a random table of N relations (8 by default) by a seed
+            (0), or `associative:N:SEED` for an associative one (of 5).
+        registry: where calculi are looked up; what is installed and active if None.
 
     Raises:
         InputError: there is none; the message lists them.
+        RegistryError: what is registered makes no algebra, or one that breaks a law other than associativity.
     """
-    if said := _DRAWN.fullmatch(name):
-        associative = said[1] == "associative"
-        sizes = int(said[2] or (5 if associative else 8)), int(said[3] or 0)
-        algebra = drawn(sizes[0], DENSITY, sizes[1], associative=associative)
-        return evolve(algebra, name=":".join([said[1], *map(str, sizes)]))
-    if name not in CALCULI:
-        raise InputError(unknown("algebra", name, [*CALCULI, "random:N:SEED", "associative:N:SEED"]))
-    return CALCULI[name]()
+    if match := _RANDOM.fullmatch(name):
+        associative = match[1] == "associative"
+        size, seed = int(match[2] or (5 if associative else 8)), int(match[3] or 0)
+        algebra = random_algebra(size, DENSITY, seed, associative=associative)
+        return evolve(algebra, name=f"{match[1]}:{size}:{seed}")
+    known = calculi(registry)
+    if name not in known:
+        raise InputError(unknown("algebra", name, [*known, *RANDOM]))
+    entry = (registry or default_catalogue()).entry("calculi", name)
+    what = f"the calculus {name!r} of {entry.plugin}, {entry.part},"
+    module, _, function = entry.part.partition(":")
+    try:
+        algebra = getattr(import_module(module), function)()
+    except Exception as error:
+        raise RegistryError(f"{what} cannot be made: {one_line(error)}") from error
+    if not isinstance(algebra, RelationAlgebra):
+        raise RegistryError(f"{what} is {algebra!r:.80}; return a RelationAlgebra")
+    if broken := [law for law in broken_laws(algebra) if law != ASSOCIATIVE]:
+        raise RegistryError(
+            f"{what} breaks laws of relation algebras: {'; '.join(broken)}; correct its tables"
+        )
+    return evolve(algebra, name=name)

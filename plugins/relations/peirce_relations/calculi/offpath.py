@@ -16,7 +16,6 @@ from typing import cast
 from attrs import evolve
 
 from peirce.errors import InputError, unknown
-from peirce.extras import require
 from peirce_relations.calculi.closure import InconsistentError
 from peirce_relations.calculi.problems import TRIES
 from peirce_relations.graphs import Problem
@@ -92,7 +91,6 @@ class OffPath:
         Raises:
             InconsistentError: there is no such world.
             InputError: a word is unknown, or says of two people what is said of one.
-            TaskError: clingo is not installed.
         """
         return _left(problem, [problem.query])[problem.query]
 
@@ -100,7 +98,7 @@ class OffPath:
         """Every two people, how far whose guilds are apart all facts together decide, and the answer.
 
         Raises:
-            InconsistentError, InputError, TaskError: as `possible`.
+            InconsistentError, InputError: as `possible`.
         """
         left = _left(problem, permutations(range(problem.nodes), 2))
         return [(x, y, answers[0]) for (x, y), answers in left.items() if len(answers) == 1]
@@ -163,7 +161,6 @@ class OffPath:
 
 def _left(problem: Problem, pairs: Iterable[tuple[int, int]]) -> dict[tuple[int, int], list[str]]:
     """The answers for each of some pairs that some world has in which all facts hold."""
-    require("a problem of offpath", "clingo", extra="relations")
     import clingo
 
     facts, people = list[str](), {node for pair in problem.edges for node in pair}
@@ -194,11 +191,7 @@ def on_paths(problem: Problem) -> Problem:
     """The problem with no other facts than those on simple paths between the two nodes, whichever way edges point.
 
     Facts of one node are kept where a path goes through it.
-
-    Raises:
-        TaskError: networkx is not installed.
     """
-    require("what lies on a path", "networkx", extra="relations")
     import networkx
 
     # With an edge between the two, the simple paths are the cycles through it: its biconnected component.

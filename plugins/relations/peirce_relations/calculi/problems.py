@@ -17,7 +17,7 @@ from random import Random
 import numpy as np
 
 from peirce.errors import InputError
-from peirce_relations.calculi.algebra import CALCULI, RelationAlgebra
+from peirce_relations.calculi.algebra import ASSOCIATIVE, RelationAlgebra, broken_laws
 from peirce_relations.calculi.closure import InconsistentError, closure
 from peirce_relations.graphs import Problem
 
@@ -35,7 +35,7 @@ class Paths:
     def __init__(self, algebra: RelationAlgebra, longest: int) -> None:
         self.name, self.algebra, size = algebra.name, algebra, len(algebra.relations)
         # Where composition is not associative, three longer paths all but always contradict each other.
-        self.branches: tuple[int, ...] = (1,) if algebra.name.startswith("random") else (1, 2, 3)
+        self.branches: tuple[int, ...] = (1,) if ASSOCIATIVE in broken_laws(algebra) else (1, 2, 3)
         bits = 1 << np.arange(size, dtype=object)
         rows = [[int(bits[algebra.composition[r, s]].sum()) for s in range(size)] for r in range(size)]
 
@@ -91,7 +91,7 @@ class Paths:
                 left &= composed
             if left == 1 << answer:
                 problem = _graph(self, steps, chosen, answer, drawn)
-                if algebra.name in CALCULI or self._possible(problem):
+                if algebra.decided_by_closure or self._is_answer(problem):
                     return problem
         raise InputError(
             f"no problem of {algebra.name} with {branches} paths of {steps} edges was found whose answer is one "
@@ -118,7 +118,7 @@ class Paths:
         one = np.argwhere((left.sum(2) == 1) & ~np.eye(problem.nodes, dtype=bool)).tolist()
         return [(x, y, self.algebra.relations[left[x, y].argmax()]) for x, y in one]
 
-    def _possible(self, problem: Problem) -> bool:
+    def _is_answer(self, problem: Problem) -> bool:
         try:
             return self.possible(problem) == [problem.answer]
         except InconsistentError:

@@ -9,7 +9,7 @@ from random import Random
 from typing import Protocol
 
 from peirce.errors import InputError, unknown
-from peirce_relations.calculi.algebra import CALCULI, calculus
+from peirce_relations.calculi.algebra import RANDOM, calculi, calculus
 from peirce_relations.calculi.offpath import LEVELS, OffPath
 from peirce_relations.calculi.problems import Paths
 from peirce_relations.calculi.reach import Reach
@@ -37,22 +37,23 @@ class Source(Protocol):
 
 @cache
 def source(name: str, longest: int = 1) -> Source:
-    """The source of a name.
+    """The source of problems of a name.
 
     Args:
-        name: `rcc8`, `interval`, `random:N:SEED`, `associative:N:SEED`, `reach`, or `offpath:LEVEL`.
-        longest: the most edges that a path of problems to be made has.
+        name: a calculus, such as `rcc8`; `random:N:SEED`, `associative:N:SEED`, `reach`, or `offpath:LEVEL`.
+        longest: the most edges of a path in the problems to be made.
 
     Raises:
         InputError: there is none; the message lists them.
     """
     if name == "reach":
         return Reach()
-    if said := re.fullmatch(r"offpath:(\d)", name):
-        return OffPath(int(said[1]))
-    if not name.startswith(("random", "associative")) and name not in CALCULI:
-        known = [*CALCULI, "random", "associative", "reach", *(f"offpath:{level}" for level in LEVELS)]
-        raise InputError(unknown("algebra", name, known))
+    if match := re.fullmatch(r"offpath:(\d)", name):
+        return OffPath(int(match[1]))
+    known = calculi()
+    if name not in known and not re.match("(random|associative)(:|$)", name):
+        others = ("reach", *(f"offpath:{level}" for level in LEVELS))
+        raise InputError(unknown("algebra", name, [*known, *RANDOM, *others]))
     return Paths(calculus(name), longest)
 
 

@@ -13,14 +13,13 @@ from torch import Tensor
 
 from peirce.errors import TaskError
 from peirce.model import Model
-from peirce.parts import IGNORED
+from peirce.parts import IGNORED, one_of
 from peirce_text.clutrr.stories import Story, of_hops, read_folder, read_story
 from peirce_text.reading import Example, Row, read_splits
 from peirce_text.samples import write_csv
 from peirce_text.tasks import FolderOptions, TextClassData, TextClasses, at_least, outputs_of
 from peirce_text.text.encoding import EncodedTexts, Ints
 from peirce_text.text.tokenizer import Tokenizer
-from peirce_training import one_of
 
 
 @frozen(kw_only=True)

@@ -91,10 +91,9 @@ def pretrain_command(
 ) -> None:
     """Pretrain a language model by a recipe on files of text, and save it in DIR."""
     check_fresh(resume=resume, overwrite=overwrite)
-    from peirce.extras import require, require_training
+    from peirce.extras import require_training
 
     require_training()
-    require("peirce pretrain", "tokenizers", "datasets", extra="text")
     from rich.console import Console
 
     from peirce.registry import load_spec

@@ -105,7 +105,7 @@ class Store:
             ShardError: the shard is damaged; nothing of it is kept.
             WriteError: the disk takes no more.
         """
-        require("tokenizing a shard", "tokenizers", "datasets", extra="text")
+        require("tokenizing a shard", "datasets", extra="peirce-text[train]")
         folder = self.folder / self._key(shard)
         digests = _digests(folder)
         if digests is None:

@@ -15,7 +15,7 @@ from torch import Tensor
 from peirce.algebra import Scope
 from peirce.errors import TaskError, check_known
 from peirce.model import Model, Task
-from peirce.parts import IGNORED, Head
+from peirce.parts import IGNORED, Head, one_of
 from peirce_text.pretraining.batches import Batcher, Guessing, LazyBatch, Masking, NextTokens
 from peirce_text.pretraining.examples import SINGLE, Corpus, Objective
 from peirce_text.pretraining.record import Record
@@ -25,7 +25,6 @@ from peirce_text.samples import sentence, vocabulary
 from peirce_text.tasks import SPLITS, TEST, TRAIN, VALID, TextOptions, at_least, evaluating
 from peirce_text.text.shards import Shard, ShardError, find_shards
 from peirce_text.text.tokenizer import FILE, Tokenizer
-from peirce_training import one_of
 
 INPUTS = ("input_ids", "token_type_ids", "attention_mask")
 """What a model reads of a row."""

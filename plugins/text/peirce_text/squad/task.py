@@ -14,7 +14,7 @@ from torch import Tensor
 
 from peirce.errors import TaskError
 from peirce.model import Model
-from peirce.parts import IGNORED
+from peirce.parts import IGNORED, one_of
 from peirce_text.progress import say, shown
 from peirce_text.samples import DOES, WHO, sentence, vocabulary
 from peirce_text.squad.metrics import Judged, best_thresholds, measure
@@ -33,7 +33,6 @@ from peirce_text.tasks import (
 )
 from peirce_text.text.encoding import EncodedTexts, tensors
 from peirce_text.text.tokenizer import Tokenizer
-from peirce_training import one_of
 
 _ALL = 2**30
 """More tokens than a context has."""

@@ -15,6 +15,7 @@ from torch.nn import functional as F
 from peirce.algebra import at_least_float32
 from peirce.errors import TaskError
 from peirce.model import Model
+from peirce.parts import one_of
 from peirce_text.progress import say
 from peirce_text.reading import Example, Row
 from peirce_text.samples import WHO, sentence, write_csv
@@ -24,7 +25,6 @@ from peirce_text.tabular.tables import TableOptions, TableTask
 from peirce_text.tasks import TRAIN, TextClassData, TextClasses, outputs_of
 from peirce_text.text.encoding import EncodedTexts
 from peirce_text.text.tokenizer import Tokenizer
-from peirce_training import one_of
 
 
 @frozen(kw_only=True)

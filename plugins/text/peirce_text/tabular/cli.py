@@ -74,7 +74,7 @@ def predict(
     """
     from rich.console import Console
 
-    from peirce.extras import check_picture, require
+    from peirce.extras import check_picture
     from peirce.files import replacing
     from peirce.progress import progress_bars
     from peirce_text.tabular.measures import Measured
@@ -82,12 +82,11 @@ def predict(
     from peirce_text.tabular.writer import table_writer
     from peirce_text.text.encoding import CHUNK
 
-    require("peirce predict", "tokenizers", extra="text")
     kind_of(output)
     if not output.parent.is_dir():
         raise TaskError(f"folder {output.parent} does not exist; create it, or write elsewhere")
     if confusion is not None:
-        check_picture(confusion, "a picture of the confusion", extra="train")
+        check_picture(confusion, "a picture of the confusion", extra="peirce-text[train]")
     console = Console(stderr=True)
     first, rows = peeked(read_rows(file), str(file))
     if taken := [name for name in NEW if name in first.values]:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from peirce.errors import InputError, ModelFileError, one_line
+from peirce.extras import require
 from peirce.model import ASSETS, PROVENANCE, WEIGHTS, Runner, saved_files
 from peirce_text.serving import Classifies, Tags
 from peirce_text.tabular.columns import items
@@ -90,6 +91,9 @@ class _Torch:
     providers = ("torch",)
 
     def __init__(self, folder: Path, device: str | None) -> None:
+        require(
+            f"the saved model {folder}", "torch", extra="peirce-text[train]", instead="give an exported file"
+        )
         from peirce.compose import load
 
         self._model = load(folder, device=device).eval()

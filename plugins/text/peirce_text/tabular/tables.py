@@ -93,7 +93,7 @@ class TableTask(TextTask[OptionsT, ExampleT, EncodedT], Generic[OptionsT, Exampl
         """The first training row, and the rows of each split that is there by itself, the training split first."""
         options = self.options
         if options.confusion:
-            check_picture(Path(options.confusion), "a picture of the confusion", extra="train")
+            check_picture(Path(options.confusion), "a picture of the confusion", extra="peirce-text[train]")
         rows = rows_of(options.hub, options.files)
         first, rows[TRAIN] = peeked(rows[TRAIN], self.source_of(TRAIN))
         return first, rows

@@ -76,7 +76,7 @@ def _field(value: Any) -> str:
 @contextmanager
 def _parquet(path: Path, named: Path) -> Iterator[Writer]:
     """The columns have the types of the first rows, and those that are empty there are texts."""
-    require("a Parquet file", "pyarrow", extra="text")
+    require("a Parquet file", "pyarrow", extra="peirce-text[train]")
     import pyarrow.parquet
 
     writer: Any = None

@@ -43,7 +43,7 @@ def train(
     from peirce_text.text.shards import find_shards
     from peirce_text.text.training import train_tokenizer
 
-    require("peirce tokenizer", "tokenizers", "datasets", extra="text")
+    require("peirce tokenizer train", "datasets", extra="peirce-text[train]")
     shards = find_shards(files)
     trained = train_tokenizer(shards, output, vocabulary=vocabulary, cased=cased, column=column)
     facts = {"tokenizer": str(output), "vocabulary": trained.vocabulary, "shards": len(shards)}

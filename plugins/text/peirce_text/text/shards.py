@@ -59,7 +59,7 @@ class Shard:
             ShardError: the shard is damaged; what came before the damage has been given.
             TaskError: its rows have no such column, or it holds no text.
         """
-        require("reading a shard", "datasets", extra="text")
+        require("reading a shard", "datasets", extra="peirce-text[train]")
         from datasets import load_dataset
 
         if _PATTERN.intersection(str(self.path)):

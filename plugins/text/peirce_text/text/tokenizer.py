@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from attrs import frozen
 
 from peirce.errors import TaskError
-from peirce.extras import require
 from peirce.files import read_bytes, read_json
 
 if TYPE_CHECKING:
@@ -146,7 +145,6 @@ class Tokenizer:
         Raises:
             TaskError: they are no tokenizer.
         """
-        require("a tokenizer", "tokenizers", extra="text")
         import tokenizers
 
         try:
@@ -160,7 +158,6 @@ class Tokenizer:
     @classmethod
     def of_symbols(cls, symbols: Sequence[str]) -> Tokenizer:
         """A tokenizer whose tokens are single characters, with special tokens among the symbols; none is trained."""
-        require("a tokenizer", "tokenizers", extra="text")
         from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 
         inner = Tokenizer(models.WordLevel({sign: i for i, sign in enumerate(symbols)}, unk_token="[UNK]"))
@@ -183,7 +180,6 @@ class Tokenizer:
         Raises:
             TaskError: there is no text, or the vocabulary has no room for its characters.
         """
-        require("a tokenizer", "tokenizers", extra="text")
         from tokenizers import trainers
 
         texts = list(texts) if iter(texts) is texts else texts
@@ -332,7 +328,6 @@ def shortened(lengths: Sequence[int], room: int, shorten: Shorten = "longest") -
 
 def _wordpiece(pieces: Sequence[str], *, lowercase: bool) -> tokenizers.Tokenizer:
     """BERT's tokenizer with a vocabulary, in the order of the ids."""
-    require("a tokenizer", "tokenizers", extra="text")
     from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
     ids = {piece: id for id, piece in enumerate(pieces)}

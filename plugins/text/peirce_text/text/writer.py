@@ -14,6 +14,7 @@ from attrs import field, frozen
 from numpy.typing import NDArray
 
 from peirce.errors import ModelFileError, TaskError
+from peirce.extras import require
 from peirce.model import Generated, decoding
 from peirce.parts import TensorSpec
 from peirce_text.text.encoding import padded
@@ -175,6 +176,7 @@ def writer_of(
 
 
 def _saved(path: Path, device: str | None) -> tuple[Inputs, Callable[..., Sequence[Generated]]]:
+    require(f"the saved model {path}", "torch", extra="peirce-text[train]", instead="give an exported file")
     import torch
 
     from peirce.compose import load

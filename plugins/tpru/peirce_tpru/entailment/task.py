@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from peirce.errors import TaskError, check_known
-from peirce.extras import require
 from peirce.model import Model, Task
+from peirce.parts import one_of
 from peirce_text import EncodedTexts, Ints, Tokenizer, at_least, divided, evaluating, outputs_of
 from peirce_tpru.entailment.files import HEURISTICS, TRAIN, VALID, Pair, found_in, read_pairs
 from peirce_tpru.entailment.formulas import SIGNS, VARIABLES, renamed
 from peirce_tpru.vectors import CLS, PAD, SEP, SPECIALS
-from peirce_training import one_of
 
 HEAD = "matching"
 SYMBOLS = (*SPECIALS, *SIGNS)
@@ -135,7 +134,6 @@ class Entailment(Task[EntailmentOptions, EntailmentData]):
     def prepare(self) -> EntailmentData:
         """Read and encode every file of the folder."""
         options = self.options
-        require("the task entailment", "tokenizers", extra="text")
         if not options.folder:
             raise TaskError(
                 "entailment needs task.folder: the folder of train.txt, validate.txt and test_*.txt, such as "

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from peirce.errors import TaskError
 from peirce.model import Model
+from peirce.parts import one_of
 from peirce_text import (
     EncodedTexts,
     Example,
@@ -31,7 +32,6 @@ from peirce_text import (
 from peirce_tpru.entailment.task import check_pairs
 from peirce_tpru.nli.files import FILES, LABELS, MISMATCHED, TEST, TRAIN, pair, read_folder, read_hub
 from peirce_tpru.vectors import ASSET, SPECIALS, Vectors, rows_of, vectors_of
-from peirce_training import one_of
 
 SCORE = "score"
 """The mean of the accuracies of a split."""

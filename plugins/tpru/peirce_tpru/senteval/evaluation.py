@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from peirce.errors import TaskError
-from peirce.extras import require
 from peirce_text import shown
 from peirce_tpru.senteval.files import FOLDED, STS_SETS, TASKS, TEST, TRAIN, VALID, Read, read_task, tasks_in
 from peirce_tpru.senteval.protocol import (
@@ -56,7 +55,6 @@ def evaluate(
     Raises:
         TaskError: a task is unknown, or its files are not there or not in their format.
     """
-    require("senteval", "sklearn", "scipy", extra="text")
     read = {task: read_task(folder, task) for task in (tasks or tasks_in(folder))}
     for task, own in read.items():  # all of them before any takes its time
         if TASKS[task].measure == "accuracy":
