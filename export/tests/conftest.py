@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from hand_model import Hand
+
 from peirce_export.onnx.exporter import trace, write
-from translations import kept_translations as kept_translations
 
 
 @pytest.fixture(scope="session")

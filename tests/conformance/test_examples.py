@@ -1,21 +1,22 @@
-"""What examples promise to the checks that use them, and the companions to plug-ins that lack a network."""
+"""What examples promise to the checks that use them, and the stub parts to plug-ins that lack a network."""
 
 from __future__ import annotations
 
 from types import ModuleType
 from typing import Any
 
-import peirce
 import pytest
 import torch
+
+import peirce
 from peirce.registry import Registry
 from peirce_testing import Conformance, examples
 from peirce_testing.check import NETWORK, on_examples
-from peirce_testing.companions import Sum, companied
 from peirce_testing.compare import NotRunError
 from peirce_testing.examples import SCOPE_KINDS, View
 from peirce_testing.harness.sized import OperatorHarness
 from peirce_testing.options import example_options
+from peirce_testing.stub_parts import Sum, with_stub_parts
 from peirce_testing.tiny_models import around
 
 DRAWN = [example.view for example, _ in examples.drawn(SCOPE_KINDS, 60)]
@@ -63,18 +64,25 @@ def test_every_run_tries_the_same() -> None:
 
 
 def test_a_registry_keeps_its_own_parts_and_letters(registry: Registry) -> None:
-    whole = companied(registry)
+    whole = with_stub_parts(registry)
     for kind in NETWORK:
-        added = {"architectures": ["companion"], "positions": ["companion"]}.get(kind, [])
+        added = {"architectures": ["stub"], "positions": ["stub"]}.get(kind, [])
         assert sorted(whole.names(kind)) == sorted([*registry.names(kind), *added])
     assert whole.letters == registry.letters
 
 
 @pytest.mark.parametrize(
-    "plugin", ["peirce:tpru", "peirce:logic", "peirce:basics", "peirce:folnet", "peirce:kg"]
+    "plugin",
+    [
+        "peirce-tpru:tpru",
+        "peirce-logic:logic",
+        "peirce-basics:basics",
+        "peirce-folnet:folnet",
+        "peirce-kg:kg",
+    ],
 )
 def test_alone_every_part_of_a_plugin_finds_a_host(plugin: str) -> None:
-    alone = companied(Registry.of(plugin))
+    alone = with_stub_parts(Registry.of(plugin))
     for entry in (entry for kind in NETWORK for entry in alone.entries(kind)):
         if entry.name not in ("transformer", "tpru"):  # composed with other packages' operators and networks
             assert isinstance(around(entry, example_options(entry.part), alone), peirce.Spec)
@@ -86,15 +94,15 @@ def test_what_no_host_can_hold_is_not_run(registry: Registry) -> None:
     part: Any = type("Nowhere", (registry.get("positions", "distance"),), body)
     plugin = ModuleType("lab")
     vars(plugin)["register_positions"] = peirce.hookimpl(lambda: [part])
-    whole = companied(Registry.of(plugin))
-    with pytest.raises(NotRunError, match=r"companion: .*never"):
+    whole = with_stub_parts(Registry.of(plugin))
+    with pytest.raises(NotRunError, match=r"stub: .*never"):
         around(whole.entry("positions", "nowhere"), example_options(part), whole)
 
 
-def test_the_suite_brings_companions_to_what_is_installed_and_not_to_a_registry_that_is_given(
+def test_the_suite_brings_stub_parts_to_what_is_installed_and_not_to_a_registry_that_is_given(
     registry: Registry,
 ) -> None:
     for suite, brought in ((Conformance(), True), (Conformance(registry=registry), False)):
         found = [case for _, case in suite.cases()]
-        assert all(("companion" in case.registry.names("architectures")) is brought for case in found)
-        assert not any(case.entry.name == "companion" for case in found)
+        assert all(("stub" in case.registry.names("architectures")) is brought for case in found)
+        assert not any(case.entry.name == "stub" for case in found)

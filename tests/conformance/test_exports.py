@@ -8,15 +8,16 @@ import attrs
 import many_readings
 import pytest
 import torch
+from thorough import EXPORTED_ALONE
+
 from peirce.compose import export, resolve
 from peirce.errors import PeirceError
 from peirce.parts import StateOperator
 from peirce.registry import Registered, Registry
 from peirce.spec import OperatorSpec, OperatorsSpec, Spec
-from peirce_testing.companions import Host, companied
 from peirce_testing.options import as_table, example_options
+from peirce_testing.stub_parts import Host, with_stub_parts
 from peirce_testing.tiny_models import build_random, tiny_spec, with_part
-from thorough import EXPORTED_ALONE
 
 MODELS = {"operators": ("operators",), "positions": ("positions",), "others": ("augmenters", "heads")}
 CAUSAL = ("cope", "causal_lm")
@@ -25,7 +26,7 @@ CAUSAL = ("cope", "causal_lm")
 
 @pytest.fixture(scope="module")
 def known(registry: Registry) -> Registry:
-    return companied(registry.completed(many_readings))
+    return with_stub_parts(registry.completed(many_readings))
 
 
 def with_one_more(spec: Spec, entry: Registered, registry: Registry) -> Spec:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import many_readings
 import pytest
+
 from peirce.registry import Registry
 from peirce_testing.check import Case
 from peirce_testing.checks import CHECKS
-from peirce_testing.companions import companied
 from peirce_testing.compare import NotApplicableError, NotRunError
+from peirce_testing.stub_parts import with_stub_parts
 
 
 @pytest.mark.parametrize("name", ["edges", "difference", "bend"])
 def test_they_pass_every_check(name: str) -> None:
-    registry = companied(Registry.of(many_readings))
+    registry = with_stub_parts(Registry.of(many_readings))
     case = Case(registry.entry("operators", name), registry)
     ran = []
     for check in CHECKS:

@@ -7,11 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
 from peirce.commands.plugins import app
-from peirce.registry import Registry, RegistryFile, installed_plugins
+from peirce.registry import Registry
 from peirce_testing import Conformance
 from peirce_testing.checks.record import RECORDED, path_of
-from typer.testing import CliRunner
 
 LAB = '''
 import peirce
@@ -101,9 +102,7 @@ def test_the_command_writes_the_record(lab: Path, monkeypatch: pytest.MonkeyPatc
     assert ended(monkeypatch)[0] == "passed"
 
 
-def test_every_built_in_part_is_recorded() -> None:
-    shipped = {plugin.name: "on" for plugin in installed_plugins() if plugin.distribution == "peirce"}
-    registry = Registry.discover(RegistryFile(default="off", plugins=shipped))
+def test_every_built_in_part_is_recorded(registry: Registry) -> None:
     for case in {id(case): case for _, case in Conformance(registry=registry).cases()}.values():
         if case.entry.kind in RECORDED:
             known = json.loads(path_of(case.part).read_text(encoding="utf-8"))

@@ -1,34 +1,43 @@
-"""The suite over everything that ships with Peirce: one test for each check and part."""
+"""What the suite covers of everything that ships with Peirce; the tests of each distribution run it."""
 
 from __future__ import annotations
 
-from peirce.registry import KINDS, Registry, RegistryFile, installed_plugins
+import pytest
+from shared_folder import ROOT
+from workspace import distributions
+
+from peirce.registry import KINDS, Registry
 from peirce_testing import Conformance
 from peirce_testing.checks import CHECKS
 
 
-def built_in() -> Registry:
-    shipped = {plugin.name: "on" for plugin in installed_plugins() if plugin.distribution == "peirce"}
-    return Registry.discover(RegistryFile(default="off", plugins=shipped))
+@pytest.fixture(scope="module")
+def suite(registry: Registry) -> Conformance:
+    return Conformance(registry=registry)
 
 
-conformance = Conformance(registry=built_in())
-
-
-def test_every_part_has_checks_and_every_check_has_parts() -> None:
-    found = conformance.cases()
-    registry = built_in()
+def test_every_part_has_checks_and_every_check_has_parts(suite: Conformance, registry: Registry) -> None:
+    found = suite.cases()
     parts = {(kind, name) for kind in KINDS for name in registry.names(kind)}
     checked = {(case.entry.kind, case.entry.name) for _, case in found}
     assert {each for each in checked if each[0] in KINDS} == parts
     assert {check.name for check, _ in found} == {check.name for check in CHECKS if not check.on_request}
 
 
-def test_what_states_that_it_fails() -> None:
+def test_every_distribution_with_a_plugin_runs_the_suite_on_it() -> None:
+    """As an author's package does: a test module of one line."""
+    for each in distributions().values():
+        for module in each.file["project"].get("entry-points", {}).get("peirce.plugins", {}).values():
+            if each.name != "peirce-testing":
+                text = (each.folder / "tests" / "test_conformance.py").read_text(encoding="utf-8")
+                assert f'Conformance("{module}")' in text, f"{each.folder.relative_to(ROOT)}"
+
+
+def test_what_states_that_it_fails(suite: Conformance) -> None:
     """CQD searches the answers of a trained predictor: no network to export or to train."""
     stated = {  # a spec may be called as its architecture
         case.entry.name: set(checks)
-        for _, case in conformance.cases()
+        for _, case in suite.cases()
         if (checks := getattr(case.part, "expected_failures", ()))
     }
     assert stated == {

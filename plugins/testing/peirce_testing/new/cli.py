@@ -114,7 +114,7 @@ def _free(part: NewPart) -> None:
         owners = {entry.name: entry.plugin for entry in registry.entries(kind)}
         owners |= {alias: f"an alias of {of!r}" for alias, of in registry.aliases(kind).items()}
     if owner := owners.get(part.called):
-        rid = "" if owner.startswith("peirce:") else ", or uninstall that"
+        rid = "" if owner.startswith("peirce-") else ", or uninstall that"
         raise RegistryError(f"{kind} has {part.called!r} already, of {owner}; choose another name{rid}")
 
 

@@ -1,0 +1,3 @@
+from peirce_testing import Conformance
+
+test_conformance = Conformance("peirce_tpru.plugin")
