@@ -15,13 +15,14 @@ from triton_server import INSTALLED, serving
 
 @pytest.mark.thorough
 @pytest.mark.skipif(
-    find_spec("tritonclient") is None, reason="tritonclient is not installed: pip install 'peirce[triton]'"
+    find_spec("tritonclient") is None,
+    reason="tritonclient is not installed: pip install 'peirce-export[triton]'",
 )
 def test_every_block_runs_and_the_client_is_answered(tmp_path: Path) -> None:
     page, server = tmp_path / "page", tmp_path / "server"
     page.mkdir()
     server.mkdir()
-    assert run_page(ROOT / "docs" / "serving.md", page) == 6
+    assert run_page(ROOT / "export" / "docs" / "serving.md", page) == 6
     if INSTALLED:
         arguments = ("--model-control-mode=explicit", "--load-model=weather")
         with serving(page / "repository", server, *arguments) as found:
