@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from attrs import evolve
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from peirce.compose.provenance import provenance_of
 from peirce.compose.resolution import resolve
-from peirce.errors import InputError, PeirceError, SpecError, lacks_memory
+from peirce.errors import InputError, PeirceError, PlanError, SpecError, lacks_memory
 from peirce.model import Model
 from peirce.parts import Architecture, ModulePart, Plan, initialise, noting_defaults
 from peirce.registry import Registry, default_registry, load_spec
@@ -32,7 +33,7 @@ _DRAWS = {"rand", "randn", "randint", "randperm", "normal", "bernoulli", "multin
 
 
 def build(
-    spec: Spec | str | Path,
+    spec: Spec | Plan | str | Path,
     seed: int = 0,
     fuse: bool = True,
     registry: Registry | None = None,
@@ -42,7 +43,7 @@ def build(
     """Compose a model from a spec, with freshly initialised parameters.
 
     Args:
-        spec: a spec, the path of one, or a ready name.
+        spec: a spec, its plan from `resolve`, the path of one, or a ready name.
         seed: what the parameters depend on; the same seed gives the same parameters on every device.
         fuse: whether stages use fused projections; the state dict is the same either way.
         registry: where parts are looked up; the default registry if None.
@@ -53,8 +54,10 @@ def build(
         SpecError: the spec cannot be read or composed, or no memory of this machine holds its model.
     """
     registry = registry or default_registry()
-    spec = spec if isinstance(spec, Spec) else load_spec(spec, registry=registry)
-    plan = resolve(spec, registry, fuse=fuse)
+    if not isinstance(spec, Spec | Plan):
+        spec = load_spec(spec, registry=registry)
+    plan = evolve(spec, fuse=fuse) if isinstance(spec, Plan) else resolve(spec, registry, fuse=fuse)
+    check_vocabulary(plan)
     _refuse_beyond_memory(plan)
     if isinstance(seed, bool) or not isinstance(seed, int) or not -(2**63) <= seed < 2**64:
         raise InputError(f"seed is {seed!r}; it must be an integer of at most 64 bits")
@@ -66,15 +69,24 @@ def build(
             if not lacks_memory(error) and "overflow" not in cause.lower():
                 raise
             raise SpecError(
-                f"{spec.at('model.dims')}: there is not enough memory for a model of these sizes ({cause}); lower "
+                f"{plan.spec.at('model.dims')}: there is not enough memory for a model of these sizes ({cause}); lower "
                 "those of model.dims, model.input and the parts; `peirce summary` shows how many parameters each takes"
             ) from error
         if torch.get_default_device().type != "meta":
-            initialise(model, spec.regularisation.init_std, given)
+            initialise(model, plan.spec.regularisation.init_std, given)
             for module in model.modules():
                 if isinstance(module, ModulePart | Architecture):
                     module.begin()
     return placed(model, device, dtype)
+
+
+def check_vocabulary(plan: Plan) -> None:
+    """Refuse a plan whose vocabulary nobody has given, with a `PlanError`."""
+    if plan.spec.input.vocabulary is None:
+        raise PlanError(
+            f"{plan.spec.at('model.input')}: model.input.vocabulary is missing: give the number of token ids, such as "
+            "vocabulary = 32768, or train with a task that determines it"
+        )
 
 
 def placed(model: Model, device: torch.device | str | None, dtype: torch.dtype | None) -> Model:

@@ -9,7 +9,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from peirce.compose.building import FLOATS, Seeded, placed
+from peirce.compose.building import FLOATS, Seeded, check_vocabulary, placed
 from peirce.compose.provenance import differences, provenance_of
 from peirce.compose.resolution import resolve
 from peirce.errors import ModelFileError, PeirceError
@@ -62,6 +62,7 @@ def load(
         path = directory / SPEC
         try:
             plan = resolve(Spec.from_toml(files.text(SPEC), source=str(path)), registry, fuse=fuse)
+            check_vocabulary(plan)
         except (PeirceError, UnicodeDecodeError) as error:
             raise ModelFileError(f"{path} cannot be composed here: {error}") from error
         with Seeded(0, fill=False):

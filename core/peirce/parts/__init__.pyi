@@ -5,6 +5,8 @@ from .base import SUPPORTED_API as SUPPORTED_API
 from .base import Dims as Dims
 from .base import NoOptions as NoOptions
 from .base import Part as Part
+from .base import UnknownVocabularyError as UnknownVocabularyError
+from .base import one_of as one_of
 from .head import Encoded as Encoded
 from .head import Head as Head
 from .initialisation import initialise as initialise

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from torch import Tensor, nn
 
+from peirce.errors import renamed
 from peirce.parts.base import Part
 from peirce.parts.head import Encoded, Head
 from peirce.parts.position import Place
@@ -34,8 +35,8 @@ class Architecture(Part, nn.Module, ABC):
         own_attention: whether it computes attention itself and has positions act there, so that they need no operator
             that scores pairs or sums values.
         recurrent: whether a layer is one recurrent operator, by its whole name, and mixes tokens by nothing else.
-        mixed: whether layers may differ: layer i is then made from `plan.layer(i)`, and may be a recurrent operator,
-            which reads from the left.
+        heterogeneous: whether layers may differ: layer i is then made from `plan.layer(i)`, and may be a recurrent
+            operator, which reads from the left.
     """
 
     if not TYPE_CHECKING:  # type checkers see each architecture's own
@@ -49,7 +50,14 @@ class Architecture(Part, nn.Module, ABC):
     fixed_layer: ClassVar[bool] = False
     own_attention: ClassVar[bool] = False
     recurrent: ClassVar[bool] = False
-    mixed: ClassVar[bool] = False
+    heterogeneous: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        for old, new in {"mixed": "heterogeneous", "current": "upgrade"}.items():
+            if old in vars(cls):
+                renamed(f"{cls.__qualname__}.{old}", new, "2.0")
+                setattr(cls, new, vars(cls)[old])
 
     @classmethod
     @abstractmethod
@@ -82,7 +90,7 @@ class Architecture(Part, nn.Module, ABC):
         return None
 
     @classmethod
-    def current(cls, spec: Spec) -> Spec:
+    def upgrade(cls, spec: Spec) -> Spec:
         """The spec in the form that the architecture reads today, where files of older versions have another."""
         return spec
 

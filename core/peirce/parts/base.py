@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from attrs import field, fields, frozen
+from attrs.validators import in_
 
 from peirce.errors import PlanError
 
@@ -13,6 +14,10 @@ API = 1
 """The version of these contracts; a part states the one it was written for."""
 SUPPORTED_API = range(1, API + 1)
 """The versions that this core can use; a plug-in with a part outside them is quarantined."""
+
+
+class UnknownVocabularyError(PlanError):
+    """A part asked for the vocabulary before a task's data have given it."""
 
 
 @frozen(kw_only=True)
@@ -37,7 +42,7 @@ class Dims:
         feedforward_binary: hidden width of networks on binary atoms; 0 where there are none.
         recurrent: width of what a recurrent operator gives.
         pooled: width of the pooled output; that of the unary atoms if 0.
-        vocabulary: token ids.
+        vocabulary: token ids; 0 until a task's data give them.
         token_types: token types; 0 where tokens have none.
         max_length: the most tokens of an input.
         pad_id: the token that fills up a batch.
@@ -54,7 +59,7 @@ class Dims:
     feedforward_binary: int = 0
     _recurrent: int = 0
     _pooled: int = 0
-    vocabulary: int
+    _vocabulary: int = 0
     token_types: int = 2
     max_length: int = 512
     pad_id: int = 0
@@ -82,6 +87,19 @@ class Dims:
         return self._there("recurrent", self._recurrent)
 
     @property
+    def vocabulary(self) -> int:
+        """Token ids.
+
+        Raises:
+            UnknownVocabularyError: the spec leaves them to a task's data, which have not been read.
+        """
+        if not self._vocabulary:
+            raise UnknownVocabularyError(
+                "it needs model.input.vocabulary, which only a task's data will give"
+            )
+        return self._vocabulary
+
+    @property
     def pooled(self) -> int:
         """Width of the pooled output."""
         return self._pooled or self.unary
@@ -97,6 +115,11 @@ class Dims:
             whose = f"architecture {self.architecture!r}" if self.architecture else "the architecture"
             raise PlanError(f"it needs the size {name!r}, which {whose} does not have")
         return size
+
+
+def one_of(*values: str) -> Any:
+    """A field of `Options` that takes one of some words, the first unless another is given."""
+    return field(default=values[0], validator=in_(values))
 
 
 class Part:
@@ -122,8 +145,8 @@ class Part:
     expected_failures: ClassVar[Mapping[str, str]] = {}
 
     @classmethod
-    def todays(cls, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Options as a spec has them, by the names of today."""
+    def upgrade_options(cls, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Options of a spec by their names of today."""
         return {cls.renamed.get(name, name): value for name, value in options.items()}
 
 

@@ -84,11 +84,22 @@ def test_a_misfit_is_named(
 
 
 def test_the_vocabulary_may_wait_but_not_for_ever(registry: Registry) -> None:
-    text = FOLNET.to_toml().replace("vocabulary = 40\n", "")
-    spec = Spec.from_toml(text)
+    spec = Spec.from_toml(FOLNET.to_toml().replace("vocabulary = 40\n", ""))
+    plan = resolve(spec, registry)
+    with pytest.raises(SpecError, match="it needs model.input.vocabulary"):
+        _ = plan.dims.vocabulary
     with pytest.raises(SpecError, match="vocabulary is missing"):
-        resolve(spec, registry)
-    assert resolve(spec.replace({"model.input.vocabulary": 9}), registry).dims.vocabulary == 9
+        peirce.build(plan, registry=registry)
+    known = resolve(spec.replace({"model.input.vocabulary": 9}), registry)
+    assert known.dims.vocabulary == 9
+    assert peirce.build(known, registry=registry).plan == known
+
+
+def test_all_else_of_a_spec_without_vocabulary_is_checked(registry: Registry) -> None:
+    spec = Spec.from_toml(FOLNET.to_toml().replace("vocabulary = 40\n", ""))
+    for change, nearest in ({"use": "jion"}, "join"), ({"use": "cjoin", "premiss": "paper"}, "premise"):
+        with pytest.raises(SpecError, match=f"Did you mean '{nearest}'"):
+            resolve(spec.replace({"model.operators.layer": [change]}), registry)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from .options import HARMLESS as HARMLESS
 from .options import TrainingOptions as TrainingOptions
 from .options import TrainResult as TrainResult
 from .options import falls as falls
-from .options import one_of as one_of
 from .processes import alone_in as alone_in
 from .processes import is_first_process as is_first_process
 from .randomness import isolated as isolated

@@ -12,13 +12,13 @@ from peirce.errors import BusyError, SpecError, TaskError
 from peirce.extras import require_training
 from peirce.files import clear, disk_error, writing
 from peirce.model import AnyTask
+from peirce.parts import Plan
 from peirce.registry import Registry, default_registry, load_spec
 from peirce.spec import Spec
 from peirce_training import randomness
 from peirce_training.checkpoints import Checkpoints
 from peirce_training.curves import EVENTS, LOGS, PICTURE
 from peirce_training.options import TrainingOptions, TrainResult
-from peirce_training.precheck import precheck
 from peirce_training.processes import accelerator_of, alone_in, launched_first, threads
 from peirce_training.records import METRICS, TRAINING
 from peirce_training.training import Training
@@ -78,7 +78,7 @@ def train(
         if spec is None and start is None:
             raise TaskError("a training needs a spec, or a saved model to start from; give one of them")
         spec = load_spec(spec) if spec is not None else saved_spec(str(start))
-    precheck(spec, registry)
+    resolve(spec, registry)  # before data are read, which may take long
     if start is not None and Path(start).resolve() == directory.resolve():
         raise TaskError(
             f"{directory} holds the model to start from, which the trained one would replace; give another directory"
@@ -107,10 +107,10 @@ def train(
             given = task.options
             task = with_tokenizer(task, start) if start is not None else task
             data = task.prepare() if data is None else data
-            suited = _suited(spec, task, data, registry, saved)
+            plan = _suited_plan(spec, task, data, registry, saved)
             accelerator = accelerator_of(options)
             with randomness.isolated(), threads(options.threads):
-                model = build(suited, seed=seed, registry=registry)
+                model = build(plan, seed=seed, registry=registry)
                 task.check(model, data)
                 begun: WarmStart | None = None
                 if saved is not None:
@@ -137,20 +137,18 @@ def train(
             raise
 
 
-def _suited(spec: Spec, task: AnyTask, data: Any, registry: Registry, saved: SavedModel | None) -> Spec:
-    """The spec with what the data determine; one that has no place for it does not suit the task."""
+def _suited_plan(spec: Spec, task: AnyTask, data: Any, registry: Registry, saved: SavedModel | None) -> Plan:
+    """The plan of the spec with what the data determine; one that has no place for it does not suit the task."""
     overrides = task.overrides_for(spec, data)
     if saved is not None:
         overrides = keep_vocabulary(overrides, saved.model.spec)
     try:
-        suited = spec.replace(overrides)
-        resolve(suited, registry)
+        return resolve(spec.replace(overrides), registry)
     except SpecError as error:
         raise TaskError(
             f"spec {spec.name!r} does not suit the task {task.name!r}, whose data set {', '.join(overrides)}: {error}. "
             "Take a ready spec made for the task (`peirce spec list`), or give yours the parts that it needs"
         ) from error
-    return suited
 
 
 def _clear(directory: Path, *, resume: bool, overwrite: bool) -> None:

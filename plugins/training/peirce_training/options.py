@@ -6,18 +6,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from attrs import field, frozen
-from attrs.validators import ge, gt, in_, le, lt, optional
+from attrs.validators import ge, gt, le, lt, optional
 
 from peirce.errors import TaskError
+from peirce.parts import one_of
 
 if TYPE_CHECKING:
     from peirce.model import Model
     from peirce_training.warm_start import WarmStart
-
-
-def one_of(*values: str) -> Any:
-    """An option that takes one of some words, the first unless another is given."""
-    return field(default=values[0], validator=in_(values))
 
 
 SCHEDULES = ("linear", "constant", "cosine", "poly", "thirds")

@@ -10,7 +10,7 @@ from peirce.errors import TaskError
 from peirce.files import read_json
 
 TRAINING, METRICS = "training.json", "metrics.json"
-TRAINING_SCHEMA, METRICS_SCHEMA = "peirce_training/1", "peirce.metrics/1"
+TRAINING_SCHEMA, METRICS_SCHEMA = "peirce.training/1", "peirce.metrics/1"
 
 
 def differences(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:

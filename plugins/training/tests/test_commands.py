@@ -7,10 +7,11 @@ from typing import Any
 import attrs
 import pytest
 from command_line import exit_code as run
+from toy_tasks import TRANSFORMER, Marked
+
 from peirce.errors import TaskError
 from peirce.registry import Registry
 from peirce_training import TrainingOptions, read_settings, read_training, settings_by_part
-from toy_tasks import TRANSFORMER, Marked
 
 TRAIN = tuple(
     f"--set={each}" for each in ("train.steps=4", "train.device=cpu", "batch=4", "task.examples=16")
@@ -169,7 +170,7 @@ def test_settings_are_sorted_by_what_they_set() -> None:
     "record", [{}, {"task": 3, "seed": 0}, {"task": {"name": "x", "options": 3}, "seed": 0}]
 )
 def test_a_damaged_record_of_a_training_is_one_sentence(record: dict[str, Any], tmp_path: Path) -> None:
-    text = json.dumps({"schema": "peirce_training/1", **record})
+    text = json.dumps({"schema": "peirce.training/1", **record})
     (tmp_path / "training.json").write_text(text)
     with pytest.raises(TaskError, match=r"training.json is damaged: it must have a task"):
         read_training(tmp_path)

@@ -7,16 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-import peirce
 import pytest
 import torch
+from torch import Tensor
+from toy_tasks import FOLNET, TRANSFORMER, Marked, MarkedOptions
+
+import peirce
 from peirce.errors import TaskError
 from peirce.registry import Registry
 from peirce.spec import Spec
 from peirce_training import TrainingOptions, layers, layers_of, train
 from peirce_training.layers import layers_run
-from torch import Tensor
-from toy_tasks import FOLNET, TRANSFORMER, Marked, MarkedOptions
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch's own imports
 OPTIONS = TrainingOptions(steps=4, lr=1e-2, save_every=0, device="cpu", threads=1, test_split="")

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from shared_folder import ROOT
+
 from peirce.errors import TaskError
 from peirce.extras import require, require_training
 from peirce_queries.graphs.files import read_pykeen
@@ -16,7 +18,6 @@ from peirce_queries.sampling.files import read_block
 from peirce_queries.sampling.workers import pool
 from peirce_text.reading import read_dataset
 from peirce_text.text.tokenizer import Tokenizer
-from shared_folder import ROOT
 
 UNUSED: Any = None
 """What is not read before the package is asked for."""

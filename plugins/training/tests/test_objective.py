@@ -8,16 +8,17 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import attrs
-import peirce
 import pytest
 import torch
+from torch import Tensor
+from toy_tasks import FOLNET, Filled, FilledOptions, Marked, MarkedOptions
+
+import peirce
 from peirce.errors import TaskError
 from peirce.registry import Registry
 from peirce_training import Checkpoints, TrainingOptions, train
 from peirce_training.batches import Objective, Share, shared
 from peirce_training.evaluation import mean_loss
-from torch import Tensor
-from toy_tasks import FOLNET, Filled, FilledOptions, Marked, MarkedOptions
 
 PLAIN = FOLNET.replace(
     {"model.regularisation.dropout": 0.0, "model.heads": [{"use": "mlm"}, {"use": "classification"}]}

@@ -3,15 +3,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import attrs
-import peirce
 import pytest
 import torch
+from torch import nn
+from toy_tasks import FOLNET, TRANSFORMER, Marked, MarkedOptions, StoppedError
+
+import peirce
 from peirce.errors import TaskError
 from peirce.registry import Registry
 from peirce_training import Checkpoints, TrainingOptions, train
 from peirce_training.optimizer import make_optimizer, optimizer_tensors, restore_optimizer
-from torch import nn
-from toy_tasks import FOLNET, TRANSFORMER, Marked, MarkedOptions, StoppedError
 
 ADAMW = TrainingOptions(steps=6, lr=1e-2, save_every=2, device="cpu", threads=1)
 LAMB = attrs.evolve(ADAMW, optimizer="lamb", epsilon=1e-6)

@@ -12,19 +12,20 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-import peirce
 import pytest
 import torch
 import toy_tasks
 import trainings
-from peirce.registry import Registry
-from peirce_training import Checkpoints, TrainingOptions, train
-from peirce_text.pretraining.task import Pretraining, PretrainingOptions
-from peirce_text.text.tokenizer import Tokenizer
 from safetensors.torch import load_file
 from small_texts import blocks, documents
 from thorough import often
 from toy_tasks import FOLNET, Filled, FilledOptions, MarkedOptions
+
+import peirce
+from peirce.registry import Registry
+from peirce_text.pretraining.task import Pretraining, PretrainingOptions
+from peirce_text.text.tokenizer import Tokenizer
+from peirce_training import Checkpoints, TrainingOptions, train
 
 HEADS = [{"use": "mlm"}, {"use": "classification"}, {"use": "pair", "as": "unused"}]
 DROPPING = FOLNET.replace({"model.heads": HEADS})

@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import attrs
-import peirce
 import pytest
 import torch
+from toy_tasks import FOLNET, TRANSFORMER, Marked, MarkedOptions
+
+import peirce
 from peirce.errors import TaskError
 from peirce.registry import Registry
 from peirce_training import TrainingOptions, layers_of, train
 from peirce_training.layers import layers_run
-from toy_tasks import FOLNET, TRANSFORMER, Marked, MarkedOptions
 
 OPTIONS = TrainingOptions(steps=8, lr=1e-2, save_every=0, device="cpu", threads=1)
 DEEP = {"model.dims.layers": 4, "model.regularisation.dropout": 0.3}

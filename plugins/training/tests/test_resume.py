@@ -19,12 +19,13 @@ import killed_trainings
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from toy_tasks import FOLNET, KILL_AT, KILL_IN_CHECKPOINT, TRANSFORMER, Marked, MarkedOptions, StoppedError
+
 from peirce.errors import TaskError
 from peirce.files import read_json, write_json
 from peirce.registry import Registry
 from peirce_training import Checkpoints, TrainingOptions, TrainResult, train
 from peirce_training.checkpoints import CheckpointWarning
-from toy_tasks import FOLNET, KILL_AT, KILL_IN_CHECKPOINT, TRANSFORMER, Marked, MarkedOptions, StoppedError
 
 OPTIONS = TrainingOptions(
     steps=12, lr=1e-2, warmup=3, save_every=5, evaluate_every=4, monitor="accuracy", threads=1, device="cpu"

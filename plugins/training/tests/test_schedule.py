@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+
 from peirce.errors import TaskError
 from peirce_training import TrainingOptions, training_options
 from peirce_training.optimizer import learning_rate, warmup_steps

@@ -9,16 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-import peirce
 import pytest
 import torch
 from command_line import exit_code as run
-from peirce.commands.main import main
-from peirce.compose import load
-from peirce.errors import ModelFileError, TaskError
-from peirce.registry import Registry
-from peirce_training import TrainingOptions, TrainResult, plain, train, with_tokenizer
-from peirce_training.evaluation import check_data
 from toy_tasks import (
     FOLNET,
     TRANSFORMER,
@@ -28,6 +21,14 @@ from toy_tasks import (
     WithTokenizer,
     WithTokenizerOptions,
 )
+
+import peirce
+from peirce.commands.main import main
+from peirce.compose import load
+from peirce.errors import ModelFileError, TaskError
+from peirce.registry import Registry
+from peirce_training import TrainingOptions, TrainResult, plain, train, with_tokenizer
+from peirce_training.evaluation import check_data
 
 OPTIONS = TrainingOptions(steps=2, lr=1e-2, device="cpu", save_every=1, threads=1)
 BEFORE = FOLNET.replace(

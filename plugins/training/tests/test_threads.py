@@ -4,6 +4,7 @@ import os
 
 import pytest
 import torch
+
 from peirce.resources import usable_cores
 from peirce_training.processes import oversubscribed
 

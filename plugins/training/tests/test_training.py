@@ -10,16 +10,17 @@ from typing import Any
 
 import attrs
 import numpy as np
-import peirce
 import pytest
 import torch
+from rich.console import Console
+from toy_tasks import FOLNET, TRANSFORMER, Marked, MarkedOptions
+
+import peirce
 from peirce.errors import BusyError, PlanError, TaskError
 from peirce.model import Task
 from peirce.registry import Registry
 from peirce_training import TrainingOptions, TrainResult, plain, train, training_options
 from peirce_training.evaluation import check_data, evaluate
-from rich.console import Console
-from toy_tasks import FOLNET, TRANSFORMER, Marked, MarkedOptions
 
 SPECS = {"folnet": FOLNET, "transformer": TRANSFORMER}
 SHORT = TrainingOptions(steps=6, lr=1e-2, save_every=0, device="cpu")
@@ -61,7 +62,7 @@ def test_a_model_learns_and_is_saved_with_all_that_belongs_to_it(
     assert evaluate(loaded, task, task.prepare(), "test") == result.metrics
     assert (directory / "assets" / "tokens.txt").read_bytes() == task.assets(None)["tokens.txt"]
     record = json.loads((directory / "training.json").read_text())
-    assert record["schema"] == "peirce_training/1"
+    assert record["schema"] == "peirce.training/1"
     assert record["task"] == {"name": "marked", "options": attrs.asdict(task.options)}
     assert record["steps"] == 150
     assert record["losses"]["last"] == result.losses[-1]

@@ -138,7 +138,7 @@ class Recurrent(Recurrences, GenerativeArchitecture):
         return frozenset({"pooled"} if options.pooler else ())
 
     @classmethod
-    def current(cls, spec: Spec) -> Spec:
+    def upgrade(cls, spec: Spec) -> Spec:
         """`[model.options] cell`, as 0.1.0 had it, is now `[model.operators] layer`.
 
         Raises:

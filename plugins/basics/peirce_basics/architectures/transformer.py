@@ -116,7 +116,7 @@ class Transformer(GenerativeArchitecture):
     branches = "U"
     layer = "j.a"
     state = ("bool",)
-    mixed = True
+    heterogeneous = True
 
     @classmethod
     def sizes(cls, options: TransformerOptions, dims: TransformerDims) -> Mapping[str, int]:

@@ -65,7 +65,7 @@ class FolNetEncoderDecoder(GenerativeArchitecture):
     branches = "UB"
     layer = "jmc.atp"
     state = ("bool",)
-    mixed = True
+    heterogeneous = True
     scope = "encoder-decoder"
     rows = "target_length"
     generated = "decoder_input_ids"

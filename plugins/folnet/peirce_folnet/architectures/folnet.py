@@ -85,7 +85,7 @@ class FolNet(GenerativeArchitecture):
     branches = "UB"
     layer = "jmc.atp"
     state = ("bool",)
-    mixed = True
+    heterogeneous = True
 
     @classmethod
     def sizes(cls, options: FolNetOptions, dims: FolNetDims) -> Mapping[str, int]:

@@ -104,7 +104,7 @@ class PretrainedArchitecture(Architecture):
         return None
 
     @classmethod
-    def current(cls, spec: Spec) -> Spec:
+    def upgrade(cls, spec: Spec) -> Spec:
         """The spec with the whole configuration, and the sizes of the input that follow from it."""
         given = spec.options.get("config", {})
         if not isinstance(given, Mapping):

@@ -13,7 +13,7 @@ from attrs import field, frozen, validators
 from peirce.errors import TaskError, unknown
 from peirce.model import Model, Task
 from peirce.progress import progress_bars
-from peirce_training import one_of
+from peirce.parts import one_of
 from torch import Tensor
 
 from peirce_kg.evaluation import MAX_NUMBERS, TOP

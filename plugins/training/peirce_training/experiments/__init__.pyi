@@ -1,3 +1,6 @@
+from .contract import Experiment as Experiment
+from .contract import ExperimentReport as ExperimentReport
+from .contract import ExperimentRequest as ExperimentRequest
 from .matrix import RESULTS as RESULTS
 from .matrix import Cell as Cell
 from .matrix import Matrix as Matrix

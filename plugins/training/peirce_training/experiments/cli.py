@@ -11,14 +11,15 @@ import typer
 
 from peirce.commands import Json, as_json, as_table, group
 from peirce.errors import TaskError, check_known, unknown
-from peirce.registry import EXPERIMENTS, Registry
+from peirce.registry import Registry
 from peirce_training import SettingsCommand
+from peirce_training.hooks import EXPERIMENTS
 
 if TYPE_CHECKING:
-    from peirce.model import Experiment
+    from peirce_training.experiments.contract import Experiment
 
 app = group("Do again what the tables of a paper show, at a scale of one's own.")
-SCHEMA = "peirce_training.experiments/1"
+SCHEMA = "peirce.experiments/1"
 
 
 @app.command("list")
@@ -115,9 +116,9 @@ def do(
     """Do an experiment."""
     from rich.console import Console
 
-    from peirce_training.experiments.matrix import kept_in
-    from peirce.model import ExperimentRequest
     from peirce.spec import parse_override
+    from peirce_training.experiments.contract import ExperimentRequest
+    from peirce_training.experiments.matrix import kept_in
 
     found = _experiments()
     check_known("experiment", name, found, TaskError)
@@ -170,4 +171,5 @@ def read_seeds(text: str) -> tuple[int, ...]:
 
 def _experiments() -> dict[str, Experiment]:
     """The experiments of the active plug-ins, without their parts, which would import torch."""
-    return dict(Registry.discover(kinds=(EXPERIMENTS,)).experiments)
+    entries = Registry.discover(kinds=(EXPERIMENTS,)).entries(EXPERIMENTS)
+    return {entry.name: entry.part for entry in entries}

@@ -17,10 +17,10 @@ from attrs import field, fields, frozen
 from rich.console import Console
 
 from peirce.errors import TaskError
-from peirce_training.experiments.results import commit, digest, read_rows, write_rows
 from peirce.extras import require_training
 from peirce.files import read_json, write_json, writing
-from peirce.model import ExperimentRequest
+from peirce_training.experiments.contract import ExperimentRequest
+from peirce_training.experiments.results import commit, digest, read_rows, write_rows
 
 if TYPE_CHECKING:
     from peirce.model import AnyTask

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from attrs import evolve, field, frozen
 
+from peirce.registry import load_spec
+from peirce.spec import Spec
 from peirce_training.experiments.matrix import Cell
 from peirce_training.experiments.report import FigureTable
 from peirce_training.experiments.tables import AccuracyRow, SeededMatrix, accuracies
-from peirce.registry import load_spec
-from peirce.spec import Spec
 
 if TYPE_CHECKING:
     from peirce.model import Model

@@ -13,9 +13,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from peirce.commands import Fitting
-from peirce_training.experiments.results import write_rows
 from peirce.files import write_whole
-from peirce.model import ExperimentReport
+from peirce_training.experiments.contract import ExperimentReport
+from peirce_training.experiments.results import write_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

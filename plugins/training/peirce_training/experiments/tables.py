@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from attrs import evolve, field, frozen
 from rich.console import Console
 
+from peirce.registry import load_spec
+from peirce_training.experiments.contract import Experiment, ExperimentReport, ExperimentRequest
 from peirce_training.experiments.matrix import Cell, Matrix, ResultRow, identity, last_loss
 from peirce_training.experiments.report import Figure, FigureTable
-from peirce.model import Experiment, ExperimentReport, ExperimentRequest
-from peirce.registry import load_spec
 
 if TYPE_CHECKING:
     from peirce.model import AnyTask

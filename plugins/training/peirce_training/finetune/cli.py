@@ -10,8 +10,8 @@ import typer
 
 from peirce.commands import Json, as_json, as_table
 from peirce.errors import TaskError
-from peirce_training.experiments.cli import read_seeds
 from peirce.registry import default_registry
+from peirce_training.experiments.cli import read_seeds
 
 if TYPE_CHECKING:
     from peirce_training.finetune.recipe import Cases
@@ -64,11 +64,12 @@ def finetune(
     from attrs import evolve
     from rich.console import Console
 
+    from peirce.files import digest_of
+    from peirce.model import WEIGHTS, saved_files
+    from peirce_training import is_first_process, read_settings
+    from peirce_training.experiments.contract import ExperimentRequest
     from peirce_training.finetune.recipe import cases, load_recipe, recipe_of
     from peirce_training.finetune.search import Search
-    from peirce.files import digest_of
-    from peirce.model import WEIGHTS, ExperimentRequest, saved_files
-    from peirce_training import is_first_process, read_settings
 
     part = default_registry().get("tasks", task)
     name, found = recipe_of(part.name) if recipe is None else (recipe, load_recipe(recipe))

@@ -11,9 +11,6 @@ from typing import Any
 from attrs import frozen
 
 from peirce.errors import TaskError
-from peirce_training.finetune.recipe import Cases, Point, Recipe, shown
-from peirce_training.experiments.matrix import Cell, Matrix
-from peirce_training.experiments.results import write_csv
 from peirce.files import write_json
 from peirce_training import (
     HARMLESS,
@@ -28,6 +25,9 @@ from peirce_training import (
     settings_by_part,
     training_options,
 )
+from peirce_training.experiments.matrix import Cell, Matrix
+from peirce_training.experiments.results import write_csv
+from peirce_training.finetune.recipe import Cases, Point, Recipe, shown
 
 SCHEMA = "peirce.finetune/1"
 

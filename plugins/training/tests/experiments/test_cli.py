@@ -9,10 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from peirce.errors import TaskError
-from peirce_training.experiments.cli import app, read_seeds
-from peirce.registry import VARIABLE
 from typer.testing import CliRunner
+
+from peirce.errors import TaskError
+from peirce.registry import VARIABLE
+from peirce_training.experiments.cli import app, read_seeds
 
 PLUGIN = """
 from attrs import asdict, frozen
@@ -46,7 +47,7 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("told")
 def test_what_is_listed() -> None:
     listed = json.loads(CliRunner().invoke(app, ["list", "--json"]).stdout)
-    assert listed["schema"] == "peirce_training.experiments/1"
+    assert listed["schema"] == "peirce.experiments/1"
     assert listed["experiments"] == [
         {
             "name": "told",

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 import toy_tasks
 from attrs import evolve, field, frozen
+from rich.console import Console
+from toy_tasks import Marked, MarkedOptions
+
 from peirce.errors import TaskError
-from peirce_training.experiments import RESULTS, Cell, Matrix, PreparedData, ResultRow, identity
 from peirce.model import ExperimentRequest
 from peirce.registry import Registry
 from peirce_training import TrainingOptions, TrainResult
-from rich.console import Console
-from toy_tasks import Marked, MarkedOptions
+from peirce_training.experiments import RESULTS, Cell, Matrix, PreparedData, ResultRow, identity
 
 
 @frozen(kw_only=True)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from attrs import evolve
+
 from peirce_training.experiments import Figure, FigureTable
 
 TABLE = FigureTable(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from attrs import field, frozen
+
 from peirce.errors import TaskError
 from peirce_training.experiments import commit, read_rows, results, write_rows
 

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from peirce.errors import TaskError
+from peirce.model import ExperimentRequest
 from peirce_training.finetune.recipe import Grid, Point, Recipe, cases
 from peirce_training.finetune.search import Run, Search, best, outcome
-from peirce.model import ExperimentRequest
 
 RECIPE = Recipe(
     task="glue",

@@ -6,15 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from shared_folder import ROOT
+
 from peirce.errors import PeirceError, TaskError
-from peirce_training.finetune.recipe import cases, load_recipe, ready_recipes, recipe_of
-from peirce_training import training_options
 from peirce_text.clutrr.task import ClutrrOptions
 from peirce_text.folio.task import FolioOptions
 from peirce_text.glue.subtasks import SUBTASKS
 from peirce_text.glue.task import GlueOptions
 from peirce_text.squad.task import SquadOptions
-from shared_folder import ROOT
+from peirce_training import training_options
+from peirce_training.finetune.recipe import cases, load_recipe, ready_recipes, recipe_of
 
 OPTIONS = {"glue": GlueOptions, "squad": SquadOptions, "folio": FolioOptions, "clutrr": ClutrrOptions}
 SMALL, BIG = ("cola", "stsb", "mrpc", "rte"), ("mnli", "qqp", "qnli", "sst2")

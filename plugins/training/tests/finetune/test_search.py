@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 import typer
 from glue_files import write_glue, write_vocabulary
-from peirce.compose import build, load
-from peirce_training.cli import evaluate
-from peirce_text.glue.task import Glue
-from peirce_text.text.tokenizer import Tokenizer
 from small_specs import FOLNET
 from typer.testing import CliRunner
+
+from peirce.compose import build, load
+from peirce_text.glue.task import Glue
+from peirce_text.text.tokenizer import Tokenizer
+from peirce_training.cli import evaluate
 
 
 @pytest.fixture(scope="module")
