@@ -9,8 +9,9 @@ import json
 import sys
 from pathlib import Path
 
-import peirce
 import torch
+
+import peirce
 
 SPEC = """
 format = 1
