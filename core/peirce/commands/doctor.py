@@ -73,7 +73,9 @@ def _torch() -> Findings:
         import torch
     except (ImportError, OSError) as error:
         absent = _version("torch") is None
-        finding = "not installed; pip install 'peirce-core[torch]'" if absent else f"cannot be imported: {error}"
+        finding = (
+            "not installed; pip install 'peirce-core[torch]'" if absent else f"cannot be imported: {error}"
+        )
         yield _found("torch", finding, "absent" if absent else "failed")
         return
     devices = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]

@@ -84,10 +84,10 @@ def commands() -> tuple[Command, ...]:
     return tuple(found)
 
 
-def groups() -> dict[str, str]:
-    """The groups of commands by name, each with its line of help."""
+def groups(listed: Iterable[Command]) -> dict[str, str]:
+    """The groups of some commands by name, each with its line of help."""
     lines = {name: line for (_, name), line in _lines().items()}
-    names = dict.fromkeys(command.name.partition(".")[0] for command in commands() if "." in command.name)
+    names = dict.fromkeys(command.name.partition(".")[0] for command in listed if "." in command.name)
     return {name: GROUPS.get(name) or lines.get(name, f"Commands of {name}.") for name in (*GROUPS, *names)}
 
 

@@ -109,7 +109,11 @@ def loaded_command(command: Command) -> Any:
         raise
     except ModuleNotFoundError as error:
         extra = owner.removeprefix("peirce-")
-        remedy = f"`pip install 'peirce[{extra}]'` installs what it needs" if owner in published() else "install it"
+        remedy = (
+            f"`pip install 'peirce[{extra}]'` installs what it needs"
+            if owner in published()
+            else "install it"
+        )
         raise RegistryError(
             f"command {command.words!r} of {owner} needs the module {error.name!r}, which is not installed; {remedy}"
         ) from error
@@ -123,11 +127,11 @@ def whole_application() -> typer.Typer:
     """The whole command line, with a stand-in for each command that is imported when it runs."""
     app = group("Compose logic-biased neural networks, train them, export them and run them.", cls=_Commands)
     app.callback()(_global_options)
-    applications = {"": app}
-    for name, line in groups().items():
+    applications, listed = {"": app}, commands()
+    for name, line in groups(listed).items():
         applications[name] = group(line, cls=_Commands)
         app.add_typer(applications[name], name=name)
-    for command in commands():
+    for command in listed:
         of, _, word = command.name.rpartition(".")
 
         def stand_in() -> None:

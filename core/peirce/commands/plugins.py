@@ -13,7 +13,6 @@ from peirce.commands.show import Json, as_json, as_table
 from peirce.errors import RegistryError, unknown
 from peirce.registry import (
     KINDS,
-    preferable_kinds,
     VARIABLE,
     EntryPoint,
     Registry,
@@ -23,9 +22,8 @@ from peirce.registry import (
     edit_registry_file,
     find_plugin,
     find_registry_file,
-    installed_plugins,
     is_module_name,
-    named_plugin,
+    preferable_kinds,
     unknown_plugin,
 )
 

@@ -110,7 +110,9 @@ def _added(entries: tuple[EntryPoint, ...]) -> tuple[tuple[ModuleType, Kind], ..
             module = import_module(entry.target)
             kinds = [kind for kind in module.KINDS if callable(getattr(module, f"register_{kind.name}"))]
         except Exception as error:
-            _log.warning("the hooks of %s (%s) are not used: %s", entry.distribution, entry.target, one_line(error))
+            _log.warning(
+                "the hooks of %s (%s) are not used: %s", entry.distribution, entry.target, one_line(error)
+            )
             continue
         for kind in kinds:
             if kind.name in owners:

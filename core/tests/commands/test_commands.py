@@ -8,12 +8,16 @@ import re
 import signal
 import subprocess
 import sys
+import tomllib
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from command_line import Run
+from shared_folder import ROOT
+
+from peirce.commands import lines
 from peirce.commands import main as cli
 from peirce.compose import StaleWarning
 from peirce.registry import KINDS, Registry, runtime_of
@@ -77,13 +81,13 @@ def test_a_command_that_cannot_be_imported_is_named(command: str, code: int, sai
     assert said in done.stderr
 
 
-def test_a_command_of_the_core_and_another_group_are_not_to_be_had(
+def test_a_command_of_the_core_is_not_to_be_had_and_a_group_may_be_joined(
     peirce: Run, site: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(site / "waiting")
     done = peirce("--version")
     assert "announces a command 'doctor', which is the core's; it is not used" in done.stderr
-    assert "announces a command 'kg.more'; of groups that packages add to there is import" in done.stderr
+    assert re.search(r"\n  more\s", peirce("kg", "--help").stdout)
 
 
 def test_a_command_that_two_distributions_announce_is_an_error(peirce: Run) -> None:
@@ -114,18 +118,45 @@ def test_a_command_and_a_runtime_that_ship_go_off_with_their_plugin(
     peirce: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "off.toml"
-    file.write_text('format = 1\n[plugins]\n"peirce:kg" = "off"\n"peirce:onnx" = "off"\n')
+    file.write_text(
+        'format = 1\n[plugins]\n"peirce-queries:queries" = "off"\n"peirce-kg:kg" = "off"\n"peirce-export:export" = "off"\n'
+    )
     listed = peirce("--help", PEIRCE_REGISTRY=str(file)).stdout
     assert "Answer a first-order query" not in listed
     assert "Train a model" in listed
     done = peirce("kg", "types", PEIRCE_REGISTRY=str(file))
     assert (done.returncode, done.stdout) == (2, "")
-    assert "command 'kg' belongs to peirce:kg, which is switched off" in done.stderr
+    assert "command 'kg types' belongs to peirce-queries:queries, which is switched off" in done.stderr
     monkeypatch.setenv("PEIRCE_REGISTRY", str(file))
     with pytest.raises(
         cli.RegistryError, match=r"no runtime opens .onnx files: (.|\n)*Switched off: .*peirce-export:export"
     ):
         runtime_of("model.onnx")
+
+
+def test_a_command_that_is_not_installed_names_the_distribution_that_brings_it(
+    peirce: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    announced = [each for each in lines.announcements(lines.GROUP) if each.distribution != "peirce-training"]
+    monkeypatch.setattr(lines, "announcements", lambda group: announced)
+    done = peirce("train", "small.toml")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert (
+        "`peirce train` is a command of peirce-training, which is not installed; run `pip install "
+        in done.stderr
+    )
+    assert "No such command 'trian'" in peirce("trian").stderr
+
+
+def test_the_table_of_commands_is_that_of_the_project_files() -> None:
+    files = [*ROOT.glob("*/pyproject.toml"), *ROOT.glob("plugins/*/pyproject.toml")]
+    projects = [tomllib.loads(file.read_text(encoding="utf-8"))["project"] for file in files]
+    announced = {
+        project["name"]: sorted(project.get("entry-points", {}).get(lines.GROUP, ()))
+        for project in projects
+        if project["name"] != "peirce"
+    }
+    assert lines.published() == announced
 
 
 def test_a_registry_file_can_be_named(peirce: Run, tmp_path: Path) -> None:
@@ -149,7 +180,7 @@ def test_doctor(peirce: Run) -> None:
     assert checks["registry"]["origin"] == "environment"
     assert "RuntimeError: the licence server is down" in checks["plug-in peirce-fails:parts"]["finding"]
     assert checks["parts"]["parts"]["operators"] >= 8
-    assert checks["extra testing"]["versions"].keys() == {"pytest", "hypothesis"}
+    assert checks["peirce-export[triton]"]["versions"].keys() >= {"tritonclient", "grpcio"}
     failed = peirce("doctor", beside=("good", "takes"))
     assert failed.returncode == 1
     assert re.search(r"failed +conflict +operator 'prod' has 2 owners", failed.stdout)
@@ -158,8 +189,8 @@ def test_doctor(peirce: Run) -> None:
 def test_doctor_never_advises_both_runtimes(monkeypatch: pytest.MonkeyPatch) -> None:
     from peirce.commands import doctor
 
-    monkeypatch.setattr(doctor, "_version", {"onnxruntime": "1.23"}.get)
-    gpu = next(check for check in doctor._extras() if check["name"] == "extra gpu")
+    monkeypatch.setattr(doctor, "_version", {"onnxruntime": "1.23", "peirce-export": "1"}.get)
+    gpu = next(check for check in doctor._distributions() if check["name"] == "peirce-export[gpu]")
     assert "pip uninstall -y onnxruntime first" in gpu["finding"]
 
 
@@ -212,7 +243,7 @@ def test_describe_every_part(registry: Registry, capsys: pytest.CaptureFixture[s
 
 
 def test_a_path_that_cannot_be_written_is_exit_2_without_a_traceback(peirce: Run) -> None:
-    done = peirce("plugins", "disable", "peirce:basics", PEIRCE_REGISTRY="x" * 5000)
+    done = peirce("plugins", "disable", "peirce-basics:basics", PEIRCE_REGISTRY="x" * 5000)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
 

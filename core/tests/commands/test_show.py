@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import io
 
-from peirce.commands import Fitting
 from rich.console import Console
 from rich.table import Table
+
+from peirce.commands import Fitting
 
 
 def printed(width: int) -> str:

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from small_specs import FOLNET
+from typer.testing import CliRunner, Result
+
 from peirce.commands.main import whole_application
 from peirce.errors import SpecError
 from peirce.registry import ready_specs
-from small_specs import FOLNET
-from typer.testing import CliRunner, Result
 
 
 @pytest.fixture

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 from command_line import python_prints
+
 from peirce import hookimpl
 from peirce.errors import RegistryError, SpecError
-from peirce.model import Experiment, Pipeline, View, Viewer
+from peirce.model import Pipeline, View, Viewer
 from peirce.parts import Signature
 from peirce.registry import (
     Registry,
@@ -22,7 +23,7 @@ from peirce.registry import (
     runtime_of,
     viewers_for,
 )
-from peirce.registry.file import ANNOUNCED, NAMED
+from peirce.registry.kinds import ANNOUNCED, all_kinds
 from peirce_export.onnx.runtime import OnnxRuntime
 
 SPEC = """\
@@ -92,7 +93,7 @@ def test_a_ready_spec_is_extended_by_name_and_mistakes_are_placed(specs: Path, t
     ],
 )
 def test_what_a_hook_may_not_return(hooks: dict[str, Any], said: str, specs: Path) -> None:
-    for kinds in (NAMED, ANNOUNCED):
+    for kinds in (all_kinds(), ANNOUNCED):
         found = Registry.of(plugin("broken", **{"specs": [specs]} | hooks), kinds=kinds)
         assert said in found.quarantined[0].cause
         assert found.entries("specs") == ()
@@ -102,7 +103,9 @@ def test_a_runtime_is_found_by_the_suffix() -> None:
     mine = {".plan": "peirce_export.onnx.runtime:OnnxRuntime", ".json": "json:JSONDecoder"}
     catalogue = Registry.of(plugin(runtimes=mine))
     assert runtime_of("a/model.PLAN", catalogue) is OnnxRuntime
-    with pytest.raises(RegistryError, match=r"the runtime of .json files, .* is no Runtime of peirce"):
+    with pytest.raises(
+        RegistryError, match=r"the runtime of .json files of module:lab, .* is no Runtime of peirce"
+    ):
         runtime_of("model.json", catalogue)
     with pytest.raises(RegistryError, match=r"no runtime opens .onnx files: unknown runtime 'onnx'.*Known: "):
         runtime_of("model.onnx", catalogue)
@@ -163,7 +166,10 @@ def test_a_pipeline_that_fails_is_named_and_harms_no_other(caplog: pytest.LogCap
     [
         ('registry.load_spec("tega"), registry.runtime_of("model.onnx")', ["torch"]),
         ("registry.load_spec(PATH)", ["torch", "peirce_kg", "peirce_basics"]),
-        ("assert len(registry.Registry.discover(kinds=('experiments',)).experiments) > 10", ["torch"]),
+        (
+            "assert len(registry.Registry.discover(kinds=('experiments',)).entries('experiments')) > 10",
+            ["torch"],
+        ),
         (
             "[registry.class_named('pipelines', name, object) for name in"
             " registry.default_catalogue().names('pipelines')]",
@@ -174,30 +180,3 @@ def test_a_pipeline_that_fails_is_named_and_harms_no_other(caplog: pytest.LogCap
 def test_what_is_asked_for_imports_no_more_than_it_needs(asked: str, absent: list[str], specs: Path) -> None:
     program = f"import sys; from peirce import registry; PATH = {str(specs / 'small.toml')!r}; {asked}"
     assert python_prints(f"{program}; print([name for name in {absent!r} if name in sys.modules])") == "[]"
-
-
-def counted(name: str) -> Experiment:
-    """An experiment that trains nothing."""
-    made = type("Counted", (Experiment,), {"run": None})
-    return made(name=name, title="One", rows=("a",), columns=("b",), scales={"small": "little"})
-
-
-def test_experiments_are_found_by_name_in_their_order() -> None:
-    first, second = counted("lab/two"), counted("lab/one")
-    registry = Registry.of(plugin("lab", experiments=[first, second]))
-    assert list(registry.experiments.items()) == [("lab/two", first), ("lab/one", second)]
-
-
-@pytest.mark.parametrize(
-    ("found", "words"),
-    [
-        ([Experiment], "which is no Experiment; it returns instances, not classes"),
-        ([counted("Table 7")], "an experiment has the name 'Table 7'; names match"),
-        ([counted("one"), counted("one")], "it registers experiments.one twice"),
-        (None, "register_experiments must return a list of experiments, not None"),
-    ],
-)
-def test_what_is_no_experiment_quarantines_its_plugin(found: object, words: str) -> None:
-    registry = Registry.of(plugin("good", experiments=[counted("good")]), plugin("bad", experiments=found))
-    assert list(registry.experiments) == ["good"]
-    assert [words in broken.cause for broken in registry.quarantined] == [True]

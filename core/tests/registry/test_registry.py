@@ -10,13 +10,14 @@ from typing import Any
 
 import attrs
 import pytest
+from shared_folder import ROOT
+
 from peirce import hookimpl
 from peirce.compose import resolve
 from peirce.errors import PlanError, RegistryError
 from peirce.parts import Architecture, Head, NoOptions, Operator, Position, Reader, Writer
 from peirce.registry import KINDS, Registry, RegistryFile, installed_plugins, load_spec
 from peirce.registry.registry import ELSEWHERE
-from shared_folder import ROOT
 
 
 def operator(name: object, letter: object = None, **more: Any) -> type[Operator]:
@@ -74,7 +75,7 @@ def test_a_part_is_found_with_its_provenance() -> None:
 def test_a_built_in_module_keeps_its_distribution() -> None:
     registry = Registry.of("peirce_folnet.plugin")
     entry = registry.entry("operators", "join")
-    assert (entry.plugin, entry.distribution) == ("peirce:folnet", "peirce")
+    assert (entry.plugin, entry.distribution) == ("peirce-folnet:folnet", "peirce-folnet")
     assert entry.version is not None
     assert registry.entries("heads") == ()
 
@@ -82,7 +83,7 @@ def test_a_built_in_module_keeps_its_distribution() -> None:
 def test_the_same_module_counts_once() -> None:
     import peirce_folnet.plugin
 
-    registry = Registry.of("peirce:folnet", "peirce_folnet.plugin", peirce_folnet.plugin)
+    registry = Registry.of("peirce-folnet:folnet", "peirce_folnet.plugin", peirce_folnet.plugin)
     assert len(registry.plugins) == 1
     assert registry.conflicts == ()
 
@@ -328,12 +329,12 @@ def test_aliases() -> None:
 
 
 def test_switched_off_plugins_are_not_imported_and_named() -> None:
-    off = RegistryFile(default="off", plugins={"peirce:basics": "on"})
+    off = RegistryFile(default="off", plugins={"peirce-basics:basics": "on"})
     registry = Registry.discover(off)
-    assert {plugin.name for plugin in registry.plugins} == {"peirce:basics"}
-    with pytest.raises(RegistryError, match=r"Switched off: .*peirce:folnet.*peirce plugins enable"):
+    assert {plugin.name for plugin in registry.plugins} == {"peirce-basics:basics"}
+    with pytest.raises(RegistryError, match=r"Switched off: .*peirce-folnet:folnet.*peirce plugins enable"):
         registry.get("operators", "join")
-    added = Registry.discover(RegistryFile(default="off"), extra_plugins=["peirce:folnet"])
+    added = Registry.discover(RegistryFile(default="off"), extra_plugins=["peirce-folnet:folnet"])
     assert "join" in added.names("operators")
 
 
@@ -341,7 +342,7 @@ def test_every_built_in_plugin_loads(registry: Registry) -> None:
     assert registry.quarantined == ()
     assert registry.conflicts == ()
     assert {plugin.name for plugin in registry.plugins} == {
-        plugin.name for plugin in installed_plugins() if plugin.distribution == "peirce"
+        plugin.name for plugin in installed_plugins() if str(plugin.distribution).startswith("peirce-")
     }
     for kind in KINDS:
         assert registry.names(kind), f"nothing of kind {kind} ships"

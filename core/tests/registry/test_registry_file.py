@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from command_line import without_registry_file
+
 from peirce.errors import RegistryError
 from peirce.registry import Registry, RegistryFile, canonical, edit_registry_file, find_registry_file
 from peirce.resources import packaged_registry
@@ -31,14 +32,14 @@ def write(path: Path, text: str = "format = 1\n") -> Path:
 
 def test_search_order(elsewhere: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert find_registry_file().origin == "packaged"
-    far = write(tmp_path / "registry.toml", 'format = 1\n[plugins]\n"peirce:basics" = "off"\n')
+    far = write(tmp_path / "registry.toml", 'format = 1\n[plugins]\n"peirce-basics:basics" = "off"\n')
     assert find_registry_file().path == far
     write(elsewhere.parent / "registry.toml", "[index]\nurl = 'another tool'\n")
     assert find_registry_file().path == far
     near = write(elsewhere / "registry.toml")
     found = find_registry_file()
     assert (found.path, found.origin, found.imports_modules) == (near, "found", False)
-    assert found.is_on("peirce:basics"), "files are not merged"
+    assert found.is_on("peirce-basics:basics"), "files are not merged"
     monkeypatch.setenv("PEIRCE_REGISTRY", str(far))
     in_environment = find_registry_file()
     assert (in_environment.path, in_environment.origin) == (far, "environment")
@@ -139,11 +140,11 @@ def test_an_edit_keeps_comments(tmp_path: Path) -> None:
 
 def test_an_edit_of_the_packaged_file_makes_a_new_one(elsewhere: Path) -> None:
     before = packaged_registry().read_text()
-    target = edit_registry_file(find_registry_file(), put("plugins", "peirce:basics", "off"))
+    target = edit_registry_file(find_registry_file(), put("plugins", "peirce-basics:basics", "off"))
     assert target == elsewhere / "registry.toml"
     assert packaged_registry().read_text() == before
     made = RegistryFile.read(target)
-    assert dict(made.plugins) == {"peirce:basics": "off"}
+    assert dict(made.plugins) == {"peirce-basics:basics": "off"}
     assert find_registry_file().path == target
 
 
