@@ -7,8 +7,9 @@ import pkgutil
 from importlib import import_module
 from pathlib import Path
 
-import peirce
 import pytest
+
+import peirce
 
 ROOMS = [module.name for module in pkgutil.iter_modules(peirce.__path__) if module.ispkg]
 

@@ -9,13 +9,14 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from small_specs import FOLNET, PAPER_CJOIN, TRANSFORMER
+from torch import Tensor
+
 from peirce.algebra import Attended, BetweenTokens, attention_of, between_tokens
 from peirce.compose import build
 from peirce.model import Model
 from peirce.registry import Registry
 from peirce.spec import Spec
-from small_specs import FOLNET, PAPER_CJOIN, TRANSFORMER
-from torch import Tensor
 
 SPECS = {"folnet": FOLNET, "transformer": TRANSFORMER}
 WIDE = {"model.regularisation.init_std": 0.3}

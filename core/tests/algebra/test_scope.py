@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+
 from peirce.algebra import Scope
 from peirce.kernels import weigh
 from peirce.kernels.weighing import CAUSAL_BLOCK

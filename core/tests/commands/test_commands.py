@@ -118,9 +118,8 @@ def test_a_command_and_a_runtime_that_ship_go_off_with_their_plugin(
     peirce: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "off.toml"
-    file.write_text(
-        'format = 1\n[plugins]\n"peirce-queries:queries" = "off"\n"peirce-kg:kg" = "off"\n"peirce-export:export" = "off"\n'
-    )
+    off = ("peirce-queries:queries", "peirce-kg:kg", "peirce-export:export")
+    file.write_text("format = 1\n[plugins]\n" + "".join(f'"{name}" = "off"\n' for name in off))
     listed = peirce("--help", PEIRCE_REGISTRY=str(file)).stdout
     assert "Answer a first-order query" not in listed
     assert "Train a model" in listed

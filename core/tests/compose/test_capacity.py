@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from peirce.compose import build, summarise
 from peirce.errors import SpecError
 from peirce.registry import Registry, load_spec

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from peirce.compose import build
-from peirce.registry import Registry
-from peirce.spec import Spec
 from small_specs import FOLNET, TRANSFORMER
 from thorough import often
 from torch import Tensor
 from torch._dynamo.testing import CompileCounterWithBackend
+
+from peirce.compose import build
+from peirce.registry import Registry
+from peirce.spec import Spec
 
 SPECS = {"folnet": FOLNET, "transformer": TRANSFORMER}
 

@@ -8,16 +8,17 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-import peirce
 import pytest
 import torch
 from command_line import exit_code
+from safetensors.torch import load_file, save_file
+from small_specs import FOLNET, TRANSFORMER
+
+import peirce
 from peirce.errors import ModelFileError
 from peirce.files import NO_DIGESTS
 from peirce.model import saved_files
 from peirce.registry import Registry
-from safetensors.torch import load_file, save_file
-from small_specs import FOLNET, TRANSFORMER
 
 FILES = ("spec.toml", "weights.safetensors", "provenance.json", "assets/sub/words.txt")
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from small_specs import ENCODER_DECODER, FOLNET
+
 from peirce.compose import build, resolve, spec_schema
 from peirce.errors import SpecError
 from peirce.registry import Registry
 from peirce.spec import Spec
-from small_specs import ENCODER_DECODER, FOLNET
 
 REGLU = {"bool": {"activation": "reglu"}}
 WRONG: dict[str, tuple[dict[str, Any], str]] = {

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import peirce
 import pytest
 import torch
+from small_specs import FOLNET, PAPER_CJOIN, TRANSFORMER
+from torch import Tensor
+
+import peirce
 from peirce.algebra import Scope
 from peirce.compose import resolve
 from peirce.errors import SpecError
@@ -15,8 +18,6 @@ from peirce.parts import Dims, Operator, Reader, Writer
 from peirce.registry import Registry
 from peirce.spec import Spec
 from peirce_basics.architectures.transformer import Transformer
-from small_specs import FOLNET, PAPER_CJOIN, TRANSFORMER
-from torch import Tensor
 
 CASES: list[tuple[str, Spec, Mapping[str, Any], list[str]]] = [
     (

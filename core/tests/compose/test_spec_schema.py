@@ -11,6 +11,7 @@ from typing import Any, Literal
 import pytest
 from attrs import frozen
 from jsonschema import Draft202012Validator
+
 from peirce.compose import spec_schema
 from peirce.compose.schema import _type
 from peirce.registry import Registry, arguments, default_registry, load_spec, ready_specs

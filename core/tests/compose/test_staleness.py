@@ -8,12 +8,13 @@ import warnings
 from pathlib import Path
 
 import onnx.parser
-import peirce
 import pytest
 from command_line import exit_code
+from small_specs import TRANSFORMER
+
+import peirce
 from peirce.compose import StaleWarning
 from peirce.registry import Registry
-from small_specs import TRANSFORMER
 
 _FOREIGN = '<ir_version: 9, opset_import: ["" : 20]> of_another (float[n] x) => (float[n] y) { y = Abs(x) }'
 

@@ -7,16 +7,17 @@ import os
 import shutil
 from pathlib import Path
 
-import peirce
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
+from small_specs import FOLNET, TRANSFORMER
+
+import peirce
 from peirce.compose import ProvenanceWarning, exported_file
 from peirce.errors import ModelFileError
 from peirce.model import Model
 from peirce.registry import Registry
 from peirce.spec import Spec
-from safetensors.torch import load_file, save_file
-from small_specs import FOLNET, TRANSFORMER
 
 IDS = torch.randint(40, (2, 5), generator=torch.Generator().manual_seed(0))
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 import torch
+from small_specs import FOLNET, RECURRENT
+from thorough import often
+from torch import nn
+
 from peirce.compose import build, summarise
 from peirce.compose.summaries import _Written
 from peirce.errors import InputError
 from peirce.registry import load_spec, ready_specs
-from small_specs import FOLNET, RECURRENT
-from thorough import often
-from torch import nn
 
 OF_EACH_ARCHITECTURE = {
     load_spec(name).architecture: name for name in sorted(ready_specs(), reverse=True)

@@ -6,11 +6,12 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import peirce
 import torch
+from small_specs import FOLNET, TRANSFORMER
+
+import peirce
 from peirce.model import Model, weights_digest
 from peirce.registry import Registry
-from small_specs import FOLNET, TRANSFORMER
 
 
 def digest(model: Model) -> str:

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
+
 from peirce.errors import InputError
 from peirce.files import UnreadableError, read_npz, read_tensors, tensor_header
-from safetensors.torch import save_file
 
 
 def _safetensors(dtype: str, shape: Any, offsets: Any, data: bytes = b"") -> bytes:

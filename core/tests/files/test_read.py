@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from peirce.commands import as_json, as_table
 from peirce.errors import LONGEST, InputError, PeirceError, printable, unknown
 from peirce.files import (

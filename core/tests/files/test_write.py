@@ -18,9 +18,10 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
+
 from peirce.errors import BusyError, PeirceError, WriteError
 from peirce.files import disk_error, locked, read_json, replacing, write_json, write_whole, writing
-from safetensors.torch import save_file
 
 LIMIT = 1000
 

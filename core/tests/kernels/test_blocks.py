@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import peirce
 import pytest
 import torch
+from small_specs import DECODER, ENCODER_DECODER, FOLNET, PAPER_CJOIN
+
+import peirce
 from peirce.algebra import between_tokens
 from peirce.kernels import blocks
 from peirce.registry import Registry
 from peirce.spec import Spec
-from small_specs import DECODER, ENCODER_DECODER, FOLNET, PAPER_CJOIN
 
 IDS = torch.randint(1, 40, (4, 9), generator=torch.Generator().manual_seed(0))
 REAL, PADDING = [True], [False]

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import peirce
 import pytest
 import torch
+from small_specs import ENCODER_DECODER, FOLNET, TRANSFORMER
+from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import peirce
 from peirce.kernels import FusedLinear, folded
 from peirce.networks import Mixing
 from peirce.registry import Registry
 from peirce.spec import Spec
-from small_specs import ENCODER_DECODER, FOLNET, TRANSFORMER
-from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 PROJECTIONS = {"aten::mm", "aten::addmm", "aten::addmm_"}
 

@@ -9,8 +9,9 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
-from peirce.kernels import blocks, in_blocks
 from torch import Tensor
+
+from peirce.kernels import blocks, in_blocks
 
 BATCH, ROWS, COLUMNS, WIDTH = 3, 5, 5, 2
 

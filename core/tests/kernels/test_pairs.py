@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from peirce.kernels import PairBias, pair_products
-from peirce.kernels import pair_scores as scores
-from peirce.kernels import pair_values as mix
 from shared_folder import ROOT
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
+
+from peirce.kernels import PairBias, pair_products
+from peirce.kernels import pair_scores as scores
+from peirce.kernels import pair_values as mix
 
 HEADS, SIZE = 4, 6
 EXPORT_WARNINGS = (

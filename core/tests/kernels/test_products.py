@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 import torch.nn.functional as F
-from peirce.kernels import linear_map, products, weight_gradient
-from peirce.kernels.products import add_map
 from torch import Tensor, backends
 from torch.utils._python_dispatch import TorchDispatchMode
+
+from peirce.kernels import linear_map, products, weight_gradient
+from peirce.kernels.products import add_map
 
 
 class Convolutions(TorchDispatchMode):

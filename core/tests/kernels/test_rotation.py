@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+
 from peirce.kernels import Rotation, turned
 
 

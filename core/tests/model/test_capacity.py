@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+
 from peirce.errors import InputError, OutOfMemoryError, lacks_memory
 from peirce.model import check_sizes, decoding, free_tokens, refuse_if_out_of_memory
 from peirce.parts import Signature, TensorSpec

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from small_specs import TRANSFORMER
+
 import peirce
 from peirce.model import CARD
-from small_specs import TRANSFORMER
 
 SPEC = TRANSFORMER.replace({"model.name": 'a "b": c', "model.dims.layers": 1, "model.input.vocabulary": 20})
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from small_specs import DECODER, ENCODER_DECODER, FOLNET, RECURRENT, TRANSFORMER
+
 from peirce import InputError
 from peirce.compose import build
 from peirce.errors import ExportError
 from peirce.model import Model, example_arrays, example_sizes, exportable
 from peirce.registry import Registry
-from small_specs import DECODER, ENCODER_DECODER, FOLNET, RECURRENT, TRANSFORMER
 
 SPECS = {"folnet": FOLNET, "transformer": TRANSFORMER, "two stacks": ENCODER_DECODER, "recurrent": RECURRENT}
 

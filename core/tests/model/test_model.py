@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import peirce
 import pytest
 import torch
+from small_specs import FOLNET, PAPER_CJOIN, TRANSFORMER
+from torch import Tensor
+
+import peirce
 from peirce.errors import InputError, SpecError
 from peirce.model import Model
 from peirce.registry import Registry
 from peirce.spec import Spec
-from small_specs import FOLNET, PAPER_CJOIN, TRANSFORMER
-from torch import Tensor
 
 BOTH = pytest.mark.parametrize("spec", [FOLNET, TRANSFORMER], ids=lambda s: s.name)
 

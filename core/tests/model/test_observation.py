@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from small_specs import ENCODER_DECODER, FOLNET, TRANSFORMER
+from torch import Tensor
+
 from peirce.algebra import Scope, attention_of, standardise
 from peirce.compose import build
 from peirce.errors import TaskError
 from peirce.model import Matrix, Model, observe
 from peirce.parts import Operator, Reader, Writer
 from peirce.registry import Registry, hookimpl, load_spec
-from small_specs import ENCODER_DECODER, FOLNET, TRANSFORMER
-from torch import Tensor
 
 IDS = np.array([[5, 17, 3, 9]])
 TOKENS = ("five", "seventeen", "three", "nine")

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import many_readings
-import peirce
 import pytest
 import torch
 from many_readings import Bend, Edges
+from small_specs import DECODER, ENCODER_DECODER, FOLNET
+
+import peirce
 from peirce import Session
 from peirce.compose import build, load, resolve, summarise
 from peirce.errors import SpecError
@@ -20,7 +22,6 @@ from peirce.parts import Reader
 from peirce.registry import Registry
 from peirce.spec import Spec
 from peirce_export.onnx.exporter import OnnxExporter, OnnxOptions
-from small_specs import DECODER, ENCODER_DECODER, FOLNET
 
 LAYER: list[dict[str, Any]] = [
     {"use": "edges", "activation": "modus_ponens"}, {"use": "difference"}, {"use": "bend"},

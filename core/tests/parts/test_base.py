@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
-import peirce
 import pytest
 import torch
 from attrs import evolve
+from small_specs import FOLNET
+from torch import Tensor
+
+import peirce
 from peirce.compose import build, resolve
 from peirce.errors import PlanError
 from peirce.parts import Augmenter, Dims, Tokens
@@ -17,8 +20,6 @@ from peirce.registry import Registry
 from peirce_basics import plugin as basics
 from peirce_folnet import plugin as folnet
 from peirce_folnet.architectures.folnet import FolNet, FolNetDims, FolNetOptions
-from small_specs import FOLNET
-from torch import Tensor
 
 
 class Headless(FolNet):

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 import torch
+from small_specs import TRANSFORMER
+from torch import Tensor, nn
+
 from peirce.compose import build
 from peirce.compose.building import Seeded
 from peirce.parts import Augmenter, Dims, Tokens, initialise, noting_defaults, small_normal
 from peirce.registry import Registry, hookimpl
-from small_specs import TRANSFORMER
-from torch import Tensor, nn
 
 
 class Chooses(Augmenter):

@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
-import peirce
 import pytest
 import torch
+from small_specs import FOLNET, RECURRENT
+from torch import Tensor, nn
+
+import peirce
 from peirce.compose import build, load
 from peirce.errors import PlanError
 from peirce.networks import recur
@@ -17,8 +20,6 @@ from peirce.registry import Registry
 from peirce_basics import plugin as basics
 from peirce_basics.operators.gated import GRU, LSTM
 from peirce_folnet import plugin as folnet
-from small_specs import FOLNET, RECURRENT
-from torch import Tensor, nn
 
 DIMS = Dims(layers=1, unary=5, recurrent=4, vocabulary=9)
 

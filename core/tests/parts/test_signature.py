@@ -6,8 +6,9 @@ import json
 from typing import Any
 
 import pytest
-from peirce import PlanError, Signature, TensorSpec, build
 from small_specs import DECODER, ENCODER_DECODER
+
+from peirce import PlanError, Signature, TensorSpec, build
 
 ROW = ("batch", "length")
 

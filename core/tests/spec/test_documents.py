@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given
+from spec_strategies import texts
+
 from peirce.errors import SpecError
 from peirce.spec import KeyPath, join_key, parse_document
 from peirce.spec.documents import split_key
-from spec_strategies import texts
 
 DOCUMENT = '''\
 # a comment with [brackets] and "quotes

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import pytest
 from attrs import field, frozen, validators
+
 from peirce.errors import SpecError
 from peirce.registry import load_spec
 from peirce.spec import Spec, structure

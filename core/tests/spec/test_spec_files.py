@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from peirce.errors import SpecError
 from peirce.registry import load_spec, ready_specs
 from peirce.spec import Spec, parse_override

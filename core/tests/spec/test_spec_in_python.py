@@ -9,12 +9,12 @@ from typing import Any
 
 import attrs
 import pytest
+
 from peirce import Spec
 from peirce.compose import resolve
 from peirce.errors import SpecError
 from peirce.registry import KINDS, Registry
 from peirce.spec import HeadSpec, InputSpec, LayerSpec, OperatorSpec, OperatorsSpec, PartSpec
-from peirce_testing.options import example_options
 from peirce_basics.heads.linear import Classification
 from peirce_folnet.architectures.folnet import FolNet
 from peirce_folnet.operators.assoc import Assoc
@@ -22,6 +22,7 @@ from peirce_folnet.operators.bool import Bool
 from peirce_folnet.operators.cjoin import CJoin
 from peirce_folnet.operators.join import Join
 from peirce_folnet.positions.distance import Distance
+from peirce_testing.options import example_options
 
 TOML = """
 format = 1

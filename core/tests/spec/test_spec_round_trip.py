@@ -10,9 +10,10 @@ from typing import Any
 import attrs
 import pytest
 from hypothesis import given, settings
+from spec_strategies import specs
+
 from peirce.spec import HeadSpec, OperatorSpec, OperatorsSpec, PartSpec, Spec, to_plain
 from peirce.spec.values import FrozenDict
-from spec_strategies import specs
 
 
 def typed(value: Any) -> Any:
