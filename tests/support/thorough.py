@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 EXPORTED_ALONE = ("operators.gru", "operators.lstm", "operators.tpru")
-"""Parts that every run exports in a model of their own: the model of companions that holds others cannot hold them."""
+"""Parts that every run exports in a model of their own: the model of stub parts that holds others cannot hold them."""
 
 
 def often(values: Iterable[Any], kept: Collection[Any]) -> list[Any]:

@@ -1,11 +1,11 @@
 """The conformance suite, for the parts in the box and for everyone else's.
 
-A plug-in's author adds one line to a test module, and pytest shows one test for each check and part:
+A plug-in's author adds one line to a test module:
 
     test_conformance = Conformance("my_lab.ops")
 
-or runs `pytest --pyargs peirce_testing.suite --peirce-plugin my_lab.ops`. This package loads little until it is
-used, since pytest imports its `plugin` module in every run.
+With `pytest -p peirce_testing.plugin` it is one test for each check and part; without, one test for all of them.
+`peirce_testing.strategies` are the hypothesis strategies that checks draw from. `check` makes further checks.
 """
 
 import lazy_loader

@@ -1,5 +1,10 @@
-from .certificate import certificate_of as certificate_of
-from .certificate import standing as standing
+from . import strategies as strategies
+from .check import Case as Case
+from .check import check as check
+from .compare import BrokenError as BrokenError
+from .compare import NotApplicableError as NotApplicableError
+from .compare import NotRunError as NotRunError
+from .compare import is_refused as is_refused
 from .conformance import Conformance as Conformance
 from .conformance import Outcome as Outcome
 from .conformance import unchecked as unchecked

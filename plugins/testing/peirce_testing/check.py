@@ -5,21 +5,25 @@ from __future__ import annotations
 import re
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from inspect import signature
 from pathlib import Path
 from shlex import quote
 from shutil import rmtree
 from tempfile import mkdtemp
+from time import process_time
 from typing import Any
 from weakref import finalize
 
+import hypothesis
 import torch
 from attrs import define, field, frozen
+from hypothesis import HealthCheck, Phase, given, settings
 
+from peirce.parts import Dims
 from peirce.registry import Registered, Registry
-from peirce_testing import examples
+from peirce_testing import examples, strategies
 from peirce_testing.compare import BrokenError, NotApplicableError, NotRunError
 from peirce_testing.examples import Example
 from peirce_testing.harness import harnesses_of
@@ -27,7 +31,16 @@ from peirce_testing.harness.base import Harness
 from peirce_testing.harness.exporters import ExporterHarness
 from peirce_testing.harness.tasks import TaskHarness
 
-_OURS, _TORCH = Path(__file__).parent, Path(torch.__file__).parent
+_TORCH = Path(torch.__file__).parent
+_OURS = {Path(__file__).parent, Path(hypothesis.__file__).parent}
+_SETTINGS = settings(
+    derandomize=True, deadline=None, database=None, print_blob=False, report_multiple_bugs=False,
+    phases=(Phase.generate, Phase.shrink), suppress_health_check=list(HealthCheck),
+)  # fmt: skip
+FAILING = 50
+"""How many examples are drawn to find a smaller one than one of those that are always tried and failed."""
+SHRINKING = 1.0
+"""Seconds of CPU time that go into a smaller example that fails."""
 
 THOROUGH, QUICK = 4.0, 0.5
 """How many times as many examples a thorough and a quick run try."""
@@ -104,7 +117,7 @@ class Case:
             raise NotApplicableError(reason)
 
 
-@frozen
+@frozen(eq=False)
 class Check:
     """One promise of the contracts, and how it is tried.
 
@@ -167,10 +180,10 @@ class Check:
         entry = case.entry
         found = [str(error)] if isinstance(error, BrokenError) else _raised(error)
         found += getattr(error, "__notes__", ())
-        said = "\n".join(found).replace("\n", f"\n{'':12}")
+        details = "\n".join(found).replace("\n", f"\n{'':12}")
         return (
             f"{entry.kind.removesuffix('s')} {entry.name!r} (plug-in {entry.plugin}) breaks the contract\n"
-            f"  contract: {self.contract}\n  found:    {said}\n  read on:  {self.link}\n"
+            f"  contract: {self.contract}\n  found:    {details}\n  read on:  {self.link}\n"
             f"  again:    {again(entry.plugin, case.name_of(self), case.thorough)}"
         )
 
@@ -195,28 +208,26 @@ def _defaults_given_back() -> Iterator[None]:
 def _theirs(error: Exception) -> list[traceback.FrameSummary]:
     """Where an error was raised, from the code that the checks call on."""
     calls = traceback.extract_tb(error.__traceback__)
-    return [call for call in calls if _OURS not in Path(call.filename).parents] or list(calls)
+    return [call for call in calls if _OURS.isdisjoint(Path(call.filename).parents)] or list(calls)
 
 
 def _raised(error: Exception) -> list[str]:
     """An error and where it was raised."""
     calls = _theirs(error)
-    said = [
+    lines = [
         f"{type(error).__name__}: {error}",
         *(f"  {call.filename}:{call.lineno} in {call.name}: {call.line}" for call in calls),
     ]
     if isinstance(error, IndexError) and "out of range in self" in str(error):
-        meaning = "an id has no row in the table that it is looked up in: ids lie from 0 to below its rows"
-        said.insert(1, meaning)
-    return said
+        lines.insert(1, "an id has no row in the table that it is looked up in")
+    return lines
 
 
 def _cause(error: Exception) -> str:
     """What failures of one cause have in common."""
-    apart = {_OURS, _TORCH}
-    own = [call for call in _theirs(error) if not apart.intersection(Path(call.filename).parents)]
-    if own and not isinstance(error, BrokenError):
-        return f"{type(error).__name__} at {own[-1].filename}:{own[-1].lineno}"
+    calls = [call for call in _theirs(error) if {*_OURS, _TORCH}.isdisjoint(Path(call.filename).parents)]
+    if calls and not isinstance(error, BrokenError):
+        return f"{type(error).__name__} at {calls[-1].filename}:{calls[-1].lineno}"
     return f"{type(error).__name__}: {re.sub(r'[0-9]+', '#', str(error).partition(chr(10))[0])}"
 
 
@@ -245,9 +256,9 @@ def on_examples(
     factor: int = 1,
     **which: Any,
 ) -> None:
-    """Try a body on an example of each kind of scope, padded and not, and then on others, the smallest first.
+    """Try a body on an example of each kind of scope, padded and not, and then on others that hypothesis draws.
 
-    They are the same in every run.
+    They are the same in every run. Of those that fail, the smallest that hypothesis finds is shown.
 
     Args:
         harness: the part, which is given other sizes where it can have them.
@@ -255,7 +266,7 @@ def on_examples(
         kinds: the kinds of scope to try; those that the part takes when it is absent.
         count: how many examples, those of each kind included; as the harness affords when it is absent.
         factor: how many times as many.
-        which: passed on to `examples.drawn`.
+        which: passed on to `strategies.views`.
 
     Raises:
         NotApplicableError: the part takes none of these kinds of scope.
@@ -265,12 +276,39 @@ def on_examples(
         wanted, takes = " and ".join(kinds or ()), ", ".join(harness.kinds) or "none"
         raise NotApplicableError(f"it is about {wanted} scopes, and the part takes: {takes}")
 
-    tried = examples.certain(usable, which.get("padded"), empty_rows=which.get("empty_rows", False))
-    more = max(2, round((count or harness.examples) * factor * harness.effort) - len(tried))
-    for example, sizes in (*tried, *examples.drawn(usable, more, **which)):
+    certain = examples.certain(usable, which.get("padded"), empty_rows=which.get("empty_rows", False))
+    wanted = max(2, round((count or harness.examples) * factor * harness.effort) - len(certain))
+    failures: dict[str, tuple[Exception, list[str]]] = {}
+    until = 0.0
+
+    def attempt(drawn: tuple[Example, Dims]) -> None:
+        nonlocal until
+        example, sizes = drawn
+        key = f"{example} {sizes}"
+        if until and process_time() > until and key not in failures:
+            return  # the smallest failure so far is small enough
         resized = harness.resized(sizes)
         try:
             body(resized, example)
         except Exception as error:
+            until = until or process_time() + SHRINKING
             error.add_note(f"in a {example.view}\n{resized.sizes}, seed {example.seed}")
+            failures[key] = error, [*error.__notes__]
             raise
+
+    for drawn in certain:
+        with suppress(Exception):
+            attempt(drawn)
+        if failures:
+            break
+    limits = settings(_SETTINGS, max_examples=FAILING if failures else wanted)
+    try:
+        limits(given(strategies.examples(usable, **which))(attempt))()
+    except Exception as error:
+        if not failures:  # a mistake in the strategies
+            raise
+        failures = {key: each for key, each in failures.items() if each[0] is error} or failures
+    if failures:
+        error, notes = [*failures.values()][-1]
+        error.__notes__ = notes  # without those that hypothesis adds, in its own terms
+        raise error

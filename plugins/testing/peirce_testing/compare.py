@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from peirce.errors import PeirceError
 from peirce_testing.examples import Tensors, normal
 
 TOLERANCE = 1e-9
@@ -169,6 +170,24 @@ def _slope(value: Any, moves: list[tuple[Tensor, Tensor]], step: float) -> float
         for (tensor, _), old in zip(moves, before, strict=True):
             tensor.copy_(old)
     return (found[0] - found[1]) / (2 * step)
+
+
+def is_refused(call: Callable[[], object], where: str, by: type[Exception] = PeirceError) -> bool:
+    """Whether a call is refused by an error of one line; it may also work.
+
+    Raises:
+        BrokenError: it raises something else, or says nothing or many lines.
+    """
+    try:
+        call()
+    except by as error:
+        if len(str(error).strip().splitlines()) != 1:
+            raise BrokenError(f"{where}, the message is {str(error)!r}; it must be one line") from error
+        return True
+    except Exception as error:
+        message = f"{where}, it raises {type(error).__name__}: {error}; raise a {by.__name__}"
+        raise BrokenError(message) from error
+    return False
 
 
 def _place(error: Tensor, actual: Tensor, expected: Tensor) -> str:

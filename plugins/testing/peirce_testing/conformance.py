@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
-from importlib.metadata import entry_points
 from pathlib import Path
 from time import perf_counter
 
 from attrs import define, evolve, field, frozen
 
 from peirce.errors import PeirceError, unknown
-from peirce.registry import EXPERIMENTS, KINDS, EntryPoint, Registered, Registry, canonical
+from peirce.registry import KINDS, EntryPoint, Registered, Registry, announcements
 from peirce_testing.check import Case, Check
 from peirce_testing.checks import CHECKS, record
-from peirce_testing.companions import companied
 from peirce_testing.compare import BrokenError, NotApplicableError, NotRunError
+from peirce_testing.stub_parts import with_stub_parts
 
-ANNOUNCED = ("specs", "runtimes", "pipelines", "parsers", EXPERIMENTS)
-"""What the registry holds beside parts and is checked."""
-CHECKED = (*KINDS, *ANNOUNCED[:-1], "commands", EXPERIMENTS)
+CHECKED = tuple(dict.fromkeys([*KINDS, *(kind for check in CHECKS for kind in check.kinds)]))
 """Every kind that checks cover, in the order in which the suite takes them."""
 
 
@@ -61,7 +58,7 @@ class Conformance:
         plugins: plug-ins to check: modules, their names, or `distribution:entry-point`. Without any, those that
             `--peirce-plugin` names, or else everything registered.
         registry: where parts are looked up, and nowhere else. When it is absent: what is installed and active, the
-            plug-ins, and where these lack a part to be composed with, the suite's companions.
+            plug-ins, and where these lack a part to be composed with, the suite's stub parts.
         expected_failures: checks that are known to fail, by their names `CHECK[KIND.NAME]`, each with its reason;
             beside those that a part states itself.
         thorough: whether more examples are tried, and exports made in the registry's own architectures.
@@ -93,12 +90,27 @@ class Conformance:
         Raises:
             PeirceError: as `cases`.
         """
-        found = []
+        outcomes = []
         for check, case in self.cases():
             if only(case.name_of(check)):
-                found.append(self.outcome(check, case))
-                callback(found[-1])
-        return tuple(found)
+                outcomes.append(self.outcome(check, case))
+                callback(outcomes[-1])
+        return tuple(outcomes)
+
+    def __call__(self) -> None:
+        """Run all checks as the one test that pytest sees where it does not load `peirce_testing.plugin`.
+
+        Raises:
+            BrokenError: checks failed; with what each of them found.
+        """
+        failures = [outcome.message for outcome in self.run() if outcome.outcome == "failed"]
+        if failures:
+            raise BrokenError("\n\n".join(failures))
+
+    @property
+    def __func__(self) -> Callable[[], None]:
+        """What pytest takes for the function of a test."""
+        return lambda: self()
 
     def names(self) -> list[str]:
         """The checks by their names `CHECK[KIND.NAME]`; raises as `cases`."""
@@ -110,9 +122,9 @@ class Conformance:
 
     def outcome(self, check: Check, case: Case) -> Outcome:
         """Run one check. A stated failure is expected, and is a failure if it does not happen."""
-        begun = perf_counter()
-        ended = self._outcome(check, case)
-        return evolve(ended, seconds=perf_counter() - begun)
+        start = perf_counter()
+        outcome = self._outcome(check, case)
+        return evolve(outcome, seconds=perf_counter() - start)
 
     def _outcome(self, check: Check, case: Case) -> Outcome:
         part = f"{case.entry.kind}.{case.entry.name}"
@@ -132,50 +144,50 @@ class Conformance:
             return Outcome(check.name, part, "expected failure", f"{reason}\n{error}")
         if reason is None:
             return Outcome(check.name, part, "passed")
-        said = f"{part} is said to fail {check.name!r} ({reason}), and it passes; remove the entry of expected_failures"
-        return Outcome(check.name, part, "failed", f"{said}\n  read on:  {check.link}")
+        message = (
+            f"{part} passes {check.name!r}, an expected failure ({reason}); remove it from expected_failures"
+        )
+        return Outcome(check.name, part, "failed", f"{message}\n  read on:  {check.link}")
 
     @cached_property
-    def _found(self) -> tuple[Registry, tuple[Registered, ...]]:
+    def _parts(self) -> tuple[Registry, tuple[Registered, ...]]:
         """Where parts are looked up, what is checked, and the plug-ins of which nothing can be."""
         registry = self.registry or Registry.discover(extra_plugins=self.plugins)
         if not self.plugins:
             return registry, tuple(_all_of(registry))
         # A plug-in says by itself what it is called, however the caller named it.
-        own = Registry.of(*self.plugins)
-        parts = tuple(_all_of(own))
-        unusable = {broken.plugin: f"it cannot be loaded: {broken.cause}" for broken in own.quarantined}
-        for plugin in own.plugins:
+        named = Registry.of(*self.plugins)
+        parts = tuple(_all_of(named))
+        unusable = {broken.plugin: f"it cannot be loaded: {broken.cause}" for broken in named.quarantined}
+        for plugin in named.plugins:
             if not any(entry.plugin == plugin.name for entry in parts):
                 unusable[plugin.name] = "it registers no part, so there is nothing to check"
         if unusable and not parts:
-            said = "; ".join(f"plug-in {name}: {cause}" for name, cause in unusable.items())
-            raise PeirceError(f"there is nothing to check. {said}")
+            reasons = "; ".join(f"plug-in {name}: {cause}" for name, cause in unusable.items())
+            raise PeirceError(f"there is nothing to check: {reasons}")
         # One that cannot be used does not take the others with it.
         broken = (Registered(cause, "plugins", name, name, None, None) for name, cause in unusable.items())
         return registry, (*broken, *parts)
 
-    def left_out(self, check: Check) -> str | None:
-        """Why a run leaves a check out, whatever the part; None where it is run."""
-        if check.on_request and not self.tensorrt:
-            return "run on request: --tensorrt"
-        return "left out by --quick" if self.quick and check.slow else None
-
     def cases(self) -> tuple[tuple[Check, Case], ...]:
-        """Every check that is run beside every part that it covers; raises as `every`."""
-        return tuple(each for each in self.every if self.left_out(each[0]) is None)
+        """Every check that is run beside every part that it covers; raises as `_all_cases`."""
+
+        def runs(check: Check) -> bool:
+            return (self.tensorrt or not check.on_request) and not (self.quick and check.slow)
+
+        return tuple((check, case) for check, case in self._all_cases if runs(check))
 
     @cached_property
-    def every(self) -> tuple[tuple[Check, Case], ...]:
-        """Every check beside every part that it covers, those that are left out included.
+    def _all_cases(self) -> tuple[tuple[Check, Case], ...]:
+        """Every check beside every part that it covers, whether it is run or not.
 
         Raises:
             PeirceError: a plug-in cannot be loaded or has no parts, there is nothing to check, or what is expected to
                 fail is no check of these parts.
         """
-        registry, parts = self._found
+        registry, parts = self._parts
         # A registry that a caller gives is taken as it is.
-        around = registry if self.registry else companied(registry)
+        around = registry if self.registry else with_stub_parts(registry)
         cases = [Case(entry, around, self.thorough, self.quick) for entry in parts]
         pairs = ((check, case) for case in cases for check in (LOAD, *CHECKS))
         known = tuple(each for each in pairs if each[0].applies(each[1].entry.kind, each[1].part))
@@ -217,22 +229,17 @@ def unchecked(outcomes: Iterable[tuple[str, str, str]]) -> dict[str, str]:
 
 def _all_of(registry: Registry) -> Iterator[Registered]:
     """The parts of a registry, what its plug-ins announce beside them, and the commands of their distributions."""
-    for kind in (*KINDS, *ANNOUNCED):
-        yield from registry.entries(kind)
+    for kind in CHECKED:
+        if kind in registry.kinds and kind != "commands":
+            yield from registry.entries(kind)
     yield from commands_of(registry.plugins)
 
 
 def commands_of(plugins: Iterable[EntryPoint]) -> Iterator[Registered]:
     """The commands of the plug-ins' distributions, each once; `part` is `module:attribute`."""
     owners = {plugin.distribution: plugin for plugin in reversed(tuple(plugins)) if plugin.distribution}
-    for entry in sorted(entry_points(group="peirce.commands"), key=lambda entry: entry.name):
-        owner = owners.get(canonical(entry.dist.name)) if entry.dist is not None else None
-        if owner is not None:
+    for entry in sorted(announcements("peirce.commands"), key=lambda entry: entry.name):
+        if owner := owners.get(entry.distribution):
             yield Registered(
-                part=entry.value,
-                kind="commands",
-                name=entry.name,
-                plugin=owner.name,
-                distribution=owner.distribution,
-                version=owner.version,
+                entry.target, "commands", entry.name, owner.name, owner.distribution, owner.version
             )

@@ -7,7 +7,6 @@ and tokens. Everything is tiny: a contract that breaks, breaks at length 4.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from random import Random
 from typing import Any
 
 import torch
@@ -24,8 +23,8 @@ BASE = Dims(
     recurrent=3, pooled=7, vocabulary=11, token_types=2, max_length=40, pad_id=0,
 )  # fmt: skip
 """The sizes that checks begin with: small, and different where nothing forces them to be equal."""
-SHAPES = ((2, 2), (1, 3), (3, 2), (2, 3), (1, 1))
-"""Heads and their sizes."""
+SHAPES = ((1, 1), (2, 2), (1, 3), (3, 2), (2, 3))
+"""Numbers of heads and their sizes, the smallest first."""
 OTHER_AXES = 2
 """The size of symbolic axes other than batch and length."""
 
@@ -202,7 +201,7 @@ class Tensors(list[tuple[Slot, Tensor]]):
         """Example i alone, its tokens `where` only."""
         return self.batches(torch.tensor([i])).pick(where)
 
-    def mixed(self, other: Tensors, outside: Tensor) -> Tensors:
+    def replaced_where(self, other: Tensors, outside: Tensor) -> Tensors:
         """The values of others wherever a token is outside, bool [b, x]; a pair is where either of its tokens is."""
 
         def changed(slot: Slot, tensor: Tensor) -> Tensor:
@@ -289,59 +288,10 @@ def certain(
             prefix = torch.tensor([1, 2]) if kind == "prefix" else None
             relation = torch.stack([related, related.T]) if kind == "relation" else None
             place = len(found)
-            heads, size = SHAPES[place % len(SHAPES)]
+            heads, size = SHAPES[(place + 1) % len(SHAPES)]
             example = Example(View(kind, 2, 4, real, prefix, relation), place)
             found.append((example, sized(heads, size, 1 + place % 4, 1 + (place + 2) % 5)))
     return found
-
-
-def drawn(
-    kinds: Sequence[str],
-    count: int,
-    *,
-    lengths: Sequence[int] = (1, 2, 3, 4, 5),
-    batches: Sequence[int] = (1, 2),
-    padded: bool | None = None,
-    empty_rows: bool = False,
-) -> list[tuple[Example, Dims]]:
-    """Further examples, of which the smallest come first; they are the same each time.
-
-    Args:
-        kinds: the kinds of scope to choose from.
-        count: how many.
-        lengths: numbers of tokens to choose from.
-        batches: numbers of examples to choose from.
-        padded: whether there are padding tokens; either when it is absent.
-        empty_rows: whether real tokens may see nothing, in the kind `relation`.
-    """
-    found: list[tuple[Example, Dims]] = []
-    for number in range(count):
-        draw = Random(number)
-        kind, length, batch = draw.choice(kinds), draw.choice(lengths), draw.choice(batches)
-        real = prefix = relation = None
-        if padded or (padded is None and draw.random() < 0.5):
-            real = torch.tensor([_real(draw, length) for _ in range(batch)])
-        if kind == "prefix":
-            prefix = torch.tensor([draw.randint(0, length) for _ in range(batch)])
-        if kind == "relation":
-            bits = [draw.random() < 0.5 for _ in range(batch * length**2)]
-            relation = torch.tensor(bits).reshape(batch, length, length)
-            relation = relation if empty_rows else relation | torch.eye(length, dtype=torch.bool)
-        heads, size = draw.choice(SHAPES)
-        dims = evolve(
-            sized(heads, size, draw.randint(1, 4), 1), feedforward_unary=draw.randint(1, 5),
-            feedforward_binary=draw.randint(1, 5), recurrent=draw.randint(1, 4), pooled=draw.randint(1, 8),
-        )  # fmt: skip
-        view = View(kind, batch, length, real, prefix, relation)
-        found.append((Example(view, draw.randrange(2**16)), dims))
-    return sorted(found, key=lambda each: (each[0].view.batch * each[0].view.length, each[1].unary))
-
-
-def _real(draw: Random, length: int) -> list[bool]:
-    """Which tokens of one example are real: at least one; the padding to the right, to the left, or anywhere."""
-    count = draw.randint(1, length)
-    row = [True] * count + [False] * (length - count)
-    return draw.choice([row, row[::-1], draw.sample(row, length)])
 
 
 def normal(shape: Sequence[int], generator: torch.Generator, dtype: torch.dtype = torch.float64) -> Tensor:

@@ -1,6 +1,6 @@
 """The pytest plug-in: `--peirce-plugin`, the items of a `Conformance`, and the count of the checks that ran.
 
-pytest imports this module in every run, so it imports nothing but pytest.
+Load it by `pytest -p peirce_testing.plugin`, or by `addopts` in pytest's settings. It imports nothing but pytest.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("peirce", "Peirce's conformance suite")
     of_suite = "plug-in to check with `--pyargs peirce_testing.suite`; repeatable; else everything registered"
     expected = "a check that is known to fail, with the reason; repeatable"
-    for name, metavar, said in (
+    for name, metavar, text in (
         ("--peirce-plugin", "MODULE|DIST:ENTRY", of_suite),
         ("--peirce-expect", "CHECK[KIND.NAME]=REASON", expected),
     ):
-        group.addoption(name, action="append", default=[], metavar=metavar, help=said)
-    for name, said in (
+        group.addoption(name, action="append", default=[], metavar=metavar, help=text)
+    for name, text in (
         ("--peirce-thorough", "try more examples, and larger exports"),
         ("--peirce-tensorrt", "let TensorRT build every part, too"),
         ("--peirce-quick", "try fewer examples, and leave out exports and what else takes seconds"),
         ("--peirce-strict", "a check that could not run is a failure"),
         ("--peirce-list", "print the checks and the kinds of parts they cover, and exit"),
     ):
-        group.addoption(name, action="store_true", help=said)
+        group.addoption(name, action="store_true", help=text)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -62,17 +62,22 @@ def pytest_pycollect_makeitem(collector: Any, name: str, obj: object) -> list[py
     from peirce.errors import PeirceError
 
     suite: Any = obj
-    option = collector.config.getoption
+
+    def option(name: str) -> Any:
+        return collector.config.getoption(
+            name, default=()
+        )  # which a test module that loads this late does not set
+
     expected = dict(each.partition("=")[::2] for each in option("peirce_expect"))
     try:
         suite = evolve(
             suite,
             plugins=suite.plugins if suite.registry else suite.plugins or option("peirce_plugin"),
             expected_failures={**expected, **suite.expected_failures},
-            thorough=suite.thorough or option("peirce_thorough"),
-            tensorrt=suite.tensorrt or option("peirce_tensorrt"),
-            quick=suite.quick or option("peirce_quick"),
-            strict=suite.strict or option("peirce_strict"),
+            **{
+                name: getattr(suite, name) or bool(option(f"peirce_{name}"))
+                for name in ("thorough", "tensorrt", "quick", "strict")
+            },
         )
         return [
             CheckItem.from_parent(collector, name=case.name_of(check), suite=suite, check=check, case=case)
@@ -82,7 +87,7 @@ def pytest_pycollect_makeitem(collector: Any, name: str, obj: object) -> list[py
         raise collector.CollectError(f"conformance suite: {error}") from error
 
 
-_ENDED = "peirce_outcome"
+_OUTCOME = "peirce_outcome"
 """The property of a report that says how a check ended."""
 _CAUSES = pytest.StashKey[dict[str, str]]()
 """The first check that failed of each cause."""
@@ -101,20 +106,20 @@ class CheckItem(pytest.Item):
 
     def runtest(self) -> None:
         """Run the check, and tell pytest how it ended."""
-        ended = self.suite.outcome(self.check, self.case)
-        told = ended.outcome, ended.name, ended.part, ended.message.partition("\n")[0]
-        self.user_properties.append((_ENDED, told))
-        if ended.outcome == "expected failure":
-            pytest.xfail(f"expected: {ended.message}")
-        if ended.outcome == "does not apply":
-            pytest.skip(f"does not apply: {ended.message}")
-        if ended.outcome == "not run":
-            pytest.skip(ended.message)
-        if ended.outcome == "failed":
+        outcome = self.suite.outcome(self.check, self.case)
+        row = outcome.outcome, outcome.name, outcome.part, outcome.message.partition("\n")[0]
+        self.user_properties.append((_OUTCOME, row))
+        if outcome.outcome == "expected failure":
+            pytest.xfail(f"expected: {outcome.message}")
+        if outcome.outcome == "does not apply":
+            pytest.skip(f"does not apply: {outcome.message}")
+        if outcome.outcome == "not run":
+            pytest.skip(outcome.message)
+        if outcome.outcome == "failed":
             causes = self.config.stash.setdefault(_CAUSES, {})
-            first = causes.setdefault(ended.cause or ended.name, ended.name)
-            again = f"{ended.name}: same cause as {first}, above"
-            raise _FailedError(ended.message if first == ended.name else again)
+            first = causes.setdefault(outcome.cause or outcome.name, outcome.name)
+            again = f"{outcome.name}: same cause as {first}, above"
+            raise _FailedError(outcome.message if first == outcome.name else again)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """A broken contract in words, which say where the part raised if it did."""
@@ -130,52 +135,52 @@ class _Tally:
     """Counts what ran, from the reports, which workers of pytest-xdist hand over too."""
 
     def __init__(self, config: pytest.Config) -> None:
-        self.asked = bool(config.getoption("peirce_plugin")) or any(
+        self.required = bool(config.getoption("peirce_plugin", default=())) or any(
             "peirce_testing.suite" in str(argument) for argument in config.invocation_params.args
         )
-        self.ended: list[tuple[str, str, str, str]] = []
-        self.chosen = False
+        self.outcomes: list[tuple[str, str, str, str]] = []
+        self.deselected = False
 
     @property
     def ran(self) -> list[str]:
         """The part of each check that ran."""
-        return [part for outcome, _, part, _ in self.ended if outcome not in ("not run", "does not apply")]
+        return [part for ended, _, part, _ in self.outcomes if ended not in ("not run", "does not apply")]
 
     def pytest_deselected(self, items: list[pytest.Item]) -> None:
-        self.chosen = True
+        self.deselected = True
 
     @property
     def idle(self) -> dict[str, str]:
         """The parts that nothing was run on, where no test was deselected, each with a check that was not run."""
-        if self.chosen or not self.ended:
+        if self.deselected or not self.outcomes:
             return {}
         from peirce_testing import unchecked
 
-        return unchecked((name.partition("[")[0], part, outcome) for outcome, name, part, _ in self.ended)
+        return unchecked((name.partition("[")[0], part, outcome) for outcome, name, part, _ in self.outcomes)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when == "call":
-            self.ended += [tuple(told) for key, told in report.user_properties if key == _ENDED]  # type: ignore[arg-type, misc]
+            self.outcomes += [tuple(row) for key, row in report.user_properties if key == _OUTCOME]  # type: ignore[arg-type, misc]
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         failed = session.exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
-        empty = (self.asked and not self.ran) or self.idle
+        empty = (self.required and not self.ran) or self.idle
         if empty and not failed and not session.config.option.collectonly:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        if not self.ended and not self.asked:
+        if not self.outcomes and not self.required:
             return
         terminalreporter.section("Peirce conformance")
         terminalreporter.line(f"{len(self.ran)} checks ran on {len(set(self.ran))} parts")
         for outcome in ("not run", "does not apply"):
-            if names := [name for given, name, *_ in self.ended if given == outcome]:
+            if names := [name for given, name, *_ in self.outcomes if given == outcome]:
                 terminalreporter.line(f"{len(names)} {outcome}: {', '.join(names)}")
-        for outcome, name, _, reason in self.ended:
+        for outcome, name, _, reason in self.outcomes:
             if outcome == "expected failure":
                 terminalreporter.line(f"expected failure: {name}: {reason}")
         for part, check in self.idle.items():
             terminalreporter.line(f"FAILED: nothing of {part} was checked: {check} was not run", red=True)
-        if self.asked and not self.ran:
+        if self.required and not self.ran:
             terminalreporter.line("FAILED: a run of no checks shows nothing", red=True)

@@ -1,4 +1,4 @@
-"""The conformance suite over one plug-in, told in words."""
+"""A run of the conformance suite over one plug-in, and its report on the screen or as JSON."""
 
 from __future__ import annotations
 
@@ -15,19 +15,16 @@ from pathlib import Path
 from shlex import quote
 from shutil import rmtree
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 from attrs import define, field
 
-from peirce.commands.show import as_table
+from peirce.commands import as_table
 from peirce.errors import PeirceError
-from peirce.files import write_json
 from peirce.progress import progress_bars
 from peirce.registry import EntryPoint
-
-if TYPE_CHECKING:
-    from peirce_testing import Conformance, Outcome
+from peirce_testing.conformance import Conformance, Outcome, unchecked
 
 _LONG, _SHOWN = 0.5, 5
 """How many seconds a check takes that is listed as slow, and how many are."""
@@ -51,8 +48,8 @@ class CheckedPlugin:
     again: str = ""
 
     def of(self, *outcomes: str) -> list[Outcome]:
-        """The checks that ended so."""
-        return [ended for ended in self.checks if ended.outcome in outcomes]
+        """The checks with one of these outcomes."""
+        return [each for each in self.checks if each.outcome in outcomes]
 
     @property
     def passed(self) -> bool:
@@ -70,18 +67,18 @@ class CheckedPlugin:
                 "failures": len(failed),
                 "errors": int(bool(self.error)),
                 "skipped": len(self.of("not run", "does not apply")),
-                "failed": [ended.name for ended in failed],
+                "failed": [outcome.name for outcome in failed],
             },
-            "output": "\n\n".join(filter(None, [*(ended.message for ended in failed), self.error])),
-            "causes": [[ended.name for ended in each] for each in self.causes()],
+            "output": "\n\n".join(filter(None, [*(outcome.message for outcome in failed), self.error])),
+            "causes": [[outcome.name for outcome in each] for each in self.causes()],
             "slowest": [{"name": each.name, "seconds": round(each.seconds, 3)} for each in self.slowest()],
         }
 
     def causes(self) -> list[list[Outcome]]:
         """The failures, those of one cause together."""
         found: dict[str, list[Outcome]] = {}
-        for ended in self.of("failed"):
-            found.setdefault(ended.cause or ended.name, []).append(ended)
+        for outcome in self.of("failed"):
+            found.setdefault(outcome.cause or outcome.name, []).append(outcome)
         return list(found.values())
 
     def slowest(self) -> list[Outcome]:
@@ -91,24 +88,24 @@ class CheckedPlugin:
 
     def show(self) -> None:
         """Print the counts by part, a failure of each cause in full, the slowest checks, and how it went."""
-        parts = dict.fromkeys(ended.part for ended in self.checks)
+        parts = dict.fromkeys(outcome.part for outcome in self.checks)
         if parts:
-            found = Counter((ended.part, ended.outcome) for ended in self.checks)
-            columns = [outcome for outcome in _OUTCOMES if self.of(outcome)]
+            found = Counter((outcome.part, outcome.outcome) for outcome in self.checks)
+            columns = [kind for kind in _OUTCOMES if self.of(kind)]
             as_table(("part", *columns), ([part, *(found[part, one] for one in columns)] for part in parts))
-        for ended, *others in self.causes():
-            typer.secho(ended.name, fg="red", bold=True)
-            typer.echo(ended.message)
+        for outcome, *others in self.causes():
+            typer.secho(outcome.name, fg="red", bold=True)
+            typer.echo(outcome.message)
             if others:
                 names = ", ".join(other.name for other in others)
                 typer.echo(f"same cause in {len(others)} other check{'s' * (len(others) > 1)}: {names}")
             typer.echo()
-        for ended in self.of("expected failure"):
-            typer.echo(f"expected failure: {ended.message}")
-        for ended in self.of("not run"):
-            typer.echo(f"not run: {ended.name}\n  {ended.message}")
+        for outcome in self.of("expected failure"):
+            typer.echo(f"expected failure: {outcome.message}")
+        for outcome in self.of("not run"):
+            typer.echo(f"not run: {outcome.name}\n  {outcome.message}")
         if slowest := self.slowest():
-            each = (f"{ended.name} {ended.seconds:.1f} s" for ended in slowest)
+            each = (f"{outcome.name} {outcome.seconds:.1f} s" for outcome in slowest)
             typer.echo(f"slowest: {', '.join(each)}")
         if len(self.of("failed")) > 1:
             typer.echo(f"the failed checks again: {self.again}")
@@ -117,76 +114,70 @@ class CheckedPlugin:
             return
         failed, ran = len(self.of("failed")), len(self.checks) - len(self.of("does not apply"))
         passed = len(self.of("passed"))
-        said = f"{failed} of {ran} checks failed" if failed else f"{passed} check{'s' * (passed != 1)} passed"
+        verdict = (
+            f"{failed} of {ran} checks failed" if failed else f"{passed} check{'s' * (passed != 1)} passed"
+        )
         on = f"on {len(parts)} part{'s' if len(parts) != 1 else ''}"
-        typer.secho(f"{said} {on}", fg="red" if failed else "green")
+        typer.secho(f"{verdict} {on}", fg="red" if failed else "green")
 
 
-def run_suite(plugin: EntryPoint, suite: Conformance, **asked: Any) -> CheckedPlugin:
-    """Run the checks over the parts of a plug-in, asked as `_run_suite` is, and write the certificate if one is wanted.
+def run_suite(plugin: EntryPoint, suite: Conformance, *, keyword: str, last_failed: bool) -> CheckedPlugin:
+    """Run the checks over the parts of a plug-in.
 
     Of what they and their libraries leave in the folder for temporary files, only what a failure names stays.
+
+    Args:
+        plugin: the plug-in.
+        suite: the suite over it.
+        keyword: an expression of the checks and parts that are run; all if empty.
+        last_failed: whether only those are run that failed the last time, if any did.
     """
-    before, own = os.environ.get("TMPDIR"), Path(mkdtemp(prefix="peirce-check-"))
-    os.environ["TMPDIR"] = tempfile.tempdir = str(own)
+    before, folder = os.environ.get("TMPDIR"), Path(mkdtemp(prefix="peirce-check-"))
+    os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
     try:
-        result = _run_suite(plugin, suite, **asked)
+        result = _run_suite(plugin, suite, keyword, last_failed)
     finally:
         tempfile.tempdir = None
         os.environ.pop("TMPDIR") if before is None else os.environ.update(TMPDIR=before)
-    said = "".join(ended.message for ended in result.checks)
-    for path in own.iterdir():
-        if str(path) not in said:
+    messages = "".join(outcome.message for outcome in result.checks)
+    for path in folder.iterdir():
+        if str(path) not in messages:
             rmtree(path) if path.is_dir() else path.unlink()
     with suppress(OSError):  # something is kept there
-        own.rmdir()
+        folder.rmdir()
     return result
 
 
-def _run_suite(
-    plugin: EntryPoint,
-    suite: Conformance,
-    *,
-    keyword: str,
-    last_failed: bool,
-    certificate: Path | None,
-) -> CheckedPlugin:
+def _run_suite(plugin: EntryPoint, suite: Conformance, keyword: str, last_failed: bool) -> CheckedPlugin:
     from rich.console import Console
-
-    from peirce_testing import certificate_of, unchecked
 
     result = CheckedPlugin(again=f"peirce plugins check {quote(plugin.name)} --last-failed")
     console = Console(file=sys.stderr)
     try:
-        suits, known = _suiting(keyword), list(suite.names())
+        matches, known = _matcher(keyword), suite.names()
         failed = {*_kept().get(plugin.name, ())} & {*known} if last_failed else set()
-        names = [name for name in known if suits(name) and (name in failed or not failed)]
-        chosen = f"left out by -k {keyword!r}" if keyword else "left out by --last-failed" * bool(failed)
+        names = [name for name in known if matches(name) and (name in failed or not failed)]
         if not names:
             raise PeirceError(f"-k {keyword!r} leaves no check, and a run of none shows nothing")
         with progress_bars(console if console.is_terminal else None) as progress:
             task = progress.add_task(f"checking {plugin.name}", total=len(names), shown="")
 
-            def take(ended: Outcome) -> None:
-                result.checks.append(ended)
-                progress.update(task, advance=1, shown=ended.name)
+            def take(outcome: Outcome) -> None:
+                result.checks.append(outcome)
+                progress.update(task, advance=1, shown=outcome.name)
 
             with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
                 suite.run(only=set(names).__contains__, callback=take)
-        if not chosen:
+        if len(names) == len(known):
             idle = unchecked((each.check, each.part, each.outcome) for each in result.checks)
-            said = [
+            result.error = "\n".join(
                 f"nothing of {part} was checked, since {check} was not run" for part, check in idle.items()
-            ]
-            result.error = "\n".join(said)
+            )
         _keep_failed(plugin.name, result, known)
-        if certificate is not None:
-            document = certificate_of(plugin, suite, result.checks, passed=result.passed, chosen=chosen)
-            write_json(certificate, document)
     except PeirceError as error:
         result.error = f"conformance suite: {error}"
     except SystemExit as error:
-        result.error = f"a part ended the process with {error.code!r}, after {len(result.checks)} checks"
+        result.error = f"a part outcome the process with {error.code!r}, after {len(result.checks)} checks"
     return result
 
 
@@ -213,10 +204,10 @@ def _keep_failed(plugin: str, result: CheckedPlugin, known: Sequence[str]) -> No
             rmtree(_FAILED.parent)
 
 
-def _suiting(keyword: str) -> Callable[[str], bool]:
-    """Whether a name suits an expression of parts of names with `and`, `or`, `not` and parentheses."""
+def _matcher(keyword: str) -> Callable[[str], bool]:
+    """Whether a name matches an expression of parts of names with `and`, `or`, `not` and parentheses."""
 
-    def suits(name: str) -> bool:
+    def matches(name: str) -> bool:
         def word(found: re.Match[str]) -> str:
             operator = found[0] in ("and", "or", "not")
             return found[0] if operator else str(found[0].lower() in name.lower())
@@ -225,7 +216,7 @@ def _suiting(keyword: str) -> Callable[[str], bool]:
         return bool(eval(re.sub(r"[^\s()]+", word, keyword.strip() or "not nothing")))
 
     try:
-        suits("")
+        matches("")
     except (SyntaxError, TypeError):
         raise PeirceError(f"-k {keyword!r} is no expression of names, `and`, `or`, `not` and ()") from None
-    return suits
+    return matches

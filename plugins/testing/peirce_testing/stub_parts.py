@@ -1,8 +1,8 @@
 """The least parts that the suite composes others with, where a registry has none of its own.
 
 A plug-in's parts are checked in whole models too, and a package of augmenters alone has no architecture to stand in.
-`companied` adds what is lacking: an architecture with both branches and every place, two operators for its layers, one
-that sums values and one that scores pairs, and binary atoms to begin with.
+`with_stub_parts` adds what is lacking: an architecture with both branches and every place, two operators for its
+layers, one that sums values and one that scores pairs, and binary atoms to begin with.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class HostDims:
 class Host(GenerativeArchitecture):
     """Each layer adds to the atoms what its operators infer from the normalised atoms."""
 
-    name = "companion"
+    name = "stub"
     Dims = HostDims
     places = frozenset(PLACES)
     branches = "UB"
@@ -223,7 +223,7 @@ class Score(Operator):
 class Offset(BinaryPosition):
     """u(x,y) = table[max(-2, min(y - x, 2)) + 2], counted over real tokens."""
 
-    name = "companion"
+    name = "stub"
 
     @classmethod
     def check(cls, options: NoOptions, dims: Dims, scope: str) -> str | None:
@@ -257,11 +257,11 @@ def register_architectures() -> list[type[Architecture]]:
     return [Host]
 
 
-def companied(registry: Registry) -> Registry:
-    """A registry with companions for its parts, under names and letters that it lacks."""
+def with_stub_parts(registry: Registry) -> Registry:
+    """A registry with stub parts for its parts, under names and letters that it lacks."""
     return registry.completed(__name__)
 
 
-def is_companion(entry: Registered) -> bool:
+def is_stub(entry: Registered) -> bool:
     """Whether a part is one of these."""
     return bool(entry.part.__module__ == __name__)

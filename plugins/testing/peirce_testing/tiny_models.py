@@ -24,10 +24,10 @@ from peirce.spec import (
     ScopeSpec,
     Spec,
 )
-from peirce_testing.companions import is_companion
 from peirce_testing.compare import NotRunError
 from peirce_testing.examples import BASE, normal
 from peirce_testing.options import as_table, choices, example_options
+from peirce_testing.stub_parts import is_stub
 
 SIZES = {
     "layers": 2, "unary": 4, "binary": 3, "heads": 2, "head_size": 2,
@@ -101,7 +101,7 @@ def plain_specs(registry: Registry, plugin: str = "") -> Iterator[Spec]:
 
     def order(each: Registered) -> tuple[Any, ...]:
         part, foreign = each.part, each.plugin != plugin
-        return foreign, is_companion(each), part.recurrent, not part.layer, part.fixed_layer, part.branches
+        return foreign, is_stub(each), part.recurrent, not part.layer, part.fixed_layer, part.branches
 
     for part in (entry.part for entry in sorted(registry.entries("architectures"), key=order)):
         options = example_options(part)
@@ -127,7 +127,7 @@ def around(
         options: its options.
         registry: where the others are looked up.
         scope: the kind of scope, where the architecture does not fix it; what the part asks for if None.
-        small: whether the suite's companion comes before the registry's own architectures, as it is the smallest.
+        small: whether the suite's stub architecture, the smallest, comes before those of the registry.
 
     Raises:
         NotRunError: no registered architecture can hold the part.
@@ -149,7 +149,7 @@ def around(
     def order(each: Registered) -> tuple[Any, ...]:
         part = each.part
         return (
-            is_companion(each) is not small,
+            is_stub(each) is not small,
             len(places - part.places),
             scope == "causal" and not issubclass(part, GenerativeArchitecture),
             not part.layer,
@@ -242,7 +242,7 @@ def _with_relations(spec: Spec, registry: Registry) -> Spec:
     leave most pairs alike: norms of nearly constant atoms amplify rounding.
     """
     positions = registry.entries("positions")
-    for entry in sorted(positions, key=lambda e: (is_companion(e), e.part.inputs is not Position.inputs)):
+    for entry in sorted(positions, key=lambda e: (is_stub(e), e.part.inputs is not Position.inputs)):
         if "binary" not in entry.part.places():
             continue
         try:

@@ -16,15 +16,16 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import peirce
 import pytest
+from wrong import PAIRS, Pair, announcing, mixing, recurring
+
+import peirce
 from peirce.registry import KINDS, Registry
 from peirce_testing.check import Case
 from peirce_testing.checks import CHECKS
-from peirce_testing.companions import companied
 from peirce_testing.compare import BrokenError, NotApplicableError, NotRunError
 from peirce_testing.conformance import commands_of
-from wrong import PAIRS, Pair, announcing, mixing, recurring
+from peirce_testing.stub_parts import with_stub_parts
 
 for name in (
     "augmenting",
@@ -60,11 +61,11 @@ def rejections(kind: str, part: type[Any], checks: Iterable[str], *further: str)
         kind: its kind.
         part: the part.
         checks: the names of those that it meets.
-        further: plug-ins beside the part; the suite's companions complete them.
+        further: plug-ins beside the part; the suite's stub parts complete them.
     """
     plugin = plugin_of(kind, [part])
     needed = ("peirce_basics.plugin",) if kind in ("tasks", "exporters") else ()
-    registry = companied(Registry.of(plugin, *needed, *further))
+    registry = with_stub_parts(Registry.of(plugin, *needed, *further))
     return rejections_of(Case(registry.entry(kind, part.name), registry), set(checks))
 
 

@@ -14,10 +14,10 @@ from typing import Any, get_type_hints
 
 import pytest
 from command_line import Run, exit_code
+from shared_folder import ROOT
+
 from peirce import model, parts
 from peirce.commands import new_package
-from peirce_testing.new.part import KINDS, NewPart
-from peirce_testing.new.spec import spec_of
 from peirce.compose import build
 from peirce.errors import InputError
 from peirce.parts import PLACES
@@ -25,7 +25,8 @@ from peirce.registry import KINDS as PARTS
 from peirce.registry import Registry, load_spec
 from peirce.spec import Spec
 from peirce_testing import Conformance
-from shared_folder import ROOT
+from peirce_testing.new.part import KINDS, NewPart
+from peirce_testing.new.spec import spec_of
 
 CONTRACTS = {
     "operator": parts.Operator,

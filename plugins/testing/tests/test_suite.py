@@ -8,6 +8,7 @@ import sys
 from contextlib import suppress
 
 import pytest
+
 from peirce.parts import Operator
 from peirce.registry import KINDS, Registry
 from peirce_testing import Conformance, Outcome, unchecked

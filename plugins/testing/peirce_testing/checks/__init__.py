@@ -1,13 +1,17 @@
 """The checks, by the question that they ask: what is declared, what it computes, what it may not see, how it survives.
 
-`CHECKS` is the suite. Each check names the kinds of parts that it covers.
+`CHECKS` is the suite. Each check names the kinds of parts that it covers. A distribution adds checks, such as those of
+a kind that it adds, by an entry point of the group `peirce.checks`, which names a module of them.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
+
+from peirce.errors import RegistryError, one_line
+from peirce.registry import announcements
 from peirce_testing.check import Check
 from peirce_testing.checks import (
-    announced,
     declared,
     exporters,
     inputs,
@@ -17,6 +21,7 @@ from peirce_testing.checks import (
     numerics,
     options,
     record,
+    registered,
     state,
     symmetry,
     tasks,
@@ -24,11 +29,24 @@ from peirce_testing.checks import (
     values,
 )
 
-_MODULES = (
-    declared, options, inputs, values, record, limits, symmetry, numerics, training, losses, state, networks, tasks,
-    exporters, announced,
-)  # fmt: skip
-CHECKS: tuple[Check, ...] = tuple(
-    each for module in _MODULES for each in vars(module).values() if isinstance(each, Check)
-)
+
+def _find_checks() -> tuple[Check, ...]:
+    """The suite's own checks and those that installed distributions add."""
+    modules = [
+        declared, options, inputs, values, record, limits, symmetry, numerics, training, losses, state, networks,
+        tasks, exporters, registered,
+    ]  # fmt: skip
+    for entry in announcements("peirce.checks"):
+        try:
+            modules.append(import_module(entry.target))
+        except Exception as error:
+            raise RegistryError(
+                f"the checks of {entry.distribution} cannot be imported: {one_line(error)}; update or uninstall it"
+            ) from error
+    return tuple(
+        dict.fromkeys(each for module in modules for each in vars(module).values() if isinstance(each, Check))
+    )
+
+
+CHECKS = _find_checks()
 """Every check, in the order in which the suite runs them."""

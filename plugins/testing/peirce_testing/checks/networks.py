@@ -21,11 +21,11 @@ from peirce.registry import Registry
 from peirce.spec import OperatorSpec, OperatorsSpec, PartSpec, Spec
 from peirce_testing.check import NETWORK, Case, check
 from peirce_testing.checks.inputs import differ
-from peirce_testing.companions import companied
 from peirce_testing.compare import BrokenError, NotApplicableError, NotRunError, alike, same
 from peirce_testing.examples import BASE, PADDED, Tensors, View, plain_view
 from peirce_testing.harness.architectures import ArchitectureHarness
 from peirce_testing.harness.base import Harness, slots, values
+from peirce_testing.stub_parts import with_stub_parts
 from peirce_testing.tiny_models import around, build_random, fitting, sizes_of, tiny_spec
 
 LENGTH = 5
@@ -300,7 +300,7 @@ def tensorrt(case: Case) -> None:
 def _exported(case: Case, to: str) -> None:
     if to not in case.registry.names("exporters"):
         raise NotRunError("not run: no exporter")
-    registry = case.registry if case.thorough else companied(case.registry)
+    registry = case.registry if case.thorough else with_stub_parts(case.registry)
     spec = around(case.entry, case.harness.options, registry, small=not case.thorough)
     model = build_random(spec, registry, dtype=torch.float32)
     folder, keeps = Path(mkdtemp(prefix="peirce-check-")), False

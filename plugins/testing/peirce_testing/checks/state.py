@@ -16,10 +16,10 @@ from peirce.parts import PureOperator
 from peirce.registry import Registry
 from peirce_testing.check import NETWORK, Case, check
 from peirce_testing.compare import BrokenError, alike, same, torch_left_alone
-from peirce_testing.elsewhere import drawn_outputs, outputs_elsewhere
 from peirce_testing.examples import Tensors, View, plain_view
 from peirce_testing.harness.architectures import ArchitectureHarness
 from peirce_testing.harness.base import Harness, modules, state_of
+from peirce_testing.subprocess import example_outputs, outputs_in_subprocess
 from peirce_testing.tiny_models import around
 
 
@@ -81,7 +81,7 @@ def save_load(case: Case) -> None:
     if case.entry.kind == "architectures":
         case.each(models)
     spec = around(case.entry, case.harness.options, case.registry)
-    _same_after(build(spec, registry=case.registry).eval(), case.registry, drawn_outputs, elsewhere=True)
+    _same_after(build(spec, registry=case.registry).eval(), case.registry, example_outputs, subprocess=True)
 
 
 def _run(harness: Harness, tensors: Tensors, view: View, model: Model) -> Tensors:
@@ -89,14 +89,14 @@ def _run(harness: Harness, tensors: Tensors, view: View, model: Model) -> Tensor
 
 
 def _same_after(
-    model: Model, registry: Registry, run: Callable[[Model], Tensors], *, elsewhere: bool = False
+    model: Model, registry: Registry, run: Callable[[Model], Tensors], *, subprocess: bool = False
 ) -> None:
     """Hold a model to what is loaded from its files."""
     with TemporaryDirectory() as directory:
         path = Path(directory) / "model"
         model.save(path)
         again = load(path, registry=registry).eval()
-        there = outputs_elsewhere(path, registry) if elsewhere else None
+        there = outputs_in_subprocess(path, registry) if subprocess else None
     if there is not None:
         for slot, value in run(model):
             same(there[slot.name], value.detach(), f"{slot.name} after loading in another process", 1e-6)

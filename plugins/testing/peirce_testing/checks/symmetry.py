@@ -79,7 +79,7 @@ def padding(harness: Harness, example: Example) -> None:
     tensors = harness.draw(view, example.generator())
     results = harness.once(tensors, view)
     noise = harness.draw(view, example.generator(1), scale=50.0)
-    changed = harness.once(tensors.mixed(noise, ~view.real), view)
+    changed = harness.once(tensors.replaced_where(noise, ~view.real), view)
     for i in range(view.batch):
         where = view.unpadded(i)
         expected = results.example(i, where)
@@ -121,7 +121,7 @@ def no_look_ahead(harness: Harness) -> None:
         other = harness.draw(view, example.generator(1), scale=(1.0, 3e3)[example.seed % 2])
         future = (torch.arange(view.length) >= cut).expand(view.batch, -1)
         results = harness.once(tensors, view)
-        hold_past(harness.once(tensors.mixed(other, future), view), results, past, "another future")
+        hold_past(harness.once(tensors.replaced_where(other, future), view), results, past, "another future")
         hold_past(harness.once(tensors.pick(past), view.until(cut)), results, past, "no future")
 
     lengths = LENGTHS[:5] if harness.module else LENGTHS
@@ -140,7 +140,9 @@ def _past_of_tokens(harness: TokenHarness) -> None:
         for what, places in (("", view), (" that is another text", anew)):
             given = tensors.replaced("token_type_ids", future.long()) if what else tensors
             results = harness.once(given, places)
-            changed = tensors.mixed(other, future).replaced("token_type_ids", given.get("token_type_ids"))
+            changed = tensors.replaced_where(other, future).replaced(
+                "token_type_ids", given.get("token_type_ids")
+            )
             hold_past(harness.once(changed, places), results, past, f"another future{what}")
             hold_past(
                 harness.once(given.pick(past), places.until(len(past))), results, past, f"no future{what}"

@@ -19,8 +19,15 @@ from peirce.compose import build
 from peirce.errors import PeirceError
 from peirce.model import AnyTask, Model
 from peirce_testing.check import check
-from peirce_testing.checks.announced import refused
-from peirce_testing.compare import BrokenError, NotApplicableError, finite, same, same_state, torch_left_alone
+from peirce_testing.compare import (
+    BrokenError,
+    NotApplicableError,
+    finite,
+    is_refused,
+    same,
+    same_state,
+    torch_left_alone,
+)
 from peirce_testing.harness.tasks import Batch, TaskHarness, copied, moved
 from peirce_testing.options import choices, given_fields
 
@@ -378,7 +385,7 @@ def task_errors(task: TaskHarness) -> None:
         ):  # fmt: skip
             try:
                 path.unlink() if damaged is None else path.write_bytes(damaged)
-                refused(used, f"where {path.relative_to(task.folder)} {what}")
+                is_refused(used, f"where {path.relative_to(task.folder)} {what}")
             finally:
                 path.write_bytes(content)
 

@@ -11,11 +11,11 @@ from typing import Annotated
 import typer
 
 from peirce.commands.lines import CORE, GROUPS, commands
-from peirce_testing.new.package import Package, write
-from peirce_testing.new.part import KINDS, NewPart
 from peirce.commands.show import Json, as_json
 from peirce.errors import InputError, RegistryError, check_known
 from peirce.registry import default_registry
+from peirce_testing.new.package import Package, write
+from peirce_testing.new.part import KINDS, NewPart
 
 _ALL = (*KINDS, "spec")
 

@@ -13,10 +13,10 @@ from typing import Any
 
 from attrs import frozen
 
-from peirce_testing.new.part import NewPart, filled
 from peirce.errors import InputError
 from peirce.files import parse_toml, read_text, scratch, writing
 from peirce.resources import __version__
+from peirce_testing.new.part import NewPart, filled
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*([-_.][A-Za-z0-9]+)*")
 _FILES = {

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import torch
 from attrs import frozen
+
 from peirce.model import Exporter, Task
 from peirce.parts import Architecture, Augmenter, Head, Position
 

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
-from peirce.parts import Augmenter, Dims, TensorSpec, Tokens
 from torch import Tensor, nn
 
+from peirce.parts import Augmenter, Dims, TensorSpec, Tokens
 from wrong import flaw, flawed, wrong
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
-from peirce.algebra import Scope
-from peirce.parts import Dims, Operator, Reader, Writer
 from torch import Tensor
 
+from peirce.algebra import Scope
+from peirce.parts import Dims, Operator, Reader, Writer
 from wrong import exact, flaw, flawed, wrong
 
 

@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 import torch
 from attrs import field, frozen, validators
+from torch import Tensor, nn
+
 from peirce.algebra import Scope
 from peirce.kernels import Rotation
 from peirce.networks import TokenInput
 from peirce.parts import Encoded, Plan, Tokens
-from peirce_testing.companions import Host, HostDims
-from torch import Tensor, nn
-
+from peirce_testing.stub_parts import Host, HostDims
 from wrong import flaw, flawed, wrong
 
 Given = frozenset[Literal["pooled", "binary", "past"]]

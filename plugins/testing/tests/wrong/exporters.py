@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 import torch
 from attrs import field, frozen, validators
+
 from peirce.errors import ExportError
 from peirce.files import write_whole
 from peirce.model import Exporter, Model, Report
-
 from wrong import flaw, flawed, wrong
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from peirce.algebra import Scope
-from peirce.parts import Operator, PlainScope, Reader, Writer
 from torch import Tensor
 
+from peirce.algebra import Scope
+from peirce.parts import Operator, PlainScope, Reader, Writer
 from wrong import exact, flaw
 
 RATE = 0.8

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import Tensor
+
 from peirce.algebra import Scope
 from peirce.kernels import weigh
 from peirce.parts import Dims, NoOptions, Operator, Reader, Writer
-from torch import Tensor
-
 from wrong import exact, flaw, flawed, pair_of, wrong
 from wrong.blending import Blend
 

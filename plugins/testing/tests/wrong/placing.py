@@ -7,6 +7,8 @@ from typing import Any, Literal
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
+from torch import Tensor, nn
+
 from peirce.algebra import at_least_float32
 from peirce.kernels import PairBias, Rotation
 from peirce.parts import (
@@ -20,8 +22,6 @@ from peirce.parts import (
     new_table,
     offsets,
 )
-from torch import Tensor, nn
-
 from wrong import flaw, flawed, wrong
 
 

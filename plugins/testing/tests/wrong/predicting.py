@@ -8,10 +8,10 @@ from typing import Any, Literal
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
-from peirce.algebra import at_least_float32
-from peirce.parts import Dims, Encoded, Head, TensorSpec, Tokens, mean_cross_entropy
 from torch import Tensor, nn
 
+from peirce.algebra import at_least_float32
+from peirce.parts import Dims, Encoded, Head, TensorSpec, Tokens, mean_cross_entropy
 from wrong import flaw, flawed, wrong
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 from many_readings import Difference, Edges
-from peirce.algebra import Scope
-from peirce_basics.operators.attention import Attention
 from torch import Tensor
 
+from peirce.algebra import Scope
+from peirce_basics.operators.attention import Attention
 from wrong import flaw, wrong
 
 flaw(

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from peirce.parts import Dims, RecurrentOperator
 from torch import Tensor, nn
 
+from peirce.parts import Dims, RecurrentOperator
 from wrong import exact, flaw, wrong
 
 

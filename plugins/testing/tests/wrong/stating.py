@@ -7,10 +7,10 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
-from peirce.algebra import Predicates, Scope
-from peirce.parts import Dims, StateOperator
 from torch import Tensor, nn
 
+from peirce.algebra import Predicates, Scope
+from peirce.parts import Dims, StateOperator
 from wrong import flaw, flawed, wrong
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
+from torch import Tensor
+
 from peirce.errors import TaskError
 from peirce.model import Model, Task
 from peirce.parts import mean_cross_entropy
-from torch import Tensor
-
 from wrong import flaw, flawed, wrong
 
 Rows = list[tuple[int, list[int]]]

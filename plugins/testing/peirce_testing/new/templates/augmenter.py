@@ -7,8 +7,9 @@ A spec with it:
 """
 
 import torch
-from peirce.parts import Augmenter, Dims, NoOptions, Tokens
 from torch import Tensor, nn
+
+from peirce.parts import Augmenter, Dims, NoOptions, Tokens
 
 
 class NewPart(Augmenter):

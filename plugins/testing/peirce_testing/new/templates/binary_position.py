@@ -6,8 +6,9 @@ A spec with it:
     use = "new_part"
 """
 
-from peirce.parts import BinaryPosition, Dims, NoOptions, Tokens, new_table
 from torch import Tensor
+
+from peirce.parts import BinaryPosition, Dims, NoOptions, Tokens, new_table
 
 
 class NewPart(BinaryPosition):

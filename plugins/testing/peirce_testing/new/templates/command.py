@@ -6,8 +6,9 @@ $ peirce new-part bert-base
 import json as json_module
 from typing import Annotated
 
-import peirce
 import typer
+
+import peirce
 from peirce.compose import resolve
 
 COMMAND_EXAMPLES = {"new-part": [["bert-base"], ["bert-base", "--json"]]}

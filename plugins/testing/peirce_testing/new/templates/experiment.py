@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from attrs import field, frozen
+
+from peirce_training import TrainResult
 from peirce_training.experiments import (
     AccuracyRow,
     FigureTable,
@@ -15,7 +17,6 @@ from peirce_training.experiments import (
     TableExperiment,
     accuracies,
 )
-from peirce_training import TrainResult
 
 SPLITS = ("valid", "test")
 

@@ -16,8 +16,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from peirce.parts import Dims, NoOptions, RecurrentOperator
 from torch import Tensor, nn
+
+from peirce.parts import Dims, NoOptions, RecurrentOperator
 
 
 class NewPart(RecurrentOperator):

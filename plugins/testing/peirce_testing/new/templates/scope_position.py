@@ -8,8 +8,9 @@ A spec with it:
 """
 
 from attrs import field, frozen, validators
-from peirce.parts import Dims, ScopePosition, Tokens, offsets
 from torch import Tensor
+
+from peirce.parts import Dims, ScopePosition, Tokens, offsets
 
 
 @frozen(kw_only=True)

@@ -1,4 +1,4 @@
-"""What a plug-in announces beside parts: ready specs, runtimes, pipelines, parsers, experiments and commands."""
+"""What a plug-in registers beside parts: ready specs, runtimes, pipelines and commands."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from importlib import import_module
 from io import StringIO
@@ -19,30 +19,12 @@ import typer
 from typer.testing import CliRunner
 
 from peirce.compose import resolve
-from peirce.errors import ModelFileError, PeirceError, TaskError
-from peirce.model import Experiment, Field, Pipeline, Runtime
+from peirce.errors import ModelFileError, PeirceError
+from peirce.model import Field, Pipeline, Runtime
 from peirce.parts import Signature
 from peirce.registry import class_named, load_spec
 from peirce_testing.check import Case, check
-from peirce_testing.compare import BrokenError, NotApplicableError
-
-
-def refused(call: Callable[[], object], where: str, by: type[Exception] = PeirceError) -> bool:
-    """Hold that a call works, or is refused by an error of one line; whether it is refused.
-
-    Raises:
-        BrokenError: it raises something else, or says nothing or many lines.
-    """
-    try:
-        call()
-    except by as error:
-        if len(str(error).strip().splitlines()) != 1:
-            raise BrokenError(f"{where}, it says {str(error)!r}; a message is one line") from error
-        return True
-    except Exception as error:
-        said = f"{where}, it raises {type(error).__name__}: {error}; raise a {by.__name__}"
-        raise BrokenError(said) from error
-    return False
+from peirce_testing.compare import BrokenError, is_refused
 
 
 @check("specs")
@@ -71,7 +53,7 @@ def runtime(case: Case) -> None:
         path = Path(folder, f"damaged.{case.entry.name}")
         for what, content in (("that is empty", b""), ("of noise", bytes(range(256)) * 4)):
             path.write_bytes(content)
-            if not refused(lambda: made.open(path, None, None), f"of a file {what}", ModelFileError):
+            if not is_refused(lambda: made.open(path, None, None), f"of a file {what}", ModelFileError):
                 raise BrokenError(f"it opens a file {what}")
 
 
@@ -122,75 +104,6 @@ def _class(case: Case, base: type[Any]) -> Any:
         return class_named(case.entry.kind, case.entry.name, base, case.registry)
     except PeirceError as error:
         raise BrokenError(str(error)) from error
-
-
-@check("parsers")
-def parser(case: Case) -> None:
-    """A parser goes by its name, says in a line what is missing, and gives each sentence a tree over its own
-    characters, in their order, the same each time. Its example, no text, and text with all sorts of characters; one
-    that reads trees reads its example alone.
-    """
-    found = _class(case, object)
-    if getattr(found, "name", None) != case.entry.name:
-        raise BrokenError(f"{found!r} does not have the name {case.entry.name!r}, which users take it by")
-    if not refused(lambda: found("no_such_model").parse(found.example), "with a model that is not there"):
-        raise BrokenError("it parses with the model 'no_such_model', which is not there")
-    try:
-        made = found()
-        made.parse(found.example)  # a model that is missing may be missed here first
-    except TaskError as error:
-        raise NotApplicableError(str(error)) from error
-    texts = ("", "No.", "“Why?” — he asked\n\nagain, and\tagain 👍. e\u0301t 2.5 % (or so)!")
-    for text in (found.example, *(() if found.reads_trees else texts)):
-        parsed = made.parse(text)
-        if parsed != found().parse(text):
-            raise BrokenError(f"of {text!r} it gives other trees each time")
-        if not found.reads_trees and parsed.text != text:
-            raise BrokenError(f"given {text!r}, it parses {parsed.text!r}; it reads text, and changes none")
-        if bool(parsed.trees) is not bool(text) or (text == found.example and parsed.failed):
-            raise BrokenError(f"of {text!r}, {parsed.failed} of {len(parsed.trees)} sentences are not parsed")
-        end = 0
-        for tree in parsed.trees:
-            end = _in_order(parsed.text, tree, end)
-
-
-def _in_order(text: str, tree: Any, end: int) -> int:
-    """Where a tree ends, whose tokens are those of the text, in their order, and whose constituents hold each other."""
-    last, places = end, [token[1:] for token in tree.tokens]
-    for token in tree.tokens:
-        # Tokens of one contraction share its characters.
-        own = places.count(token[1:]) > 1 or text[token.start : token.end] == token.text
-        if not (last <= token.start < token.end <= len(text) and own):
-            raise BrokenError(f"of {text!r}: token {token} stands at {text[token.start : token.end]!r}")
-        last, end = token.start, max(end, token.end)
-    above: list[Any] = []
-    for each in tree.constituents:
-        while above and each.start >= above[-1].stop:
-            above.pop()
-        if above and not above[-1].start <= each.start < each.stop <= above[-1].stop:
-            raise BrokenError(f"of {text!r}: {each} crosses {above[-1]}")
-        above.append(each)
-    return end
-
-
-@check("experiments")
-def experiment(case: Case) -> None:
-    """An experiment says what it trains, shows and costs, in names that are each there once. Its rows, columns, scales,
-    title and folder.
-    """
-    one: Experiment = case.entry.part
-    wrong = [*_no_line("title", one.title)]
-    rows = (*one.rows, *one.more)
-    for what, names in (("rows", rows), ("columns", one.columns), ("published", one.published)):
-        wrong += _twice(what, tuple(names))
-    if not one.rows or not one.scales:
-        wrong.append("it has no rows or no scales, so there is nothing to train")
-    for name, line in one.scales.items():
-        wrong += _no_line(f"the scale {name!r}", line)
-    if Path(one.folder).is_absolute() or ".." in Path(one.folder).parts:
-        wrong.append(f"folder = {one.folder!r} lies outside of where the user stands")
-    if wrong:
-        raise BrokenError("\n".join(wrong))
 
 
 @check("commands")
