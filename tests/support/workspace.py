@@ -95,14 +95,18 @@ def distributions(root: Path = ROOT) -> dict[str, Distribution]:
 NAMES = frozenset(distributions())
 
 
-def imports(folder: Path, named: bool = True) -> dict[str, Path]:
-    """The packages that a module or those of a folder import, inside functions too, each with one file that does.
+def imports(folder: Path, named: bool = True, nested: bool = True) -> dict[str, Path]:
+    """The packages that a module or those of a folder import, each with one file that does.
 
-    Packages that `require` or `import_module` is called with count, if `named`.
+    Args:
+        folder: the folder, or the module's file.
+        named: whether packages count that `require` or `import_module` is called with.
+        nested: whether imports inside functions count.
     """
     found: dict[str, Path] = {}
     for path in sorted(folder.rglob("*.py")) if folder.is_dir() else [folder]:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in ast.walk(tree) if nested else tree.body:
             if isinstance(node, ast.Call) and not named:
                 continue
             for name in _imported(node):
@@ -219,7 +223,7 @@ def _of_tests(
     waiting = [*imported]
     while waiting:
         helper = ROOT / "tests" / "support" / f"{waiting.pop()}.py"
-        for name, path in imports(helper).items() if helper.is_file() else ():
+        for name, path in imports(helper, nested=False).items() if helper.is_file() else ():
             if name not in imported:
                 imported[name] = path
                 waiting.append(name)
@@ -227,7 +231,8 @@ def _of_tests(
     for name in sorted({*imported} - own - helpers):
         projects = {owners[name]} if name in owners else {*PROJECTS.get(name, (normal(name),))}
         if not projects & available and normal(name) not in each.reasons("not-required"):
-            yield f"{each.name}: {imported[name].name} of its tests imports {name}, which its group `test` does not bring"
+            where = f"{imported[name].name} of its tests"
+            yield f"{each.name}: {where} imports {name}, which its group `test` does not bring"
 
 
 def write(root: Path = ROOT) -> None:
