@@ -157,7 +157,7 @@ def command_pages() -> dict[str, str]:
     """A page for each command that Peirce ships, and one that lists them."""
     import typer
 
-    from peirce.commands.main import commands, loaded_command
+    from peirce.commands.main import commands, load_command
     from peirce.commands.show import METAVARS
 
     found, listed = {}, []
@@ -167,7 +167,7 @@ def command_pages() -> dict[str, str]:
         file = command.words.replace(" ", "-")
         listed.append((f"[`peirce {command.words}`](commands/{file}.md)", escaped(command.help)))
         lines = [f"# peirce {command.words}", "", escaped(command.help), ""]
-        for full, one in _commands_within(loaded_command(command), f"peirce {command.words}"):
+        for full, one in _commands_within(load_command(command), f"peirce {command.words}"):
             usage = one.get_usage(typer.Context(one, info_name=full)).removeprefix("Usage: ").strip()
             lines += [f"## {full}", ""] if full != f"peirce {command.words}" else []
             lines += ["```", re.sub(r"\s+", " ", usage), "```", ""]

@@ -15,7 +15,7 @@ from code_blocks import FENCE
 from shared_folder import ROOT
 
 import peirce
-from peirce.commands.main import commands, loaded_command
+from peirce.commands.main import commands, load_command
 from peirce.registry import KINDS, Registry, fields, ready_specs
 from peirce_training.hooks import EXPERIMENTS
 
@@ -119,7 +119,7 @@ def test_every_command_has_a_page(pages: dict[str, str]) -> None:
         if any(entry.distribution.startswith("peirce-") for entry in command.entries):
             assert command.help.endswith("."), f"{command.name} has no line of help"
             page = pages[f"reference/commands/{command.words.replace(' ', '-')}.md"]
-            for words in _commands_within(loaded_command(command), f"peirce {command.words}"):
+            for words in _commands_within(load_command(command), f"peirce {command.words}"):
                 assert f"```\n{words} " in page, f"no usage of {words}"
 
 

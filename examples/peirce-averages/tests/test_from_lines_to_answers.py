@@ -8,12 +8,13 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import peirce
 import pytest
 import torch
+from peirce_averages.lines import LabelledLines, LabelledLinesOptions
+
+import peirce
 from peirce import ExportError, TaskError
 from peirce_training import TrainingOptions, train
-from peirce_averages.lines import LabelledLines, LabelledLinesOptions
 
 SPEC = """
 format = 1

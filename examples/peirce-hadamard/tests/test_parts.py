@@ -1,12 +1,13 @@
 """What the conformance suite cannot know: what the parts are for."""
 
-import peirce
 import pytest
 import torch
-from peirce import Spec
-from peirce.parts import Tokens
 from peirce_hadamard import Depth
 from peirce_hadamard.depth import DepthOptions
+
+import peirce
+from peirce import Spec
+from peirce.parts import Tokens
 
 SPEC = """
 format = 1

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 from attrs import frozen
+
 from peirce import ExportError, Model
 from peirce.files import replacing
 from peirce.model import Exporter, Report
-
 from peirce_averages.network import Averages
 from peirce_averages.runtime import ArraysRuntime
 

@@ -10,10 +10,11 @@ from typing import Any
 
 import torch
 from attrs import field, frozen, validators
+from torch import Tensor
+
 from peirce import Model, TaskError
 from peirce.files import read_text
 from peirce.model import Task
-from torch import Tensor
 
 SPLITS = ("train", "valid", "test")
 PAD, UNKNOWN = "[PAD]", "[UNK]"

@@ -7,9 +7,10 @@ from typing import Literal
 
 import torch
 from attrs import field, frozen, validators
+from torch import Tensor, nn
+
 from peirce.networks import TokenInput, pooled_output, unary_output
 from peirce.parts import Architecture, Encoded, NoOptions, Plan, TensorSpec, Tokens
-from torch import Tensor, nn
 
 
 @frozen(kw_only=True)

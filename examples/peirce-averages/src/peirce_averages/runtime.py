@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
 from peirce.errors import InputError, ModelFileError
 from peirce.model import LoadedModel, Progress, Report, Runtime, Source
 from peirce.parts import Signature

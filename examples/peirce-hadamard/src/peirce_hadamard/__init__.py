@@ -1,7 +1,6 @@
 """A plug-in for Peirce: the operator `hadamard` and the position `depth`."""
 
 import peirce
-
 from peirce_hadamard.depth import Depth
 from peirce_hadamard.hadamard import Hadamard
 

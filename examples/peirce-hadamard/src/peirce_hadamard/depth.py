@@ -3,8 +3,9 @@
 from typing import ClassVar
 
 from attrs import field, frozen, validators
-from peirce.parts import Dims, Tokens, UnaryPosition
 from torch import Tensor, nn
+
+from peirce.parts import Dims, Tokens, UnaryPosition
 
 
 @frozen(kw_only=True)

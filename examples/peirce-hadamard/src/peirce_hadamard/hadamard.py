@@ -2,9 +2,10 @@
 
 from typing import Any
 
+from torch import Tensor
+
 from peirce.algebra import Scope
 from peirce.parts import Operator, Reader, Writer
-from torch import Tensor
 
 
 class Hadamard(Operator):
