@@ -43,7 +43,7 @@ def doctor(json: Json = False) -> None:
         raise typer.Exit(1)
 
 
-def _found(name: str, finding: object, status: str = "ok", **more: Any) -> dict[str, Any]:
+def _finding(name: str, finding: object, status: str = "ok", **more: Any) -> dict[str, Any]:
     return {"name": name, "status": status, "finding": str(finding), **more}
 
 
@@ -55,17 +55,17 @@ def _version(distribution: str) -> str | None:
 
 
 def _python() -> Findings:
-    yield _found("python", f"{platform.python_version()} at {sys.executable}")
-    yield _found("system", f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs")
+    yield _finding("python", f"{platform.python_version()} at {sys.executable}")
+    yield _finding("system", f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs")
     cores = usable_cores()
     threads = os.environ.get("OMP_NUM_THREADS", "")
     more = threads.isdecimal() and int(threads) > cores
-    said = (
+    detail = (
         f"; OMP_NUM_THREADS asks for {threads} threads on them, which slows all: set it to {cores}"
         if more
         else ""
     )
-    yield _found("cores", f"{cores} that this process may use{said}", "warning" if more else "ok")
+    yield _finding("cores", f"{cores} that this process may use{detail}", "warning" if more else "ok")
 
 
 def _torch() -> Findings:
@@ -76,7 +76,7 @@ def _torch() -> Findings:
         finding = (
             "not installed; pip install 'peirce-core[torch]'" if absent else f"cannot be imported: {error}"
         )
-        yield _found("torch", finding, "absent" if absent else "failed")
+        yield _finding("torch", finding, "absent" if absent else "failed")
         return
     devices = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
     built = (
@@ -87,27 +87,27 @@ def _torch() -> Findings:
     nothing = f"no GPU found; {built}, and models compute on the CPU"
     described = f"CUDA {torch.version.cuda}: {', '.join(devices)}" if devices else nothing
     found = torch.__version__
-    yield _found("torch", f"{found}, {described}", version=found, devices=devices)
+    yield _finding("torch", f"{found}, {described}", version=found, devices=devices)
 
 
 def _onnxruntime() -> Findings:
     both = [name for name in ("onnxruntime", "onnxruntime-gpu") if _version(name)]
     if not both:
-        yield _found("onnxruntime", "not installed; pip install 'peirce-export[run]'", "absent")
+        yield _finding("onnxruntime", "not installed; pip install 'peirce-export[run]'", "absent")
         return
     if len(both) == 2:
-        said = (
+        detail = (
             "onnxruntime and onnxruntime-gpu are both installed and overwrite each other: CUDA is lost: pip uninstall "
             "-y onnxruntime onnxruntime-gpu, then pip install the one that you want"
         )
-        yield _found("onnxruntime", said, "failed")
+        yield _finding("onnxruntime", detail, "failed")
     try:
         import onnxruntime
     except (ImportError, OSError) as error:
-        yield _found("onnxruntime", f"cannot be imported: {error}", "failed")
+        yield _finding("onnxruntime", f"cannot be imported: {error}", "failed")
         return
     onnxruntime.set_default_logger_severity(_FATAL)  # what it would log is in the findings
-    yield _found("onnxruntime", f"{onnxruntime.__version__} from {' and '.join(both)}")
+    yield _finding("onnxruntime", f"{onnxruntime.__version__} from {' and '.join(both)}")
     for name in (*onnxruntime.get_available_providers(), *plugin_providers()):
         yield _provider(onnxruntime, name)
 
@@ -126,13 +126,13 @@ def _provider(onnxruntime: Any, name: str) -> dict[str, Any]:
             more = {}
         session = onnxruntime.InferenceSession(_IDENTITY, options, **more)
         if session.get_providers()[0] == name and (session.run(None, {"x": given})[0] == given).all():
-            return _found(f"provider {name}", "starts")
+            return _finding(f"provider {name}", "starts")
     except InputError as error:
-        return _found(f"provider {name}", error, "warning")
+        return _finding(f"provider {name}", error, "warning")
     except Exception as error:
         cause = " ".join(str(error).split())
-    said = _missing(onnxruntime, name) or cause or LACKS
-    return _found(f"provider {name}", f"is listed but does not start: {said}", "warning")
+    detail = _missing(onnxruntime, name) or cause or LACKS
+    return _finding(f"provider {name}", f"is listed but does not start: {detail}", "warning")
 
 
 def _missing(onnxruntime: Any, name: str) -> str | None:
@@ -152,19 +152,19 @@ def _distributions() -> Findings:
     """Which distributions of Peirce are installed, and what their requirements and extras lack."""
     for name in published():
         if (found := _version(name)) is None:
-            yield _found(name, f"not installed; pip install {name}", "absent")
+            yield _finding(name, f"not installed; pip install {name}", "absent")
             continue
         needed, extras = _packages(name)
         missing = [package for package in needed if _version(package) is None]
         lacks = f"; missing: {', '.join(missing)} (pip install {name})" if missing else ""
-        yield _found(name, found + lacks, "failed" if missing else "ok", version=found)
+        yield _finding(name, found + lacks, "failed" if missing else "ok", version=found)
         for extra, packages in extras.items():
             versions = {package: _version(package) for package in packages}
             items = [", ".join(f"{package} {found}" for package, found in versions.items() if found)]
             if missing := [package for package, found in versions.items() if found is None]:
                 items.append(f"missing: {', '.join(missing)} ({_remedy(name, extra)})")
             status = "absent" if missing else "ok"
-            yield _found(f"{name}[{extra}]", "; ".join(filter(None, items)), status, versions=versions)
+            yield _finding(f"{name}[{extra}]", "; ".join(filter(None, items)), status, versions=versions)
 
 
 def _packages(name: str) -> tuple[list[str], dict[str, list[str]]]:
@@ -192,16 +192,16 @@ def _registry() -> Findings:
     try:
         file = find_registry_file()
     except PeirceError as error:
-        yield _found("registry", error, "failed")
+        yield _finding("registry", error, "failed")
         return
-    yield _found("registry", f"{file.where} ({file.origin})", path=file.where, origin=file.origin)
+    yield _finding("registry", f"{file.where} ({file.origin})", path=file.where, origin=file.origin)
     for name in sorted(file.plugins.keys() - {plugin.name for plugin in all_plugins(file)}):
-        yield _found(f"plug-in {name}", "named in the registry file, but not installed", "warning")
+        yield _finding(f"plug-in {name}", "named in the registry file, but not installed", "warning")
     registry = Registry.discover(file, strict=False)
     for one in registry.quarantined:
-        yield _found(f"plug-in {one.plugin}", f"quarantined: {one.cause}", "warning")
+        yield _finding(f"plug-in {one.plugin}", f"quarantined: {one.cause}", "warning")
     for conflict in registry.conflicts:
-        yield _found("conflict", conflict, "failed")
+        yield _finding("conflict", conflict, "failed")
     parts = {kind: len(registry.entries(kind)) for kind in KINDS}
-    said = ", ".join(f"{count} {kind}" for kind, count in parts.items())
-    yield _found("parts", f"{said}, of {len(registry.plugins)} plug-ins", parts=parts)
+    detail = ", ".join(f"{count} {kind}" for kind, count in parts.items())
+    yield _finding("parts", f"{detail}, of {len(registry.plugins)} plug-ins", parts=parts)

@@ -58,7 +58,7 @@ class Command:
         """The name as it is typed."""
         return self.name.replace(".", " ")
 
-    def on(self, file: RegistryFile, installed: Iterable[EntryPoint]) -> tuple[EntryPoint, ...]:
+    def enabled(self, file: RegistryFile, installed: Iterable[EntryPoint]) -> tuple[EntryPoint, ...]:
         """The entry points that the file in force switches off with none of the installed plug-ins."""
         return tuple(entry for entry in self.entries if not switched_off(entry, file, installed))
 
@@ -73,7 +73,7 @@ def commands() -> tuple[Command, ...]:
     for name, (target, line) in CORE.items():
         entry = EntryPoint(name=name, target=f"peirce.commands.{target}", distribution="peirce-core")
         found.append(Command(name=name, help=line, entries=(entry,)))
-    lines = _lines()
+    lines = _help_lines()
     for name, entries in claims.items():
         if name in CORE or name in groups:
             what = "which is the core's" if name in CORE else "which is a group of commands"
@@ -86,7 +86,7 @@ def commands() -> tuple[Command, ...]:
 
 def groups(listed: Iterable[Command]) -> dict[str, str]:
     """The groups of some commands by name, each with its line of help."""
-    lines = {name: line for (_, name), line in _lines().items()}
+    lines = {name: line for (_, name), line in _help_lines().items()}
     names = dict.fromkeys(command.name.partition(".")[0] for command in listed if "." in command.name)
     return {name: GROUPS.get(name) or lines.get(name, f"Commands of {name}.") for name in (*GROUPS, *names)}
 
@@ -112,7 +112,7 @@ def _help(entries: list[EntryPoint], lines: dict[tuple[str | None, str], str]) -
     return lines.get((first.distribution, first.name)) or first.summary
 
 
-def _lines() -> dict[tuple[str | None, str], str]:
+def _help_lines() -> dict[tuple[str | None, str], str]:
     """By distribution and command, what `register_commands` of plug-ins returns, read from the source and not run."""
     found: dict[tuple[str | None, str], str] = {}
     for plugin in installed_plugins():

@@ -63,7 +63,7 @@ class _Commands(typer.core.TyperGroup):
         off: set[str] = set()
         with suppress(RegistryError):  # a registry.toml that is broken, which whoever needs it says
             file, installed = find_registry_file(), installed_plugins()
-            off = {one.words for one in commands() if not one.on(file, installed)}
+            off = {one.words for one in commands() if not one.enabled(file, installed)}
         within = "" if ctx.parent is None else f"{ctx.info_name} "
         return [name for name in super().list_commands(ctx) if within + name not in off]
 
@@ -80,15 +80,15 @@ class _Commands(typer.core.TyperGroup):
                 f"`pip install {distribution}`"
             ) from error
         known = getattr(getattr(command, "callback", None), "stands_for", None)
-        return name, command if known is None else loaded_command(known), rest
+        return name, command if known is None else load_command(known), rest
 
 
-def loaded_command(command: Command) -> Any:
+def load_command(command: Command) -> Any:
     """What runs a command, with its module imported; an error says who announces it and what is missing."""
     entry, *rivals = command.entries
     if rivals or entry.top != "peirce":  # the core's own commands are never off
         file, installed = find_registry_file(), installed_plugins()
-        on = command.on(file, installed)
+        on = command.enabled(file, installed)
         if not on:
             raise off_error(f"command {command.words!r}", switched_off(entry, file, installed))
         if len(on) > 1:
@@ -123,7 +123,7 @@ def loaded_command(command: Command) -> Any:
         ) from error
 
 
-def whole_application() -> typer.Typer:
+def command_line() -> typer.Typer:
     """The whole command line, with a stand-in for each command that is imported when it runs."""
     app = group("Compose logic-biased neural networks, train them, export them and run them.", cls=_Commands)
     app.callback()(_global_options)
@@ -160,7 +160,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         # No process that a command starts imports from the working directory.
         with safe_path(), _signals() as came, _warnings_in_lines():
             try:
-                typer.main.get_command(whole_application()).main(args=given, prog_name="peirce")
+                typer.main.get_command(command_line()).main(args=given, prog_name="peirce")
             finally:
                 sys.stdout.flush()  # a disk that takes no more is told of here, and not when Python has ended
     except (KeyboardInterrupt, SystemExit) as end:
@@ -173,10 +173,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(128 + came[0] if came else code)
     except BrokenPipeError:
         # Whoever read the output, such as `head`, has closed it; flushing at exit would complain once more.
-        _mute()
+        _silence_stdout()
         sys.exit(1)
     except Exception as error:
-        _tell(error, document="--json" in given)
+        _report_and_exit(error, document="--json" in given)
 
 
 @contextmanager
@@ -204,11 +204,11 @@ def _signals() -> Iterator[list[int]]:
             signal.signal(number, signal.SIG_DFL)
 
 
-def _tell(error: Exception, *, document: bool) -> NoReturn:
+def _report_and_exit(error: Exception, *, document: bool) -> NoReturn:
     """Say in one line what went wrong, and exit; as a JSON object too if a `document` is asked for."""
     if os.environ.get(TRACEBACK):
         traceback.print_exception(error)
-    text, code = _sentence(error)
+    text, code = _message_and_code(error)
     with suppress(OSError):
         typer.secho(f"error: {text}", err=True, fg="red")
     try:
@@ -216,11 +216,11 @@ def _tell(error: Exception, *, document: bool) -> NoReturn:
             as_json("peirce.error/1", error=text)
         sys.stdout.flush()
     except OSError:
-        _mute()
+        _silence_stdout()
     sys.exit(code)
 
 
-def _sentence(error: Exception) -> tuple[str, int]:
+def _message_and_code(error: Exception) -> tuple[str, int]:
     """What to say of an error, and the exit code."""
     if not isinstance(error, WriteError):
         what = str(getattr(error, "filename", None) or "what the command writes")
@@ -228,8 +228,8 @@ def _sentence(error: Exception) -> tuple[str, int]:
     if isinstance(error, PeirceError):
         return str(error), 1 if isinstance(error, WriteError | PluginError | UnavailableError) else 2
     if isinstance(error, BlockingIOError) or "can't start new thread" in str(error):
-        said = f"no more processes or threads can be started ({printable(error)})"
-        return f"{said}; end some, or raise `ulimit -u`", 1
+        message = f"no more processes or threads can be started ({printable(error)})"
+        return f"{message}; end some, or raise `ulimit -u`", 1
     if lacks_memory(error):
         cause = printable(" ".join(str(error).split()), 300) or type(error).__name__
         return f"there is not enough memory ({cause}); lower the batch or the sizes of the model", 2
@@ -274,7 +274,7 @@ def _warnings_in_lines() -> Iterator[None]:
         warnings.formatwarning = usual
 
 
-def _mute() -> None:
+def _silence_stdout() -> None:
     """Write nothing more to standard output, at which Python would fail once more when it ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

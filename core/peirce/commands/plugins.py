@@ -69,15 +69,15 @@ def _row(file: RegistryFile, plugin: EntryPoint, registry: Registry | None) -> d
         if plugin.name in failures:
             state, found["failure"] = "quarantined", failures[plugin.name]
         elif state == "on":
-            own = [
+            entries = [
                 entry
                 for kind in registry.kinds
                 for entry in registry.entries(kind)
                 if entry.plugin == plugin.name
             ]
-            found["parts"] = sum(entry.kind in KINDS for entry in own)
-            found["specs"] = sum(entry.kind == "specs" for entry in own)
-            found |= {kind: {e.name: e.part for e in own if e.kind == kind} for kind in _TABLES}
+            found["parts"] = sum(entry.kind in KINDS for entry in entries)
+            found["specs"] = sum(entry.kind == "specs" for entry in entries)
+            found |= {kind: {e.name: e.part for e in entries if e.kind == kind} for kind in _TABLES}
     return {
         "plugin": plugin.name,
         "state": state,
@@ -104,7 +104,7 @@ def disable(plugin: _PluginName, json: Json = False) -> None:
 
 def _switch(given: str, state: str, json: bool) -> None:
     file = find_registry_file()
-    plugin = _known(given, file)
+    plugin = _plugin_name(given, file)
 
     def change(document: Any) -> None:
         table = _table(document, "plugins")
@@ -114,7 +114,7 @@ def _switch(given: str, state: str, json: bool) -> None:
 
     target = _edit(file, change, json, plugins={plugin: state})
     if state == "on" and plugin.startswith("module:"):
-        _tell_of_modules(file, target)
+        _echo_next_step(file, target)
 
 
 def prefer(
@@ -131,7 +131,7 @@ def prefer(
             f"{part!r} is no KIND.NAME such as operators.prod; {unknown('kind', kind, preferable_kinds())}"
         )
     file = find_registry_file()
-    change = {part: _known(plugin, file)}
+    change = {part: _plugin_name(plugin, file)}
     _edit(file, lambda document: _table(document, "prefer").update(change), json, prefer=change)
 
 
@@ -153,10 +153,10 @@ def add(
     if find_spec(top) is None:
         notes.append(f"no module {top!r} is on the import path now; set PYTHONPATH or install it")
     target = _edit(file, change, json, notes, modules=[module])
-    _tell_of_modules(file, target)
+    _echo_next_step(file, target)
 
 
-def _known(given: str, file: RegistryFile) -> str:
+def _plugin_name(given: str, file: RegistryFile) -> str:
     """The plug-in's name as registry.toml spells it."""
     name, plugins = canonical(given), all_plugins(file)
     if name in file.plugins:
@@ -166,7 +166,7 @@ def _known(given: str, file: RegistryFile) -> str:
     raise unknown_plugin(given, plugins)
 
 
-def _tell_of_modules(file: RegistryFile, target: Path) -> None:
+def _echo_next_step(file: RegistryFile, target: Path) -> None:
     """Say how the modules of an edited file come to be imported, if the file was not named."""
     if target != file.path or not file.imports_modules:
         typer.echo(

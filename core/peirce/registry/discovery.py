@@ -99,11 +99,11 @@ def find_plugin(given: str, plugins: Iterable[EntryPoint]) -> EntryPoint | None:
     for plugin in plugins:
         if plugin.name == name or plugin.target == given:
             return plugin
-    own = [plugin for plugin in plugins if plugin.distribution == name]
-    if len(own) > 1:
-        names = ", ".join(plugin.name for plugin in own)
-        raise RegistryError(f"{given!r} announces {len(own)} plug-ins: {names}; name one of them")
-    return own[0] if own else None
+    announced = [plugin for plugin in plugins if plugin.distribution == name]
+    if len(announced) > 1:
+        names = ", ".join(plugin.name for plugin in announced)
+        raise RegistryError(f"{given!r} announces {len(announced)} plug-ins: {names}; name one of them")
+    return announced[0] if announced else None
 
 
 def unknown_plugin(given: str, plugins: Iterable[EntryPoint], more: str = "") -> RegistryError:
@@ -125,9 +125,9 @@ def switched_off(entry: EntryPoint, file: RegistryFile, installed: Iterable[Entr
     It belongs to those of its distribution in its own top package, else to all of its distribution; what the core
     itself announces belongs to none.
     """
-    own = [plugin for plugin in installed if plugin.distribution == entry.distribution]
-    near = [plugin for plugin in own if plugin.top == entry.top]
-    names = [plugin.name for plugin in near or (() if entry.top == "peirce" else own)]
+    announced = [plugin for plugin in installed if plugin.distribution == entry.distribution]
+    near = [plugin for plugin in announced if plugin.top == entry.top]
+    names = [plugin.name for plugin in near or (() if entry.top == "peirce" else announced)]
     return () if any(map(file.is_on, names)) else tuple(names)
 
 

@@ -12,13 +12,13 @@ import attrs
 
 def arguments(cls: type) -> dict[str, str]:
     """What the `Args:` sections of a class and its bases say, by argument, each on one line."""
-    said: dict[str, str] = {}
+    meanings: dict[str, str] = {}
     for each in reversed(cls.__mro__):
         text = inspect.cleandoc(each.__doc__ or "")
         section = re.search(r"^Args:\n((?:[ ]{4}.*\n?|\n)*)", text, re.MULTILINE)
         found = re.finditer(r"^ {4}(\w+): (.*(?:\n {5,}.*)*)", section[1] if section else "", re.MULTILINE)
-        said |= {match[1]: " ".join(match[2].split()) for match in found}
-    return said
+        meanings |= {match[1]: " ".join(match[2].split()) for match in found}
+    return meanings
 
 
 def first_line(cls: type) -> str:

@@ -66,7 +66,7 @@ def announcements(group: str) -> tuple[EntryPoint, ...]:
                 continue
             metadata: Any = distribution.metadata
             name = canonical(metadata["Name"])
-            own = [
+            entries = [
                 EntryPoint(
                     name=point.name,
                     target=point.value.partition("[")[0].replace(" ", ""),
@@ -76,10 +76,10 @@ def announcements(group: str) -> tuple[EntryPoint, ...]:
                 )
                 for point in points
             ]
-            found.setdefault(name, own)  # of two of one name, Python imports the first on the path
+            found.setdefault(name, entries)  # of two of one name, Python imports the first on the path
         except Exception as error:
             _warn(str(getattr(distribution, "_path", "of unknown place")), one_line(error))
-    return tuple(entry for own in found.values() for entry in own)
+    return tuple(entry for entries in found.values() for entry in entries)
 
 
 @cache

@@ -127,14 +127,14 @@ def _fitting(
     found: dict[str, type[Any]] = {}
     for entry in (registry or default_catalogue()).entries(kind):
         try:
-            own = class_named(kind, entry.name, base, registry)
-            if fits(own):
-                found[entry.name] = own
+            cls = class_named(kind, entry.name, base, registry)
+            if fits(cls):
+                found[entry.name] = cls
         except Exception as error:
-            said = f"the {singular(kind)} {entry.name!r} of {entry.plugin} fails: {one_line(error)}"
-            _log.warning("%s; it is not used", error if isinstance(error, RegistryError) else said)
-    refined = {base for own in found.values() for base in own.__mro__[1:]}
-    return {name: own for name, own in found.items() if own not in refined}
+            message = f"the {singular(kind)} {entry.name!r} of {entry.plugin} fails: {one_line(error)}"
+            _log.warning("%s; it is not used", error if isinstance(error, RegistryError) else message)
+    refined = {base for cls in found.values() for base in cls.__mro__[1:]}
+    return {name: cls for name, cls in found.items() if cls not in refined}
 
 
 def runtime_of(path: str | os.PathLike[str], registry: Registry | None = None) -> type[Runtime]:

@@ -97,7 +97,7 @@ class Registry:
                 "`peirce plugins disable %s` switches it off",
                 *(broken.plugin, broken.cause, broken.plugin, broken.plugin),
             )
-        return registry._settled()
+        return registry._check_conflicts()
 
     @classmethod
     def of(
@@ -108,9 +108,9 @@ class Registry:
         Raises:
             RegistryError: two of them own one name or one letter.
         """
-        return cls(_named(plugins), file or RegistryFile(), (), kinds)._settled()
+        return cls(_named(plugins), file or RegistryFile(), (), kinds)._check_conflicts()
 
-    def _settled(self) -> Registry:
+    def _check_conflicts(self) -> Registry:
         if self.conflicts:
             raise RegistryError("\n".join(self.conflicts))
         return self
@@ -219,4 +219,4 @@ def default_registry() -> Registry:
 @cache
 def default_catalogue() -> Registry:
     """What is installed and active beside parts, discovered once a process; it imports no part, and so no torch."""
-    return Registry.discover(kinds=announced_kinds(), strict=False)._settled()
+    return Registry.discover(kinds=announced_kinds(), strict=False)._check_conflicts()

@@ -111,24 +111,24 @@ def _breaches(part: type[Any], where: str) -> Iterator[str]:
 def _misdeclared(part: type[Any]) -> Iterator[str]:
     """Why names of the contracts that a part fulfils stand for something else in it: another type, or no method."""
     for contract in (base for base in part.__mro__ if base.__module__.startswith("peirce.")):
-        own = f"{contract.__name__}.{{}}".format
+        qualified = f"{contract.__name__}.{{}}".format
         for name, hint in inspect.get_annotations(contract).items():
             if not hint.startswith("ClassVar["):
                 continue
-            said = hint.removeprefix("ClassVar[")[:-1]
+            declared = hint.removeprefix("ClassVar[")[:-1]
             if not hasattr(part, name):
-                yield f"does not declare {name!r}: {own(name)} is {said}"
-            elif not _is_a(getattr(part, name), eval(said, vars(sys.modules[contract.__module__]))):
-                yield f"declares {name} = {inspect.getattr_static(part, name)!r}; {own(name)} is {said}"
+                yield f"does not declare {name!r}: {qualified(name)} is {declared}"
+            elif not _is_a(getattr(part, name), eval(declared, vars(sys.modules[contract.__module__]))):
+                yield f"declares {name} = {inspect.getattr_static(part, name)!r}; {qualified(name)} is {declared}"
         for name, method in vars(contract).items():
             of_class = isinstance(method, classmethod)
             if name.startswith("_") or not (of_class or inspect.isfunction(method)):
                 continue
             found = inspect.getattr_static(part, name)
             if not callable(getattr(part, name)):
-                yield f"declares {name} = {found!r}, which hides the method {own(name)}; give it another name"
+                yield f"declares {name} = {found!r}, which hides the method {qualified(name)}; give it another name"
             elif of_class and not isinstance(found, classmethod | staticmethod):
-                yield f"defines {name!r} without @classmethod, as {own(name)} is one"
+                yield f"defines {name!r} without @classmethod, as {qualified(name)} is one"
 
 
 def _is_a(value: object, kind: Any) -> bool:

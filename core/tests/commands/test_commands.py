@@ -267,7 +267,7 @@ def test_what_fails_for_want_of_the_system_or_of_a_package_is_one_line(
 ) -> None:
     (tmp_path / "graphs_of_mine").mkdir()
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(cli, "loaded_command", lambda *given: fails())
+    monkeypatch.setattr(cli, "load_command", lambda *given: fails())
     done = peirce("doctor")
     assert done.returncode == 1
     assert said in done.stderr

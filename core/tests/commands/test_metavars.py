@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from peirce.commands.lines import published
-from peirce.commands.main import commands, loaded_command
+from peirce.commands.main import commands, load_command
 from peirce.commands.show import METAVARS
 
 ONE_MEANING = {
@@ -23,7 +23,7 @@ def parameters() -> Iterator[tuple[str, Any]]:
     """Every argument and option of every command that ships, with the command's name."""
     for command in commands():
         if all(entry.distribution in published() for entry in command.entries):
-            loaded = loaded_command(command)
+            loaded = load_command(command)
             for name, one in (getattr(loaded, "commands", None) or {"": loaded}).items():
                 yield from ((f"{command.name} {name}".strip(), parameter) for parameter in one.params)
 

@@ -10,7 +10,7 @@ import pytest
 from small_specs import FOLNET
 from typer.testing import CliRunner, Result
 
-from peirce.commands.main import whole_application
+from peirce.commands.main import command_line
 from peirce.errors import SpecError
 from peirce.registry import ready_specs
 
@@ -23,7 +23,7 @@ def small(tmp_path: Path) -> str:
 
 
 def peirce(*arguments: str) -> Result:
-    return CliRunner().invoke(whole_application(), arguments)
+    return CliRunner().invoke(command_line(), arguments)
 
 
 def read(result: Result) -> dict[str, Any]:
