@@ -203,6 +203,9 @@ def _git(*arguments: str) -> str:
 
 
 def _cpu() -> str:
+    """The processor's name and, since some clouds shorten names, its family: `AMD EPYC, family 26`."""
     info = Path("/proc/cpuinfo")
-    names = [line for line in info.read_text().splitlines() if "model name" in line] if info.exists() else []
-    return names[0].split(":", 1)[1].strip() if names else platform.processor()
+    lines = info.read_text().splitlines() if info.exists() else []
+    facts = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    family = [f"family {facts['cpu family']}"] if "cpu family" in facts else []
+    return ", ".join([facts.get("model name") or platform.processor(), *family])

@@ -3,7 +3,6 @@
 Encoders without heads, whose scores of a vocabulary would hide the layers, and a vocabulary of 1000: forward passes of
 `--layers`, and training steps, which are a pass and its gradients, of `--step-layers`, since the plain one keeps more
 than 1 GiB for each. `time / limit` compares with what the matrix products alone would take as torch makes a large one.
-`MKL alone` is without `peirce.kernels.linear_map`.
 
 python benchmarks/models.py [--what forward|step] [--repeats N] [--batch N] [--length N] [--layers N]
     [--step-layers N]
@@ -35,7 +34,6 @@ from transformers import BertConfig, BertModel
 import peirce
 
 PEER, PLAIN, OURS = "BERT base, transformers", "folnet-base, plain", "folnet-base"
-BY_MKL = "folnet-base, MKL alone"
 VOCABULARY = 1000
 Models = dict[str, nn.Module]
 
@@ -101,19 +99,6 @@ def stepping(model: nn.Module, outputs: Callable[[], Mapping[str, Tensor]]) -> C
     return step
 
 
-def by_mkl(way: Callable[[], object]) -> Callable[[], object]:
-    """The way with oneDNN switched off."""
-
-    def run() -> object:
-        torch.backends.mkldnn.enabled = False
-        try:
-            return way()
-        finally:
-            torch.backends.mkldnn.enabled = True
-
-    return run
-
-
 def agree(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> None:
     """The two implementations are of one network."""
     for name, value in one.items():
@@ -126,11 +111,10 @@ def compared(
     what: str, layers: int, ways: Mapping[str, Callable[[], object]], options: argparse.Namespace
 ) -> list[dict[str, Any]]:
     """Time, peak memory and what the operations alone would take."""
-    ways = {**ways, BY_MKL: by_mkl(ways[OURS])}
     times = turns({PEAK: matrix_product(), **ways}, options.repeats)
     peaks = {name: peak_bytes(way) for name, way in ways.items()}
     counts = {name: operations(ways[name]) for name in (PEER, PLAIN)}
-    counts |= {OURS: counts[PLAIN], BY_MKL: counts[PLAIN], "bert-base": counts[PEER]}
+    counts |= {OURS: counts[PLAIN], "bert-base": counts[PEER]}
     return [
         {
             "what": what,

@@ -8,8 +8,10 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from difflib import SequenceMatcher
+from importlib import import_module
+from typing import Any
 
 LONGEST, _TAIL = 2000, 500
 """The most characters of a message, and how many of them are its end, where the next step stands."""
@@ -111,6 +113,27 @@ def renamed(old: str, new: str, gone: str) -> None:
     """
     said = f"{old} is called {new} now; from version {gone} on it is not known"
     warnings.warn(said, RenamedWarning, stacklevel=3)
+
+
+def with_older_names(
+    package: str, find: Callable[[str], Any], names: Mapping[str, str]
+) -> Callable[[str], Any]:
+    """A package's `__getattr__` that also finds names by which things were known before, and warns of them.
+
+    Args:
+        package: its name.
+        find: its own `__getattr__`.
+        names: by older name, today's as `module:name`.
+    """
+
+    def find_any(name: str) -> Any:
+        if name not in names:
+            return find(name)
+        module, _, new = names[name].partition(":")
+        renamed(f"{package}.{name}", f"{module}.{new}", "2.0")
+        return getattr(import_module(module), new)
+
+    return find_any
 
 
 def lacks_memory(error: BaseException) -> bool:

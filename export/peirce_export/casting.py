@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 from numpy.typing import NDArray
-from peirce.kernels import fold_in
-from peirce.model import Exportable, sharing_copy
 from torch import nn
 
+from peirce.kernels import make_weights_constant
+from peirce.model import Exportable, sharing_copy
 from peirce_export.metadata import Precision
 
 DTYPES: dict[Precision, torch.dtype] = {
@@ -32,7 +32,7 @@ def precision_of(model: nn.Module) -> Precision:
 def rounded_copy(model: nn.Module, dtype: torch.dtype) -> Any:
     """A float64 copy of the model, its constants rounded to `dtype` as an export rounds them, the fused ones too."""
     rounded = cast_copy(model, dtype)
-    fold_in(rounded, torch.float64)
+    make_weights_constant(rounded, torch.float64)
     return rounded.to(torch.float64)
 
 

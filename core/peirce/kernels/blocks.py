@@ -15,14 +15,8 @@ from torch import Tensor
 from torch.autograd import Function
 
 from peirce.algebra import at_least_float32
+from peirce.kernels import sizes
 
-BLOCK_BYTES = 2 << 20
-"""What one block's widest intermediate result may take."""
-PORTION_BYTES = 8 << 20
-"""What the binary atoms of the examples that go through the layers together may take.
-
-Allocators reuse the memory of tensors of this size. Larger ones come from the system each time, page by page.
-"""
 ALIKE = 0.5
 """The share of the longest example's pairs below which an example begins another portion, if that is no small one."""
 
@@ -43,7 +37,7 @@ def blocks(atoms: Tensor, channels: int) -> Iterator[tuple[slice, slice]]:
     A block is contiguous in memory: some rows of one example, or all rows of some.
     """
     batch, rows, columns, _ = atoms.shape
-    step = max(1, BLOCK_BYTES // max(1, columns * channels * atoms.element_size()))
+    step = max(1, sizes.BLOCK_BYTES // max(1, columns * channels * atoms.element_size()))
     examples = max(1, step // max(1, rows))
     for item in range(0, batch, examples):
         for start in range(0, rows, step):
@@ -82,7 +76,7 @@ def portions(sample: Tensor, lengths: Tensor, width: int) -> list[Tensor]:
     pairs = [length * length for length in lengths[order].tolist()]
     found, start = [], 0
     for row in range(1, len(pairs) + 1):
-        most = max(1, PORTION_BYTES // max(1, pairs[start] * width * sample.element_size()))
+        most = max(1, sizes.PORTION_BYTES // max(1, pairs[start] * width * sample.element_size()))
         shorter = row < len(pairs) and pairs[row] < ALIKE * pairs[start]
         if row == len(pairs) or row - start >= most or (shorter and 4 * (row - start) >= most):
             found.append(order[start:row].sort().values)
@@ -95,7 +89,7 @@ def _in_inference(atoms: Tensor) -> bool:
 
 
 def _large(atoms: Tensor) -> bool:
-    return atoms.numel() * atoms.element_size() > BLOCK_BYTES
+    return atoms.numel() * atoms.element_size() > sizes.BLOCK_BYTES
 
 
 Block = tuple[slice, slice]

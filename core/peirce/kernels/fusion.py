@@ -2,8 +2,8 @@
 
 A fused map reads all the channels that a stage takes from one branch in one product, or writes all that it gives to
 one branch in one. In inference the concatenated weights are kept until an optimizer steps or a parameter changes. Where
-gradients are wanted each pass concatenates them, so that gradients reach every parameter. For an export `folded` makes
-the concatenated weights constant.
+gradients are wanted each pass concatenates them, so that gradients reach every parameter. For an export
+`constant_weights` makes the concatenated weights constant.
 
 Maps of [b, x, 8] atoms to 4 and 6 channels have weights [4, 8] and [6, 8]. Read together, they are one [10, 8], and the
 product's [b, x, 10] is cut into [b, x, 4] and [b, x, 6]. Written together, maps of [b, x, 4] and [b, x, 6] channels to
@@ -15,55 +15,58 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Generic, Literal, TypeVar
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.optim.optimizer import register_optimizer_step_post_hook
-
-from peirce.kernels.products import add_map, linear_map
 
 Weights = tuple[Tensor, Tensor | None]
 T = TypeVar("T")
 
 
-class _Steps:
-    """How many steps the optimizers of this process have made.
+class _StepCounter:
+    """Counts the steps that the optimizers of this process make.
 
     Fused optimizers write to parameters without raising their versions, so versions alone do not show a change.
     """
 
-    count = 0
+    def __init__(self) -> None:
+        self.count = 0
+        register_optimizer_step_post_hook(self._add)
 
-    @classmethod
-    def made(cls, *step: object) -> None:
-        """Count one more; torch calls it after the step of any optimizer."""
-        cls.count += 1
-
-
-register_optimizer_step_post_hook(_Steps.made)
+    def _add(self, *step: object) -> None:
+        self.count += 1
 
 
-class Kept(Generic[T]):
-    """What is made of some tensors, kept in inference until one of them changes or an optimizer steps."""
+@cache
+def _step_counter() -> _StepCounter:
+    """The counter of this process, which begins where a model's first cache is filled."""
+    return _StepCounter()
+
+
+class Cache(Generic[T]):
+    """A value computed from some tensors, kept in inference until one of them changes or an optimizer steps."""
 
     def __init__(self) -> None:
-        self.forget()
+        self.clear()
 
-    def forget(self) -> None:
-        """Make it anew next time, as where a model changes its dtype or device."""
+    def clear(self) -> None:
+        """Compute it anew next time, as where a model changes its dtype or device."""
         self._state: object = None
         self._value: T | None = None
 
-    def of(self, tensors: Iterable[Tensor | None], make: Callable[[], T]) -> T:
-        """What `make` gives, of these tensors alone."""
+    def get(self, tensors: Iterable[Tensor | None], make: Callable[[], T]) -> T:
+        """What `make` returns, which depends on these tensors alone."""
         if torch.compiler.is_compiling():
             return make()
         if torch.is_grad_enabled():  # parameters are about to change
-            self.forget()
+            self.clear()
             return make()
         try:
-            state = [_Steps.count]
+            state = [_step_counter().count]
             for tensor in tensors:
                 if tensor is not None:
                     state += (id(tensor), tensor._version, tensor.data_ptr())
@@ -80,7 +83,7 @@ class FusedLinear(nn.Module):
     Args:
         maps: the maps, which stay owned by whoever registered them, each with a factor on its result.
         along: `outputs` for maps that read one input, `inputs` for maps whose results are added.
-        fuse: whether the maps become one product; otherwise `folded` leaves them apart, as their stage does.
+        fuse: whether the maps become one product; otherwise `constant_weights` leaves them apart, as their stage does.
     """
 
     def __init__(
@@ -97,37 +100,37 @@ class FusedLinear(nn.Module):
         self.widths = [
             linear.out_features if along == "outputs" else linear.in_features for linear, _ in maps
         ]
-        self._kept = Kept[Weights]()
-        self._folded: Weights | None = None
+        self._cache = Cache[Weights]()
+        self._constant: Weights | None = None
 
     def read(self, atoms: Tensor) -> Sequence[Tensor]:
         """[..., d] -> one [..., width] a map, in one product unless they are not fused."""
         if self.fuse:
-            return linear_map(atoms, *self.weights()).split_with_sizes(self.widths, -1)
-        return [linear_map(atoms, *_scaled(linear, scale)) for linear, scale in self.maps]
+            return F.linear(atoms, *self.weights()).split_with_sizes(self.widths, -1)
+        return [F.linear(atoms, *_scaled(linear, scale)) for linear, scale in self.maps]
 
     def write_each(self, channels: Sequence[Tensor]) -> Tensor:
         """The sum of the maps' results, one product a map: in training neither weights nor channels are joined."""
         parts = [_scaled(linear, scale) for linear, scale in self.maps]
         biases = [bias for _, bias in parts if bias is not None]
         first, *rest = channels
-        total = linear_map(first.flatten(0, -2), parts[0][0], sum(biases[1:], biases[0]) if biases else None)
+        total = F.linear(first.flatten(0, -2), parts[0][0], sum(biases[1:], biases[0]) if biases else None)
         for each, (weight, _) in zip(rest, parts[1:], strict=True):
-            total = add_map(total, each.flatten(0, -2), weight)
+            total = torch.addmm(total, each.flatten(0, -2), weight.t())
         return total.view(*first.shape[:-1], -1)
 
     def weights(self) -> Weights:
         """The weight and bias of the one product."""
-        if self._folded is not None:
-            return self._folded
+        if self._constant is not None:
+            return self._constant
         if len(self.maps) == 1 and self.maps[0][1] == 1.0:
             return self.maps[0][0].weight, self.maps[0][0].bias
         parameters = (p for linear, _ in self.maps for p in linear._parameters.values())
-        return self._kept.of(parameters, self._join)
+        return self._cache.get(parameters, self._join)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> FusedLinear:
         """Forget the joined weights where a model changes its dtype or device."""
-        self._kept.forget()
+        self._cache.clear()
         return super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
 
     def _join(self) -> Weights:
@@ -142,7 +145,9 @@ class FusedLinear(nn.Module):
         return weight, sum(rest, first)
 
 
-def write(channels: Sequence[Tensor], weight: Tensor, bias: Tensor | None, *, joined: bool) -> Tensor:
+def write_channels(
+    channels: Sequence[Tensor], weight: Tensor, bias: Tensor | None, *, joined: bool
+) -> Tensor:
     """The sum of maps of different channels.
 
     Args:
@@ -155,10 +160,10 @@ def write(channels: Sequence[Tensor], weight: Tensor, bias: Tensor | None, *, jo
         [..., d].
     """
     if len(channels) == 1 or joined:
-        return linear_map(channels[0] if len(channels) == 1 else torch.cat(list(channels), -1), weight, bias)
+        return F.linear(channels[0] if len(channels) == 1 else torch.cat(list(channels), -1), weight, bias)
     first, *rest = channels
     own, *others = weight.split_with_sizes([each.shape[-1] for each in channels], 1)
-    total = linear_map(first.flatten(0, -2), own, bias)
+    total = F.linear(first.flatten(0, -2), own, bias)
     for each, other in zip(rest, others, strict=True):
         total.addmm_(
             each.flatten(0, -2).to(total.dtype), other.to(total.dtype).t()
@@ -167,20 +172,20 @@ def write(channels: Sequence[Tensor], weight: Tensor, bias: Tensor | None, *, jo
 
 
 @contextmanager
-def folded(model: nn.Module) -> Iterator[None]:
+def constant_weights(model: nn.Module) -> Iterator[None]:
     """Within it every fused map of the model is one constant weight, as an export should see it."""
     fused = [module for module in model.modules() if isinstance(module, FusedLinear) and module.fuse]
     with torch.no_grad():
         for module in fused:
-            module._folded = module._join()
+            module._constant = module._join()
     try:
         yield
     finally:
         for module in fused:
-            module._folded = None
+            module._constant = None
 
 
-def fold_in(model: nn.Module, dtype: torch.dtype) -> None:
+def make_weights_constant(model: nn.Module, dtype: torch.dtype) -> None:
     """Make every fused map of the model constant for good, joined and scaled in its own dtype, then cast to `dtype`.
 
     An export in half precision rounds the folded weights once more than the parameters. This is the same rounding, for
@@ -189,7 +194,7 @@ def fold_in(model: nn.Module, dtype: torch.dtype) -> None:
     for module in model.modules():
         if isinstance(module, FusedLinear) and module.fuse:
             weight, bias = module._join()
-            module._folded = weight.to(dtype), None if bias is None else bias.to(dtype)
+            module._constant = weight.to(dtype), None if bias is None else bias.to(dtype)
 
 
 def _scaled(linear: nn.Linear, scale: float) -> Weights:

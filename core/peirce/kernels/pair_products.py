@@ -22,14 +22,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from peirce.algebra import at_least_float32
-
-BLOCK = {"cpu": 1 << 19}
-"""Elements of the buckets or vectors that are held at once, by device: what stays in a CPU's cache."""
-LARGE_BLOCK = 1 << 25
-"""Elements held at once on every other device, where a few large products are faster than many small ones."""
-FEWEST_BLOCKS = 8
-"""The fewest blocks of a gather, where there are rows enough."""
-
+from peirce.kernels import sizes
 
 # --- three products of one trilinear form: each one's derivatives are the other two ---------------
 
@@ -141,9 +134,9 @@ def _blocked(
     length = ids.shape[1]
     bucketed = by_bucket(shared, buckets, length, head_size)
     row = groups * (shared * buckets if bucketed else length * head_size)
-    size = max(1, BLOCK.get(given.device.type, LARGE_BLOCK) // max(1, row))
+    size = max(1, sizes.PAIR_BLOCK.get(given.device.type, sizes.LARGE_PAIR_BLOCK) // max(1, row))
     if not bucketed:
-        size = min(size, max(1, count // FEWEST_BLOCKS))
+        size = min(size, max(1, count // sizes.FEWEST_PAIR_BLOCKS))
     results = {
         # Sums over a whole batch: not in half precision.
         name: given.new_zeros(shape, dtype=at_least_float32(given[:0]).dtype)
@@ -260,7 +253,7 @@ def _traced_score(q: Tensor, table: Tensor, ids: Tensor, rows: Tensor | None) ->
     if rows is None:
         wide, tables = q, table[0].transpose(1, 2)
     else:
-        wide, tables = _in_place(q, rows, kinds), table.permute(1, 0, 3, 2).flatten(1, 2)
+        wide, tables = _expand_by_kind(q, rows, kinds), table.permute(1, 0, 3, 2).flatten(1, 2)
     buckets = _batched(wide, tables)
     return buckets.gather(3, _spread(ids, groups, q.shape[2]))
 
@@ -282,10 +275,10 @@ def _traced_mix(w: Tensor, table: Tensor, ids: Tensor, rows: Tensor | None) -> T
     exact = at_least_float32(w)
     places = F.embedding(ids, torch.eye(buckets, dtype=exact.dtype, device=w.device))
     sums = torch.matmul(exact, places).to(w.dtype)
-    return _batched(sums if rows is None else _in_place(sums, rows, kinds), tables)
+    return _batched(sums if rows is None else _expand_by_kind(sums, rows, kinds), tables)
 
 
-def _in_place(values: Tensor, rows: Tensor, kinds: int) -> Tensor:
+def _expand_by_kind(values: Tensor, rows: Tensor, kinds: int) -> Tensor:
     """[g, n, m, c] as [g, n, m, k * c], zero but for the place of each row's kind: so buckets stay r a row."""
     own = F.one_hot(rows, kinds).to(values.dtype)[None, :, None, :, None]
     return (values.unsqueeze(3) * own).flatten(3)

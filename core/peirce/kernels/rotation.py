@@ -52,8 +52,8 @@ class Rotation(NamedTuple):
         return turned.to(channels.dtype)
 
 
-def turned(channels: Tensor, terms: Sequence[object]) -> Tensor:
-    """Channels [b, x, h, s] after the rotations among a layer's terms."""
+def rotate(channels: Tensor, terms: Sequence[object]) -> Tensor:
+    """Turn channels [b, x, h, s] by the rotations among a layer's terms."""
     for term in terms:
         if isinstance(term, Rotation):
             channels = term.turn(channels)

@@ -2,4 +2,12 @@
 
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+from peirce.errors import with_older_names
+
+_OLDER = {
+    "Experiment": "peirce_training.experiments:Experiment",
+    "ExperimentReport": "peirce_training.experiments:ExperimentReport",
+    "ExperimentRequest": "peirce_training.experiments:ExperimentRequest",
+}
+_find, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__ = with_older_names(__name__, _find, _OLDER)

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from peirce.algebra import Scope
-from peirce.kernels import FusedLinear, linear_map
+from peirce.kernels import FusedLinear
 from peirce.parts import Branch, Dims, PlannedOperator, Reader, Writer
 
 CachedState = Mapping[str, Tensor]
@@ -176,7 +176,7 @@ class Product:
                 for piece, group in zip(read.split_with_sizes(self.widths), self.groups, strict=True)
             ]
         else:
-            pieces = self._mask_all(linear_map(atoms, weight, bias), scope, rate)
+            pieces = self._mask_all(F.linear(atoms, weight, bias), scope, rate)
         return {
             group.place: piece.view(*piece.shape[:-1], *group.shape)
             for group, piece in zip(self.groups, pieces, strict=True)

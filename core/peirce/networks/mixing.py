@@ -39,8 +39,8 @@ from peirce.kernels import (
     blocked,
     blocked_training,
     in_blocks,
-    turned,
-    write,
+    rotate,
+    write_channels,
 )
 from peirce.networks.channels import (
     CachedState,
@@ -159,7 +159,7 @@ class Mixing(nn.Module):
         for product in self._unary_apart if way.apart else self._unary_whole:
             channels |= product.read(normal, *product.reader.weights(), scope)
         if len(biases) < len(terms):
-            channels |= {place: turned(channels[place], terms) for place in self._turned}
+            channels |= {place: rotate(channels[place], terms) for place in self._turned}
         if way.early and binary is not None:
             channels |= self._read_early(way, binary, norms.binary, scope)
         kept = {} if cache is None else self._extend_cache(channels, cache)
@@ -175,7 +175,9 @@ class Mixing(nn.Module):
         if "U" in self._writers:
             own = [results[i].flatten(2) for i in self._writes["U"]]
             writer = self._writers["U"]
-            increment = writer.write_each(own) if way.apart else write(own, *writer.weights(), joined=True)
+            increment = (
+                writer.write_each(own) if way.apart else write_channels(own, *writer.weights(), joined=True)
+            )
             unary = unary + drop(increment, self._rate)
         return Predicates(unary, binary), kept
 
@@ -327,7 +329,7 @@ class Mixing(nn.Module):
     ) -> Tensor:
         """Binary atoms, all rows or a block, and what their operators write to them, [b, x, y, d2]."""
         own = [results[i].flatten(3) for i in self._writes["B"]]
-        return atoms + drop(write(own, weight, bias, joined=joined), self._rate)
+        return atoms + drop(write_channels(own, weight, bias, joined=joined), self._rate)
 
 
 class SourceReader(nn.Module):
@@ -366,7 +368,7 @@ class SourceReader(nn.Module):
             atoms = source.unary if branch == "U" else source.binary
             assert atoms is not None
             channels = product.read(atoms, *product.reader.weights(), scope)
-            channels |= {g.place: turned(channels[g.place], rotations) for g in product.groups if g.turns}
+            channels |= {g.place: rotate(channels[g.place], rotations) for g in product.groups if g.turns}
             cache.update({cast(str, g.cached_as): channels[g.place] for g in product.groups})
         return cache
 

@@ -87,7 +87,7 @@ def test_a_misfit_is_named(
 def test_the_vocabulary_may_wait_but_not_for_ever(registry: Registry) -> None:
     spec = Spec.from_toml(FOLNET.to_toml().replace("vocabulary = 40\n", ""))
     plan = resolve(spec, registry)
-    with pytest.raises(SpecError, match="it needs model.input.vocabulary"):
+    with pytest.raises(SpecError, match=r"it needs model\.input\.vocabulary"):
         _ = plan.dims.vocabulary
     with pytest.raises(SpecError, match="vocabulary is missing"):
         peirce.build(plan, registry=registry)

@@ -8,7 +8,7 @@ from small_specs import DECODER, ENCODER_DECODER, FOLNET, PAPER_CJOIN
 
 import peirce
 from peirce.algebra import between_tokens
-from peirce.kernels import blocks
+from peirce.kernels import sizes
 from peirce.registry import Registry
 from peirce.spec import Spec
 
@@ -40,8 +40,8 @@ def test_blocks_and_portions_change_nothing(
     if kind == "relation":
         inputs["relation"] = torch.rand(4, 9, 9, generator=torch.Generator().manual_seed(1)) > 0.4
     whole = model(**inputs)
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", size)
-    monkeypatch.setattr(blocks, "PORTION_BYTES", 1 if size > 1 else blocks.PORTION_BYTES)
+    monkeypatch.setattr(sizes, "BLOCK_BYTES", size)
+    monkeypatch.setattr(sizes, "PORTION_BYTES", 1 if size > 1 else sizes.PORTION_BYTES)
     with torch.no_grad():
         apart = model(**inputs)
     for name, value in whole.items():
@@ -63,8 +63,8 @@ def test_blocks_and_portions_change_no_gradient(
     for model in models:
         outputs = model(**inputs)
         sum(value.square().sum() for value in outputs.values()).backward()
-        monkeypatch.setattr(blocks, "BLOCK_BYTES", size)
-        monkeypatch.setattr(blocks, "PORTION_BYTES", size)
+        monkeypatch.setattr(sizes, "BLOCK_BYTES", size)
+        monkeypatch.setattr(sizes, "PORTION_BYTES", size)
     for (name, one), other in zip(models[0].named_parameters(), models[1].parameters(), strict=True):
         mine, whole = (torch.zeros_like(p) if p.grad is None else p.grad for p in (other, one))
         assert torch.allclose(mine, whole, rtol=1e-10, atol=1e-12), name
@@ -81,7 +81,7 @@ def test_padding_that_counts_is_read(registry: Registry) -> None:
 
 
 def test_what_reads_all_texts_gets_all_of_them(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "PORTION_BYTES", 1)
+    monkeypatch.setattr(sizes, "PORTION_BYTES", 1)
     model = peirce.build(FOLNET, registry=registry).eval()
     found: list[torch.Size] = []
     with torch.no_grad(), between_tokens(model, lambda each: found.append(each.values.shape[:3])):
@@ -100,7 +100,7 @@ def test_the_loss_has_a_term_of_all_texts(registry: Registry, monkeypatch: pytes
         return {name: term.detach() for name, term in model.terms().items()}
 
     whole = terms()
-    monkeypatch.setattr(blocks, "PORTION_BYTES", 1)
+    monkeypatch.setattr(sizes, "PORTION_BYTES", 1)
     assert whole
     assert terms() == whole
 
@@ -111,7 +111,7 @@ def test_recomputed_blocks_drop_the_same(
 ) -> None:
     spec = FOLNET.replace({"model.operators.layer": layer, "model.regularisation.dropout": 0.3})
     model = peirce.build(spec, registry=registry, dtype=torch.float64).train()
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 2_000)
+    monkeypatch.setattr(sizes, "BLOCK_BYTES", 2_000)
     parameters = [*model.parameters()]
     draw = torch.Generator().manual_seed(2)
     ways = [torch.randn(p.shape, generator=draw, dtype=torch.float64) for p in parameters]
@@ -151,16 +151,16 @@ def test_blocks_change_nothing_of_what_follows_others(
             second, _ = model.advance({name: new}, cache)
         return [*first.values(), *second.values()]
 
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 1 << 30)
+    monkeypatch.setattr(sizes, "BLOCK_BYTES", 1 << 30)
     whole = scores()
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(sizes, "BLOCK_BYTES", 1)
     for one, other in zip(whole, scores(), strict=True):
         assert (one - other).abs().max() <= 1e-12 * one.abs().max()
 
 
 def test_blocks_leave_the_atoms_of_each_layer(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
     model = peirce.build(FOLNET, registry=registry).eval()
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(sizes, "BLOCK_BYTES", 1)
     seen: list[tuple[torch.Tensor, torch.Tensor]] = []
     for layer in model.network.layers:
         layer.register_forward_hook(lambda _, given, result: seen.append((given[0].binary, result[0].binary)))

@@ -11,7 +11,7 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import peirce
-from peirce.kernels import FusedLinear, folded
+from peirce.kernels import FusedLinear, constant_weights
 from peirce.networks import Mixing
 from peirce.registry import Registry
 from peirce.spec import Spec
@@ -107,7 +107,7 @@ def test_kept_weights_follow_every_change(registry: Registry) -> None:
 def test_folded_weights_are_constants(registry: Registry) -> None:
     model = peirce.build(FOLNET, registry=registry).eval()
     expected = model(input_ids=tokens())["unary"]
-    with folded(model):
+    with constant_weights(model):
         inside = model(input_ids=tokens())["unary"]
     assert torch.equal(inside, expected.detach())
     assert model(input_ids=tokens())["unary"].requires_grad

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from peirce.kernels import blocks, in_blocks
+from peirce.kernels import in_blocks, sizes
 
 BATCH, ROWS, COLUMNS, WIDTH = 3, 5, 5, 2
 
@@ -40,7 +40,7 @@ def by_blocks(atoms: Tensor, attended: Tensor, weight: Tensor) -> Sequence[Tenso
 
 @pytest.fixture(params=[1, 2 * ROW, 2 * ROWS * ROW], ids=["a row", "two rows", "two examples"])
 def _size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", request.param)
+    monkeypatch.setattr(sizes, "BLOCK_BYTES", request.param)
 
 
 @pytest.mark.usefixtures("_size")
@@ -128,7 +128,7 @@ def test_a_block_keeps_nothing(batch: int, length: int, size: int) -> None:
         return sum(tensor.nbytes for tensor in kept)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blocks, "BLOCK_BYTES", size)
+        patch.setattr(sizes, "BLOCK_BYTES", size)
         own = bytes_kept(
             lambda atoms: in_blocks(deep, [torch.empty_like(atoms)], channels=WIDTH, rows=[atoms])
         )

@@ -14,7 +14,7 @@ from shared_folder import ROOT
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from peirce.kernels import PairBias, pair_products
+from peirce.kernels import PairBias, pair_products, sizes
 from peirce.kernels import pair_scores as scores
 from peirce.kernels import pair_values as mix
 
@@ -80,7 +80,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_agrees_with_the_direct_gather(
     kinds: int, groups: int, shared: tuple[bool, bool], way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(pair_products.BLOCK, "cpu", 100)  # several blocks, of unequal sizes
+    monkeypatch.setitem(sizes.PAIR_BLOCK, "cpu", 100)  # several blocks, of unequal sizes
     bias = _bias(kinds, groups, shared_ids=shared[0], shared_rows=shared[1])
     query = torch.randn(2, 7, HEADS, SIZE, dtype=torch.float64, requires_grad=True)
     ours = _run(scores, mix, bias, query)

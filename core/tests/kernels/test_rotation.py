@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from peirce.kernels import Rotation, turned
+from peirce.kernels import Rotation, rotate
 
 
 def angles(batch: int) -> torch.Tensor:
@@ -42,5 +42,5 @@ def test_more_pairs_than_a_head_has_are_refused() -> None:
 def test_rotations_among_terms_are_made_one_after_the_other() -> None:
     given, angle = torch.randn(1, 5, 2, 6, dtype=torch.float64), angles(1)
     turn, twice = Rotation(angle.cos(), angle.sin()), Rotation((2 * angle).cos(), (2 * angle).sin())
-    torch.testing.assert_close(turned(given, [turn, object(), turn]), turned(given, [twice]))
-    assert turned(given, [object()]) is given
+    torch.testing.assert_close(rotate(given, [turn, object(), turn]), rotate(given, [twice]))
+    assert rotate(given, [object()]) is given

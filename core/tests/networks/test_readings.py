@@ -16,7 +16,7 @@ import peirce
 from peirce import Session
 from peirce.compose import build, load, resolve, summarise
 from peirce.errors import SpecError
-from peirce.kernels import blocks
+from peirce.kernels import sizes
 from peirce.model import Model
 from peirce.parts import Reader
 from peirce.registry import Registry
@@ -69,7 +69,7 @@ def test_fusion_and_blocks_change_nothing(readings: Registry, monkeypatch: pytes
     whole = model(**INPUTS)
     close(whole, apart(**INPUTS))
     for size in (1, 2_000):
-        monkeypatch.setattr(blocks, "BLOCK_BYTES", size)
+        monkeypatch.setattr(sizes, "BLOCK_BYTES", size)
         with torch.no_grad():
             close(whole, model(**INPUTS))
 
@@ -79,7 +79,7 @@ def test_blocks_change_no_gradient(spec: Spec, readings: Registry, monkeypatch: 
     further = {"decoder_input_ids": IDS[:, :4]} if spec is ENCODER_DECODER else {}
     found = []
     for size in (1 << 30, 1):
-        monkeypatch.setattr(blocks, "BLOCK_BYTES", size)
+        monkeypatch.setattr(sizes, "BLOCK_BYTES", size)
         model = made(spec, readings, **{"model.regularisation.dropout": 0.0}).train()
         sum(value.square().sum() for value in model(**INPUTS, **further).values()).backward()
         found.append({name: p.grad for name, p in model.named_parameters() if p.grad is not None})

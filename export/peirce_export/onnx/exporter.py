@@ -11,7 +11,7 @@ import torch
 from attrs import field, frozen, validators
 from peirce.errors import ExportError
 from peirce.extras import require
-from peirce.kernels import folded
+from peirce.kernels import constant_weights
 from peirce.model import MODEL, Exportable, Exporter, Model
 from peirce.parts import PART, RecurrentOperator, noting_parts
 
@@ -179,7 +179,7 @@ def trace(model: Model | Exportable, opset: int, precision: Precision, *, optimi
     recurrent = any(isinstance(module, RecurrentOperator) for module in twin.modules())
     noting = nullcontext if recurrent else noting_parts
     try:
-        with silenced(), torch.no_grad(), folded(twin), noting():
+        with silenced(), torch.no_grad(), constant_weights(twin), noting():
             program = torch.onnx.export(
                 twin,
                 twin.example_inputs(),

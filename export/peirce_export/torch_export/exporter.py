@@ -11,7 +11,7 @@ from typing import Any, Literal
 import torch
 from attrs import field, frozen, validators
 from peirce.errors import ExportError
-from peirce.kernels import folded
+from peirce.kernels import constant_weights
 from peirce.model import MODEL, Exportable, Exporter, Model
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
@@ -112,7 +112,7 @@ def trace(model: Model | Exportable, dtype: torch.dtype) -> ExportedProgram:
     """
     twin: Exportable = cast_copy(view(MODEL, model), dtype)
     try:
-        with torch.no_grad(), folded(twin):
+        with torch.no_grad(), constant_weights(twin):
             program = torch.export.export(
                 twin,
                 twin.example_inputs(),

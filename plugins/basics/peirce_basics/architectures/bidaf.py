@@ -7,11 +7,11 @@ from typing import Literal
 
 import torch
 from attrs import evolve, field, frozen, validators
+from torch import Tensor
+
 from peirce.algebra import Scope
 from peirce.networks import unary_output
 from peirce.parts import Encoded, Plan, TensorSpec, Tokens
-from torch import Tensor
-
 from peirce_basics.architectures.recurrent import (
     DIRECTIONS,
     Layer,

@@ -8,6 +8,8 @@ from typing import Any, Literal, cast
 import torch
 import torch.nn.functional as F
 from attrs import evolve, field, frozen, validators
+from torch import Tensor, nn
+
 from peirce.algebra import Scope
 from peirce.errors import InputError, PlanError, unusable
 from peirce.networks import (
@@ -30,7 +32,6 @@ from peirce.parts import (
     Tokens,
 )
 from peirce.spec import Spec
-from torch import Tensor, nn
 
 DIRECTIONS = ("both", "forward")
 TEXTS = ("joined", "apart")

@@ -10,8 +10,10 @@ from typing import Literal, cast
 import torch
 import torch.nn.functional as F
 from attrs import evolve, field, frozen, validators
+from torch import Tensor, nn
+
 from peirce.algebra import NORM_EPS, Attended, Norm, Predicates, RMSNorm, Scope
-from peirce.kernels import FusedLinear, PairTerm, Rotation, turned
+from peirce.kernels import FusedLinear, PairTerm, Rotation, rotate
 from peirce.networks import (
     CachedState,
     Mixing,
@@ -35,8 +37,6 @@ from peirce.parts import (
     TensorSpec,
     Tokens,
 )
-from torch import Tensor, nn
-
 from peirce_basics.operators.attention import uneven
 
 QUERY, KEY, VALUE = "query", "key", "value"
@@ -342,7 +342,7 @@ class Attention(nn.Module):
             piece.view(*rows, *shape)
             for piece, shape in zip(self.reader.read(atoms), self.shapes.values(), strict=True)
         )
-        query, key = turned(query, terms), turned(key, terms)
+        query, key = rotate(query, terms), rotate(key, terms)
         kept = {KEY: key.transpose(1, 2), VALUE: values.transpose(1, 2)}
         if cache:
             kept = {name: torch.cat([cache[name], own], 2) for name, own in kept.items()}

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from attrs import field, frozen, validators
+from torch import Tensor
+
 from peirce.kernels import channels_first
 from peirce.parts import AttentionOperator, Dims, Reader, Writer
-from torch import Tensor
 
 
 @frozen(kw_only=True)

@@ -7,10 +7,10 @@ from typing import ClassVar, Literal, get_args
 
 import torch
 from attrs import field, frozen, validators
-from peirce.algebra import Predicates, Scope, at_least_float32
-from peirce.parts import Dims, StateOperator, dense, without_autocast
 from torch import Tensor, nn
 
+from peirce.algebra import Predicates, Scope, at_least_float32
+from peirce.parts import Dims, StateOperator, dense, without_autocast
 from peirce_basics.operators.feedforward import KINDS, GeluOptions, hidden_layer
 
 Kind = Literal["gelu", "relu", "silu", "reglu", "geglu", "swiglu"]

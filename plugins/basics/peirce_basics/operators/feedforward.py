@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 import torch.nn.functional as F
 from attrs import frozen
-from peirce.algebra import Predicates, Scope
-from peirce.kernels import Linear
-from peirce.parts import Dims, StateOperator
 from torch import Tensor, nn
+
+from peirce.algebra import Predicates, Scope
+from peirce.parts import Dims, StateOperator
 
 Activation = Callable[[Tensor], Tensor]
 
@@ -53,9 +53,9 @@ class Hidden(nn.Module):
     def __init__(self, width: int, hidden: int, activation: Activation, *, gated: bool, bias: bool) -> None:
         super().__init__()
         self.activation = activation
-        self.hidden = Linear(width, hidden, bias=bias)
-        self.gate = Linear(width, hidden, bias=bias) if gated else None
-        self.output = Linear(hidden, width, bias=bias)
+        self.hidden = nn.Linear(width, hidden, bias=bias)
+        self.gate = nn.Linear(width, hidden, bias=bias) if gated else None
+        self.output = nn.Linear(hidden, width, bias=bias)
 
     def forward(self, atoms: Tensor) -> Tensor:
         """[..., d] -> [..., d]."""

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import torch.nn.functional as F
-from peirce.parts import Dims, RecurrentOperator
 from torch import Tensor, nn
+
+from peirce.parts import Dims, RecurrentOperator
 
 
 class Gated(RecurrentOperator):

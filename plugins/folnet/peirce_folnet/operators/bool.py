@@ -7,10 +7,11 @@ from typing import ClassVar, Literal
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
-from peirce.algebra import Predicates, Scope
-from peirce.kernels import blocked, blocked_training, in_blocks, linear_map
-from peirce.parts import Dims, StateOperator
 from torch import Tensor, nn
+
+from peirce.algebra import Predicates, Scope
+from peirce.kernels import blocked, blocked_training, in_blocks
+from peirce.parts import Dims, StateOperator
 
 
 @frozen(kw_only=True)
@@ -95,13 +96,13 @@ def _clause(
     gate_bias: Tensor | None = None,
 ) -> Tensor:
     """The multilayer perceptron of some atoms, [..., width] -> [..., output]."""
-    hidden = linear_map(atoms, hidden_weight, hidden_bias)
+    hidden = F.linear(atoms, hidden_weight, hidden_bias)
     if gate_weight is None:
-        return linear_map(F.gelu(hidden), weight, bias)
-    return linear_map(F.relu(linear_map(atoms, gate_weight, gate_bias)) * hidden, weight, bias)
+        return F.linear(F.gelu(hidden), weight, bias)
+    return F.linear(F.relu(F.linear(atoms, gate_weight, gate_bias)) * hidden, weight, bias)
 
 
 def _infer(atoms: Tensor, converse: Tensor, weight: Tensor, bias: Tensor, *clause: Tensor) -> Tensor:
     """What some pairs' relations imply, u(x,y) and u(y,x), both [..., d2] -> [..., d2]."""
     converse = converse.contiguous()  # once, and not in each of the two products that read it
-    return _clause(torch.cat([atoms, converse], -1), *clause) + linear_map(converse, weight, bias)
+    return _clause(torch.cat([atoms, converse], -1), *clause) + F.linear(converse, weight, bias)

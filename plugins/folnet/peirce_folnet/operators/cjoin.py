@@ -6,10 +6,11 @@ import math
 from typing import Any, Literal
 
 from attrs import field, frozen, validators
+from torch import Tensor
+
 from peirce.algebra import Scope
 from peirce.kernels import weigh
 from peirce.parts import Dims, Operator, Reader, Writer
-from torch import Tensor
 
 
 @frozen(kw_only=True)

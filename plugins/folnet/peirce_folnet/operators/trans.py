@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any, cast
 
 import numpy as np
+from torch import Tensor
+
 from peirce.algebra import Scope
 from peirce.kernels import channels_first
 from peirce.parts import Operator, Reader, Writer
-from torch import Tensor
 
 
 class Trans(Operator):

@@ -9,7 +9,6 @@ from attrs import frozen
 from torch import nn
 
 from peirce.algebra import Predicates, Scope
-from peirce.kernels import Linear
 from peirce.parts import Dims, StateOperator
 
 
@@ -43,8 +42,8 @@ class PairFeedForward(StateOperator):
 
     def __init__(self, options: PairFeedForwardOptions, dims: Dims) -> None:
         super().__init__(options, dims)
-        self.hidden = Linear(dims.binary, dims.feedforward_binary)
-        self.output = Linear(dims.feedforward_binary, dims.binary)
+        self.hidden = nn.Linear(dims.binary, dims.feedforward_binary)
+        self.output = nn.Linear(dims.feedforward_binary, dims.binary)
         self.dropout = nn.Dropout(dims.dropout)
 
     def forward(self, state: Predicates, scope: Scope) -> Predicates:

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from peirce.kernels import weight_gradient
 from peirce.parts import without_autocast
 
 
@@ -109,9 +108,9 @@ class _Recurrence(Function):
         of_mixtures = of_states.mul_(to_mixtures).div_(sums)
         return (
             read,
-            weight_gradient(states[:-1].flatten(0, 1), flat) if needs[1] else None,
+            flat.t() @ states[:-1].flatten(0, 1) if needs[1] else None,
             flat.sum(0) if needs[2] else None,
-            weight_gradient(of_mixtures.flatten(0, 1), parts.square().flatten(0, 1)) if needs[3] else None,
+            parts.square().flatten(0, 1).t() @ of_mixtures.flatten(0, 1) if needs[3] else None,
             None,
             None,
         )

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from attrs import field, frozen, validators
 from torch import Tensor, nn
 
-from peirce.kernels import Kept, linear_map
+from peirce.kernels import Cache
 from peirce.parts import Dims, RecurrentOperator
 from peirce_tpru.operators.fused import recurrence
 
@@ -82,7 +82,7 @@ class TPRU(RecurrentOperator):
         self.token_offset = nn.Parameter(torch.ones(1))
         self.register_buffer("basis", torch.randn(options.roles, size))
         self.fillers = Fillers()
-        self._vectors, self._of_state, self._of_token = Kept[_Pair](), Kept[_Pair](), Kept[_Pair]()
+        self._vectors, self._of_state, self._of_token = Cache[_Pair](), Cache[_Pair](), Cache[_Pair]()
 
     def read(self, atoms: Tensor) -> Tensor:
         """The token's fillers after their rectifier, and its part of the gate: [b, x, d1] -> [b, x, N + r]."""
@@ -95,7 +95,7 @@ class TPRU(RecurrentOperator):
         return self._weights(*self._bound())
 
     def _weights(self, roles: Tensor, unbinding: Tensor) -> Mapping[str, Tensor]:
-        state, offset = self._of_state.of(
+        state, offset = self._of_state.get(
             self._tensors(), lambda: self._unbound("state", unbinding, mapped=self.options.state_map)
         )
         return {"roles": roles, "state": state, "offset": offset}
@@ -105,12 +105,14 @@ class TPRU(RecurrentOperator):
         # With many tokens it is less work to multiply the two maps first, and without gradients that is done once.
         once = torch.compiler.is_compiling() or not torch.is_grad_enabled()
         if once or atoms.shape[:-1].numel() > self.options.roles:
-            whole = self._of_token.of(self._tensors(), lambda: self._unbound("token", unbinding, mapped=True))
-            return linear_map(atoms, *whole)
+            whole = self._of_token.get(
+                self._tensors(), lambda: self._unbound("token", unbinding, mapped=True)
+            )
+            return F.linear(atoms, *whole)
         weight, bias = self.get_parameter("token_weight"), self._bias("token")
-        unbound, gate = linear_map(atoms, weight, bias).split_with_sizes([self.size, self.size], -1)
+        unbound, gate = F.linear(atoms, weight, bias).split_with_sizes([self.size, self.size], -1)
         offset = self.token_offset.expand(self.options.roles)
-        return torch.cat([linear_map(unbound, unbinding, offset), gate], -1)
+        return torch.cat([F.linear(unbound, unbinding, offset), gate], -1)
 
     def _unbound(self, name: str, unbinding: Tensor, *, mapped: bool) -> _Pair:
         """What gives the fillers and the gate of a state or a token: [N + r, r or d1] and [N + r]."""
@@ -189,7 +191,7 @@ class TPRU(RecurrentOperator):
             )
             return roles, unbinding
 
-        return self._vectors.of(self._tensors(), make)
+        return self._vectors.get(self._tensors(), make)
 
     def _tensors(self) -> list[Tensor | None]:
         return [*self._parameters.values(), *self._buffers.values()]
@@ -197,7 +199,7 @@ class TPRU(RecurrentOperator):
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> TPRU:
         """Forget what was made of the parameters where the unit changes its dtype or device."""
         for kept in (self._vectors, self._of_state, self._of_token):
-            kept.forget()
+            kept.clear()
         return super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
 
     def _map(self, name: str, values: Tensor) -> Tensor:
