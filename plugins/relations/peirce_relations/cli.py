@@ -15,6 +15,7 @@ import typer
 
 from peirce.commands import WEB_RUNTIME, Json, PageFile, WebRuntime, as_json, as_table, group
 from peirce.errors import InputError, ModelFileError, TaskError
+from peirce.extras import require
 from peirce.files import locked, open_file, replacing, writing
 from peirce.progress import progress_bars
 from peirce.workers import part_file, write_parts
@@ -134,8 +135,9 @@ def relate(
     json: Json = False,
 ) -> None:
     """Name the relation of two nodes of a graph with an exported model."""
+    if page is not None:
+        require("--page", "peirce_show", extra="show")
     import peirce
-    from peirce.commands import write_page
     from peirce.compose import exported_file
     from peirce.model import WEIGHTS, saved_files
     from peirce_relations.serving import SCORES, Relates
@@ -143,17 +145,19 @@ def relate(
     found: dict[str, Any] = {}
     with peirce.Session(exported_file(directory)) as session:
         with saved_files(directory, without=(WEIGHTS,)) as files:
-            known = Relates.answers(session.signature, files.assets, False)
-        if not known:
+            fits = Relates.answers(session.signature, files.assets, False)
+        if not fits:
             raise ModelFileError(
                 f"{directory} holds no model of relations; `peirce train SPEC --task relations -o DIR` makes one"
             )
         model, question = Relates(directory, session), {"facts": facts, "pair": pair}
         model.ask(question, found.update)
         if page is not None:
-            told = {"relations": model.relations.names, "kinds": model.relations.kinds, "scores": SCORES}
-            own, title = Path(__file__).parent / "page", "Which relation follows?"
-            write_page(page, session, own, told | question, title=title, layer="Round", runtime=runtime)
+            from peirce_show.pages import write_page
+
+            known = {"relations": model.relations.names, "kinds": model.relations.kinds, "scores": SCORES}
+            folder, title = Path(__file__).parent / "page", "Which relation follows?"
+            write_page(page, session, folder, known | question, title=title, layer="Round", runtime=runtime)
             typer.echo(f"written to {page}", err=True)
     if json:
         as_json("peirce.relate/1", pair=pair, **found)

@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 from attrs import asdict
+
 from peirce.commands import Json, as_json, as_table
 from peirce.errors import InputError
 from peirce.registry import default_registry
-
-from peirce_show.page import check_target, save
+from peirce_show.files import check_format, save
 
 Output = Annotated[
     Path | None,
@@ -40,7 +40,7 @@ def draw(
     if output is None and not text:
         raise InputError("give a file for the picture with -o, or --text to print it")
     if output is not None:
-        check_target(output, "a picture")
+        check_format(output)
     from peirce_show.contents import compared, contents
     from peirce_show.drawing import drawn, drawn_page
     from peirce_show.terminal import text_picture
@@ -74,8 +74,8 @@ def compare(
     if len(models) < 2:
         raise InputError("give two models or more to compare")
     if output is not None:
-        check_target(output, "a picture")
-    from peirce_show.comparing import comparison_page, comparison_picture, rows, side_by_side
+        check_format(output)
+    from peirce_show.comparison import comparison_page, comparison_picture, rows, side_by_side
 
     found = side_by_side(models, default_registry(), batch=batch, length=length)
     if json:

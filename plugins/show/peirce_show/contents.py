@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import attrs
 import torch
 from attrs import evolve, frozen
+
 from peirce.compose import is_saved, provenance_of, resolve
 from peirce.errors import ModelFileError, RegistryError
 from peirce.model import SPEC, Model, saved_files

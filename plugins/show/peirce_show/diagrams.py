@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from attrs import frozen
+
 from peirce.parts import Branch, Dims, PureOperator, Reader, RecurrentOperator, Writer, axes_of
 from peirce.spec import structured
-
-from peirce_show.page import check_target, save
+from peirce_show.files import check_format, save
 from peirce_show.svg import Markup, element, joined, picture, text_of, text_width
 
 CELL, TOKENS = 9.0, 4
@@ -71,7 +71,7 @@ def save_operator(operator: type[Any], path: Path) -> None:
     Raises:
         TaskError: the file's ending names no format, its folder is missing, or a PNG needs what is not installed.
     """
-    check_target(path, "a picture of an operator", (".svg", ".png"))
+    check_format(path, (".svg", ".png"))
     save(path, operator_diagram(operator))
 
 

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from attrs import evolve
+
 from peirce.registry import Registry, default_registry
 from peirce.spec import Spec
-
 from peirce_show.contents import ADDED, CHANGED, GONE, Contents, Layer, Piece, compared, contents
-from peirce_show.page import page
+from peirce_show.pages import page
 from peirce_show.svg import SMALL, Markup, cut, element, joined, picture, text_of, text_width
 
 WIDTH = 245.0
@@ -376,13 +376,13 @@ def _body(piece: Piece, x: float, y: float, height: float, role: str, half: floa
     fill, stroke = (f"{role}-soft", role) if role else ("paper", "line")
     dashes = "3 2" if piece.status == GONE else None
     box = _box(x, y, 2 * half, height, fill, piece.status or stroke, 1.6 if piece.status else 0.8, dashes)
-    owner, _, own = piece.plugin.partition(" ")[0].partition(":")
+    owner, _, name_there = piece.plugin.partition(" ")[0].partition(":")
+    plugin = name_there if owner == f"peirce-{name_there}" else f"{owner}:{name_there}"
     middle, room = x + half, 2 * half - 4
     name = f"{_MARK[piece.status]}{piece.name}"
     texts = [
         text_of(name, middle, y + height / 2, size=7.5, anchor="middle", bold=True, room=room),
-        text_of(own if owner == "peirce" else f"{owner}:{own}", middle, y + height / 2 + 7, fill="muted",
-              anchor="middle", room=room),
+        text_of(plugin, middle, y + height / 2 + 7, fill="muted", anchor="middle", room=room),
     ]  # fmt: skip
     return element("g", element("title", str(piece)), box, *texts)
 

@@ -8,11 +8,12 @@ from xml.etree import ElementTree
 
 import pytest
 from command_line import exit_code as run
+from shared_folder import ROOT
+
 from peirce.parts import Operator, Reader, Writer
 from peirce.registry import Registry
 from peirce_show import draw, operator_diagram
 from peirce_show.diagrams import tiles
-from shared_folder import ROOT
 
 
 class Turned(Operator):

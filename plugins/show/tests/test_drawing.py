@@ -5,18 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from xml.etree import ElementTree
 
-import peirce
 import pytest
 import small_specs
 from attrs import evolve
 from command_line import exit_code as run
+from shared_folder import ROOT
+
+import peirce
 from peirce.registry import Registry, default_catalogue, load_spec
 from peirce.spec import InputSpec, Spec
 from peirce_show.contents import compared, contents, spec_of
 from peirce_show.drawing import WIDTH, draw
 from peirce_show.svg import text_width
 from peirce_show.terminal import text_picture
-from shared_folder import ROOT
 
 ARCHITECTURES = ("bart-base", "betae", "cone", "cqd-beam", "folnet-hybrid", "folnet-text-to-text", "lmpnn",
                  "logical-minilm", "nli-bidaf", "sqe-gru", "tega", "transformer-relative-complex")  # fmt: skip
@@ -143,7 +144,7 @@ def test_the_command_draws_specs_and_saved_models(tmp_path: Path, capsys: pytest
         (("tega", "-o", "nowhere/x.svg"), "folder nowhere does not exist"),
         (("tegga", "--text"), "Did you mean 'tega'?"),
         (("./none", "--text"), "there is no saved model at ./none"),
-        (("text.txt", "--text"), "unknown suffix 'txt' of a file to run"),
+        (("text.txt", "--text"), "no runtime opens .txt files"),
     ],
 )
 def test_mistakes_are_told(

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from peirce.commands import write_page
 from peirce.compose import Session
 from peirce.errors import InputError
-
-from peirce_kg.ask import Asker
+from peirce.extras import require
 from peirce_kg.encoding.writing import KINDS
-from peirce_queries.languages.language import Query
-from peirce_queries.languages.types import load_types, select
-from peirce_queries.sampling.sampler import sample
+from peirce_kg.exported import ExportedModel
+from peirce_queries import Query, load_types, sample, select
 
 EXAMPLES = ("1p", "2p", "2i", "pi", "2in", "2u")
 """The types that a page has a query of, where its graph has one."""
@@ -20,22 +17,26 @@ INPUTS = {"input_ids", "attention_mask", "token_kinds"}
 """What a page can tell a model."""
 
 
-def write_queries(path: Path, asker: Asker, query: Query, top: int, runtime: Path) -> None:
+def write_query_page(path: Path, model: ExportedModel, query: Query, top: int, runtime: Path) -> None:
     """Write the page of a model: a query is typed, and it shows the best answers, and attention between its tokens.
 
     Args:
         path: the page, a file that ends in .html.
-        asker: the model, with vocabulary and graph.
+        model: the model, with vocabulary and graph.
         query: what the page begins with; a few others are sampled from the graph, as examples.
         top: how many answers it shows.
-        runtime: as `peirce.commands.write_page` has it, which also says what is refused.
+        runtime: as `peirce_show.pages.write_page` has it, which also says what is refused.
 
     Raises:
+        TaskError: peirce-show is not installed.
         InputError: the model does not read queries as EFO text from the beginning, or does not rank all entities.
     """
-    session, vocabulary, graph = asker.session, asker.vocabulary, asker.graph
+    require("--page", "peirce_show", extra="show")
+    from peirce_show.pages import write_page
+
+    session, vocabulary, graph = model.session, model.vocabulary, model.graph
     assert isinstance(session, Session)
-    scores, *ranked = asker.outputs
+    scores, *ranked = model.outputs
     inputs = {spec.name for spec in session.signature.inputs}
     if vocabulary.syntax != "efo" or vocabulary.reversed_ or ranked or not inputs <= INPUTS:
         raise InputError(
@@ -52,7 +53,7 @@ def write_queries(path: Path, asker: Asker, query: Query, top: int, runtime: Pat
         "existentials": vocabulary.existentials,
         "first_entity": vocabulary.first_entity,
         "first_relation": vocabulary.first_relation,
-        "longest": asker.spec.input.max_length,
+        "longest": model.spec.input.max_length,
         "query": str(query),
         "examples": {each.type.name: str(each.query(0, graph)) for each in examples},
         "top": top,

@@ -1,4 +1,4 @@
-"""Views as one page that is looked through, and as a picture for papers; and which of their matrices are in it."""
+"""Views as a page to browse and as a picture for papers, and the choice of the matrices in it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 from attrs import evolve
+
 from peirce.errors import TaskError, check_known
 from peirce.model import Matrix, View
-
-from peirce_show.marked import marked
-from peirce_show.matrices import Panel, panels, shown
-from peirce_show.page import page
+from peirce_show.pages import page, read_all
 from peirce_show.svg import Markup, element, picture
+from peirce_show.views.matrices import Panel, draw_panels, shorten
+from peirce_show.views.texts import draw_text
 
 MOST_PANELS = 40
 MOST_NUMBERS = 4_000_000
@@ -23,8 +23,8 @@ LAST, ALL = "last", "all"
 _AROUND = 8.0
 
 
-def selected(views: Sequence[View], layer: str, operator: str | None, *, whole: bool) -> list[View]:
-    """Views with the matrices that are asked for.
+def select(views: Sequence[View], layer: str, operator: str | None, *, whole: bool) -> list[View]:
+    """Views with some of their matrices.
 
     Args:
         views: the views.
@@ -47,36 +47,36 @@ def selected(views: Sequence[View], layer: str, operator: str | None, *, whole: 
     for name in names:
         check_known("operator", name, dict.fromkeys(known), TaskError)
     check_known("layer", layer, (*layers, LAST, ALL), TaskError)
-    found = [evolve(view, matrices=tuple(_chosen(view.matrices, layer, names))) for view in views]
+    found = [evolve(view, matrices=tuple(_select(view.matrices, layer, names))) for view in views]
     if not any(view.matrices for view in found):
-        there = dict.fromkeys(matrix.layer for matrix in every if {matrix.operator, matrix.title} & {*names})
-        raise TaskError(
-            f"{', '.join(names)} of layer {layer}: there is none; it is there in {', '.join(there)}"
+        present = dict.fromkeys(
+            matrix.layer for matrix in every if {matrix.operator, matrix.title} & {*names}
         )
+        raise TaskError(f"layer {layer} has no {', '.join(names)}; layers with it: {', '.join(present)}")
     numbers = sum(matrix.values.size for view in found for matrix in view.matrices)
     if numbers > MOST_NUMBERS:
         raise TaskError(
-            f"that is {numbers:,} numbers, and at most {MOST_NUMBERS:,} are kept; give --layer, --operator, --head, "
-            "fewer --channels or a shorter text"
+            f"the page would have {numbers:,} numbers, and at most {MOST_NUMBERS:,} are kept; give --layer, "
+            "--operator, --head, fewer --channels or a shorter text"
         )
     return found
 
 
-def _chosen(matrices: Sequence[Matrix], layer: str, names: Sequence[str]) -> Iterable[Matrix]:
+def _select(matrices: Sequence[Matrix], layer: str, names: Sequence[str]) -> Iterable[Matrix]:
     last = {matrix.title: matrix.layer for matrix in matrices}
     for each in matrices:
-        asked = last[each.title] if layer == LAST else each.layer if layer == ALL else layer
-        if asked == each.layer and {each.operator, each.title} & {*names}:
+        wanted = last[each.title] if layer == LAST else each.layer if layer == ALL else layer
+        if wanted == each.layer and {each.operator, each.title} & {*names}:
             yield each
 
 
-def as_picture(views: Sequence[View]) -> str:
+def render_picture(views: Sequence[View]) -> str:
     """Views as SVG: their texts with marks, and below them a row of panels for each layer, a column for each view.
 
     Raises:
         TaskError: there are too many panels.
     """
-    blocks = [marked(view) for view in views if view.labels]
+    blocks = [draw_text(view) for view in views if view.labels]
     every = [(view, matrix) for view in views for matrix in view.matrices]
     if len(every) > MOST_PANELS:
         raise TaskError(
@@ -87,13 +87,13 @@ def as_picture(views: Sequence[View]) -> str:
         most = _most(matrix for _, matrix in every)
         rows = [
             [
-                Panel((matrix.title, *_below(view, matrix)), matrix, 0, most[matrix.title])
+                Panel((matrix.title, *_subtitle(view, matrix)), matrix, 0, most[matrix.title])
                 for view, matrix in every
                 if matrix.layer == layer
             ]
             for layer in dict.fromkeys(matrix.layer for _, matrix in every)
         ]
-        blocks.append(panels(rows))
+        blocks.append(draw_panels(rows))
     drawn, top = list[Markup](), _AROUND
     for block in blocks:
         drawn.append(element("g", block.drawn, transform=f"translate({_AROUND} {top:.2f})"))
@@ -106,15 +106,15 @@ def as_picture(views: Sequence[View]) -> str:
 
 
 def _most(matrices: Iterable[Matrix]) -> dict[str, float]:
-    """By title the largest number of any layer and model, so that one colour means one number."""
+    """By title the largest number of any layer and model, so that a colour means the same number everywhere."""
     most: dict[str, float] = {}
     for each in matrices:
-        own = float(np.abs(each.values[0]).max(initial=0.0))
-        most[each.title] = max(own, most.get(each.title, 0.0))
+        largest = float(np.abs(each.values[0]).max(initial=0.0))
+        most[each.title] = max(largest, most.get(each.title, 0.0))
     return most
 
 
-def _below(view: View, matrix: Matrix) -> tuple[str, ...]:
+def _subtitle(view: View, matrix: Matrix) -> tuple[str, ...]:
     return view.name, f"layer {matrix.layer}, {matrix.channels[0]}"
 
 
@@ -125,14 +125,15 @@ def _description(views: Sequence[View]) -> str:
     )
 
 
-def as_page(views: Sequence[View]) -> str:
+def render_page(views: Sequence[View]) -> str:
     """Views as one page: choose a matrix, a layer, a channel; each cell says its tokens and its number."""
-    held = [
+    data = [
         {
             "name": view.name,
             "matrices": [
                 {
-                    "title": each.title, "layer": each.layer, "rows": shown(each.rows), "columns": shown(each.columns),
+                    "title": each.title, "layer": each.layer,
+                    "rows": shorten(each.rows), "columns": shorten(each.columns),
                     "channels": each.channels, "share": each.share, "axes": each.axes, "values": _packed(each),
                 }
                 for each in view.matrices
@@ -141,23 +142,24 @@ def as_page(views: Sequence[View]) -> str:
         for view in views
         if view.matrices
     ]  # fmt: skip
-    texts = {view.text: _text(view, number) for number, view in enumerate(views)}  # models beside have one
-    here = Path(__file__).parent
-    controls = (here / "look.html").read_text(encoding="utf-8") if held else ""
+    texts = {
+        view.text: _text(view, number) for number, view in enumerate(views)
+    }  # models side by side read one
+    here = [Path(__file__).parent]
     notes = [element("p", f"Note: {note}.", class_="note") for view in views for note in view.notes]
     return page(
         ", ".join(dict.fromkeys(view.name for view in views)),
-        *texts.values(), *notes, Markup(controls),
-        style=(here / "look.css").read_text(encoding="utf-8"),
-        script=(here / "look.js").read_text(encoding="utf-8") if held else "",
-        data=held,
+        *texts.values(), *notes, Markup(read_all(here, ".html") if data else ""),
+        style=read_all(here, ".css"),
+        script=read_all(here, ".js") if data else "",
+        data=data or None,
     )  # fmt: skip
 
 
 def _text(view: View, number: int) -> Markup:
     if not view.labels:
         return element("p", view.text, class_="text")
-    block = marked(view)
+    block = draw_text(view)
     return picture(
         block.drawn, width=block.width, height=block.height, title=view.name, description=view.text,
         name=f"text-{number}",
@@ -165,5 +167,5 @@ def _text(view: View, number: int) -> Markup:
 
 
 def _packed(matrix: Matrix) -> str:
-    """The numbers as little-endian float32 in base64, which the script reads as they are."""
+    """The numbers as little-endian float32 in base64, which the script reads without a change."""
     return base64.b64encode(matrix.values.astype("<f4").tobytes()).decode()

@@ -12,17 +12,18 @@ from typing import Any
 import numpy as np
 import pytest
 from command_line import exit_code
+from PIL import Image
+from small_specs import FOLNET
+
 from peirce.compose import build, load
 from peirce.errors import TaskError
 from peirce.model import Mark, Matrix, View, observe
 from peirce.registry import Registry
 from peirce.spec import Spec
-from peirce_show.looked import as_page, as_picture, selected
-from peirce_show.marked import LONGEST, marked
-from peirce_show.matrices import shown
 from peirce_show.svg import joined
-from PIL import Image
-from small_specs import FOLNET
+from peirce_show.views.matrices import shorten
+from peirce_show.views.rendering import render_page, render_picture, select
+from peirce_show.views.texts import LONGEST, draw_text
 
 SVG = "{http://www.w3.org/2000/svg}"
 IDS = "5 17 3"
@@ -103,7 +104,7 @@ def _matrix(title: str, layer: str, size: int = 2, channels: int = 1) -> Matrix:
 def test_one_colour_means_one_number_in_all_layers() -> None:
     small, large = _matrix("a.b", "1"), _matrix("a.b", "2")
     large.values[:] *= 4
-    svg = as_picture([View(name="m", text="t", matrices=(small, large))])
+    svg = render_picture([View(name="m", text="t", matrices=(small, large))])
     assert _texts(svg).count("−4") == 2
     opacities = [float(r.get("fill-opacity", "1")) for r in ET.fromstring(svg).iter(f"{SVG}rect")]
     assert opacities[:4] == [0.25, 0.08, 0.08, 0.25]
@@ -118,45 +119,47 @@ def test_spans_lie_below_their_words_and_below_each_other() -> None:
     view = View(name="relations", text=text, marks=(both, other, key), labels=("and", "if"))
     rects = [
         (element.findtext("title"), float(element.get("y", 0)), element.get("fill"))
-        for element in ET.fromstring(f"<svg>{joined([marked(view).drawn])}</svg>").iter("rect")
+        for element in ET.fromstring(f"<svg>{joined([draw_text(view).drawn])}</svg>").iter("rect")
     ]
     (first, second, word), legend = rects[:3], rects[3:]
     assert [each[0] for each in rects[:3]] == ["if: stay", "and: all", "if: stay | it rains"]
     assert word[1] < first[1] < second[1] < legend[0][1]
     assert first[2] == word[2] != second[2]
-    page = as_page([view])
+    page = render_page([view])
     assert "&lt;stay&gt;" in page
-    assert "look.js" not in page
-    assert as_picture([View(name="relations", text="None.", labels=("if",))])  # a text without marks
+    assert "<script" not in page
+    assert render_picture([View(name="relations", text="None.", labels=("if",))])  # a text without marks
     with pytest.raises(TaskError, match="at most 10,000 are drawn; give a part of it"):
-        marked(View(name="long", text="x" * (LONGEST + 1)))
+        draw_text(View(name="long", text="x" * (LONGEST + 1)))
 
 
 def test_too_much_is_refused() -> None:
     many = View(name="m", text="t", matrices=tuple(_matrix("a", str(i)) for i in range(41)))
     with pytest.raises(TaskError, match="would have 41 panels, and at most 40 are drawn; give --layer or"):
-        as_picture([many])
+        render_picture([many])
     large = View(name="m", text="t", matrices=(_matrix("a", "1", size=100, channels=401),))
-    with pytest.raises(TaskError, match="4,010,000 numbers, and at most 4,000,000 are kept; give --layer"):
-        selected([large], "all", None, whole=True)
+    with pytest.raises(
+        TaskError, match="would have 4,010,000 numbers, and at most 4,000,000 are kept; give --layer"
+    ):
+        select([large], "all", None, whole=True)
     apart = View(name="m", text="t", matrices=(_matrix("a.b", "1"), _matrix("c", "2")))
-    with pytest.raises(TaskError, match="c of layer 1: there is none; it is there in 2"):
-        selected([apart], "1", "c", whole=True)
+    with pytest.raises(TaskError, match="layer 1 has no c; layers with it: 2"):
+        select([apart], "1", "c", whole=True)
 
 
 def test_long_names_are_shortened_and_still_differ() -> None:
     paths = ["/people/person/nationality", "http://example.org/a#Bob", "("]
-    assert shown(paths) == ["nationality", "Bob", "("]
-    assert shown(["/film/genre", "/music/genre", "/m/027rn"]) == ["/film/genre", "/music/genre", "027rn"]
-    assert shown(["concept_country_united_states"]) == ["concept_…ed_states"]
-    assert shown(["/", "a\nb", "x" * 18]) == ["/", "a\\nb", "x" * 18]
+    assert shorten(paths) == ["nationality", "Bob", "("]
+    assert shorten(["/film/genre", "/music/genre", "/m/027rn"]) == ["/film/genre", "/music/genre", "027rn"]
+    assert shorten(["concept_country_united_states"]) == ["concept_…ed_states"]
+    assert shorten(["/", "a\nb", "x" * 18]) == ["/", "a\\nb", "x" * 18]
 
 
 @pytest.mark.parametrize(
     ("how", "said"),
     [
         ((), "give a file with -o, such as -o look.html, or --json"),
-        (("-o", "look.pdf"), "look.pdf names no format of pictures; let it end in .svg, .html, .png"),
+        (("-o", "look.pdf"), "look.pdf has no suffix of a picture; let it end in .svg, .html, .png"),
         (("--json", "--operator", "joins"), "unknown operator 'joins'. Did you mean 'join'? Known: join,"),
         (("--json", "--layer", "3"), "unknown layer '3'. Known: 0, 1, 2, all, last"),
         (("--json", "--head", "99"), "there is no channel 99: there are at most 12"),
@@ -182,7 +185,10 @@ def test_models_without_pairs_and_views_without_models_are_told(
     )
     build(Spec.from_toml(recurrent).replace({"model.input.vocabulary": 20})).save(tmp_path / "gru")
     for model, said in (
-        (tmp_path / "gru", "gru has nothing to look at: nothing in its architecture, 'recurrent', relates"),
+        (
+            tmp_path / "gru",
+            "gru has nothing to look at: the architecture 'recurrent' computes nothing between pairs",
+        ),
         (
             "nowhere",
             "there is no folder of a saved model nowhere; train one with `peirce train`. Views that need",

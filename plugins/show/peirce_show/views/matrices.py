@@ -1,4 +1,4 @@
-"""Matrices as heat maps in SVG, for papers: what each cell's degree means stands beside them as a bar of colours."""
+"""Matrices as heat maps in SVG, for papers, each with a bar of its colours."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from peirce.errors import escaped
 from peirce.model import Matrix
-
 from peirce_show.svg import Markup, element, joined, text_of, text_width
 
 CELL, SMALLEST, WIDE = 9.0, 3.0, 420.0
@@ -39,8 +38,8 @@ class Panel(NamedTuple):
     most: float
 
 
-def shown(tokens: Sequence[str]) -> list[str]:
-    """The texts of tokens on an axis: of a path its last part, unless another has the same; long ones are cut."""
+def shorten(tokens: Sequence[str]) -> list[str]:
+    """The texts of tokens on an axis: of a path its last part, unless another has the same; long texts are cut."""
     last = {token: re.split(r"[/#]", token.rstrip("/#"))[-1] or token for token in tokens}
     parts, end = list(last.values()), LONGEST // 2
     texts = [last[token] if parts.count(last[token]) == 1 else token for token in tokens]
@@ -48,11 +47,11 @@ def shown(tokens: Sequence[str]) -> list[str]:
     return [t if len(t) <= LONGEST else f"{t[: LONGEST - end - 1]}…{t[-end:]}" for t in texts]
 
 
-def panels(rows: Sequence[Sequence[Panel]]) -> Block:
-    """Panels in rows, each as wide and as high as it needs; rows of one panel stand beside each other."""
+def draw_panels(rows: Sequence[Sequence[Panel]]) -> Block:
+    """Draw panels in rows, each as wide and as high as it needs; rows of one panel stand beside each other."""
     drawn, top, width = list[Markup](), 0.0, 0.0
-    blocks = [[_panel(panel) for panel in row] for row in rows]
-    for row in _beside(blocks) if all(len(row) == 1 for row in rows) else blocks:
+    blocks = [[_draw(panel) for panel in row] for row in rows]
+    for row in _side_by_side(blocks) if all(len(row) == 1 for row in rows) else blocks:
         left, height = 0.0, 0.0
         for block in row:
             drawn.append(element("g", block.drawn, transform=f"translate({left:.2f} {top:.2f})"))
@@ -62,7 +61,7 @@ def panels(rows: Sequence[Sequence[Panel]]) -> Block:
     return Block(joined(drawn), width - _GAP, top - _GAP)
 
 
-def _beside(rows: Sequence[Sequence[Block]]) -> list[list[Block]]:
+def _side_by_side(rows: Sequence[Sequence[Block]]) -> list[list[Block]]:
     """The panels of all rows in their order, as many side by side as a page is wide."""
     found: list[list[Block]] = [[]]
     for (block,) in rows:
@@ -72,10 +71,10 @@ def _beside(rows: Sequence[Sequence[Block]]) -> list[list[Block]]:
     return found
 
 
-def _panel(panel: Panel) -> Block:
-    """A title, the cells, tokens and the names of both axes, and the bar of colours."""
+def _draw(panel: Panel) -> Block:
+    """Draw a title, the cells, the tokens and names of both axes, and the bar of colours."""
     matrix, values = panel.matrix, panel.matrix.values[panel.channel]
-    rows, columns = shown(matrix.rows), shown(matrix.columns)
+    rows, columns = shorten(matrix.rows), shorten(matrix.columns)
     cell = max(SMALLEST, min(CELL, WIDE / max(len(rows), len(columns))))
     size = min(_SIZE, 0.85 * cell)
     left = _SIZE + 6 + max(text_width(text, size) for text in rows)
@@ -108,7 +107,7 @@ def _panel(panel: Panel) -> Block:
 
 
 def _degree(value: float, most: float) -> dict[str, object]:
-    """The colour of a number: one role for those above zero, another for those below, as deep as it is large."""
+    """The colour of a number: one role above zero, another below, as deep as the number is large."""
     share = min(abs(value) / most, 1.0) if most else 0.0
     return {"fill": "unary" if value > 0 else "binary", "fill_opacity": share}
 
@@ -119,7 +118,7 @@ def _text(text: str, x: float, y: float, size: float, turn: int, **more: object)
 
 
 def _bar(share: bool, most: float, x: float, y: float, height: float) -> Markup:
-    """What the depths of colour mean: from the most downwards, to zero or to as much below it."""
+    """The bar of colours, from the largest number down to zero or to its negative."""
     height = max(min(height, 90.0), 30.0)
     least = 0.0 if share else -most
     step = height / _STEPS

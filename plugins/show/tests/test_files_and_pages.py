@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from html import unescape
 from pathlib import Path
 
 import pytest
+
 from peirce.errors import TaskError
-from peirce_show.page import check_target, page, png, save
+from peirce_show.files import check_format, png, save
+from peirce_show.pages import page
 from peirce_show.svg import THEME, cut, element, picture, text_of, text_width
 
 
@@ -36,19 +39,20 @@ def test_a_text_is_cut_to_its_room() -> None:
 
 
 def test_a_page_holds_data_that_cannot_end_its_script() -> None:
-    made = page("a<b", style="", script="1;", data={"text": "</script>", "none": float("nan")})
-    assert "<title>a&lt;b</title>" in made
-    assert '{"text": "\\u003c/script>", "none": null}' in made
-    assert made.count("</script>") == 2
+    html = page("a<b", script="1;", data={"text": "</script>", "none": float("nan")})
+    assert "<title>a&lt;b</title>" in html
+    assert '{"text": "\\u003c/script>", "none": null}' in html
+    assert html.count("</script>") == 2
+    assert "wasm" not in html
+    assert "'wasm-unsafe-eval' blob:; connect-src blob:" in unescape(page("a", files={"model": "AA=="}))
 
 
-def test_files_of_each_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_each_format(tmp_path: Path) -> None:
     drawn = picture(text_of("u", 1, 9), width=20, height=10, title="t", description="d", name="n")
     save(tmp_path / "a.svg", drawn)
     assert (tmp_path / "a.svg").read_text() == drawn
     save(tmp_path / "a.html", drawn, page("t"))
     assert (tmp_path / "a.html").read_text().startswith("<!doctype html>")
     assert png(drawn) == png(drawn)
-    monkeypatch.setattr("peirce.extras.find_spec", lambda name: None)
-    with pytest.raises(TaskError, match=r"pip install 'peirce\[pictures\]'` or write .svg"):
-        check_target(tmp_path / "a.png", "a picture")
+    with pytest.raises(TaskError, match=r"let it end in \.svg, \.html, \.png"):
+        check_format(tmp_path / "a.pdf")

@@ -1,6 +1,4 @@
-"use strict";
-const $ = id => document.getElementById(id);
-const data = JSON.parse($("data").textContent), { attention } = data;
+const { attention } = data;
 const percent = (share, digits = share < 0.1 ? 1 : 0) => (100 * share).toFixed(digits);
 let session, ort, outputs, attending = [];
 
@@ -21,8 +19,8 @@ async function open() { // from blobs: a page on a disk may fetch no file, and t
 async function run(sizes, given) { // inputs by name; those that are not given are their default everywhere
   const feeds = Object.fromEntries(data.inputs.map(({ name, dims, dtype, default: value }) => {
     const shape = dims.map(dim => sizes[dim] ?? dim), count = shape.reduce((product, size) => product * size, 1);
-    const held = given[name] ?? Array(count).fill(value ?? 0);
-    return [name, new ort.Tensor(dtype, dtype === "bool" ? Uint8Array.from(held) : BigInt64Array.from(held, BigInt), shape)];
+    const values = given[name] ?? Array(count).fill(value ?? 0);
+    return [name, new ort.Tensor(dtype, dtype === "bool" ? Uint8Array.from(values) : BigInt64Array.from(values, BigInt), shape)];
   }));
   const start = performance.now();
   outputs = await session.run(feeds);
@@ -37,12 +35,12 @@ function ranked(names, scores) { // the best first, with their shares of a softm
 
 function list(table, noun, found) { // what was ranked
   table.replaceChildren(row("tr", "th", [noun, "score", "%", ""]), ...found.map(({ name, score, share }) => {
-    const made = row("tr", "td", ["", "", percent(share)]), bar = made.appendChild(make("td"));
-    made.cells[0].replaceWith(make("th", { scope: "row" }, name));
-    made.cells[1].append(make("data", { value: score }, score.toFixed(3)));
+    const line = row("tr", "td", ["", "", percent(share)]), bar = line.appendChild(make("td"));
+    line.cells[0].replaceWith(make("th", { scope: "row" }, name));
+    line.cells[1].append(make("data", { value: score }, score.toFixed(3)));
     bar.className = "bar";
     bar.append(make("div", { style: `width: ${100 * share}%` }));
-    return made;
+    return line;
   }));
 }
 
@@ -62,34 +60,21 @@ function attend(names = attending) { // of what the columns and rows stand for
 
 function matrix(table, names, cell) {
   table.replaceChildren(row("tr", "th", ["", ...names]), ...names.map((name, x) => {
-    const made = row("tr", "td", names.map(() => ""));
+    const line = row("tr", "td", names.map(() => ""));
     names.forEach((_, y) => {
       const [content, share] = cell(x, y);
-      made.cells[y].append(content);
-      made.cells[y].style.setProperty("--deep", `${40 * share}%`);
+      line.cells[y].append(content);
+      line.cells[y].style.setProperty("--deep", `${40 * share}%`);
     });
-    made.prepend(make("th", { scope: "row" }, name));
-    return made;
+    line.prepend(make("th", { scope: "row" }, name));
+    return line;
   }));
 }
 
-function make(tag, attributes = {}, text = "") {
-  const drawn = ["path", "text", "circle", "marker"].includes(tag);
-  const made = drawn ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  made.textContent = text;
-  return made;
-}
-
 function row(tag, cell, texts) {
-  const made = make(tag);
-  made.append(...texts.map(text => make(text ? cell : "td", cell === "th" && text ? { scope: "col" } : {}, text)));
-  return made;
-}
-
-function fill(select, names, kept) {
-  select.replaceChildren(...names.map(name => new Option(name)));
-  if (names.map(String).includes(kept)) select.value = kept;
+  const line = make(tag);
+  line.append(...texts.map(text => make(text ? cell : "td", cell === "th" && text ? { scope: "col" } : {}, text)));
+  return line;
 }
 
 async function begin(ask) { // open the model, and ask what the form says, now and whenever it is sent

@@ -6,16 +6,17 @@ import json
 from pathlib import Path
 from xml.etree import ElementTree
 
-import peirce
 import pytest
 import small_specs
 from command_line import exit_code as run
-from peirce.compose import summarise
-from peirce.registry import Registry
-from peirce_training import TrainingOptions, train
-from peirce_show.comparing import comparison_page, comparison_picture, rows, side_by_side
 from small_specs import FOLNET
 from toy_tasks import TRANSFORMER, Marked, MarkedOptions
+
+import peirce
+from peirce.compose import summarise
+from peirce.registry import Registry
+from peirce_show.comparison import comparison_page, comparison_picture, rows, side_by_side
+from peirce_training import TrainingOptions, train
 
 
 @pytest.fixture

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from peirce.errors import TaskError
 from peirce.model import Mark, View
-
-from peirce_show.matrices import Block
 from peirce_show.svg import Markup, element, joined, text_width
+from peirce_show.views.matrices import Block
 
 PALETTE = (
     "#4e79a7", "#f28e2b", "#e15759", "#59a14f", "#b07aa1", "#d4a72c",
@@ -22,8 +21,8 @@ WIDTH = 420.0
 _SIZE, _LINE, _LEVEL = 9.0, 13.0, 6.0
 
 
-def marked(view: View) -> Block:
-    """The text of a view in lines, with its marks, and what their colours mean.
+def draw_text(view: View) -> Block:
+    """Draw the text of a view in lines, with its marks and a legend of their colours.
 
     Raises:
         TaskError: the text is too long.
@@ -75,7 +74,7 @@ def marked(view: View) -> Block:
 
 
 def _word(text: str, x: float, y: float, size: float) -> Markup:
-    """A word that is as wide as the lines below it think, in whatever font."""
+    """A word of a fixed width, whatever the font, so that the lines below it meet its ends."""
     return element(
         "text", text, x=x, y=y, font_size=size, fill="ink", font_family="Verdana, 'DejaVu Sans', sans-serif",
         textLength=text_width(text, size), lengthAdjust="spacingAndGlyphs", pointer_events="none",
@@ -101,17 +100,17 @@ def _lines(text: str) -> list[tuple[int, int]]:
 
 def _levels(marks: Sequence[Mark]) -> Mapping[int | None, int]:
     """How far below the text the lines of each group lie: groups that overlap have different ones."""
-    own: dict[int, list[Mark]] = {}
+    groups: dict[int, list[Mark]] = {}
     for mark in marks:
         if mark.group is not None:
-            own.setdefault(mark.group, []).append(mark)
+            groups.setdefault(mark.group, []).append(mark)
     levels: dict[int | None, int] = {}
-    for group, members in own.items():
+    for group, members in groups.items():
         taken = {
             level
             for other, level in levels.items()
             if other is not None
-            and any(one.start < two.end and two.start < one.end for one in members for two in own[other])
+            and any(one.start < two.end and two.start < one.end for one in members for two in groups[other])
         }
         levels[group] = next(level for level in range(len(taken) + 1) if level not in taken)
     return levels

@@ -1,16 +1,6 @@
-"use strict";
-const views = JSON.parse(document.getElementById("data").textContent);
-const $ = id => document.getElementById(id);
-const NS = "http://www.w3.org/2000/svg";
+const views = data;
 const number = value => Number(value.toPrecision(4)).toString().replace("-", "\u2212");
 let cell = { row: 0, column: -1 };
-
-function make(name, attributes, text) {
-  const made = document.createElementNS(NS, name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  if (text !== undefined) made.textContent = text;
-  return made;
-}
 
 function numbers(matrix) { // float32, [channels, rows, columns]
   if (!matrix.read) {
@@ -30,15 +20,10 @@ const largest = values => values.reduce((most, value) => Math.max(most, Math.abs
 const layers = () => views[$("view").value].matrices.filter(each => each.title === $("title").value);
 const chosen = () => layers()[$("layer").value];
 
-function fill(select, names, kept) {
-  select.replaceChildren(...names.map(([value, text]) => new Option(text, value)));
-  if (names.some(([value]) => String(value) === kept)) select.value = kept;
-}
-
 function choose() { // after another view or matrix is chosen
   const titles = [...new Set(views[$("view").value].matrices.map(each => each.title))];
   const first = titles.find(title => title.endsWith(".weights")) ?? titles[0];
-  fill($("title"), titles.map(title => [title, title]), $("title").value || first);
+  fill($("title"), titles, $("title").value || first);
   const kept = $("layer-name").textContent, all = layers();
   const place = all.findIndex(each => `${each.layer}` === kept);
   $("layer").max = all.length - 1;
@@ -50,10 +35,10 @@ function choose() { // after another view or matrix is chosen
 function draw() {
   const matrix = chosen(), { rows, columns, axes, share } = matrix;
   $("layer-name").textContent = matrix.layer;
-  fill($("channel"), matrix.channels.map(name => [name, name]), $("channel").value);
+  fill($("channel"), matrix.channels, $("channel").value);
   $("pick-channel").hidden = matrix.channels.length < 2;
   const values = channel(matrix);
-  const most = $("own").checked ? largest(values) : Math.max(...layers().map(each => largest(channel(each))));
+  const most = $("rescale").checked ? largest(values) : Math.max(...layers().map(each => largest(channel(each))));
   const side = Math.max(7, Math.min(28, 760 / Math.max(rows.length, columns.length)));
   const left = 34 + 7.5 * Math.max(...rows.map(text => text.length));
   const above = 16 + 7.5 * Math.max(...columns.map(text => text.length));
@@ -112,15 +97,15 @@ function draw() {
 
 function tell(matrix, values, degree, point) { // the chosen cell in words, and its row as a line of coloured columns
   const { rows, columns } = matrix, width = columns.length, row = cell.row;
-  const own = [...values.subarray(row * width, (row + 1) * width)];
+  const line = [...values.subarray(row * width, (row + 1) * width)];
   const parts = cell.column < 0 ? [`row ${rows[row]}`] : [];
-  const strongest = own.map((value, i) => [value, i]).sort((a, b) => Math.abs(b[0]) - Math.abs(a[0])).slice(0, 4);
+  const strongest = line.map((value, i) => [value, i]).sort((a, b) => Math.abs(b[0]) - Math.abs(a[0])).slice(0, 4);
   const text = strongest.map(([value, i]) => `${columns[i]} ${number(value)}`).join(", ");
   const bold = document.createElement("b");
-  if (cell.column >= 0) bold.textContent = number(own[cell.column]);
+  if (cell.column >= 0) bold.textContent = number(line[cell.column]);
   const pair = cell.column < 0 ? `${rows[row]}` : `${rows[row]} \u2192 ${columns[cell.column]}: `;
   $("readout").replaceChildren(pair, bold, `  \u2014 strongest in this row: ${text}`);
-  $("strip").replaceChildren(...own.map((value, i) => {
+  $("strip").replaceChildren(...line.map((value, i) => {
     const span = document.createElement("span"), { class: name, "fill-opacity": depth } = degree(value);
     const role = name === "above" ? "unary" : "binary";
     span.style.background = `color-mix(in srgb, var(--${role}) ${Math.round(60 * depth)}%, transparent)`;
@@ -146,8 +131,8 @@ function bar(svg, x, y, height, share, most, degree) {
     svg.append(make("text", { x: x + 18, y: y + 4 + (height - 8) * place, "dominant-baseline": "central" }, number(value)));
 }
 
-fill($("view"), views.map((view, i) => [i, view.name]));
+fill($("view"), views.map(view => view.name), "0", [...views.keys()]);
 $("pick-view").hidden = views.length < 2;
 $("view").onchange = $("title").onchange = choose;
-$("layer").oninput = $("channel").onchange = $("own").onchange = draw;
+$("layer").oninput = $("channel").onchange = $("rescale").onchange = draw;
 choose();

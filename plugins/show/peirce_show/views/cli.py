@@ -1,4 +1,4 @@
-"""`peirce look`: what a trained model computes between the tokens of a text, as a page, a picture or JSON."""
+"""The command `peirce look`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
 from peirce.commands import Json, as_json
 
 if TYPE_CHECKING:
@@ -84,25 +85,24 @@ def look(
 ) -> None:
     """Show what a trained model computes between the tokens of a text: attention, kernels, atoms, roles, relations."""
     from peirce.errors import InputError, escaped
-
-    from peirce_show.looked import as_page, as_picture, selected
-    from peirce_show.page import check_target, save
-    from peirce_show.views import Look
+    from peirce_show.files import check_format, save
+    from peirce_show.views.collection import ViewOptions, collect_views
+    from peirce_show.views.rendering import render_page, render_picture, select
 
     if output is None and not json:
         raise InputError("give a file with -o, such as -o look.html, or --json")
     if output is not None:
-        check_target(output, "drawing what a model attends to")
-    asked = Look(channel=head, channels=channels, view=view, settings=tuple(settings or ()))
-    views = [each for name in (model, *map(str, beside or ())) for each in asked.views(name, text)]
+        check_format(output)
+    options = ViewOptions(channel=head, channels=channels, view=view, settings=tuple(settings or ()))
+    models = (model, *map(str, beside or ()))
+    views = [each for name in models for each in collect_views(name, text, options)]
     page = output is None or output.suffix.lower() == ".html"
-    views = selected(views, layer or ("all" if page else "last"), operator, whole=page)
+    views = select(views, layer or ("all" if page else "last"), operator, whole=page)
     if output is not None:
-        html = as_page(views) if page else None
-        save(output, "" if page else as_picture(views), html)
+        save(output, "" if page else render_picture(views), render_page(views) if page else None)
     if json:
         file = None if output is None else str(output)
-        as_json(SCHEMA, file=file, views=[_plain(each) for each in views])
+        as_json(SCHEMA, file=file, views=[_to_json(each) for each in views])
         return
     for each in views:
         titles = (
@@ -113,8 +113,8 @@ def look(
             typer.echo(f"note: {escaped(note)}", err=True)
 
 
-def _plain(view: View) -> dict[str, object]:
-    """One view as JSON has it."""
+def _to_json(view: View) -> dict[str, object]:
+    """A view as JSON has it."""
     from attrs import asdict
 
     matrices = [

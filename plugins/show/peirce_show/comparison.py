@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from attrs import asdict, frozen
+
 from peirce.compose import summarise
 from peirce.registry import Registry
-from peirce_training import read_curves, read_training
-
 from peirce_show.contents import spec_of
-from peirce_show.page import page
+from peirce_show.pages import page
 from peirce_show.svg import Markup, element, joined, picture, text_of
+from peirce_training import read_curves, read_training
 
 WIDTH, NAMES, BARS = 245.0, 78.0, 112.0
 """Points of a column, of the names at its left, and of the longest bar."""

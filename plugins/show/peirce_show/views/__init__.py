@@ -1,0 +1,1 @@
+"""What models compute between the tokens of a text, as a page, as a picture, or as JSON: `peirce look`."""
