@@ -177,7 +177,7 @@ def edit_registry_file(current: RegistryFile, change: Callable[[Any], None]) -> 
 
 def singular(kind: str) -> str:
     """What one of a kind is called in a message."""
-    return "ready spec" if kind == "specs" else kind.removesuffix("s")
+    return "ready spec" if kind == "specs" else re.sub(r"(?<=x)es$|s$", "", kind)
 
 
 def _is_ours(path: Path) -> bool:

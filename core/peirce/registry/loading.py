@@ -53,6 +53,8 @@ class _Hooks(pluggy.PluginManager):
     def parse_hookimpl_opts(self, plugin: Any, name: str) -> Any:
         """The marks of a hook; a name that is no hook's, and a hook without marks, are a slip of its author."""
         options = super().parse_hookimpl_opts(plugin, name)
+        if options is None and not name.startswith("register_"):  # most names of a module
+            return None
         hooks = [f"register_{kind}" for kind in all_kinds()]
         if options is None:
             if name in hooks:
