@@ -50,17 +50,18 @@ class _BreachError(Exception):
 class _Hooks(pluggy.PluginManager):
     """The hooks of one plug-in."""
 
+    def __init__(self) -> None:
+        super().__init__("peirce")
+        self._known = [f"register_{kind}" for kind in all_kinds()]
+
     def parse_hookimpl_opts(self, plugin: Any, name: str) -> Any:
         """The marks of a hook; a name that is no hook's, and a hook without marks, are a slip of its author."""
         options = super().parse_hookimpl_opts(plugin, name)
-        if options is None and not name.startswith("register_"):  # most names of a module
-            return None
-        hooks = [f"register_{kind}" for kind in all_kinds()]
         if options is None:
-            if name in hooks:
+            if name in self._known:
                 raise _BreachError(f"{name} is not marked `@peirce.hookimpl`, so that nothing would call it")
-        elif (hook := options.get("specname") or name) not in hooks:
-            raise _BreachError(unknown("hook", hook, hooks))
+        elif (hook := options.get("specname") or name) not in self._known:
+            raise _BreachError(unknown("hook", hook, self._known))
         return options
 
 
@@ -99,7 +100,7 @@ def load(
 
 def _registered(plugin: EntryPoint, module: object, kinds: Iterable[str]) -> list[Registered]:
     """Everything of some kinds that a plug-in registers."""
-    hooks = _Hooks("peirce")
+    hooks = _Hooks()
     for module_of_hooks in (hookspecs, *hook_modules()):
         hooks.add_hookspecs(module_of_hooks)
     hooks.register(module, plugin.name)
