@@ -28,11 +28,12 @@ from measuring import RESULTS, machine
 from peirce.compose import build
 from peirce.registry import load_spec
 from peirce_kg.encoding.vocabulary import Vocabulary
-from peirce_kg.evaluation import Floats, Knowledge, Scorer, evaluate
+from peirce_kg.evaluation import Knowledge, Scorer, evaluate
 from peirce_kg.parts.augmenters.kge_files import read_kge
 from peirce_kg.task import model_scorer, overrides_of
 from peirce_kg.ultra.answering import Answerer
 from peirce_kg.ultra.checkpoint import read_ultra
+from peirce_queries import Floats
 from peirce_queries.engine.template import Groundings, Template
 from peirce_queries.graphs.graph import Graph, load_graph, with_inverses
 from peirce_queries.languages.types import hard_types

@@ -1,14 +1,22 @@
-"""The command `peirce kg`, as its tests call it."""
+"""The commands `peirce kg NAME`, as their tests call them."""
 
 from __future__ import annotations
 
-from peirce.errors import PeirceError
-from peirce_kg.kg import app
+from importlib import import_module
+
 from typer.testing import CliRunner
 
+from peirce.commands import application
+from peirce.errors import PeirceError
+from peirce.registry import announcements
 
-def run(*arguments: str) -> str:
-    """What the command prints; its errors are raised."""
+
+def run(name: str, *arguments: str) -> str:
+    """What a command prints; its errors are raised."""
+    (entry,) = (each for each in announcements("peirce.commands") if each.name == f"kg.{name}")
+    module, _, function = entry.target.partition(":")
+    app = application()
+    app.command()(getattr(import_module(module), function))
     result = CliRunner().invoke(app, list(arguments))
     if isinstance(result.exception, PeirceError):
         raise result.exception

@@ -19,17 +19,16 @@ from typing import Annotated
 import numpy as np
 import typer
 from attrs import field, frozen
+from rich.console import Console
+
 from peirce.commands import Fitting
 from peirce.compose import load
 from peirce.errors import PeirceError
 from peirce.registry import load_spec
-from peirce_training import make_task, read_settings, settings_by_part, train, training_options
-from rich.console import Console
-
-from peirce_queries.engine.answers import to_ids
 from peirce_kg.evaluation import Report, evaluate, frequency_scorer, random_scorer, table
-from peirce_queries.languages.language import parse
 from peirce_kg.task import TYPES, KgQa, KgQaData, model_scorer
+from peirce_queries import parse, to_ids
+from peirce_training import make_task, read_settings, settings_by_part, train, training_options
 
 SPECS = ("tega", "transformer-absolute")
 """The ready specs that are compared; the first is exported."""

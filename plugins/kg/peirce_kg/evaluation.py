@@ -9,23 +9,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 from attrs import field, frozen
 from numpy.typing import NDArray
-from peirce.errors import TaskError
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from peirce.errors import TaskError
 from peirce_kg.encoding.literal_inputs import UnsupportedQueryError
-from peirce_queries.engine.answers import Answers
-from peirce_queries.engine.missing import Missing
-from peirce_queries.engine.template import Groundings, Template
-from peirce_queries.graphs.graph import SPLITS, Bools, Index, Split
-from peirce_queries.languages.language import FREE
-from peirce_queries.sampling.sampler import QuerySet
+from peirce_kg.parts.support import Scorer
+from peirce_queries import (
+    FREE,
+    SPLITS,
+    Answers,
+    Bools,
+    Floats,
+    Groundings,
+    Index,
+    Missing,
+    QuerySet,
+    Split,
+    Template,
+)
 
 Filtering = Literal["before", "graph", "graphs"]
 """Which other answers take no part in a ranking: those on the ranked answers' own graph and on the one before it, as in
@@ -49,13 +57,8 @@ TYPES: tuple[Types, ...] = get_args(Types)
 TOP = (1, 3, 10)
 """The k of Hits@k."""
 
-Floats = NDArray[np.floating[Any]]
 _Ranked = tuple[Answers, Floats]
 """Answers with the rank of each."""
-Scorer = Callable[[Template, Groundings], Floats]
-"""Scores [n, entities] of every entity as an answer to n groundings of a template; higher is better.
-
-It raises `UnsupportedQueryError` where it does not support the template."""
 
 MAX_ROWS = 256
 """The most queries that are scored at once."""
@@ -167,7 +170,7 @@ def shares_of(missing: Sequence[Missing]) -> dict[Knowledge, float]:
     return {k: float(np.concatenate([own[k] for own in every]).mean()) for k in STRATA if every}
 
 
-def told_shares(shares: Mapping[Knowledge, float]) -> str:
+def shares_text(shares: Mapping[Knowledge, float]) -> str:
     """How many links inferred answers miss, to stand beside figures; empty where nobody counted."""
     *counted, hard = STRATA
     said = ", ".join(f"{k.removeprefix('missing-')} in {shares[k]:.1%}" for k in counted if shares.get(k))
@@ -329,7 +332,7 @@ def table(reports: Iterable[Report], title: str) -> Table:
     first = reports[0]
     present = [k for k in KNOWLEDGE if first.cells_of(k)]
     notes = [not_supported(report.scorer, report.unsupported) for report in reports if report.unsupported]
-    said = filter(None, [protocol(first.filtering), told_shares(first.shares), *notes])
+    said = filter(None, [protocol(first.filtering), shares_text(first.shares), *notes])
     shown = Table(title=title, caption="; ".join(said))
     shown.add_column("type")
     for knowledge in present:

@@ -86,7 +86,7 @@ def register_specs() -> list[Path]:
 @hookimpl
 def register_pipelines() -> dict[str, str]:
     """First-order queries."""
-    return {"ask": "peirce_kg.serving:Asks"}
+    return {"ask": "peirce_kg.serving:QueryAnswers"}
 
 
 @hookimpl
@@ -96,10 +96,16 @@ def register_views() -> dict[str, str]:
 
 
 @hookimpl
+def register_answerers() -> dict[str, str]:
+    """Exported models of a graph, and ULTRA for any graph."""
+    return {"exported": "peirce_kg.exported:ExportedModel", "ultra": "peirce_kg.ultra.zero_shot:ZeroShot"}
+
+
+@hookimpl
 def register_commands() -> dict[str, str]:
-    """Knowledge graphs and queries over them."""
+    """Vectors of link predictors, and published models of any graph."""
     return {
-        "ask": "Answer a first-order query, with an exported model or on any graph untrained.",
         "import.ultra": "Import a published ULTRA or UltraQuery, which answers on any graph.",
-        "kg": "Look at knowledge graphs and at first-order queries over them.",
+        "kg.attention": "Older name of `peirce look`.",
+        "kg.embed": "Train entity and relation vectors by link prediction, for a spec's augmenter kge.",
     }

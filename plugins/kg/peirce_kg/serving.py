@@ -9,16 +9,14 @@ from typing import Any
 from peirce.errors import InputError
 from peirce.model import Field, Pipeline, Runner, Say
 from peirce.parts import Signature
-
-from peirce_kg.ask import Asker
 from peirce_kg.encoding.assets import TRIPLES, VOCABULARY
-from peirce_queries.languages.conversion import read_query
-from peirce_queries.languages.language import Atom, Constant, Variable
+from peirce_kg.exported import ExportedModel
+from peirce_queries import Atom, Constant, Variable, read_query
 
 TOP = 10
 
 
-class Asks(Pipeline):
+class QueryAnswers(Pipeline):
     """The best answers of a query over the graph that a model was trained on."""
 
     question = (
@@ -36,16 +34,16 @@ class Asks(Pipeline):
         return {VOCABULARY, TRIPLES} <= set(assets)
 
     def __init__(self, folder: Path, model: Runner) -> None:
-        self._asker = Asker(folder, session=model)
+        self._model = ExportedModel(folder, session=model)
 
     def labels(self) -> Mapping[str, Sequence[str]]:
         """The entities."""
-        scores, *ranked = self._asker.outputs
-        return {} if ranked else {scores: self._asker.graph.entity_names}
+        scores, *ranked = self._model.outputs
+        return {} if ranked else {scores: self._model.graph.entity_names}
 
     def example(self) -> Mapping[str, Any]:
         """One relation of the graph, from one of its entities."""
-        graph = self._asker.graph
+        graph = self._model.graph
         return {"query": str(Atom(graph.relation_names[0], Constant(graph.entity_names[0]), Variable("f")))}
 
     def ask(self, question: Mapping[str, Any], say: Say) -> None:
@@ -53,6 +51,6 @@ class Asks(Pipeline):
         top = question.get("top", TOP)
         if top < 1:
             raise InputError(f"input 'top' is {top}; ask for one answer or more")
-        entities, scores = self._asker.best(read_query(question["query"]), top)
-        names = self._asker.graph.entity_names
+        entities, scores = self._model.best(read_query(question["query"]), top)
+        names = self._model.graph.entity_names
         say({"entities": [names[entity] for entity in entities], "scores": scores})

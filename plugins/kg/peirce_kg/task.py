@@ -13,51 +13,59 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
-from peirce.errors import TaskError, unknown
-from peirce.model import Model, Task
-from peirce.spec import Spec
 from rich.console import Console
 from torch import Tensor
 
+from peirce.errors import RegistryError, TaskError, unknown
+from peirce.model import Model, Task
+from peirce.registry import default_registry
+from peirce.spec import Spec
 from peirce_kg.encoding.assets import assets_of
 from peirce_kg.encoding.graph_inputs import graph_inputs
 from peirce_kg.encoding.inputs import joined, query_inputs, text_inputs
 from peirce_kg.encoding.literal_inputs import (
     Arrays,
     query_literals,
-    shape_of,
     takes_literals,
-    why_unsupported,
 )
 from peirce_kg.encoding.vocabulary import Vocabulary
 from peirce_kg.encoding.writing import Syntax
-from peirce_queries.engine.answers import Answers
-from peirce_queries.engine.missing import Missing
-from peirce_queries.engine.template import Groundings, Template
 from peirce_kg.evaluation import (
     PUBLISHED,
     Filtering,
-    Floats,
     Report,
     Scorer,
     evaluate,
     not_supported,
     protocol,
     shares_of,
-    told_shares,
+    shares_text,
 )
-from peirce_queries.graphs.commands import shown_to_people
-from peirce_queries.graphs.graph import SPLITS, Graph, Ints, Split, load_graph
 from peirce_kg.parts.heads.distances import DistanceRanking
 from peirce_kg.parts.heads.entities import Entities
 from peirce_kg.parts.positions.query_graph import GRAPH_INPUTS, NODES
-from peirce_kg.parts.systems.literals import Executor
-from peirce_queries.languages.types import load_types, select
-from peirce_queries.sampling.files import read_queries
-from peirce_queries.sampling.sampler import MAX_ANSWERS, QuerySet, missing_of, sample
-from peirce_kg.ultra.answering import Answerer
-from peirce_kg.ultra.network import Ultra
-from peirce_kg.ultra.program import why_no_program
+from peirce_kg.parts.support import QuerySupport, support_of
+from peirce_kg.parts.systems.literals import executor_of
+from peirce_queries import (
+    MAX_ANSWERS,
+    SPLITS,
+    Answers,
+    Floats,
+    Graph,
+    Groundings,
+    Ints,
+    Missing,
+    QuerySet,
+    Split,
+    Template,
+    load_graph,
+    load_types,
+    missing_links,
+    progress_console,
+    read_samples,
+    sample,
+    select,
+)
 
 TYPES = ("1p", "2p", "3p", "2i", "3i", "2in", "2u")
 """The types of a run that names none."""
@@ -146,7 +154,7 @@ class KgQaData:
     def missing(self, split: Split) -> tuple[Missing, ...]:
         """The links that the inferred answers of each set of a split miss; none of training queries."""
         if split not in self._missing and split != "train":
-            self._missing[split] = missing_of(self.sets[split], self.graph, split)
+            self._missing[split] = missing_links(self.sets[split], self.graph, split)
         return self._missing.get(split, ())
 
 
@@ -176,7 +184,7 @@ class KgQa(Task[KgQaOptions, KgQaData]):
         graph = load_graph(options.graph)
         _say(graph.summary())
         if options.queries:
-            sets = {split: read_queries(Path(options.queries), graph, split) for split in SPLITS}
+            sets = {split: read_samples(Path(options.queries), graph, split) for split in SPLITS}
         else:
             sets = {split: self._sampled(graph, split) for split in SPLITS}
         vocabulary = attrs.evolve(Vocabulary.of(graph, options.syntax), reversed_=options.reverse)
@@ -187,7 +195,7 @@ class KgQa(Task[KgQaOptions, KgQaData]):
         count = options.train_queries if training else options.eval_queries
         asked = select(options.types if training else options.eval_types or options.types, load_types())
         sets = sample(
-            asked, graph, split, count, options.seed, options.max_answers, shown_to_people(),
+            asked, graph, split, count, options.seed, options.max_answers, progress_console(),
             leave_out=options.absent == "leave_out",
         )  # fmt: skip
         sampled = {queries.type.name for queries in sets}
@@ -204,7 +212,7 @@ class KgQa(Task[KgQaOptions, KgQaData]):
 
     def overrides_for(self, spec: Spec, data: KgQaData) -> Mapping[str, Any]:
         """Nothing of a model that is given the graph, and so knows no names."""
-        return {} if spec.architecture == Ultra.name else self.overrides(data)
+        return {} if _support_of_name(spec.architecture).inductive else self.overrides(data)
 
     def batches(self, data: KgQaData, split: str, seed: int, epoch: int) -> Iterator[Mapping[str, Tensor]]:
         """The batches of one pass; each is as long as its longest query.
@@ -246,19 +254,17 @@ class KgQa(Task[KgQaOptions, KgQaData]):
 
     def check(self, model: Model, data: KgQaData) -> None:
         """A model that looks at query graphs needs them, and a system that executes queries is to support them."""
-        if isinstance(model.network, Ultra):
+        support = _support(model)
+        if support.task != self.name:
             raise TaskError(
-                f"{model.spec.name!r} learns from links: train it with --task links. `peirce evaluate --task kgqa` "
-                "asks it queries"
+                f"{model.spec.name!r} is trained with --task {support.task}. `peirce evaluate --task {self.name}` asks "
+                "it queries"
             )
         names = _names(model)
         graphs = set(GRAPH_INPUTS).intersection(names)
         if not all(graphs <= inputs.keys() for inputs in data.inputs["train"]):
             raise _without_graphs(model)
-        if not takes_literals(names):
-            return
-        system, sets = Executor.of(type(model.network)), data.sets["train"]
-        reasons = {queries.type.name: system.untrained(shape_of(queries.template)) for queries in sets}
+        reasons = {each.type.name: support.why_untrained(each.template) for each in data.sets["train"]}
         refused = [f"{each}: {reason}" for each, reason in reasons.items() if reason is not None]
         if refused:
             fit = [each for each, reason in reasons.items() if reason is None]
@@ -281,30 +287,27 @@ class KgQa(Task[KgQaOptions, KgQaData]):
 
     def remarks(self, model: Model, data: KgQaData, split: str) -> tuple[str, ...]:
         """How the metrics are filtered and averaged, and the types that they leave out with the reason."""
-        said, sets = [f"MRR and Hits@k: {protocol(self.options.filtering)}."], data.sets[_split(split)]
-        reasons: dict[str, str | None] = dict.fromkeys((s.type.name for s in sets), None)
-        if isinstance(model.network, Ultra):
-            reasons = {s.type.name: why_no_program(s.template.query) for s in sets}
-            said.append("The model is given the training triples, and was trained on no type here.")
-        elif takes_literals(_names(model)):
-            system = Executor.of(type(model.network))
-            reasons = {s.type.name: why_unsupported(system, s.template) for s in sets}
+        items, sets = [f"MRR and Hits@k: {protocol(self.options.filtering)}."], data.sets[_split(split)]
+        support = _support(model)
+        reasons = {each.type.name: support.why_unsupported(each.template) for each in sets}
+        if support.inductive:
+            items.append("The model is given the training triples, and was trained on no type here.")
         missing = zip(data.missing(_split(split)), reasons.values(), strict=False)
-        if shares := told_shares(shares_of([own for own, reason in missing if reason is None])):
-            said.append(f"{shares[0].upper()}{shares[1:]}.")
+        if shares := shares_text(shares_of([own for own, reason in missing if reason is None])):
+            items.append(f"{shares[0].upper()}{shares[1:]}.")
         if refused := {name: reason for name, reason in reasons.items() if reason is not None}:
             left = f"Means are over {len(reasons) - len(refused)} of {len(reasons)} types: "
-            said.append(f"{left}{not_supported(model.spec.name, refused)}.")
-        return tuple(said)
+            items.append(f"{left}{not_supported(model.spec.name, refused)}.")
+        return tuple(items)
 
     def report(self, model: Model, data: KgQaData, split: str) -> Report:
         """The figures as a report, which prints as a table."""
         training, sets = model.training, data.sets[_split(split)]
         try:
-            ultra = isinstance(model.network, Ultra)
-            seen = set[str]() if ultra else {queries.type.name for queries in data.sets["train"]}
+            inductive = _support(model).inductive
+            seen = set[str]() if inductive else {queries.type.name for queries in data.sets["train"]}
             return evaluate(
-                model.spec.name, sets, scorer_of(model.eval(), data.graph, data.vocabulary), shown_to_people(),
+                model.spec.name, sets, scorer_of(model.eval(), data.graph, data.vocabulary), progress_console(),
                 entities=data.graph.entities, seen=seen, filtering=self.options.filtering,
                 missing=data.missing(_split(split)),
             )  # fmt: skip
@@ -330,15 +333,16 @@ def overrides_of(vocabulary: Vocabulary) -> dict[str, Any]:
 
 def scorer_of(model: Model, graph: Graph, vocabulary: Vocabulary) -> Scorer:
     """The scores of a model in evaluation mode; one that knows no names is given the training triples."""
-    if isinstance(model.network, Ultra):
-        return Answerer(model, graph.index("train")).scorer
+    support = _support(model)
+    if support.inductive:
+        return support.graph_scorer(model, graph.index("train"))
     return model_scorer(model, vocabulary)
 
 
 def model_scorer(model: Model, vocabulary: Vocabulary) -> Scorer:
     """The scores of a model in evaluation mode, as numpy."""
     device = next(model.parameters()).device
-    names, system = _names(model), Executor.of(type(model.network))
+    names, system = _names(model), executor_of(type(model.network))
     logits = f"{_head(model)}_logits"
 
     def score(template: Template, groundings: Groundings) -> Floats:
@@ -348,6 +352,19 @@ def model_scorer(model: Model, vocabulary: Vocabulary) -> Scorer:
         return outputs[logits].float().cpu().numpy()
 
     return score
+
+
+def _support(model: Model) -> type[QuerySupport]:
+    """What a model's architecture declares of queries; of one that is given literals, at least what holds of all."""
+    part = type(model.network)
+    return executor_of(part) if takes_literals(_names(model)) else support_of(part)
+
+
+def _support_of_name(architecture: str) -> type[QuerySupport]:
+    """What an architecture declares of queries, by its name; nothing where only the model's registry knows it."""
+    with suppress(RegistryError):
+        return support_of(default_registry().get("architectures", architecture))
+    return QuerySupport
 
 
 def _set_inputs(queries: QuerySet, vocabulary: Vocabulary) -> Arrays:

@@ -6,12 +6,10 @@ from collections.abc import Collection, Sequence
 
 from peirce.errors import PeirceError, TaskError
 from peirce.model import Model, Observe, View, Viewer, saved_files
-
 from peirce_kg.encoding.assets import TRIPLES, VOCABULARY, read_assets
 from peirce_kg.encoding.inputs import query_inputs
-from peirce_queries.engine.answers import to_ids
-from peirce_kg.parts.systems.literals import Executor
-from peirce_queries.languages.conversion import read_query
+from peirce_kg.parts.systems.literals import executor_of
+from peirce_queries import read_query, to_ids
 
 
 class Queries(Viewer):
@@ -32,7 +30,7 @@ class Queries(Viewer):
         names = [spec.name for spec in model.signature.inputs]
         try:
             asked = to_ids(query, graph)
-            system = Executor.of(type(model.network))
+            system = executor_of(type(model.network))
             inputs = query_inputs(*asked, vocabulary, names, model.spec, system)
         except PeirceError as error:
             raise TaskError(f"the model in {self.folder} cannot read {query}: {error}") from error

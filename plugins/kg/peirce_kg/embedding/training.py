@@ -11,16 +11,15 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from attrs import frozen
-from peirce.errors import TaskError
-from peirce_training import isolated
 from torch import Tensor, nn
 
+from peirce.errors import TaskError
 from peirce_kg.encoding.vocabulary import Vocabulary
-from peirce_queries.engine.answers import Answers
 from peirce_kg.evaluation import ranks
-from peirce_queries.graphs.graph import Graph, Split, with_inverses
 from peirce_kg.parts.augmenters.kge_files import KgeFacts, Optimizer, Predictor, write_kge
 from peirce_kg.parts.systems.system import times
+from peirce_queries import Answers, Graph, Split, with_inverses
+from peirce_training import isolated
 
 NEGATIVES = 64
 """False triples for each true one of TransE."""

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from attrs import evolve
+
 from peirce.errors import ModelFileError
 from peirce.files import read_bytes, read_json
 from peirce.model import ASSETS, SavedFiles
-
 from peirce_kg.encoding.vocabulary import Vocabulary
-from peirce_queries.graphs.graph import Graph
+from peirce_queries import Graph
 
 VOCABULARY = "vocabulary.json"
 TRIPLES = "triples.npz"

@@ -13,15 +13,12 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from peirce.errors import TaskError
 
+from peirce.errors import TaskError
 from peirce_kg.encoding.vocabulary import Vocabulary
 from peirce_kg.encoding.writing import Mention, mentioned
-from peirce_queries.engine.template import Template
 from peirce_kg.parts.positions.query_graph import APART, FARTHEST, NODES, OUTSIDE, ROLES
-from peirce_queries.languages import querygraph
-from peirce_queries.languages.language import Query, reverse
-from peirce_queries.languages.querygraph import QueryGraph
+from peirce_queries import NO_PATH, Query, QueryGraph, Template, reverse
 
 Small: TypeAlias = NDArray[np.uint8]
 _ROLE = {name: 2**place for place, name in enumerate(ROLES)}
@@ -76,13 +73,13 @@ def signed_distances(graph: QueryGraph) -> NDArray[np.int64]:
     answer. Where a node has several, as in a cycle, its code drops all but one of them, and is not followed.
 
     Returns:
-        The distances; `querygraph.APART` where there is no path.
+        The distances; `NO_PATH` where there is no path.
     """
     lengths, along = graph.distances(signed=False), graph.distances(signed=True)
     ahead = along[:, graph.free]
-    known = (ahead != querygraph.APART)[:, None] & (ahead != querygraph.APART)[None, :]
-    behind = np.where(along != querygraph.APART, along < 0, known & (ahead[:, None] < ahead[None, :]))
-    return np.where(behind & (lengths != querygraph.APART), -lengths, lengths)
+    known = (ahead != NO_PATH)[:, None] & (ahead != NO_PATH)[None, :]
+    behind = np.where(along != NO_PATH, along < 0, known & (ahead[:, None] < ahead[None, :]))
+    return np.where(behind & (lengths != NO_PATH), -lengths, lengths)
 
 
 def graph_inputs(template: Template, rows: int, vocabulary: Vocabulary) -> dict[str, Small]:
@@ -152,7 +149,7 @@ def _roles(graph: QueryGraph) -> Small:
 
 def _code(distances: NDArray[np.int64]) -> int:
     """The code of the shortest of several distances, ahead rather than behind."""
-    joined = distances[distances != querygraph.APART].tolist()
+    joined = distances[distances != NO_PATH].tolist()
     if not joined:
         return APART
     shortest = min(joined, key=lambda distance: (abs(distance), distance < 0))

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 import numpy as np
+
 from peirce.errors import TaskError
 from peirce.spec import Spec
-
 from peirce_kg.encoding.graph_inputs import graph_inputs
 from peirce_kg.encoding.literal_inputs import Arrays, check_supported, query_literals, takes_literals
 from peirce_kg.encoding.vocabulary import Vocabulary
 from peirce_kg.encoding.writing import KINDS
-from peirce_queries.engine.template import Groundings, Template
 from peirce_kg.parts.positions.query_graph import APART, GRAPH_DISTANCES, GRAPH_INPUTS
 from peirce_kg.parts.systems.literals import Executor
+from peirce_queries import Groundings, Template
 
 PADDING = {"token_kinds": KINDS.index("special"), GRAPH_DISTANCES.name: APART}
 """What stands after the end of a query, by input; 0 in the others."""

@@ -8,17 +8,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
 from peirce.errors import TaskError
-
 from peirce_kg.encoding.vocabulary import Vocabulary
-from peirce_queries.engine.template import Groundings, Template
-from peirce_queries.graphs.graph import Ints
 from peirce_kg.parts.systems import literals
-from peirce_kg.parts.systems.literals import LITERAL_INPUTS, VARIABLES, Edge, Executor, Shape
-from peirce_queries.languages.language import FREE, Variable
+from peirce_kg.parts.systems.literals import LITERAL_INPUTS, Executor, shape_of, why_too_large
+from peirce_queries import FREE, Groundings, Ints, Template, Variable
 
-MOST = 64
-"""Literals that the disjunctive normal form may have."""
 Arrays: TypeAlias = dict[str, NDArray[Any]]
 """The inputs of a model by name, [n, x] each; `attention_mask` is bool, the others int64. Zeros are padding."""
 
@@ -31,28 +27,15 @@ class UnsupportedQueryError(TaskError):
         self.reason = reason
 
 
-def shape_of(template: Template) -> Shape:
-    """A query without its names, as the rules of systems see it."""
-    return tuple(
-        tuple(Edge(_number(slot.head), _number(slot.tail), slot.positive) for slot in conjunction)
-        for conjunction in template.conjunctions
-    )
-
-
 def check_supported(name: str, system: type[Executor], template: Template) -> None:
     """Refuse, by an `UnsupportedQueryError`, a query that a system, called `name`, does not support."""
-    if (reason := why_unsupported(system, template)) is not None:
+    if (reason := system.why_unsupported(template)) is not None:
         raise UnsupportedQueryError(name, template.query, reason)
-
-
-def why_unsupported(system: type[Executor], template: Template) -> str | None:
-    """Why a system does not support a query; None if it does."""
-    return _too_large(template) or system.unsupported(shape_of(template))
 
 
 def query_literals(template: Template, groundings: Groundings, vocabulary: Vocabulary) -> Arrays | None:
     """The literals of groundings of one template; None where there are too many, or too many variables."""
-    if _too_large(template) is not None:
+    if why_too_large(template) is not None:
         return None
     # All existential variables have one token: it says no more than that they are.
     existential, rows = vocabulary.free + 1, len(groundings)
@@ -69,11 +52,11 @@ def query_literals(template: Template, groundings: Groundings, vocabulary: Vocab
 
     relations = groundings.relations[:, [slot.relation for slot in slots]] + vocabulary.first_relation
     structure = (np.tile(each, (rows, 1)) for each in _structure(template))
-    told = (tokens([slot.head for slot in slots]), relations, *structure)
+    columns = (tokens([slot.head for slot in slots]), relations, *structure)
     return {
         "input_ids": tokens([slot.tail for slot in slots]),
         "attention_mask": np.ones(relations.shape, np.bool_),
-        **dict(zip(LITERAL_INPUTS, told, strict=True)),
+        **dict(zip(LITERAL_INPUTS, columns, strict=True)),
     }
 
 
@@ -96,19 +79,3 @@ def _structure(template: Template) -> tuple[Ints, Ints, Ints]:
     ]
     sources, targets, negated = np.array(rows, np.int64).T
     return sources, targets, negated
-
-
-def _number(end: int | Variable) -> int | None:
-    """f is 0 and e1 is 1; None for an entity."""
-    return int(end.name[1:] or 0) if isinstance(end, Variable) else None
-
-
-def _too_large(template: Template) -> str | None:
-    shape = shape_of(template)
-    count = sum(map(len, shape))
-    if count > MOST:
-        return f"its disjunctive normal form has {count} atoms, and {MOST} is the most"
-    most = max(end or 0 for edges in shape for edge in edges for end in (edge.head, edge.tail))
-    if most >= VARIABLES:
-        return f"it has the variable e{most}, and there are e1 to e{VARIABLES - 1}"
-    return None

@@ -8,13 +8,11 @@ from typing import Any
 
 import numpy as np
 from attrs import field, frozen
+
 from peirce.errors import TaskError, unknown
 from peirce.files import parse_json
-
 from peirce_kg.encoding.writing import KINDS, SYMBOLS, SYNTAXES, Syntax, written
-from peirce_queries.engine.template import Groundings, Template
-from peirce_queries.graphs.graph import Graph, Ints
-from peirce_queries.languages.language import Constant, Variable
+from peirce_queries import Constant, Graph, Groundings, Ints, Template, Variable
 
 FORMAT = 1
 PAD = 0

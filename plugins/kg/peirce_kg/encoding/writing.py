@@ -8,9 +8,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, get_args
 
-from peirce_queries.languages.conversion import to_lisp
-from peirce_queries.languages.language import And, Atom, Constant, Formula, Not, Query, Term, reverse
-from peirce_queries.languages.lisp import Complement, Intersection, Projection, SetExpression, Union
+from peirce_queries import (
+    And,
+    Atom,
+    Complement,
+    Constant,
+    Formula,
+    Intersection,
+    Not,
+    Projection,
+    Query,
+    SetExpression,
+    Term,
+    Union,
+    reverse,
+    to_lisp,
+)
 
 Syntax = Literal["efo", "lisp", "sqe"]
 """The formal languages that queries are put to a model in; `sqe` is `lisp` with bare relations, as in SQE's code."""

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
+from torch import Tensor
+
 from peirce.errors import ModelFileError
 from peirce.model import Model
 from peirce.parts import Tokens
-from torch import Tensor
-
 from peirce_kg.encoding.literal_inputs import UnsupportedQueryError
-from peirce_queries.engine.template import Groundings, Template
-from peirce_kg.evaluation import Floats
-from peirce_queries.graphs.graph import Index, Ints
+from peirce_kg.parts.support import support_of
 from peirce_kg.ultra.head import Fuzzy
 from peirce_kg.ultra.messages import Edges
-from peirce_kg.ultra.network import Ultra, shared_heads
 from peirce_kg.ultra.program import NoProgramError, Program, Step, program_of
+from peirce_kg.ultra.relations import shared_heads
+from peirce_queries import Floats, Groundings, Index, Ints, Logic, Template
 
-Logic: TypeAlias = Literal["product", "godel", "lukasiewicz"]
-"""How sets are joined: xy and x + y - xy; the least and the greatest; max(x + y - 1, 0) and min(x + y, 1)."""
 STATE_BYTES = 4 << 20
 """What the states of the queries that go through the network together may take, one query at least.
 
@@ -37,7 +34,7 @@ Done: TypeAlias = Callable[[], Any]
 """What is called as work goes on."""
 
 
-class Answerer:
+class UltraQuery:
     """A model of the architecture `ultra` with a head `fuzzy`, and a graph that is prepared once.
 
     Args:
@@ -51,7 +48,8 @@ class Answerer:
 
     def __init__(self, model: Model, index: Index, logic: Logic = "product") -> None:
         self.head: Any = model.heads[fuzzy_head(model)]
-        self.network, self.logic = cast(Ultra, model.eval().network), logic
+        self.network: Any = model.eval().network
+        self.logic = logic
         self.name, self.relations, self.entities = model.spec.name, index.relations, index.entities
         weight = next(model.parameters())
         self.dtype = torch.float64 if weight.dtype == torch.float64 else torch.float32
@@ -62,14 +60,14 @@ class Answerer:
         self._vectors: dict[int, Tensor] = {}
 
     def scores(
-        self, sets: Tensor, asked: Ints, condition: Ints | None = None, done: Done = lambda: None
+        self, sets: Tensor, relations: Ints, condition: Ints | None = None, done: Done = lambda: None
     ) -> Tensor:
         """The scores of entities as what relations lead to from sets.
 
         Args:
             sets: [n, entities].
-            asked: int64 [n], relations, or inverses r + relations.
-            condition: int64 [n], the relations that vectors of relations are made for; those asked for if None.
+            relations: int64 [n]; the inverse of r is r + their number.
+            condition: int64 [n], the relations that vectors of relations are made for; `relations` if None.
             done: called after each row.
 
         Returns:
@@ -77,12 +75,12 @@ class Answerer:
         """
         size = self.entities * self.network.width * self.dtype.itemsize
         step, found = max(1, STATE_BYTES // size), []
-        condition = asked if condition is None else condition
+        condition = relations if condition is None else condition
         with torch.inference_mode():
-            for start in range(0, len(asked), step):
+            for start in range(0, len(relations), step):
                 some = slice(start, start + step)
                 vectors = self.vectors(condition[some])
-                which = torch.from_numpy(asked[some]).to(self.shared.device)
+                which = torch.from_numpy(relations[some]).to(self.shared.device)
                 members = sets[some].to(self.shared.device, self.dtype)
                 encoded = self.network.encoded(*self.network.states(self.edges, members, vectors, which))
                 found.append(self.head(encoded, Tokens({}, None, which, self.entities))["logits"])
@@ -100,8 +98,8 @@ class Answerer:
             new = np.unique(condition)
         for start in range(0, len(new), step := max(1, STATE_BYTES // size)):
             some = new[start : start + step]
-            made = self.network.vectors(self.shared, torch.from_numpy(some).to(self.shared.device))
-            self._vectors.update(zip(some.tolist(), made.unbind(1), strict=True))
+            vectors = self.network.vectors(self.shared, torch.from_numpy(some).to(self.shared.device))
+            self._vectors.update(zip(some.tolist(), vectors.unbind(1), strict=True))
         return torch.stack([self._vectors[each] for each in condition.tolist()], 1)
 
     def run(
@@ -132,8 +130,13 @@ class Answerer:
                 case "every":
                     found = torch.ones(count, self.entities, dtype=torch.float64)
                 case "project":
-                    asked = (relations[step.name] + step.inverse * self.relations) % (2 * self.relations)
-                    found = self.scores(stack.pop(), asked, done=done).cpu().double().sigmoid()
+                    direct = relations[step.name] + step.inverse * self.relations
+                    found = (
+                        self.scores(stack.pop(), direct % (2 * self.relations), done=done)
+                        .cpu()
+                        .double()
+                        .sigmoid()
+                    )
                 case "not":
                     found = 1 - stack.pop()
                 case _:
@@ -165,7 +168,7 @@ class Answerer:
 def fuzzy_head(model: Model) -> str:
     """The prefix of the head that makes fuzzy sets of what `ultra` gives; a `ModelFileError` where there is none."""
     heads = [planned.prefix for planned in model.plan.heads if issubclass(planned.part, Fuzzy)]
-    if not isinstance(model.network, Ultra) or not heads:
+    if not support_of(type(model.network)).inductive or not heads:
         raise ModelFileError(
             f"{model.spec.name!r} has the architecture {model.spec.architecture!r}, and answers on any graph are those "
             "of 'ultra' with the head 'fuzzy'; `peirce import ultra` makes such a model"

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
 from peirce.compose import build
 from peirce.errors import ModelFileError
 from peirce.model import Model, check_published, published_tensors
 from peirce.registry import load_spec
-from torch import Tensor
 
 PREFIX = "model.model."
 """What stands before the names of UltraQuery's tensors."""

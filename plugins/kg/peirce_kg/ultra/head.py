@@ -7,10 +7,11 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor
+
 from peirce.algebra import at_least_float32
 from peirce.errors import InputError
 from peirce.parts import Dims, Encoded, Head, Linear, TensorSpec, Tokens, without_autocast
-from torch import Tensor
 
 
 class Fuzzy(Head):

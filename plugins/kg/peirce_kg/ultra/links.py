@@ -10,18 +10,16 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
-from peirce.errors import TaskError, unknown
-from peirce.model import Model, Task
-from peirce.progress import progress_bars
-from peirce.parts import one_of
 from torch import Tensor
 
+from peirce.errors import TaskError, unknown
+from peirce.model import Model, Task
+from peirce.parts import one_of
+from peirce.progress import progress_bars
 from peirce_kg.evaluation import MAX_NUMBERS, TOP
-from peirce_queries.graphs.commands import shown_to_people
-from peirce_queries.graphs.graph import SPLITS, Graph, Index, Ints, Split, load_graph
-from peirce_queries.graphs.index import spans
-from peirce_kg.ultra.answering import Answerer, fuzzy_head
+from peirce_kg.ultra.answering import UltraQuery, fuzzy_head
 from peirce_kg.ultra.network import shared_heads
+from peirce_queries import SPLITS, Graph, Index, Ints, Split, load_graph, progress_console, spans
 
 
 @frozen(kw_only=True)
@@ -116,15 +114,15 @@ class Links(Task[LinksOptions, Graph]):
         triples, training, entities = _triples(data, split), model.training, data.entities
         ranks = []
         try:
-            answerer = Answerer(model, data.index("train"))
+            scorer = UltraQuery(model, data.index("train"))
             step = max(1, MAX_NUMBERS // (2 * entities))
-            with progress_bars(shown_to_people()) as progress:
+            with progress_bars(progress_console()) as progress:
                 bar = progress.add_task("ranking", total=2 * len(triples), shown="")
                 for start in range(0, len(triples), step):
                     rows = triples[start : start + step]
                     asked = self._asked(rows, data)
                     sets = F.one_hot(torch.from_numpy(asked.entity), entities)
-                    scores = answerer.scores(
+                    scores = scorer.scores(
                         sets, asked.relation, asked.condition, lambda: progress.advance(bar)
                     ).cpu()
                     own = scores.gather(1, torch.from_numpy(asked.answer).unsqueeze(1))

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
-from numpy.typing import NDArray
+from torch import Tensor, nn
+
 from peirce.algebra import Scope, at_least_float32
 from peirce.errors import PlanError
+from peirce.model import Model
 from peirce.parts import (
     Architecture,
     Encoded,
@@ -26,15 +27,13 @@ from peirce.parts import (
     dense,
     without_autocast,
 )
-from torch import Tensor, nn
-
-from peirce_queries.graphs.index import spans
+from peirce_kg.parts.support import QuerySupport, Scorer
 from peirce_kg.ultra.messages import Edges, messages, opposite, traced_messages
+from peirce_kg.ultra.program import why_no_program
+from peirce_queries import Index, Template
 
 KINDS = 4
 """Which ends of two relations meet at an entity: both heads, both tails, a head and a tail, a tail and a head."""
-EXPANDED = 1 << 22
-"""Pairs of relations that are looked at at once where a graph of relations is made."""
 
 
 @frozen(kw_only=True)
@@ -64,7 +63,7 @@ class UltraOptions:
     threshold: float = field(default=0.0, validator=[validators.ge(0.0), validators.lt(1.0)])
 
 
-class Ultra(Architecture):
+class Ultra(QuerySupport, Architecture):
     """NBFNet on relations, then NBFNet on entities: DistMult messages, sums, a residual in each layer.
 
     The unary atoms are the entities' last states, and the pooled output is the asked relation's vector. All is computed
@@ -81,6 +80,8 @@ class Ultra(Architecture):
     rows = "entities"
     scope = "bidirectional"
     fixed_layer = True
+    task = "links"
+    inductive = True
     expected_failures: ClassVar = {
         "tensorrt": "TensorRT has no sum at computed places: it refuses ScatterElements with a reduction"
     }
@@ -89,6 +90,18 @@ class Ultra(Architecture):
     def sizes(cls, options: UltraOptions, dims: UltraDims) -> Mapping[str, int]:
         """Layers, and one width."""
         return {"layers": dims.layers, "unary": dims.unary}
+
+    @classmethod
+    def why_unsupported(cls, template: Template) -> str | None:
+        """Why operations on sets cannot say a query; None if they can."""
+        return why_no_program(template.query)
+
+    @classmethod
+    def graph_scorer(cls, model: Model, index: Index) -> Scorer:
+        """See `QuerySupport.graph_scorer`."""
+        from peirce_kg.ultra.answering import UltraQuery
+
+        return UltraQuery(model, index).scorer
 
     @classmethod
     def gives(cls, options: UltraOptions) -> frozenset[Literal["pooled", "binary", "past"]]:
@@ -247,28 +260,6 @@ class EntityLayer(Layer):
             messages(states, own, edges) if isinstance(edges, Edges) else traced_messages(states, own, edges)
         )
         return self.update(states, first, told)
-
-
-def shared_heads(triples: NDArray[np.integer], entities: int, relations: int) -> NDArray[np.bool_]:
-    """What the network is told of a graph's relations: which of them, inverses included, have a head in common.
-
-    Args:
-        triples: [n, 3] of head, relation and tail.
-        entities, relations: how many there are.
-
-    Returns:
-        bool [2, relations, 2, relations]; the axes of 2 are a relation and its inverse.
-    """
-    head, relation, tail = np.asarray(triples, np.int64).T
-    keys = np.concatenate([head * 2 * relations + relation, tail * 2 * relations + relation + relations])
-    entity, own = np.divmod(np.unique(keys), 2 * relations)
-    start = np.searchsorted(entity, entity)
-    counts = np.searchsorted(entity, entity, side="right") - start
-    found = np.zeros((2 * relations, 2 * relations), np.bool_)
-    cuts = np.searchsorted(np.cumsum(counts), np.arange(0, counts.sum() + EXPANDED, EXPANDED))
-    for some in (slice(*cut) for cut in zip(cuts, [*cuts[1:], len(own)], strict=True)):
-        found[np.repeat(own[some], counts[some]), own[spans(start[some], counts[some])]] = True
-    return found.reshape(2, relations, 2, relations)
 
 
 def _chosen(numbers: Tensor, rows: Tensor) -> Tensor:

@@ -17,23 +17,28 @@ from typing import Literal, TypeAlias
 
 from attrs import evolve, frozen
 
-from peirce_queries.languages.conversion import LISP, components, read_query
-from peirce_queries.languages.language import (
+from peirce_queries import (
     FREE,
     And,
+    AnyQuery,
     Atom,
+    Complement,
     Constant,
     Formula,
+    Intersection,
     Not,
     Or,
+    Projection,
     Query,
+    QueryError,
+    SetExpression,
     Term,
     Variable,
     chained,
+    components,
     disjunctive,
+    to_query,
 )
-from peirce_queries.languages.lisp import Complement, Intersection, Projection, SetExpression, parse_lisp
-from peirce_queries.languages.parsing import QueryError
 
 Operation: TypeAlias = Literal["entity", "every", "project", "and", "or", "not"]
 
@@ -74,19 +79,25 @@ class _NoFormError(Exception):
 
 
 @lru_cache(maxsize=1024)
-def program_of(query: Query) -> Program:
-    """The program of a query, or else of its disjunctive normal form.
+def program_of(query: AnyQuery) -> Program:
+    """The program of a query, or else of its disjunctive normal form; of operations on sets without a formula, theirs.
 
     Raises:
-        NoProgramError: there is none; the message says why.
+        NoProgramError: there is none; the message says why. QueryError: it asks for pairs.
     """
     try:
-        return tuple(_steps(query.formula, FREE))
+        formula = to_query(query)
+    except QueryError:
+        if isinstance(query, Query):
+            raise
+        return _of_sets(query)
+    try:
+        return tuple(_steps(formula.formula, FREE))
     except _NoFormError as reason:
         try:
-            return tuple(_steps(disjunctive(query).formula, FREE))
+            return tuple(_steps(disjunctive(formula).formula, FREE))
         except (_NoFormError, QueryError):
-            raise NoProgramError(query, str(reason)) from None
+            raise NoProgramError(formula, str(reason)) from None
 
 
 def why_no_program(query: Query) -> str | None:
@@ -96,23 +107,6 @@ def why_no_program(query: Query) -> str | None:
     except NoProgramError as error:
         return error.reason
     return None
-
-
-def read_program(text: str) -> tuple[Program, Query | None]:
-    """The program of a text in any syntax, and its formula.
-
-    None where it has none: of the complement of a set that an existential variable makes, in the Lisp-like syntax.
-
-    Raises:
-        QueryError: the text is no query, or no program.
-    """
-    try:
-        query = read_query(text)
-    except QueryError:
-        if not LISP.match(text):
-            raise
-        return _of_sets(parse_lisp(text)), None
-    return program_of(query), query
 
 
 def _of_sets(expression: SetExpression) -> Program:

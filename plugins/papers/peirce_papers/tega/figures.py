@@ -10,17 +10,12 @@ from attrs import evolve
 
 from peirce.compose import build
 from peirce.registry import Registry, default_registry, load_spec
-from peirce_kg.encoding.literal_inputs import why_unsupported
 from peirce_kg.encoding.vocabulary import Vocabulary
-from peirce_kg.parts.systems.literals import Executor
+from peirce_kg.parts.support import support_of
 from peirce_kg.task import overrides_of
-from peirce_kg.ultra.network import Ultra
-from peirce_kg.ultra.program import why_no_program
 from peirce_papers.tega.running import RankingRow, TegaRuns
 from peirce_papers.tega.tables import Column, TegaRow, kept_as
-from peirce_queries.engine.template import Template
-from peirce_queries.graphs.graph import SPLITS, load_graph
-from peirce_queries.languages.types import QueryType
+from peirce_queries import SPLITS, QueryType, Template, load_graph
 from peirce_training.experiments import Figure
 
 
@@ -92,9 +87,7 @@ def _supported(runs: TegaRuns, row: TegaRow) -> list[str]:
 def supports(architecture: str, kind: QueryType, registry: Registry | None = None) -> bool:
     """Whether a model of an architecture supports queries of a type."""
     part = (registry or default_registry()).get("architectures", architecture)
-    if issubclass(part, Ultra):
-        return why_no_program(kind.query) is None
-    return not issubclass(part, Executor) or why_unsupported(part, Template.of(kind.query)) is None
+    return support_of(part).why_unsupported(Template.of(kind.query)) is None
 
 
 def _sizes(runs: TegaRuns, rows: Sequence[RankingRow]) -> Iterator[list[list[float]]]:

@@ -16,16 +16,24 @@ from peirce.files import read_json
 from peirce.registry import load_spec
 from peirce.spec import Spec
 from peirce_kg.embedding.training import EmbeddingOptions, embed
-from peirce_kg.evaluation import TOP, Filtering, Floats, Knowledge, Report, evaluate
+from peirce_kg.evaluation import TOP, Filtering, Knowledge, Report, evaluate
 from peirce_kg.parts.augmenters.kge_files import Predictor
 from peirce_kg.task import KgQa, KgQaData, scorer_of
 from peirce_papers.tega.tables import Definitions, Evaluation, Scale, TegaRow, TegaTable, kept_as
-from peirce_queries.engine.missing import Missing
-from peirce_queries.engine.template import Groundings, Template
-from peirce_queries.graphs.graph import Graph
-from peirce_queries.languages.types import hard_types, load_types, select
-from peirce_queries.sampling.files import fingerprint
-from peirce_queries.sampling.sampler import QuerySet, missing_of, sample
+from peirce_queries import (
+    Floats,
+    Graph,
+    Groundings,
+    Missing,
+    QuerySet,
+    Template,
+    fingerprint,
+    hard_types,
+    load_types,
+    missing_links,
+    sample,
+    select,
+)
 from peirce_training import TrainResult, make_task, plain, settings_by_part, training_options
 from peirce_training.experiments import Cell, Matrix, ResultRow, digest, identity, last_loss
 
@@ -261,7 +269,7 @@ class TegaRuns(Matrix[RankingRow]):
                 list(hard_types().values()), data.graph, "test", options.eval_queries, options.seed,
                 leave_out=True, hard=True,
             )  # fmt: skip
-            self.hard[key] = sets, missing_of(sets, data.graph, "test")
+            self.hard[key] = sets, missing_links(sets, data.graph, "test")
         return self.hard[key]
 
 

@@ -23,7 +23,7 @@ from peirce_kg.evaluation import (
     Types,
 )
 from peirce_kg.parts.augmenters.kge_files import Predictor
-from peirce_queries.languages.types import QueryType, hard_types, load_types, select
+from peirce_queries import QueryType, hard_types, load_types, select
 
 PREFIX = "tega/"
 """What the names of these experiments begin with."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from attrs import define, field
+
 from peirce.errors import TaskError
 
 ROWS = 1_000_000_000

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from peirce.commands import Json, as_json
 
-from peirce_queries.graphs.commands import GraphOption, shown_to_people
+from peirce.commands import Json, as_json
+from peirce_queries.graphs.commands import GraphOption, progress_console
 
 
 def answer(
@@ -35,10 +35,10 @@ def answer(
     from peirce_queries.engine.files import answer_file
     from peirce_queries.graphs.graph import load_graph
 
-    loaded, console = load_graph(graph), shown_to_people()
-    asked, empty, found = answer_file(loaded, split, queries, output, limit, console, budget or None)
+    loaded, console = load_graph(graph), progress_console()
+    count, empty, found = answer_file(loaded, split, queries, output, limit, console, budget or None)
     if json:
-        counts = {"queries": asked, "without_answers": empty, "answers": found}
+        counts = {"queries": count, "without_answers": empty, "answers": found}
         as_json("peirce.kg.answer/1", output=str(output), split=split, **counts)
     else:
-        typer.echo(f"{output}: {asked:,} queries, {found:,} answers; {empty:,} have none")
+        typer.echo(f"{output}: {count:,} queries, {found:,} answers; {empty:,} have none")

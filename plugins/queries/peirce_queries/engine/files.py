@@ -16,11 +16,11 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 from attrs import frozen
+from rich.console import Console
+
 from peirce.errors import TaskError
 from peirce.files import UnreadableError, open_file, parse_json, read_lines, replacing
 from peirce.progress import progress_bars
-from rich.console import Console
-
 from peirce_queries.engine.answers import LIMIT, answers, pair_answers
 from peirce_queries.engine.budget import Budget, QueryTooLargeError
 from peirce_queries.engine.template import Groundings, Template
@@ -82,7 +82,7 @@ def answer_file(
             progress_bars(console, counted=False) as progress,
         ):
             bar = progress.add_task("answering", total=os.fstat(lines.fileno()).st_size or None, shown="")
-            read = read_queries(lines, source, graph)
+            read = query_lines(lines, source, graph)
             while block := list(islice(read, BLOCK)):
                 answered = _answered(block, graph.index(split), limit, seconds)
                 for line, found in zip(block, answered, strict=True):
@@ -133,7 +133,7 @@ def _together(lines: list[Line], index: Index, limit: int, seconds: float | None
     return [found[row].tolist() for row in range(len(lines))]
 
 
-def read_queries(lines: IO[bytes], source: Path, graph: Graph) -> Iterator[Line]:
+def query_lines(lines: IO[bytes], source: Path, graph: Graph) -> Iterator[Line]:
     """The queries of JSON lines; a `TaskError` names a line that is malformed, or has names that the graph has not."""
     for number, raw in enumerate(read_lines(lines), 1):
         if not raw.strip():

@@ -13,31 +13,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from attrs import field, frozen
+
 from peirce.errors import TaskError
 from peirce.files import read_json
-
 from peirce_queries.engine.answers import Answers, answers
 from peirce_queries.engine.template import Groundings, Template
 from peirce_queries.exchange.pickles import read_pickle
 from peirce_queries.graphs.files import Triple, read_triples
 from peirce_queries.graphs.graph import SPLITS, Graph, Ints, Split, from_names
 from peirce_queries.graphs.ntriples import MalformedError
-from peirce_queries.languages.language import Query, parse
+from peirce_queries.languages.language import Query
 from peirce_queries.languages.querygraph import QueryGraph
-from peirce_queries.languages.types import QueryType
+from peirce_queries.languages.types import QueryType, longer_types
 from peirce_queries.sampling.sampler import QuerySet
-
-VOCABULARIES = {
-    "betae": ("id2ent.pkl", "id2rel.pkl", "{}.txt"),
-    "query2box": ("ind2ent.pkl", "ind2rel.pkl", "{}.txt"),
-    "efok": ("kgindex.json", "kgindex.json", "{}_kg.tsv"),
-}
-"""By format: the names of entities and of relations, and the triples of a split."""
-_FURTHER = {
-    "4p": "(r1(s1,e1))&(r2(e1,e2))&(r3(e2,e3))&(r4(e3,f))",
-    "4i": "(r1(s1,f))&(r2(s2,f))&(r3(s3,f))&(r4(s4,f))",
-}
-"""Types that the "+H" benchmarks have beside those of TEGA (Gregucci et al., 2025)."""
 
 
 @frozen(eq=False)
@@ -121,8 +109,16 @@ def read_object(path: Path) -> dict[str, Any]:
         raise TaskError(f"{path} cannot be read as a JSON object: {error}; get the file again") from error
 
 
-def read_numbered(folder: Path, form: str) -> tuple[Graph, Ints, Ints]:
-    """The graph of a folder whose triples are numbers, or also names in Query2box's, and what the numbers mean.
+def read_numbered(
+    folder: Path, vocabularies: tuple[str, str], pattern: str, *, by_name: bool = False
+) -> tuple[Graph, Ints, Ints]:
+    """The graph of a folder whose triples are numbers, and what the numbers mean.
+
+    Args:
+        folder: the folder.
+        vocabularies: its files with the names of entities and of relations.
+        pattern: its files of triples, with `{}` for the split.
+        by_name: whether names stand for themselves in triples.
 
     Returns:
         The graph, and the own ids of the entities and of the relations with each number; -1 where there is none.
@@ -130,10 +126,9 @@ def read_numbered(folder: Path, form: str) -> tuple[Graph, Ints, Ints]:
     Raises:
         TaskError: a file is missing or damaged, or a number has no name; it is named by file and line.
     """
-    *vocabularies, pattern = VOCABULARIES[form]
     tables = [_names(folder / file, key) for file, key in zip(vocabularies, "er", strict=True)]
     named = [{str(number): name for number, name in table.items()} for table in tables]
-    if form == "query2box":
+    if by_name:
         named = [known | {name: name for name in known.values()} for known in named]
     # ICEWS18+H has its triples in a folder of their own
     inner = folder / "KG_splits" if (folder / "KG_splits").is_dir() else folder
@@ -192,10 +187,7 @@ def convert(
     Raises:
         TaskError: a number means nothing.
     """
-    further = (
-        {} if only else {name: QueryType(name, parse(text), seen=False) for name, text in _FURTHER.items()}
-    )
-    known = {**further, **types}
+    known = {**({} if only else longer_types()), **types}
     sets: dict[Split, dict[str, list[QuerySet]]] = {}
     counts: dict[tuple[Split, str, str], list[int]] = {}
     for each in found:

@@ -18,8 +18,19 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from peirce_queries.exchange.content import Content, FileQueries, inferred, read_object, reading, split_of, upto
-from peirce_queries.graphs.graph import SPLITS, Graph, Split
+from peirce_queries.exchange.content import (
+    Content,
+    FileQueries,
+    inferred,
+    read_numbered,
+    read_object,
+    reading,
+    split_of,
+    upto,
+)
+from peirce_queries.exchange.contract import GraphReader, QueryReader, QueryWriter
+from peirce_queries.exchange.tuples import structure_of, write_graph
+from peirce_queries.graphs.graph import SPLITS, Graph, Ints, Split
 from peirce_queries.languages.conversion import to_efo, to_lisp
 from peirce_queries.languages.language import Query, parse
 from peirce_queries.languages.lisp import parse_lisp
@@ -28,7 +39,7 @@ from peirce_queries.languages.parsing import QueryError
 _GROUND = re.compile(r"\((p|e),\((\d+)\)")
 
 
-def read_sqe(paths: Sequence[Path]) -> Iterator[FileQueries]:
+def _read_sqe(paths: Sequence[Path]) -> Iterator[FileQueries]:
     """The queries of SQE's files; a `TaskError` where one is malformed."""
     for path in paths:
         for pattern, queries in read_object(path).items():
@@ -60,7 +71,7 @@ def _pattern(pattern: str) -> tuple[Query | str, list[str]]:
         return str(error), slots
 
 
-def write_sqe(folder: Path, content: Content) -> None:
+def _write_sqe(folder: Path, content: Content) -> None:
     """Write queries as SQE's files."""
     for split, sets in content.sets.items():
         every: dict[str, dict[str, Any]] = {}
@@ -74,7 +85,7 @@ def write_sqe(folder: Path, content: Content) -> None:
         (folder / f"{content.graph.name}_{split}_queries.json").write_text(json.dumps(every))
 
 
-def read_efok(paths: Sequence[Path]) -> Iterator[FileQueries]:
+def _read_efok(paths: Sequence[Path]) -> Iterator[FileQueries]:
     """The queries of EFOK-CQA's files; a `TaskError` where one is malformed."""
 
     def entities(answers: Any) -> list[int]:
@@ -105,7 +116,7 @@ def _formula(text: str) -> tuple[Query | str, list[str]]:
     return query, [*query.relations, *query.constants]
 
 
-def write_efok(folder: Path, content: Content) -> None:
+def _write_efok(folder: Path, content: Content) -> None:
     """Write queries as EFOK-CQA's files."""
     for split, sets in content.sets.items():
         every: dict[str, list[Any]] = {}
@@ -117,7 +128,7 @@ def write_efok(folder: Path, content: Content) -> None:
         (folder / f"{split}-qaa.json").write_text(json.dumps(every))
 
 
-def write_graph(folder: Path, graph: Graph) -> None:
+def _write_efok_graph(folder: Path, graph: Graph) -> None:
     """Write a graph as EFOK-CQA has it: each file has the triples of the splits before, too."""
     tables = {"e": graph.entity_names, "r": graph.relation_names}
     names = {key: {name: i for i, name in enumerate(table)} for key, table in tables.items()}
@@ -126,3 +137,35 @@ def write_graph(folder: Path, graph: Graph) -> None:
     for split, triples in graph.added.items():
         lines += "".join(f"{h}\t{r}\t{t}\n" for h, r, t in triples.tolist())
         (folder / f"{split}_kg.tsv").write_text(lines)
+
+
+class Sqe(QueryReader, QueryWriter):
+    """SQE's files, beside a graph as BetaE has it."""
+
+    query_files = "*_queries*.json"
+    read_queries = staticmethod(_read_sqe)
+    write_graph = staticmethod(write_graph)
+    write_queries = staticmethod(_write_sqe)
+
+    @staticmethod
+    def check(query: Query) -> None:
+        """See `QueryWriter.check`."""
+        structure_of(query)
+
+
+class Efok(GraphReader, QueryReader, QueryWriter):
+    """EFOK-CQA's files."""
+
+    graph_file, query_files = "kgindex.json", "*qaa.json"
+    read_queries = staticmethod(_read_efok)
+    write_graph = staticmethod(_write_efok_graph)
+    write_queries = staticmethod(_write_efok)
+
+    @staticmethod
+    def read_graph(folder: Path) -> tuple[Graph, Ints, Ints]:
+        """See `GraphReader.read_graph`."""
+        return read_numbered(folder, ("kgindex.json", "kgindex.json"), "{}_kg.tsv")
+
+    @staticmethod
+    def check(query: Query) -> None:
+        """Every query can be said."""

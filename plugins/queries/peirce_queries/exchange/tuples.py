@@ -21,9 +21,20 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from peirce_queries.exchange.content import Content, FileQueries, alike, inferred, reading, split_of, upto
+from peirce_queries.exchange.content import (
+    Content,
+    FileQueries,
+    alike,
+    inferred,
+    read_numbered,
+    reading,
+    split_of,
+    upto,
+)
+from peirce_queries.exchange.contract import GraphReader, QueryReader, QueryWriter
+from peirce_queries.exchange.graphs import tab_separated, write_lines
 from peirce_queries.exchange.pickles import read_pickle
-from peirce_queries.graphs.graph import Graph, Split
+from peirce_queries.graphs.graph import Graph, Ints, Split
 from peirce_queries.languages.conversion import to_efo, to_lisp
 from peirce_queries.languages.language import Constant, Query
 from peirce_queries.languages.lisp import Complement, Intersection, Projection, SetExpression, Union
@@ -45,7 +56,7 @@ _QUERY2BOX: dict[str, tuple[str, Any]] = {
 """Query2box's types, what its code calls them, and their structure in BetaE's files."""
 
 
-def read_betae(paths: Sequence[Path]) -> Iterator[FileQueries]:
+def _read_betae(paths: Sequence[Path]) -> Iterator[FileQueries]:
     """The queries of BetaE's files; a `TaskError` where one is missing or malformed."""
     for path in paths:
         split, stem = split_of(path), str(path).removesuffix("queries.pkl")
@@ -63,7 +74,7 @@ def read_betae(paths: Sequence[Path]) -> Iterator[FileQueries]:
             yield FileQueries(place, split, query, slots, rows, told, split != "train")
 
 
-def read_query2box(paths: Sequence[Path]) -> Iterator[FileQueries]:
+def _read_query2box(paths: Sequence[Path]) -> Iterator[FileQueries]:
     """The queries of Query2box's files; a `TaskError` where one is missing or malformed."""
     for path in paths:
         split, name = split_of(path), path.stem.rpartition("_")[2]
@@ -157,7 +168,7 @@ def _filled(structure: Any, values: Mapping[str, Any]) -> Any:
     return values[structure]
 
 
-def write_betae(folder: Path, content: Content) -> None:
+def _write_betae(folder: Path, content: Content) -> None:
     """Write queries as BetaE's files."""
     for split, sets in content.sets.items():
         queries, easy, hard = (defaultdict[Any, set[Any]](set) for _ in range(3))
@@ -201,7 +212,7 @@ def _layout(structure: Any) -> Any:
     return structure
 
 
-def write_query2box(folder: Path, content: Content) -> None:
+def _write_query2box(folder: Path, content: Content) -> None:
     """Write queries as Query2box's files."""
 
     def ground(layout: Any, numbers: Iterator[int]) -> Any:
@@ -222,7 +233,7 @@ def write_query2box(folder: Path, content: Content) -> None:
                 (folder / f"{split}_{stem}.pkl").write_bytes(pickle.dumps(value, 4))
 
 
-def write_names(folder: Path, graph: Graph, number: str) -> None:
+def _write_names(folder: Path, graph: Graph, number: str) -> None:
     """Write what the numbers of a graph mean, both ways, and its sizes; `number` stands for them in names of files."""
     for name, table in (("ent", graph.entity_names), ("rel", graph.relation_names)):
         (folder / f"{number}2{name}.pkl").write_bytes(pickle.dumps(dict(enumerate(table)), 4))
@@ -233,6 +244,49 @@ def write_names(folder: Path, graph: Graph, number: str) -> None:
 
 def write_graph(folder: Path, graph: Graph) -> None:
     """Write a graph as BetaE has it: numbers, their names both ways, and sizes."""
-    write_names(folder, graph, "id")
+    _write_names(folder, graph, "id")
     for split, triples in graph.added.items():
         (folder / f"{split}.txt").write_text("".join(f"{h}\t{r}\t{t}\n" for h, r, t in triples.tolist()))
+
+
+class BetaE(GraphReader, QueryReader, QueryWriter):
+    """BetaE's files, and those of "+H"."""
+
+    graph_file, query_files = "id2ent.pkl", "*-queries.pkl"
+    read_queries = staticmethod(_read_betae)
+    write_graph = staticmethod(write_graph)
+    write_queries = staticmethod(_write_betae)
+
+    @staticmethod
+    def read_graph(folder: Path) -> tuple[Graph, Ints, Ints]:
+        """See `GraphReader.read_graph`."""
+        return read_numbered(folder, ("id2ent.pkl", "id2rel.pkl"), "{}.txt")
+
+    @staticmethod
+    def check(query: Query) -> None:
+        """See `QueryWriter.check`."""
+        structure_of(query)
+
+
+class Query2Box(GraphReader, QueryReader, QueryWriter):
+    """Query2box's files; its graph is triples of names, and what the numbers in its queries mean."""
+
+    graph_file, query_files = "ind2ent.pkl", "*_ans_*.pkl"
+    read_queries = staticmethod(_read_query2box)
+    write_queries = staticmethod(_write_query2box)
+
+    @staticmethod
+    def read_graph(folder: Path) -> tuple[Graph, Ints, Ints]:
+        """See `GraphReader.read_graph`."""
+        return read_numbered(folder, ("ind2ent.pkl", "ind2rel.pkl"), "{}.txt", by_name=True)
+
+    @staticmethod
+    def write_graph(folder: Path, graph: Graph) -> None:
+        """See `GraphWriter.write_graph`."""
+        _write_names(folder, graph, "ind")
+        write_lines(folder, graph, "txt", tab_separated)
+
+    @staticmethod
+    def check(query: Query) -> None:
+        """See `QueryWriter.check`."""
+        query2box_type(query)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
 from peirce.commands import Json, as_json, as_table
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ SHOWN_RELATIONS = 10
 """Relations that `info` shows; `--json` gives all."""
 
 
-def shown_to_people() -> Console | None:
+def progress_console() -> Console | None:
     """Where a progress bar goes: standard error, if it is a terminal."""
     from rich.console import Console
 

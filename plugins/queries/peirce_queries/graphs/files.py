@@ -13,10 +13,10 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
 from peirce.errors import TaskError, unknown
 from peirce.extras import require
 from peirce.files import open_file, read_lines
-
 from peirce_queries.graphs.index import SPLITS, Split
 from peirce_queries.graphs.ntriples import MalformedError, parse_line
 

@@ -17,9 +17,9 @@ from typing import Any, cast
 import numpy as np
 from attrs import field, frozen
 from numpy.typing import NDArray
+
 from peirce.errors import TaskError, nearest, unknown
 from peirce.files import read_npz
-
 from peirce_queries.graphs.files import ENDINGS, Triple, read_file, read_folder, read_pykeen
 from peirce_queries.graphs.index import SPLITS, Bools, Index, Ints, Split
 from peirce_queries.graphs.store import DESCRIPTION, damaged, open_index, write_index

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.lib.format import open_memmap
 from numpy.typing import NDArray
+
 from peirce.errors import TaskError
 from peirce.files import read_json
-
 from peirce_queries.graphs.index import Index
 
 DESCRIPTION = "index.json"

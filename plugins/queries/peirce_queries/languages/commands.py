@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from attrs import asdict
+
 from peirce.commands import Json, as_json, as_table
 from peirce.errors import TaskError, unknown
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from peirce_queries.languages.features import Features
     from peirce_queries.languages.language import Query
 
-AskedQuery = Annotated[
+QueryText = Annotated[
     str,
     typer.Argument(
         metavar="QUERY",
@@ -32,20 +33,20 @@ TypesFile = Annotated[
 ]
 
 
-def show(query: AskedQuery, types_file: TypesFile = None, json: Json = False) -> None:
+def show(query: QueryText, types_file: TypesFile = None, json: Json = False) -> None:
     """Show a query in both syntaxes, its disjunctive form, its reversal and its features."""
     from peirce_queries.languages.conversion import NoLispFormError, to_lisp
     from peirce_queries.languages.features import features
     from peirce_queries.languages.language import disjunctive, reverse
 
-    asked = _asked(query, types_file)
+    parsed = _query(query, types_file)
     lisp = refusal = None
     try:
-        lisp = str(to_lisp(asked))
+        lisp = str(to_lisp(parsed))
     except NoLispFormError as error:
         refusal = error.reason
-    found = features(asked)
-    forms = {"efo": str(asked), "disjunctive": str(disjunctive(asked)), "reversed": str(reverse(asked))}
+    found = features(parsed)
+    forms = {"efo": str(parsed), "disjunctive": str(disjunctive(parsed)), "reversed": str(reverse(parsed))}
     if json:
         as_json("peirce.kg.show/1", **forms, lisp=lisp, lisp_refusal=refusal, features=asdict(found))
         return
@@ -55,7 +56,7 @@ def show(query: AskedQuery, types_file: TypesFile = None, json: Json = False) ->
 
 
 def draw(
-    query: AskedQuery,
+    query: QueryText,
     output: Annotated[
         Path,
         typer.Option(
@@ -68,9 +69,9 @@ def draw(
     from peirce_queries.languages import drawing
     from peirce_queries.languages.querygraph import QueryGraph
 
-    asked = _asked(query, types_file)
-    graph = QueryGraph.of(asked)
-    drawing.draw(graph, output, str(asked))
+    parsed = _query(query, types_file)
+    graph = QueryGraph.of(parsed)
+    drawing.draw(graph, output, str(parsed))
     typer.echo(f"{output}: {len(graph.nodes)} nodes, {len(graph.edges)} edges")
 
 
@@ -81,8 +82,8 @@ def types(types_file: TypesFile = None, json: Json = False) -> None:
 
     found = [(kind, features(kind.query)) for kind in load_types(types_file).values()]
     if json:
-        told = [{"name": k.name, "seen": k.seen, "formula": str(k.query), **asdict(has)} for k, has in found]
-        as_json("peirce.kg.types/1", types=told)
+        rows = [{"name": k.name, "seen": k.seen, "formula": str(k.query), **asdict(has)} for k, has in found]
+        as_json("peirce.kg.types/1", types=rows)
         return
     rows = [
         (kind.name, "seen" if kind.seen else "unseen", ", ".join(_marks(has)), has.depth, kind.query)
@@ -91,7 +92,7 @@ def types(types_file: TypesFile = None, json: Json = False) -> None:
     as_table(("type", "", "features", "depth", "formula"), rows)
 
 
-def _asked(text: str, types_file: Path | None) -> Query:
+def _query(text: str, types_file: Path | None) -> Query:
     """The query of a text, or of the type that the text names."""
     from peirce_queries.languages.conversion import read_query
     from peirce_queries.languages.types import load_types

@@ -8,14 +8,15 @@ variable makes has no formula with all quantifiers outermost.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
+from functools import cache
 from itertools import count
-from typing import Any
+from typing import Any, TypeAlias
 
 from attrs import evolve, frozen
 
-from peirce_queries.languages.cypher import parse_cypher
+from peirce.registry import class_named, default_catalogue
+from peirce_queries.hooks import SYNTAXES
 from peirce_queries.languages.language import (
     FREE,
     And,
@@ -32,15 +33,12 @@ from peirce_queries.languages.language import (
     disjunctive,
     parse,
 )
-from peirce_queries.languages.lisp import Complement, Intersection, Projection, SetExpression, Union, parse_lisp
+from peirce_queries.languages.lisp import Complement, Intersection, Projection, SetExpression, Union
 from peirce_queries.languages.parsing import MAX_DEPTH, QueryError, check_length
-from peirce_queries.languages.sparql import parse_sparql
+from peirce_queries.languages.syntaxes import Syntax
 
-LISP = re.compile(r"\s*\(\s*[^\s(),&|!\"'\\]+\s*,")
-"""How a text in the Lisp-like syntax begins, and none in EFO syntax can."""
-_SPARQL = re.compile(r"\s*(select\s+[?$d*]|(prefix|base)\s|(ask|construct)\s*\{)", re.IGNORECASE)
-_CYPHER = re.compile(r"\s*(optional\s+)?match\s*\((?:[^(),{]|\{[^}]*\})*\)", re.IGNORECASE)
-"""How SPARQL and Cypher begin: the first node of a pattern has no comma, as an atom of EFO syntax has."""
+AnyQuery: TypeAlias = Query | SetExpression
+"""A query as a formula, or as operations on sets, some of which no formula says."""
 _SHOWN = 200
 """Characters of a formula that a message shows."""
 
@@ -53,22 +51,44 @@ class NoLispFormError(QueryError):
         self.reason = reason
 
 
-def read_query(text: str, *, pairs: bool = False) -> Query:
-    """Read a query in any syntax: the Lisp-like one begins with an operator and a comma, others with a keyword.
-
-    Args:
-        text: the query.
-        pairs: whether it may have two free variables.
+def parse_any(text: str) -> AnyQuery:
+    """Read a query in the syntax that its text begins as, one of those that are registered, or else in EFO syntax.
 
     Raises:
         QueryError: the text is no query; the message shows the column.
     """
-    if LISP.match(text):
-        return to_efo(parse_lisp(text))
-    for begins, read in ((_SPARQL, parse_sparql), (_CYPHER, parse_cypher)):
-        if begins.match(text):
-            return checked_pairs(read(text), pairs=pairs)
-    return parse(text, pairs=pairs)
+    found = [(name, syntax) for name, syntax in _syntaxes() if syntax.begins.match(text)]
+    if len(found) > 1:
+        names = " and ".join(name for name, _ in found)
+        raise QueryError(
+            f"the query begins as in the syntaxes {names}; switch the plug-in of one off with `peirce plugins disable`"
+        )
+    return found[0][1].read(text) if found else parse(text, pairs=True)
+
+
+@cache
+def _syntaxes() -> tuple[tuple[str, type[Syntax]], ...]:
+    """The registered syntaxes by name."""
+    names = default_catalogue().names(SYNTAXES)
+    return tuple((name, class_named(SYNTAXES, name, Syntax)) for name in names)
+
+
+def to_query(query: AnyQuery, *, pairs: bool = False) -> Query:
+    """The formula of a query.
+
+    Args:
+        query: what `parse_any` gave.
+        pairs: whether it may have two free variables.
+
+    Raises:
+        QueryError: no formula says it, or it asks for pairs and may not.
+    """
+    return checked_pairs(query if isinstance(query, Query) else to_efo(query), pairs=pairs)
+
+
+def read_query(text: str, *, pairs: bool = False) -> Query:
+    """The formula of a text in any syntax; see `parse_any` and `to_query`."""
+    return to_query(parse_any(text), pairs=pairs)
 
 
 def to_efo(expression: SetExpression) -> Query:

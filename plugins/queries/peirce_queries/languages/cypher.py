@@ -12,7 +12,17 @@ from typing import Any
 from attrs import frozen
 from lark import Token, Transformer, v_args
 
-from peirce_queries.languages.language import Atom, Constant, Formula, Not, Or, Query, Variable, operands, replaced
+from peirce_queries.languages.language import (
+    Atom,
+    Constant,
+    Formula,
+    Not,
+    Or,
+    Query,
+    Variable,
+    operands,
+    replaced,
+)
 from peirce_queries.languages.parsing import MisplacedError, name_of, read
 from peirce_queries.languages.patterns import asked, check_negations, joined, misplaced
 

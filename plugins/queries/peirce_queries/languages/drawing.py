@@ -15,7 +15,6 @@ from typing import Any, TypeAlias
 from peirce.errors import TaskError
 from peirce.extras import check_picture
 from peirce.files import write_whole
-
 from peirce_queries.languages.querygraph import Kind, Node, QueryGraph
 
 MAX_DRAWN = 200

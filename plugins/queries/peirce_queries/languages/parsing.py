@@ -10,6 +10,7 @@ from typing import Any
 
 from lark import Lark, Token, Transformer
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
+
 from peirce.errors import TaskError
 
 MAX_LENGTH = 20_000

@@ -19,7 +19,7 @@ from peirce_queries.languages.parsing import QueryError
 
 Kind: TypeAlias = OneOf["entity", "existential", "free", "relation", "negation", "union"]
 
-APART = np.iinfo(np.int64).min
+NO_PATH = np.iinfo(np.int64).min
 """The distance of nodes that no path joins."""
 MAX_NODES = 1024
 """Nodes that a query graph may have."""
@@ -106,7 +106,7 @@ class QueryGraph:
                 edges either way.
 
         Returns:
-            The distances; `APART` where there is no path.
+            The distances; `NO_PATH` where there is no path.
         """
         count = len(self.nodes)
         far = float(count)
@@ -120,4 +120,4 @@ class QueryGraph:
             np.minimum(lengths, lengths[:, between, None] + lengths[None, between], out=lengths)
         back = lengths.T
         shortest = np.where(back < lengths, -back, lengths) if signed else lengths
-        return np.where(np.abs(shortest) < far, shortest, APART).astype(np.int64)
+        return np.where(np.abs(shortest) < far, shortest, NO_PATH).astype(np.int64)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
 from attrs import frozen
+
 from peirce.errors import TaskError, unknown
 from peirce.files import parse_toml, read_text
-
 from peirce_queries.languages.language import Query, parse
 from peirce_queries.languages.parsing import QueryError
 
@@ -40,6 +41,15 @@ def load_types(path: Path | None = None) -> dict[str, QueryType]:
     Raises:
         TaskError: the file cannot be read, or a type in it is malformed, not abstract or there twice.
     """
+    return _read_types(path) if path else {**_published_types()}
+
+
+@cache
+def _published_types() -> dict[str, QueryType]:
+    return _read_types(None)
+
+
+def _read_types(path: Path | None) -> dict[str, QueryType]:
     source = str(path) if path else "types.toml"
     try:
         text = read_text(path) if path else (files(__package__) / source).read_text(encoding="utf-8")
@@ -80,9 +90,13 @@ def load_types(path: Path | None = None) -> dict[str, QueryType]:
 
 def hard_types() -> dict[str, QueryType]:
     """The types of `HARD` by name."""
-    longer = {name: QueryType(name, parse(formula), seen=False) for name, formula in _LONGER.items()}
-    known = load_types() | longer
+    known = load_types() | longer_types()
     return {name: known[name] for name in HARD}
+
+
+def longer_types() -> dict[str, QueryType]:
+    """The types of `HARD` that are not TEGA's, by name."""
+    return {name: QueryType(name, parse(formula), seen=False) for name, formula in _LONGER.items()}
 
 
 def select(names: Iterable[str], types: dict[str, QueryType]) -> tuple[QueryType, ...]:

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
 from peirce.commands import Json, as_json, as_table
 from peirce.progress import progress_bars
-
-from peirce_queries.graphs.commands import GraphOption, shown_to_people
+from peirce_queries.graphs.commands import GraphOption, progress_console
 from peirce_queries.languages.commands import TypesFile
 
 if TYPE_CHECKING:
@@ -62,7 +62,6 @@ def sample(
 ) -> None:
     """Sample queries with exact answers to Parquet files."""
     from peirce.errors import TaskError, unknown
-
     from peirce_queries.graphs.graph import SPLITS, load_graph
     from peirce_queries.languages.types import hard_types, load_types, select
     from peirce_queries.sampling.jobs import describe, quantities, run
@@ -94,7 +93,7 @@ def sample(
 def _progress(wanted: Description) -> Iterator[Watch]:
     """A bar for all types, beside it the one that is being sampled and its queries per second of one CPU."""
     counts = {asked.name: asked.count for asked in wanted.types}
-    with progress_bars(shown_to_people()) as progress:
+    with progress_bars(progress_console()) as progress:
         total = progress.add_task(f"{wanted.split} queries", total=sum(counts.values()), shown="")
         have = dict.fromkeys(counts, 0)
 

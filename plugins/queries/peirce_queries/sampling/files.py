@@ -21,10 +21,10 @@ from urllib.parse import quote
 import cattrs
 import numpy as np
 from attrs import frozen
+
 from peirce.errors import TaskError
 from peirce.extras import require
 from peirce.files import check_file, check_ratio, read_json
-
 from peirce_queries.engine.answers import Answers
 from peirce_queries.engine.template import Groundings, Template
 from peirce_queries.graphs.graph import SPLITS, Graph, Ints, Split
@@ -41,18 +41,16 @@ SCHEMA = "peirce.kg.queries/1"
 
 
 @frozen
-class TypeAsked:
-    """A type of which queries were asked for: its name, formula and group, and how many."""
+class SampledType:
+    """A type of which queries are sampled, and how many."""
 
-    name: str
-    formula: str
-    seen: bool
+    kind: QueryType
     count: int
 
     @property
-    def kind(self) -> QueryType:
-        """The query type."""
-        return QueryType(self.name, parse(self.formula), self.seen)
+    def name(self) -> str:
+        """The name of the type."""
+        return self.kind.name
 
 
 @frozen
@@ -67,14 +65,14 @@ class Description:
     split: Split
     seed: int
     max_answers: int
-    types: tuple[TypeAsked, ...]
+    types: tuple[SampledType, ...]
     schema: str = SCHEMA
     hard: bool = False
     source: str = ""
 
     def to_json(self) -> str:
         """The content of `sample.json`."""
-        return json.dumps(cattrs.unstructure(self), indent=2, ensure_ascii=False) + "\n"
+        return json.dumps(_CONVERTER.unstructure(self), indent=2, ensure_ascii=False) + "\n"
 
     @classmethod
     def read(cls, folder: Path) -> Description:
@@ -90,7 +88,7 @@ class Description:
                 raise TaskError(
                     f"{path} has the schema {content.get('schema')!r}; this version reads {SCHEMA!r}"
                 )
-            return cattrs.structure(content, cls)
+            return _CONVERTER.structure(content, cls)
         except FileNotFoundError:
             raise TaskError(
                 f"{folder} holds no sampled queries; make them with `peirce kg sample --split {folder.name} -o "
@@ -98,6 +96,22 @@ class Description:
             ) from None
         except (OSError, ValueError, AttributeError, cattrs.BaseValidationError) as error:
             raise TaskError(f"{path} cannot be read: {error}; remove {folder} and sample again") from error
+
+
+_CONVERTER = cattrs.Converter()
+
+
+@_CONVERTER.register_unstructure_hook
+def _type_table(sampled: SampledType) -> dict[str, Any]:
+    """A type within `sample.json`."""
+    kind = sampled.kind
+    return {"name": kind.name, "formula": str(kind.query), "seen": kind.seen, "count": sampled.count}
+
+
+@_CONVERTER.register_structure_hook
+def _sampled_type(table: Any, _: type) -> SampledType:
+    kind = QueryType(str(table["name"]), parse(str(table["formula"])), bool(table["seen"]))
+    return SampledType(kind, int(table["count"]))
 
 
 def fingerprint(graph: Graph) -> str:
@@ -116,7 +130,7 @@ def type_file(folder: Path, name: str) -> Path:
     return folder / f"{quote(name, safe='+ ')}.parquet"
 
 
-def read_queries(folder: Path, graph: Graph, split: Split) -> tuple[QuerySet, ...]:
+def read_samples(folder: Path, graph: Graph, split: Split) -> tuple[QuerySet, ...]:
     """The queries that `peirce kg sample` wrote, a set per type; types without a query are left out.
 
     Args:
@@ -141,7 +155,7 @@ def read_queries(folder: Path, graph: Graph, split: Split) -> tuple[QuerySet, ..
     return tuple(queries for queries in sets if len(queries))
 
 
-def read_type(folder: Path, asked: TypeAsked, described: Description, graph: Graph) -> QuerySet:
+def read_type(folder: Path, asked: SampledType, described: Description, graph: Graph) -> QuerySet:
     """The queries of one type in the folder of a split; a `TaskError` where its file is none, damaged or another's."""
     path = type_file(folder, asked.name)
     if not path.is_file():

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import numpy as np
 from attrs import frozen
+
 from peirce.errors import TaskError, check_known
 from peirce.files import clear, locked, replacing, write_whole, writing
-
 from peirce_queries.engine.template import Template
 from peirce_queries.graphs.graph import Graph, Ints, Split
 from peirce_queries.languages.types import QueryType
 from peirce_queries.sampling import files
-from peirce_queries.sampling.files import DESCRIPTION, Description, TypeAsked, type_file
+from peirce_queries.sampling.files import DESCRIPTION, Description, SampledType, type_file
 from peirce_queries.sampling.lookup import Lookup
 from peirce_queries.sampling.sampler import BLOCK, Block, Collector, QuerySet, TypeSampler, check_split
 from peirce_queries.sampling.workers import ENGINES, BlockAsked, Pool, pool
@@ -44,7 +44,7 @@ class Sampled:
     earlier run finished the type.
     """
 
-    asked: TypeAsked
+    asked: SampledType
     answers: Ints
     seconds: float | None
 
@@ -80,7 +80,7 @@ def describe(
 ) -> Description:
     """What is asked for; see `sampler.sample`. counts: how many queries, by the type's name."""
     check_split(graph, split)
-    asked = tuple(TypeAsked(kind.name, str(kind.query), kind.seen, counts[kind.name]) for kind in types)
+    asked = tuple(SampledType(kind, counts[kind.name]) for kind in types)
     return Description(graph.name, files.fingerprint(graph), split, seed, max_answers, asked, hard=hard)
 
 
@@ -215,7 +215,7 @@ def _finished(works: Sequence[_Work], running: Pool, watch: Watch) -> Iterator[_
 class _Work:
     """One type: the blocks that it has, and the queries that are new in each."""
 
-    def __init__(self, asked: TypeAsked, split: Split, blocks: Path, *, hard: bool) -> None:
+    def __init__(self, asked: SampledType, split: Split, blocks: Path, *, hard: bool) -> None:
         self.asked, self.split, self.kind, self.seconds = asked, split, asked.kind, 0.0
         self._blocks = blocks
         self._rows: list[Ints] = []

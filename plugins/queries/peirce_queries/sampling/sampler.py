@@ -22,10 +22,10 @@ from functools import cached_property
 
 import numpy as np
 from attrs import evolve, frozen
-from peirce.errors import TaskError
-from peirce.progress import progress_bars
 from rich.console import Console
 
+from peirce.errors import TaskError
+from peirce.progress import progress_bars
 from peirce_queries.engine.answers import Answers, answers, answers_within
 from peirce_queries.engine.missing import Links, Missing
 from peirce_queries.engine.template import Groundings, Slot, Template
@@ -160,7 +160,7 @@ def most_answers(split: Split, *, hard: bool) -> int:
     return MAX_HARD if hard and split != "train" else MAX_ANSWERS
 
 
-def missing_of(sets: Sequence[QuerySet], graph: Graph, split: Split) -> tuple[Missing, ...]:
+def missing_links(sets: Sequence[QuerySet], graph: Graph, split: Split) -> tuple[Missing, ...]:
     """The links that the inferred answers of each set of a split, `valid` or `test`, miss."""
     before = SPLITS[SPLITS.index(split) - 1]
     links = Links(graph.index(before), graph.index(split))

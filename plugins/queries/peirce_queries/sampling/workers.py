@@ -11,7 +11,6 @@ from typing import NamedTuple
 from peirce.errors import TaskError
 from peirce.extras import require, safe_path
 from peirce.workers import worker_processes
-
 from peirce_queries.sampling.sampler import Block, TypeSampler
 
 ENGINES = ("local", "ray")

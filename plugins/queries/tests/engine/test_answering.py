@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+
 from peirce.errors import TaskError
 from peirce_queries.engine.files import Totals, answer_file
 from peirce_queries.graphs.graph import Graph, from_names

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from kgqa_command import run
+
 from peirce_queries.engine.answers import answer, answers_within, to_ids
 from peirce_queries.engine.budget import Budget, QueryTooLargeError
 from peirce_queries.engine.files import answer_file

@@ -6,6 +6,7 @@ from attrs import evolve
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from kgqa_reference import brute_force, graphs, queries
+
 from peirce.errors import TaskError
 from peirce_queries.engine.answers import answer, answers, answers_within, pair_answers, to_ids
 from peirce_queries.engine.assignments import CELLS

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kgqa_reference import graphs
+
 from peirce_queries.engine.answers import answers
 from peirce_queries.engine.missing import Links
 from peirce_queries.engine.template import Groundings, Template

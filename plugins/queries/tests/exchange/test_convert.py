@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 from kgqa_command import run
+
 from peirce.errors import TaskError
 from peirce_queries.engine.answers import Answers
 from peirce_queries.graphs.graph import SPLITS, Graph, load_graph
-from peirce_queries.sampling.files import read_queries
+from peirce_queries.sampling.files import read_samples
 
 TYPES = "1p,2p,pi,2in,up,pni,3c"
 HOLD = {
@@ -41,7 +42,7 @@ def _said(folder: Path, graph: Graph) -> dict[tuple[str, str], set[tuple[str, ..
             for row in range(len(own))
         }
         for split in SPLITS
-        for own in read_queries(folder, graph, split)
+        for own in read_samples(folder, graph, split)
     }
 
 
@@ -98,7 +99,7 @@ def test_files_of_the_harder_benchmark_keep_what_is_hard(tmp_path: Path) -> None
     assert "test 4p 1 1" in shown
     assert "left out: (p,(r2),(p,(r1),(s1))) stands in a complement" in shown
     graph = load_graph(str(tmp_path / "own"))
-    two, four_hops = read_queries(tmp_path / "own", graph, "test")
+    two, four_hops = read_samples(tmp_path / "own", graph, "test")
     assert two.answers["test"][0].tolist() == [2]
     assert [four_hops.answers[s][0].tolist() for s in SPLITS] == [[0], [0], [0, 1]]
     assert json.loads((tmp_path / "own" / "test" / "sample.json").read_text())["source"] == "h"
@@ -115,7 +116,7 @@ def test_published_json_is_read_with_a_vocabulary_elsewhere(tmp_path: Path) -> N
         run("convert", str(source), "-o", str(tmp_path / "no"))
     run("convert", str(source), "--graph", str(folder), "-o", str(tmp_path / "own"))
     graph = load_graph(str(tmp_path / "own"))
-    (read,) = read_queries(tmp_path / "own", graph, "valid")
+    (read,) = read_samples(tmp_path / "own", graph, "valid")
     assert (read.type.name, str(read.query(0, graph))) == ("2in", "(-r(b,f))&(!(+r(c,f)))")
     efok = {
         "(r1(f1,s1))&(!(r2(e1,f1)))": [[{"r1": 0, "r2": 1, "s1": 2}, {"f1": [[1]]}, {"f1": [[0]]}]],
@@ -143,7 +144,7 @@ def test_files_of_query2box_are_read_and_written(tmp_path: Path) -> None:
         assert files[0] | {new: set() for new in {*files[1]} - {*files[0]}} == files[1]
     triples = pickle.loads((tmp_path / "back" / "valid_triples_uc.pkl").read_bytes())
     assert triples == [(*query, tail, "union-chain") for query, tail in zip(own, (0, 2), strict=True)]
-    (read,) = read_queries(tmp_path / "own", graph, "valid")
+    (read,) = read_samples(tmp_path / "own", graph, "valid")
     assert str(read.query(0, graph)) == "((+r(a,e1))|(-r(c,e1)))&(-r(e1,f))"
     assert [[read.answers[s][row].tolist() for s in SPLITS[:2]] for row in (0, 1)] == [
         [[0], [0]],
@@ -161,7 +162,7 @@ def test_own_types_are_taken_alone(sampled: Path, tmp_path: Path) -> None:
     ]
     assert {row["type"] for row in told if not row["left_out"]} == {"hops"}
     graph = load_graph(str(tmp_path / "back"))
-    assert len(read_queries(tmp_path / "back", graph, "test")) == 1
+    assert len(read_samples(tmp_path / "back", graph, "test")) == 1
     with pytest.raises(TaskError, match=r"own.toml has no type of the queries in .*, which are 1p, "):
         run("convert", str(sampled), "--graph", "nations", "--types", str(own), "-o", str(tmp_path / "none"))
     own.write_text(

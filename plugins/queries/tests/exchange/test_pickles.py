@@ -8,6 +8,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
+
 from peirce.errors import TaskError
 from peirce_queries.exchange.pickles import read_pickle
 

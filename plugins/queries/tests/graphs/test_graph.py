@@ -4,6 +4,7 @@ import gzip
 from pathlib import Path
 
 import pytest
+
 from peirce.errors import TaskError
 from peirce_queries.graphs.graph import SPLITS, Graph, from_names, load_graph
 

@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kgqa_command import run
 from kgqa_reference import brute_force, graphs, queries
+
 from peirce.errors import TaskError
 from peirce_queries.engine.files import answer_file
 from peirce_queries.graphs.graph import SPLITS, Graph, Split

@@ -4,6 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kgqa_reference import graphs
+
 from peirce_queries.graphs.graph import SPLITS, Graph, Split, from_ids
 from peirce_queries.graphs.index import Index, spans
 

@@ -8,6 +8,7 @@ import pytest
 import rdflib
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from peirce.errors import TaskError
 from peirce_queries.graphs.graph import load_graph
 from peirce_queries.graphs.ntriples import MalformedError, parse_line

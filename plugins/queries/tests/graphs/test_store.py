@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kgqa_command import run
 from kgqa_reference import graphs
+
 from peirce.errors import TaskError
 from peirce_queries.graphs.graph import SPLITS, Graph, load_graph
 from peirce_queries.graphs.index import in_order

@@ -9,10 +9,18 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from kgqa_queries import expressions
 from kgqa_reference import brute_force, graphs, queries
+
 from peirce_queries.graphs.graph import Graph
 from peirce_queries.languages.conversion import read_query, to_efo, to_lisp
 from peirce_queries.languages.language import Atom, Constant, Formula, Not, Query, alpha_equivalent, parse
-from peirce_queries.languages.lisp import Complement, Intersection, Projection, SetExpression, Union, parse_lisp
+from peirce_queries.languages.lisp import (
+    Complement,
+    Intersection,
+    Projection,
+    SetExpression,
+    Union,
+    parse_lisp,
+)
 from peirce_queries.languages.parsing import MAX_DEPTH, QueryError
 from peirce_queries.languages.types import load_types
 

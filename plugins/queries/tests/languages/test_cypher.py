@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from peirce_queries.languages.conversion import read_query
 from peirce_queries.languages.parsing import QueryError
 

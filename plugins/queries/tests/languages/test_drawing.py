@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from kgqa_reference import queries
+
 from peirce.errors import TaskError
 from peirce_queries.languages.drawing import MAX_DRAWN, draw, label, layout
 from peirce_queries.languages.language import Query, parse

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from kgqa_reference import queries
+
 from peirce_queries.languages.features import Features, features
 from peirce_queries.languages.language import Query, canonical, disjunctive, parse, reverse
 from peirce_queries.languages.parsing import QueryError

@@ -7,8 +7,20 @@ from importlib.resources import files
 import pytest
 from hypothesis import given
 from kgqa_queries import formulas
+
 from peirce.errors import TaskError
-from peirce_queries.languages.language import FREE, And, Atom, Constant, Literal, Not, Or, Query, Variable, parse
+from peirce_queries.languages.language import (
+    FREE,
+    And,
+    Atom,
+    Constant,
+    Literal,
+    Not,
+    Or,
+    Query,
+    Variable,
+    parse,
+)
 from peirce_queries.languages.parsing import MAX_DEPTH, MAX_LENGTH, QueryError
 from peirce_queries.languages.types import load_types, select
 

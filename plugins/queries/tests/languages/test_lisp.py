@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from kgqa_queries import expressions, names
+
 from peirce_queries.languages.language import Constant
 from peirce_queries.languages.lisp import Complement, Projection, SetExpression, parse_lisp
 from peirce_queries.languages.parsing import QueryError

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kgqa_queries import formulas
 from kgqa_reference import brute_force, graphs, queries
+
 from peirce_queries.graphs.graph import Graph
 from peirce_queries.languages.language import (
     FREE,

@@ -3,8 +3,9 @@ from __future__ import annotations
 import networkx as nx
 from hypothesis import given
 from kgqa_reference import queries
+
 from peirce_queries.languages.language import Query, parse
-from peirce_queries.languages.querygraph import APART, QueryGraph
+from peirce_queries.languages.querygraph import NO_PATH, QueryGraph
 from peirce_queries.languages.types import load_types
 
 
@@ -57,9 +58,9 @@ def test_distances_are_shortest_paths(query: Query) -> None:
         for y in directed:
             there, back = ahead[x].get(y), ahead[y].get(x)
             if there is None and back is None:
-                assert signed[x, y] == APART
+                assert signed[x, y] == NO_PATH
             elif back is None or (there is not None and there <= back):
                 assert signed[x, y] == there
             else:
                 assert signed[x, y] == -back
-            assert unsigned[x, y] == either[x].get(y, APART)
+            assert unsigned[x, y] == either[x].get(y, NO_PATH)

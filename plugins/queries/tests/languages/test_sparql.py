@@ -7,6 +7,7 @@ import rdflib
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from kgqa_reference import graphs
+
 from peirce_queries.engine.answers import answer, pair_answers, to_ids
 from peirce_queries.graphs.graph import Graph
 from peirce_queries.languages.conversion import read_query

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from attrs import evolve
 from kgqa_reference import brute_force
+
 from peirce.errors import TaskError
 from peirce_queries.engine.answers import answers
 from peirce_queries.engine.template import Groundings, Slot, Template
@@ -25,7 +26,6 @@ from peirce_queries.languages.types import QueryType, hard_types, load_types
 from peirce_queries.sampling.lookup import Lookup
 from peirce_queries.sampling.sampler import TypeSampler, sample
 from peirce_queries.sampling.symmetry import canonical, redundant, repetitions, symmetries
-from peirce_kg.task import KgQa, KgQaOptions
 
 TYPES = load_types()
 
@@ -254,7 +254,3 @@ def test_a_type_without_queries_is_refused_or_left_out(
     assert [each.type.name for each in sample(types, graph, "train", 3, 0, leave_out=True)] == ["1p", "2p"]
     with pytest.raises(TaskError, match="no 2m query"):
         sample(types[1:2], graph, "train", 3, 0, leave_out=True)
-    few = {"train_queries": 3, "eval_queries": 1, "absent": "leave_out"}
-    data = KgQa(KgQaOptions(graph=str(tmp_path), types=("1p", "2m"), **few)).prepare()
-    assert [[each.type.name for each in data.sets[split]] for split in ("train", "test")] == [["1p"], ["1p"]]
-    assert capsys.readouterr().err.count("left out, as the graph has no") == 3

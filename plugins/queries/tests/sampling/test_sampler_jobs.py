@@ -17,11 +17,12 @@ import pyarrow.parquet as pq
 import pytest
 from kgqa_command import run as run_command
 from kgqa_reference import brute_force
+
 from peirce.errors import TaskError
 from peirce_queries.graphs.graph import SPLITS, Graph, Split, from_names, load_graph
 from peirce_queries.languages.language import parse
 from peirce_queries.languages.types import QueryType, load_types, select
-from peirce_queries.sampling.files import Description, read_queries
+from peirce_queries.sampling.files import Description, read_samples
 from peirce_queries.sampling.jobs import describe, quantities, run
 from peirce_queries.sampling.sampler import BLOCK, QuerySet, sample
 
@@ -75,7 +76,7 @@ def test_files_hold_what_is_sampled(graph: Graph, alone: dict[str, bytes], tmp_p
     for name, content in alone.items():
         (tmp_path / "train" / name).write_bytes(content)
     assert sorted(alone) == ["1p.parquet", "2i.parquet", "2in.parquet", "pi.parquet", "sample.json"]
-    read = read_queries(tmp_path, graph, "train")
+    read = read_samples(tmp_path, graph, "train")
     for queries, sampled in zip(read, sample(TYPES, graph, "train", COUNT, 7), strict=True):
         assert (queries.type, queries.split, len(queries)) == (sampled.type, "train", len(sampled))
         assert _ids(queries) == _ids(sampled)
@@ -130,7 +131,7 @@ def test_a_killed_run_ends_with_its_workers_and_goes_on_to_the_same_bytes(
     assert len(there) < len(alone)
     assert there.items() <= alone.items()
     with pytest.raises(TaskError, match="run `peirce kg sample` again"):
-        read_queries(tmp_path, graph, "train")
+        read_samples(tmp_path, graph, "train")
     kept = {path.name: path.stat().st_mtime_ns for path in blocks.glob("[!.]*.block")}
     assert kept
     seen: list[str] = []
@@ -146,10 +147,10 @@ def test_a_type_that_the_graph_lacks_has_an_empty_file(graph: Graph, tmp_path: P
     empty, full = run(tmp_path, wanted, graph)
     assert (len(empty.answers), empty.histogram(), len(full.answers)) == (0, {}, 5)
     assert (tmp_path / "train" / "never%2Fever.parquet").is_file()
-    assert [queries.type.name for queries in read_queries(tmp_path, graph, "train")] == ["2i"]
+    assert [queries.type.name for queries in read_samples(tmp_path, graph, "train")] == ["2i"]
     run(tmp_path, describe([never], {never.name: 5}, graph, "valid", 0, 100), graph)
     with pytest.raises(TaskError, match="hold no query"):
-        read_queries(tmp_path, graph, "valid")
+        read_samples(tmp_path, graph, "valid")
 
 
 def test_other_queries_are_not_mixed_in(graph: Graph, tmp_path: Path) -> None:
@@ -165,7 +166,7 @@ def test_other_queries_are_not_mixed_in(graph: Graph, tmp_path: Path) -> None:
     wanted = describe(TYPES[1:2], {"pi": 6}, graph, "train", 0, 100)
     run(tmp_path, wanted, graph, overwrite=True)  # removes queries alone
     assert sorted(_files(tmp_path / "train")) == ["mine.txt", "pi.parquet", "sample.json"]
-    assert [len(queries) for queries in read_queries(tmp_path, graph, "train")] == [6]
+    assert [len(queries) for queries in read_samples(tmp_path, graph, "train")] == [6]
     (tmp_path / "test").mkdir()
     (tmp_path / "test" / "mine.txt").write_text("mine")
     with pytest.raises(TaskError, match="something else than sampled queries"):
@@ -196,13 +197,13 @@ def test_a_file_says_whose_it_is_and_is_held_to_that(graph: Graph, folder: Path,
     for whose in ("seed", "split", "type"):
         (place / "2i.parquet").write_bytes(kept[whose])
         with pytest.raises(TaskError, match=rf"2i\.parquet holds queries of another {whose} "):
-            read_queries(tmp_path / "mine", graph, "train")
+            read_samples(tmp_path / "mine", graph, "train")
     (place / "2i.parquet").write_bytes(kept["mine"])
     table = pq.read_table(place / "2i.parquet")
     about = dict(table.schema.metadata)
     pq.write_table(table.replace_schema_metadata({**about, b"graph": b"0"}), place / "2i.parquet")
     with pytest.raises(TaskError, match="another graph"):
-        read_queries(tmp_path / "mine", graph, "train")
+        read_samples(tmp_path / "mine", graph, "train")
     for column, values, problem in (
         ("r1", [0] * 4 + [99], "ids of relations that are not 0 to 9"),
         ("s1", [0] * 4 + [-1], "ids of entities that are not 0 to 299"),
@@ -213,15 +214,15 @@ def test_a_file_says_whose_it_is_and_is_held_to_that(graph: Graph, folder: Path,
     ):
         pq.write_table(table.drop_columns(column).append_column(column, [values]), place / "2i.parquet")
         with pytest.raises(TaskError, match=problem):
-            read_queries(tmp_path / "mine", graph, "train")
+            read_samples(tmp_path / "mine", graph, "train")
     old = {key: about[key] for key in (b"type", b"formula")}  # as peirce 0.2 wrote it
     pq.write_table(table.replace_schema_metadata(old), place / "2i.parquet")
-    assert len(read_queries(tmp_path / "mine", graph, "train")) == 2
+    assert len(read_samples(tmp_path / "mine", graph, "train")) == 2
     with pytest.raises(TaskError, match="sampled from another graph than 'other'"):
-        read_queries(tmp_path / "mine", other, "train")
+        read_samples(tmp_path / "mine", other, "train")
     place.rename(tmp_path / "mine" / "test")
     with pytest.raises(TaskError, match="test holds train queries"):
-        read_queries(tmp_path / "mine", graph, "test")
+        read_samples(tmp_path / "mine", graph, "test")
 
 
 def test_flipped_bits_are_noticed_or_change_no_query(graph: Graph, tmp_path: Path) -> None:
@@ -230,7 +231,7 @@ def test_flipped_bits_are_noticed_or_change_no_query(graph: Graph, tmp_path: Pat
     content, noticed = path.read_bytes(), 0
 
     def read() -> list[object]:
-        (queries,) = read_queries(tmp_path, graph, "train")
+        (queries,) = read_samples(tmp_path, graph, "train")
         return _ids(queries)
 
     whole, places = read(), range(4, len(content) // 2, 25)
@@ -245,14 +246,14 @@ def test_flipped_bits_are_noticed_or_change_no_query(graph: Graph, tmp_path: Pat
 
 def test_what_cannot_be_read_is_named(graph: Graph, tmp_path: Path) -> None:
     with pytest.raises(TaskError, match="holds no sampled queries; make them with `peirce kg sample --split"):
-        read_queries(tmp_path, graph, "train")
+        read_samples(tmp_path, graph, "train")
     wanted = describe(TYPES[:1], {"2i": 5}, graph, "train", 0, 100)
     with pytest.raises(TaskError, match="unknown engine 'dask'"):
         run(tmp_path, wanted, graph, "dask")
     run(tmp_path, wanted, graph)
     (tmp_path / "train" / "2i.parquet").write_bytes(b"PAR1")
     with pytest.raises(TaskError, match=r"2i\.parquet is no Parquet file of queries or is damaged"):
-        read_queries(tmp_path, graph, "train")
+        read_samples(tmp_path, graph, "train")
 
 
 def test_quantities_are_those_of_table_9(graph: Graph) -> None:

@@ -8,10 +8,10 @@ from typing import ClassVar
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
-from peirce.errors import ModelFileError
-from peirce.parts import Augmenter, Dims, Tokens
 from torch import Tensor, nn
 
+from peirce.errors import ModelFileError
+from peirce.parts import Augmenter, Dims, Tokens
 from peirce_kg.parts.augmenters.kge_files import read_kge
 
 INIT_STD = 0.02

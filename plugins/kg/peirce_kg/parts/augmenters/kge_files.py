@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from attrs import asdict, fields, frozen
+
 from peirce.errors import ModelFileError, TaskError
 from peirce.files import replacing, tensor_header
 

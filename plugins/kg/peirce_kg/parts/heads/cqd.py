@@ -15,11 +15,11 @@ from typing import Any, ClassVar, Literal
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
+from torch import Tensor
+
 from peirce.algebra import at_least_float32
 from peirce.errors import ExportError
 from peirce.parts import Dims, Encoded, TensorSpec, Tokens, dense
-from torch import Tensor
-
 from peirce_kg.parts.heads.distances import SetRanking
 from peirce_kg.parts.heads.entities import ranking_loss
 from peirce_kg.parts.heads.links import KnownLinks

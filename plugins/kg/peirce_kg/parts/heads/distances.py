@@ -14,11 +14,11 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
-from peirce.algebra import at_least_float32
-from peirce.parts import Dims, Encoded, TensorSpec, Tokens, check_labels, dense, without_autocast
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from peirce.algebra import at_least_float32
+from peirce.parts import Dims, Encoded, TensorSpec, Tokens, check_labels, dense, without_autocast
 from peirce_kg.parts.heads.entities import Entities, check_distribution, ranking_loss
 from peirce_kg.parts.systems.betae import LEAST, MARGIN, MOST
 from peirce_kg.parts.systems.system import RankingOptions

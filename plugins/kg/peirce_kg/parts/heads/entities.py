@@ -8,11 +8,11 @@ from typing import Any, ClassVar, Literal
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
+from torch import Tensor
+
 from peirce.algebra import at_least_float32
 from peirce.errors import InputError
 from peirce.parts import Dims, Encoded, Head, TensorSpec, Tokens, mean_cross_entropy
-from torch import Tensor
-
 from peirce_kg.parts.systems.system import RankingOptions
 
 

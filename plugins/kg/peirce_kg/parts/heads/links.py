@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from peirce.errors import ModelFileError
 from torch import Tensor, nn
 
+from peirce.errors import ModelFileError
 from peirce_kg.parts.augmenters.kge_files import read_triples
 
 

@@ -9,9 +9,9 @@ from typing import ClassVar, NamedTuple, TypeAlias
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
-from peirce.parts import Dims
 from torch import Tensor
 
+from peirce.parts import Dims
 from peirce_kg.parts.heads.cqd import NO_NETWORK, Search
 from peirce_kg.parts.heads.links import KnownLinks
 from peirce_kg.parts.systems.literals import ENTITY, VARIABLES

@@ -6,9 +6,9 @@ from typing import Literal
 
 import torch
 from attrs import field, frozen, validators
-from peirce.parts import ScopePosition, TensorSpec, Tokens
 from torch import Tensor
 
+from peirce.parts import ScopePosition, TensorSpec, Tokens
 from peirce_kg.parts.positions import query_graph as graph
 from peirce_kg.parts.positions.query_graph import APART, FARTHEST, OUTSIDE, of_pairs
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 from attrs import frozen
-from peirce.algebra import at_least_float32
-from peirce.parts import BinaryPosition, Dims, TensorSpec, Tokens, new_table
 from torch import Tensor
 
+from peirce.algebra import at_least_float32
+from peirce.parts import BinaryPosition, Dims, TensorSpec, Tokens, new_table
 from peirce_kg.parts.positions import query_graph as graph
 from peirce_kg.parts.positions.query_graph import APART, DISTANCES, ROLE_SETS, ROLES, of_pairs
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import torch
 from attrs import field, frozen, validators
-from peirce.kernels import PairBias
-from peirce.parts import Dims, PairPosition, TensorSpec, Tokens, new_table
 from torch import nn
 
+from peirce.kernels import PairBias
+from peirce.parts import Dims, PairPosition, TensorSpec, Tokens, new_table
 from peirce_kg.parts.positions.query_graph import APART, FARTHEST, GRAPH_DISTANCES, GRAPH_NODES, of_pairs
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 from attrs import field, frozen, validators
+from torch import Tensor, nn
+
 from peirce.kernels import PairBias
 from peirce.parts import (
     Dims,
@@ -16,7 +18,6 @@ from peirce.parts import (
     new_table,
     offsets,
 )
-from torch import Tensor, nn
 
 
 @frozen(kw_only=True)

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Literal
 from peirce.parts import TensorSpec
 
 if TYPE_CHECKING:
-    from peirce.parts import Tokens
     from torch import Tensor
+
+    from peirce.parts import Tokens
 
 NODES = 32
 """How many nodes a query graph may have; 0 is what no token of the graph has."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 from attrs import field, frozen, validators
-from peirce.parts import Plan
 from torch import Tensor
 
+from peirce.parts import Plan
 from peirce_kg.parts.systems.set_system import Mlp, SetSystem, weights_of
 
 LEAST = 0.05

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
-from peirce.parts import Plan
 from torch import Tensor
 
+from peirce.parts import Plan
 from peirce_kg.parts.systems.literals import no_negation, no_shared_set, tree
 from peirce_kg.parts.systems.set_system import Mlp, SetSystem, weights_of
 

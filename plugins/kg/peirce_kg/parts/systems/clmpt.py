@@ -7,9 +7,9 @@ from typing import Literal
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
-from peirce.parts import Linear, Plan, dense
 from torch import Tensor, nn
 
+from peirce.parts import Linear, Plan, dense
 from peirce_kg.parts.systems.lmpnn import Lmpnn
 from peirce_kg.parts.systems.system import Norm, SystemDims
 

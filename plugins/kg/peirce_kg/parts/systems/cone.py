@@ -8,9 +8,9 @@ from typing import Literal
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
-from peirce.parts import Plan
 from torch import Tensor, nn
 
+from peirce.parts import Plan
 from peirce_kg.parts.systems.set_system import Mlp, SetSystem, weights_of
 from peirce_kg.parts.systems.system import ranked
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 import torch
-from peirce.parts import NoOptions
 from torch import Tensor
 
+from peirce.parts import NoOptions
 from peirce_kg.parts.systems.literals import Rule, Shape, inward, no_negation, tree
 from peirce_kg.parts.systems.system import Literals, QuerySystem, looked_up, times
 

@@ -7,9 +7,9 @@ from typing import ClassVar
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
-from peirce.parts import Plan, dense
 from torch import Tensor, nn
 
+from peirce.parts import Plan, dense
 from peirce_kg.parts.systems.literals import DEPTH
 from peirce_kg.parts.systems.set_system import SetSystem, levels_of
 from peirce_kg.parts.systems.system import Literals, looked_up

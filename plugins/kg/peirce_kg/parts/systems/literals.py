@@ -11,6 +11,9 @@ from typing import Any, ClassVar, TypeAlias
 
 from attrs import frozen
 
+from peirce_kg.parts.support import QuerySupport
+from peirce_queries import Template, Variable
+
 LITERAL_INPUTS = ("atom_heads", "atom_relations", "atom_sources", "atom_targets", "atom_negated")
 """The inputs beside `input_ids`, the token of each literal's tail, and `attention_mask`, true at literals.
 
@@ -21,6 +24,8 @@ ENTITY = 0
 """The number of an end that is an entity."""
 VARIABLES = 9
 """Variables that a conjunction may have: f and e1 to e8."""
+MOST = 64
+"""Literals that the disjunctive normal form may have."""
 DEPTH = 4
 """Literals that may lie between an entity and the answer; TEGA's types have up to 3."""
 
@@ -50,11 +55,10 @@ Rule: TypeAlias = Callable[[Edges], str | None]
 """Why a system does not support a conjunction; None if it does."""
 
 
-class Executor:
+class Executor(QuerySupport):
     """The contract of a system that executes queries: which of them it supports.
 
-    Training, evaluation, `peirce ask` and tables of experiments ask the architecture's class. All systems read answers
-    at tails, from literals that are joined to f and at most `DEPTH` away from it.
+    All systems read answers at tails, from literals that are joined to f and at most `DEPTH` away from it.
 
     Attributes:
         rules: what it asks of each conjunction beside that.
@@ -62,10 +66,15 @@ class Executor:
 
     rules: ClassVar[tuple[Rule, ...]] = ()
 
-    @staticmethod
-    def of(part: type[Any]) -> type[Executor]:
-        """What an architecture that is given literals declares; what holds of all of them, if it declares nothing."""
-        return part if issubclass(part, Executor) else Executor
+    @classmethod
+    def why_unsupported(cls, template: Template) -> str | None:
+        """See `QuerySupport.why_unsupported`."""
+        return why_too_large(template) or cls.unsupported(shape_of(template))
+
+    @classmethod
+    def why_untrained(cls, template: Template) -> str | None:
+        """See `QuerySupport.why_untrained`."""
+        return cls.untrained(shape_of(template))
 
     @classmethod
     def unsupported(cls, shape: Shape) -> str | None:
@@ -77,6 +86,36 @@ class Executor:
     def untrained(cls, shape: Shape) -> str | None:
         """Why the system is not trained on a query; None if it is. It is on what it supports, unless it says more."""
         return cls.unsupported(shape)
+
+
+def executor_of(part: type[Any]) -> type[Executor]:
+    """What an architecture that is given literals declares; what holds of all of them, if it declares nothing."""
+    return part if issubclass(part, Executor) else Executor
+
+
+def shape_of(template: Template) -> Shape:
+    """A query without its names, as the rules of systems see it."""
+    return tuple(
+        tuple(Edge(_number(slot.head), _number(slot.tail), slot.positive) for slot in conjunction)
+        for conjunction in template.conjunctions
+    )
+
+
+def why_too_large(template: Template) -> str | None:
+    """Why no system is given a query, which has too many literals or variables; None if it may be."""
+    shape = shape_of(template)
+    count = sum(map(len, shape))
+    if count > MOST:
+        return f"its disjunctive normal form has {count} atoms, and {MOST} is the most"
+    most = max(end or 0 for edges in shape for edge in edges for end in (edge.head, edge.tail))
+    if most >= VARIABLES:
+        return f"it has the variable e{most}, and there are e1 to e{VARIABLES - 1}"
+    return None
+
+
+def _number(end: int | Variable) -> int | None:
+    """f is 0 and e1 is 1; None for an entity."""
+    return int(end.name[1:] or 0) if isinstance(end, Variable) else None
 
 
 def _joined_to_answer(edges: Edges) -> str | None:

@@ -6,9 +6,9 @@ from typing import ClassVar, Literal
 
 import torch
 from attrs import field, frozen, validators
-from peirce.parts import Linear, Plan, dense
 from torch import Tensor, nn
 
+from peirce.parts import Linear, Plan, dense
 from peirce_kg.parts.systems.literals import DEPTH, ENTITY, VARIABLES
 from peirce_kg.parts.systems.system import (
     Literals,

@@ -7,9 +7,9 @@ from typing import ClassVar
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
-from peirce.parts import Linear, Plan
 from torch import Tensor, nn
 
+from peirce.parts import Linear, Plan
 from peirce_kg.parts.systems.set_system import SetSystem
 from peirce_kg.parts.systems.system import Norm, SystemDims
 

@@ -8,9 +8,9 @@ from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
-from peirce.parts import Linear, dense
 from torch import Tensor, nn
 
+from peirce.parts import Linear, dense
 from peirce_kg.parts.systems.literals import DEPTH, Rule, no_shared_set, tree
 from peirce_kg.parts.systems.system import Literals, QuerySystem, looked_up
 

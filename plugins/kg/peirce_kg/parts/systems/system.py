@@ -10,12 +10,12 @@ from typing import Any, ClassVar, cast
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
+from torch import Tensor, nn
+
 from peirce.algebra import Scope, at_least_float32
 from peirce.errors import PlanError
 from peirce.networks import unary_output
 from peirce.parts import Architecture, Augmenter, Encoded, Place, Plan, TensorSpec, Tokens, without_autocast
-from torch import Tensor, nn
-
 from peirce_kg.parts.systems.literals import ENTITY, LITERAL_INPUTS, VARIABLES, Executor
 
 

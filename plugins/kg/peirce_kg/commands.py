@@ -1,4 +1,4 @@
-"""`peirce kg embed`: train entity and relation vectors for the augmenter `kge`."""
+"""The commands of peirce_kg: `peirce kg embed`, `peirce import ultra`, and what became of `peirce kg attention`."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from peirce.commands import Json, as_json
-from peirce.progress import progress_bars
 
-from peirce_queries.graphs.commands import GraphOption, shown_to_people
+from peirce.commands import Json, NewModel, Overwrite, application, as_json, made_model, moved, vacant
+from peirce.progress import progress_bars
 from peirce_kg.parts.augmenters.kge_files import Optimizer, Predictor
+from peirce_queries import GraphOption, progress_console
+
+attention = application()
+moved(attention, "attention", "peirce kg attention", "peirce look MODEL QUERY -o FILE --beside MODEL")
 
 
 def embed(
@@ -48,9 +51,8 @@ def embed(
     """Train entity and relation vectors by link prediction, for a spec's augmenter kge."""
     from peirce.errors import TaskError
     from peirce.files import locked, writing
-
     from peirce_kg.embedding.training import EmbeddingOptions, embed
-    from peirce_queries.graphs.graph import load_graph
+    from peirce_queries import load_graph
 
     options = EmbeddingOptions(
         model=model, dim=dim, epochs=epochs, batch_size=batch_size, optimizer=optimizer, lr=lr, n3=n3, seed=seed,
@@ -60,21 +62,43 @@ def embed(
     # a place that no file can be written to is refused before the vectors are trained for it
     if output.exists() and not output.is_file():
         raise TaskError(f"{output} cannot be written: it is a directory or a device; choose another -o")
-    with writing(str(output)), locked(output, folder=False), progress_bars(shown_to_people()) as progress:
+    with writing(str(output)), locked(output, folder=False), progress_bars(progress_console()) as progress:
         bar = progress.add_task("epochs", total=epochs, shown="")
 
         def after(epoch: int, loss: float) -> None:
             progress.update(bar, completed=epoch, shown=f"loss {loss:.4f}")
 
-        made = embed(loaded, options, after)
-        made.write(output)
+        embedding = embed(loaded, options, after)
+        embedding.write(output)
     if json:
         as_json(
-            "peirce.kg.embed/1", file=str(output), model=model, graph=loaded.name, entities=len(made.entities),
-            relations=len(made.relations), width=dim, epochs=epochs, seed=seed, loss=made.losses[-1],
-            validation_mrr=made.mrr,
+            "peirce.kg.embed/1", file=str(output), model=model, graph=loaded.name, entities=len(embedding.entities),
+            relations=len(embedding.relations), width=dim, epochs=epochs, seed=seed, loss=embedding.losses[-1],
+            validation_mrr=embedding.mrr,
         )  # fmt: skip
         return
-    quality = "" if made.mrr is None else f"; filtered MRR of the validation triples {made.mrr:.3f}"
-    sizes = f"{len(made.entities):,} entities and {len(made.relations):,} relations, {dim} numbers each"
+    quality = "" if embedding.mrr is None else f"; filtered MRR of the validation triples {embedding.mrr:.3f}"
+    sizes = (
+        f"{len(embedding.entities):,} entities and {len(embedding.relations):,} relations, {dim} numbers each"
+    )
     typer.echo(f"{output}: {model} of {loaded.name}, {sizes}{quality}")
+
+
+def ultra(
+    checkpoint: Annotated[
+        Path,
+        typer.Argument(
+            metavar="WEIGHTS", help="Its tensors: a safetensors file, or a torch file of a state dict."
+        ),
+    ],
+    output: NewModel,
+    overwrite: Overwrite = False,
+    json: Json = False,
+) -> None:
+    """Import a published ULTRA or UltraQuery, which answers on any graph."""
+    vacant(output, ("spec.toml",), overwrite)
+    from peirce_kg.ultra.checkpoint import read_ultra
+
+    model = read_ultra(checkpoint, output.resolve().name)
+    model.save(output)
+    made_model(json, model, output, threshold=model.spec.options["threshold"])
