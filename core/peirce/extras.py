@@ -90,11 +90,6 @@ def quiet_transformers() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def require_training() -> None:
-    """Refuse to start a training without the packages of the extra `train`; raises as `require`."""
-    require("training", "accelerate", "tensorboard", "matplotlib", extra="train")
-
-
 _SAFE_PATH = "PYTHONSAFEPATH"
 """With this variable, Python looks for modules neither in the working directory nor beside a script."""
 

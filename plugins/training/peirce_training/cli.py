@@ -94,7 +94,6 @@ def train(
     check_fresh(resume=resume, overwrite=overwrite)
     from rich.console import Console
 
-    from peirce.extras import require_training
     from peirce_training.loop import train as run
     from peirce_training.settings import (
         data_setting,
@@ -107,7 +106,6 @@ def train(
     )
     from peirce_training.warm_start import saved_spec
 
-    require_training()
     if task is None:
         assert data is not None
         task = task_for(data)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from peirce.compose import build, resolve
 from peirce.errors import BusyError, SpecError, TaskError
-from peirce.extras import require_training
 from peirce.files import clear, disk_error, writing
 from peirce.model import AnyTask
 from peirce.parts import Plan
@@ -71,7 +70,6 @@ def train(
         BusyError: another process trains into the directory, or another thread of this one trains.
         WriteError: the disk takes no more; the error says from where the training can go on.
     """
-    require_training()
     registry = registry or default_registry()
     directory = Path(directory)
     if not isinstance(spec, Spec):

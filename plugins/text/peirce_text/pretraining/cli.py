@@ -28,10 +28,10 @@ class _ManyFiles(TyperCommand):
     """A command whose `--data` and `--valid` take all up to the next option, as a shell expands patterns."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, list(_repeated(args, ("--data", "--valid"))))
+        return super().parse_args(ctx, list(_repeat_options(args, ("--data", "--valid"))))
 
 
-def _repeated(arguments: Sequence[str], options: Sequence[str]) -> Iterator[str]:
+def _repeat_options(arguments: Sequence[str], options: Sequence[str]) -> Iterator[str]:
     """The arguments with an option before each of its values."""
     option, first = "", False
     for argument in arguments:
@@ -91,9 +91,7 @@ def pretrain_command(
 ) -> None:
     """Pretrain a language model by a recipe on files of text, and save it in DIR."""
     check_fresh(resume=resume, overwrite=overwrite)
-    from peirce.extras import require_training
 
-    require_training()
     from rich.console import Console
 
     from peirce.registry import load_spec
@@ -117,17 +115,17 @@ def pretrain_command(
     if tokenizer is not None:
         named["tokenizer"] = str(tokenizer)
     task_settings = {**found.task, **named, **of_task}
-    training = _training(found, of_training, evaluated=bool(task_settings.get("valid_files")))
+    training = _training_settings(found, of_training, evaluated=bool(task_settings.get("valid_files")))
     options = make_task("pretraining", task_settings).options
     if "accumulate" not in of_training:
-        accumulate = found.accumulated(options.batch_size, int(os.environ.get("WORLD_SIZE", 1)))
+        accumulate = found.accumulation(options.batch_size, int(os.environ.get("WORLD_SIZE", 1)))
         training |= {} if accumulate is None else {"accumulate": accumulate}
     how = training_options(training)
     if directory.exists() and not directory.is_dir():
         raise TaskError(f"{directory} is a file; give a directory for the trained model")
     with alone_in(directory):
         if not options.tokenizer:
-            path = _own_tokenizer(options, found.vocabulary, directory, resume=resume)
+            path = _find_or_train_tokenizer(options, found.vocabulary, directory, resume=resume)
             options = make_task("pretraining", {**task_settings, "tokenizer": str(path)}).options
         task = Pretraining(options, Record(directory / FILE, holds=resume))
         console = Console(stderr=True)
@@ -138,7 +136,9 @@ def pretrain_command(
     show_result(result, how.test_split, "peirce.pretrain/1" if json else None, facts)
 
 
-def _training(recipe: PretrainingRecipe, given: Mapping[str, Any], *, evaluated: bool) -> dict[str, Any]:
+def _training_settings(
+    recipe: PretrainingRecipe, given: Mapping[str, Any], *, evaluated: bool
+) -> dict[str, Any]:
     """The options of the training: the recipe's, and on top of them those given."""
     ours = dict(recipe.train)
     for one, other in (("steps", "epochs"), ("warmup", "warmup_ratio")):
@@ -151,7 +151,7 @@ def _training(recipe: PretrainingRecipe, given: Mapping[str, Any], *, evaluated:
     return {**ours, **given}
 
 
-def _own_tokenizer(options: Any, vocabulary: int, directory: Path, *, resume: bool) -> Path:
+def _find_or_train_tokenizer(options: Any, vocabulary: int, directory: Path, *, resume: bool) -> Path:
     """The tokenizer of a directory, trained on the data unless it is there already.
 
     One process trains it, and the others of the same training find it.

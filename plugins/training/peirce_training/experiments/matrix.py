@@ -17,7 +17,6 @@ from attrs import field, fields, frozen
 from rich.console import Console
 
 from peirce.errors import TaskError
-from peirce.extras import require_training
 from peirce.files import read_json, write_json, writing
 from peirce_training.experiments.contract import ExperimentRequest
 from peirce_training.experiments.results import commit, digest, read_rows, write_rows
@@ -50,7 +49,6 @@ def kept_in(directory: Path) -> Iterator[None]:
     """
     from peirce_training import alone_in
 
-    require_training()
     kept = "what was done before is kept, and the same command goes on from there"
     with writing(f"results in {directory}", kept), alone_in(directory):
         yield

@@ -18,7 +18,7 @@ from peirce_training.experiments.cli import app, read_seeds
 PLUGIN = """
 from attrs import asdict, frozen
 from peirce import hookimpl
-from peirce.model import Experiment, ExperimentReport
+from peirce_training.experiments import Experiment, ExperimentReport
 
 @frozen(kw_only=True, eq=False)
 class Told(Experiment):

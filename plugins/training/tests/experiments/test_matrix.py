@@ -13,10 +13,17 @@ from rich.console import Console
 from toy_tasks import Marked, MarkedOptions
 
 from peirce.errors import TaskError
-from peirce.model import ExperimentRequest
 from peirce.registry import Registry
 from peirce_training import TrainingOptions, TrainResult
-from peirce_training.experiments import RESULTS, Cell, Matrix, PreparedData, ResultRow, identity
+from peirce_training.experiments import (
+    RESULTS,
+    Cell,
+    ExperimentRequest,
+    Matrix,
+    PreparedData,
+    ResultRow,
+    identity,
+)
 
 
 @frozen(kw_only=True)

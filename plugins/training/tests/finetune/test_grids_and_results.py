@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from peirce.errors import TaskError
-from peirce.model import ExperimentRequest
+from peirce_training.experiments import ExperimentRequest
 from peirce_training.finetune.recipe import Grid, Point, Recipe, cases
 from peirce_training.finetune.search import Run, Search, best, outcome
 
