@@ -1,8 +1,8 @@
-"""What a release is made of: sdist and wheel, built twice to the same bytes, and installed where nothing else is.
+"""What a release is made of: an sdist and a wheel of each distribution, the same bytes twice, and wheels that install.
 
-`tox -e release` runs this; `tox -e release -- python3.12 python3.13` also installs the wheel for other interpreters.
-Each build is of a copy of the tree, with other times and permissions, and the wheel is built from the sdist once more.
-An installed Peirce trains nothing: it composes a model, exports it, verifies it, and runs the file.
+`tox -e release` runs this; `tox -e release -- python3.12 python3.13` installs for other interpreters instead. Each build
+is of a copy of the tree, with other times and permissions, and each wheel is built from its sdist once more. An
+installed Peirce trains nothing: it composes a model, exports it, verifies it, and runs the file.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import os
 import shutil
 import subprocess
 import sys
-import tomllib
+import tarfile
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-ROOT = Path(__file__).resolve().parents[2]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-EXTRAS = "onnx"
+from wheels import CONSTRAINTS, install, write_constraints
+from workspace import ROOT, distributions
+
 SMALL = """
 format = 1
 [model]
@@ -43,55 +43,98 @@ class ReleaseError(Exception):
 def main(interpreters: Sequence[str]) -> None:
     with TemporaryDirectory() as name:
         folder = Path(name)
-        first, second = (
-            built(copied(folder / each, mode), folder / each / "dist")
-            for each, mode in (("one", 0o644), ("two", 0o600))
-        )
-        sdist, wheel = sorted(first, key=lambda path: path.suffix == ".whl")
-        shutil.unpack_archive(sdist, folder / "three", filter="data")
-        (unpacked,) = (folder / "three").iterdir()
-        again = built(unpacked, folder / "three" / "dist", "wheel")
-        for path in (*second, *again):
-            if path.read_bytes() != (sdist.parent / path.name).read_bytes():
+        first = build(copy_tree(folder / "one", 0o644), folder / "dist")
+        second = build(copy_tree(folder / "two", 0o600), folder / "again")
+        third = build_from_sdists(first, folder / "three")
+        for path in (*second, *third):
+            if path.read_bytes() != (folder / "dist" / path.name).read_bytes():
                 raise ReleaseError(f"{path.name} has other bytes when it is built again")
-        print(f"{sdist.name} and {wheel.name} are the same bytes, built twice and from the sdist")
+        check_sdists(first)
+        print(f"{len(first)} sdists and wheels are the same bytes, built twice and from the sdists")
+        wheels = folder / "wheels"
+        wheels.mkdir()
+        for path in first:
+            if path.suffix == ".whl":
+                shutil.copy(path, wheels)
+        write_constraints(wheels)
         for interpreter in interpreters or [sys.executable]:
-            print(f"{interpreter}: {installed(wheel, interpreter, folder / 'installed')}")
+            print(f"{interpreter}: {try_installed(wheels, interpreter, folder / 'installed')}")
 
 
-def copied(folder: Path, mode: int) -> Path:
-    """A copy of what an sdist holds, with other times and permissions."""
-    include = PROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
-    for name in (*include, "pyproject.toml", "README.md", "LICENSE"):
-        target = folder / "tree" / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, target, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(ROOT / name, target)
-    for path in (folder / "tree").rglob("*"):
+def copy_tree(folder: Path, mode: int) -> Path:
+    """A copy of the distributions' folders, with other times and permissions."""
+    for each in distributions().values():
+        target = folder / each.folder.relative_to(ROOT)
+        shutil.copytree(each.folder, target, ignore=shutil.ignore_patterns("__pycache__"))
+    for path in folder.rglob("*"):
         if path.is_file():
             path.chmod(mode)
             os.utime(path, (mode, mode))
-    return folder / "tree"
+    return folder
 
 
-def built(tree: Path, target: Path, *kinds: str) -> list[Path]:
-    """What hatchling builds of a tree."""
-    chosen = [part for kind in kinds or ("sdist", "wheel") for part in ("-t", kind)]
-    run(sys.executable, "-m", "hatchling", "build", *chosen, "-d", str(target), cwd=tree)
+def build(tree: Path, target: Path) -> list[Path]:
+    """The sdist and the wheel of each distribution in a copy of the tree."""
+    for each in distributions().values():
+        command = (
+            sys.executable,
+            "-m",
+            "hatchling",
+            "build",
+            "-t",
+            "sdist",
+            "-t",
+            "wheel",
+            "-d",
+            str(target),
+        )
+        run(*command, cwd=tree / each.folder.relative_to(ROOT))
     return sorted(target.iterdir())
 
 
-def installed(wheel: Path, interpreter: str, folder: Path) -> str:
+def build_from_sdists(built: Sequence[Path], folder: Path) -> list[Path]:
+    """A wheel of each sdist, unpacked where there is no repository around it."""
+    for path in built:
+        if path.suffix != ".whl":
+            unpacked = folder / path.name
+            shutil.unpack_archive(path, unpacked, filter="data")
+            (tree,) = unpacked.iterdir()
+            run(
+                sys.executable,
+                "-m",
+                "hatchling",
+                "build",
+                "-t",
+                "wheel",
+                "-d",
+                str(folder / "dist"),
+                cwd=tree,
+            )
+    return sorted((folder / "dist").iterdir())
+
+
+def check_sdists(built: Sequence[Path]) -> None:
+    """Refuse links in sdists, which lead out of them.
+
+    Raises:
+        ReleaseError: there is one.
+    """
+    for path in built:
+        if path.suffix != ".whl":
+            with tarfile.open(path) as archive:
+                if links := [member.name for member in archive if not (member.isfile() or member.isdir())]:
+                    raise ReleaseError(f"{path.name} has links: {', '.join(links)}")
+
+
+def try_installed(wheels: Path, interpreter: str, folder: Path) -> str:
     """What an installed Peirce says of its version, when all that is tried works."""
-    run(interpreter, "-m", "venv", str(folder), cwd=wheel.parent)
+    run(interpreter, "-m", "venv", str(folder), cwd=wheels)
     python = str(folder / "bin" / "python")
-    run(python, "-m", "pip", "install", "-q", f"{wheel}[{EXTRAS}]", cwd=folder)
+    install(python, wheels / CONSTRAINTS, ["peirce"])
     (folder / "small.toml").write_text(SMALL, encoding="utf-8")
-    said = [run(python, "-P", *arguments, cwd=folder) for arguments in TRIED]
+    printed = [run(python, "-P", *arguments, cwd=folder) for arguments in TRIED]
     shutil.rmtree(folder)
-    return said[0]
+    return printed[0]
 
 
 def run(*command: str, cwd: Path) -> str:

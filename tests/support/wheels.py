@@ -25,6 +25,11 @@ def build(folder: Path) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     sources = [str(each.folder) for each in distributions().values()]
     pip(sys.executable, "wheel", "--no-deps", "--no-build-isolation", "-w", str(folder), *sources)
+    return write_constraints(folder)
+
+
+def write_constraints(folder: Path) -> Path:
+    """Write the file that names each wheel of a folder, which is absolute, by its path."""
     lines = [f"{path.name.partition('-')[0]} @ {path.as_uri()}\n" for path in sorted(folder.glob("*.whl"))]
     constraints = folder / CONSTRAINTS
     constraints.write_text("".join(lines), encoding="utf-8")
