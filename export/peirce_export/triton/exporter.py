@@ -46,7 +46,7 @@ NO_STEP = (
 )
 NO_BFLOAT16 = "No model takes whole questions: numpy has no bfloat16."
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}")
-_PROGRAM = """# What Triton's Python backend loads; `pip install {packages}` in its Python.
+_PROGRAM = """# What Triton's Python backend loads; `pip install 'peirce-export[run]'` in its Python.
 from peirce_export.triton.backend import {name} as TritonPythonModel  # noqa: F401
 """
 
@@ -298,8 +298,7 @@ def _labels(fronts: Mapping[str, Pipeline], graph: _Graph) -> dict[str, Sequence
 
 
 def _write_program(place: Path, name: str) -> None:
-    text = _PROGRAM.format(name=name, packages="'peirce[onnx]'" if name == "TensorModel" else "peirce")
-    (place / FILES["python"]).write_text(text, encoding="utf-8")
+    (place / FILES["python"]).write_text(_PROGRAM.format(name=name), encoding="utf-8")
 
 
 def _configured(folder: Path, config: Any) -> Any:

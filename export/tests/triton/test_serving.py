@@ -20,7 +20,8 @@ import numpy as np
 import peirce
 import pytest
 from peirce_export import cases
-from peirce_kg.ask import Asker
+from peirce_kg.exported import ExportedModel
+from peirce_queries import model_reply, read_query
 from peirce_text.text.writer import open_writer
 from served_models import CLASSES
 from triton_server import INSTALLED, Server, serving, tensors, texts
@@ -158,10 +159,10 @@ def test_one_wrong_request_does_not_spoil_its_batch(client: Any) -> None:
 
 
 def test_a_query_is_answered_as_by_peirce_ask(graph: Path, repository: Path, client: Any) -> None:
-    asker = Asker(graph, session=opened(repository, "tega"))
+    exported = ExportedModel(graph, session=opened(repository, "tega"))
     query = "embassy(usa,f) & !embassy(e1,f)"
     found = client.infer("tega_ask", [*texts(query=query), *tensors({"top": np.array([3])})])
-    wanted = asker.ask(query, 3).answers
+    wanted = model_reply(exported, read_query(query), 3).answers
     assert [name.decode() for name in found.as_numpy("entities")] == [each.entity for each in wanted]
     assert found.as_numpy("scores").tolist() == pytest.approx([each.score for each in wanted], abs=1e-6)
     for question, said in (
@@ -184,11 +185,11 @@ def test_texts_are_classified_over_http(server: Server, weather: Path, repositor
     address = f"http://{server.http}/v2/models/weather_classify/infer"
     with urllib.request.urlopen(address, json.dumps(body).encode(), timeout=600) as answer:
         found = {each["name"]: each["data"] for each in json.load(answer)["outputs"]}
-    from peirce_text.serving import Classifies
+    from peirce_text.serving import ClassificationPipeline
 
     said: list[Mapping[str, Any]] = []
     with opened(repository, "weather") as session:
-        Classifies(weather, session).ask({"text": "the sea is calm today", "pair": "the bay"}, said.append)
+        ClassificationPipeline(weather, session).ask({"text": "the sea is calm today", "pair": "the bay"}, said.append)
     assert found["classes"] == said[0]["classes"]
     assert sorted(found["classes"]) == sorted(CLASSES)
     assert found["scores"] == pytest.approx(said[0]["scores"], abs=1e-6)
