@@ -24,7 +24,7 @@ from attrs import astuple, frozen
 from numpy.typing import NDArray
 
 from peirce.errors import InputError, TaskError
-from peirce.files import writing
+from peirce.files import explain_disk_errors
 from peirce.progress import progress_bars
 from peirce.workers import worker_processes
 from peirce_logic.detection.algorithm import Choose, Relation, Span, detect
@@ -235,7 +235,7 @@ class Detector:
     @contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:
         assert self._cache is not None
-        with writing(f"the cache {self._cache}", "what it had kept is as it was"):
+        with explain_disk_errors(f"the cache {self._cache}", "what it had kept is as it was"):
             try:
                 with closing(sqlite3.connect(self._cache, timeout=60)) as base:
                     yield base

@@ -17,7 +17,7 @@ from peirce.model import ASSETS, SPEC, WEIGHTS, saved_files
 from peirce_logic.detection.algorithm import Relation
 from peirce_logic.detector import Detector
 from peirce_logic.ids import row_ids, row_relations, together
-from peirce_text import Tokenizer, padded
+from peirce_text import Tokenizer, pad
 
 TOKENIZER, SETTINGS = "tokenizer.json", "logic.json"
 """What a model keeps: its tokenizer, and how it reads."""
@@ -103,8 +103,8 @@ def batch_of(rows: Sequence[TextRow], pad_id: int) -> dict[str, NDArray[Any]]:
         input_ids, token_type_ids: int64 [b, x]; attention_mask: bool [b, x]; and what rows have of logical_ids: int64
         [b, K, x], and logical_relations: int64 [b, relations, x], one relation at least.
     """
-    ids, real = padded([row.ids for row in rows], pad_id)
-    types, _ = padded([row.types for row in rows], 0)
+    ids, real = pad([row.ids for row in rows], pad_id)
+    types, _ = pad([row.types for row in rows], 0)
     batch = {"input_ids": ids, "token_type_ids": types, "attention_mask": real}
     if len(rows[0].levels):
         batch["logical_ids"] = together([row.levels for row in rows])

@@ -8,7 +8,7 @@ from attrs import field, frozen, validators
 from torch import Tensor, nn
 
 from peirce.errors import InputError
-from peirce.parts import Augmenter, Dims, TensorSpec, Tokens, small_normal
+from peirce.parts import Augmenter, Dims, TensorSpec, Tokens, set_small_normal
 from peirce_logic.relations import LOGICAL_ID_COUNT
 
 
@@ -44,8 +44,8 @@ class Logical(Augmenter):
         width = options.width or dims.unary
         self.embedding = nn.Embedding(LOGICAL_ID_COUNT, width)
         self.projection = nn.Linear(dims.unary + width, dims.unary)
-        small_normal(self.embedding)
-        small_normal(self.projection)
+        set_small_normal(self.embedding)
+        set_small_normal(self.projection)
         self.gate = nn.Parameter(torch.zeros(())) if options.gate else None
 
     def inputs(self) -> tuple[TensorSpec, ...]:

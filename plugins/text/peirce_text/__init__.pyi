@@ -1,7 +1,7 @@
 from .encoders import load_encoder as load_encoder
 from .encoders import weights_digest as weights_digest
-from .progress import say as say
-from .progress import shown as shown
+from .progress import print_line as print_line
+from .progress import with_progress as with_progress
 from .reading import SPLIT_NAMES as SPLIT_NAMES
 from .reading import Example as Example
 from .reading import Row as Row
@@ -11,7 +11,7 @@ from .reading import read_splits as read_splits
 from .samples import sentence as sentence
 from .samples import write_csv as write_csv
 from .samples import write_json_lines as write_json_lines
-from .serving import Classifies as Classifies
+from .serving import ClassificationPipeline as ClassificationPipeline
 from .tasks import FileOptions as FileOptions
 from .tasks import FolderOptions as FolderOptions
 from .tasks import TextClassData as TextClassData
@@ -20,14 +20,14 @@ from .tasks import TextData as TextData
 from .tasks import TextOptions as TextOptions
 from .tasks import TextTask as TextTask
 from .tasks import at_least as at_least
-from .tasks import divided as divided
-from .tasks import evaluating as evaluating
-from .tasks import of_vocabulary as of_vocabulary
+from .tasks import batch_rows as batch_rows
+from .tasks import evaluation_mode as evaluation_mode
 from .tasks import outputs_of as outputs_of
+from .tasks import vocabulary_settings as vocabulary_settings
 from .text.encoding import EncodedTexts as EncodedTexts
 from .text.encoding import Ints as Ints
 from .text.encoding import encode as encode
-from .text.encoding import padded as padded
+from .text.encoding import pad as pad
 from .text.encoding import probabilities as probabilities
 from .text.encoding import tensors as tensors
 from .text.tokenizer import Tokenizer as Tokenizer

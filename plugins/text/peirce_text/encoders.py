@@ -47,8 +47,8 @@ def weights_digest(tensors: Mapping[str, Tensor]) -> str:
     """The SHA-256 of the names and bytes of tensors, which tells an encoder's weights from others."""
     import torch
 
-    made = hashlib.sha256()
+    digest = hashlib.sha256()
     for name, tensor in sorted(tensors.items()):
-        made.update(name.encode())
-        made.update(tensor.contiguous().cpu().view(-1).view(torch.uint8).numpy().tobytes())
-    return made.hexdigest()
+        digest.update(name.encode())
+        digest.update(tensor.contiguous().cpu().view(-1).view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()

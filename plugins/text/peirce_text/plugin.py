@@ -29,8 +29,11 @@ def register_tasks() -> list[type[AnyTask]]:
 @hookimpl
 def register_pipelines() -> dict[str, str]:
     """Texts that are classified, words that are tagged, and prompts that a model goes on with."""
-    names = {"classify": "Classifies", "tag": "Tags", "write": "Writes"}
-    return {name: f"peirce_text.serving:{kind}" for name, kind in names.items()}
+    return {
+        "classify": "peirce_text.serving:ClassificationPipeline",
+        "tag": "peirce_text.serving:TaggingPipeline",
+        "write": "peirce_text.serving:WritingPipeline",
+    }
 
 
 @hookimpl

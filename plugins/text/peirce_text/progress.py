@@ -14,19 +14,19 @@ from peirce.progress import progress_bars
 T = TypeVar("T")
 
 
-def say(text: str) -> None:
+def print_line(text: str) -> None:
     """Print a line on standard error, where it is not mistaken for a result."""
     Console(stderr=True).print(text, highlight=False, markup=False, soft_wrap=True)
 
 
-def shown(items: Iterable[T], what: str, count: int, least: int) -> Iterable[T]:
+def with_progress(items: Iterable[T], what: str, count: int, least: int) -> Iterable[T]:
     """Some items, with a progress bar on a terminal if there are at least so many."""
     console = Console(stderr=True)
     hidden = not console.is_terminal or count < least
     return track(items, what, total=count, console=console, disable=hidden, transient=True)
 
 
-class Tokenizing:
+class ShardProgress:
     """Shows which shard is read, how many are done, and how much has been read; nothing where nobody watches.
 
     Args:
@@ -41,7 +41,7 @@ class Tokenizing:
         self._bars = progress_bars(self._console if self._console.is_terminal else None)
         self._task = self._bars.add_task(doing, total=shards, shown="")
 
-    def __enter__(self) -> Tokenizing:
+    def __enter__(self) -> ShardProgress:
         self._bars.start()
         return self
 
@@ -63,6 +63,6 @@ class Tokenizing:
         """The shard is done."""
         self._bars.advance(self._task)
 
-    def say(self, text: str) -> None:
+    def print_line(self, text: str) -> None:
         """Print a line, whether or not there is a bar."""
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)

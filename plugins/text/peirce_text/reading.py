@@ -28,7 +28,7 @@ _KINDS = {
     ".json": "jsonl",
     ".parquet": "parquet",
 }
-_TOGETHER = 1000
+_BATCH_ROWS = 1000
 """Rows of a Parquet file that are read at once."""
 
 
@@ -114,13 +114,13 @@ def read_rows(
     """
     kind = kind_of(path)
     quoted = kind == "csv" if quotes is None else quotes
-    with _readable(path):
+    with _errors_in_sentences(path):
         if kind == "parquet":
-            yield from _held(_records(path), columns, broken=broken)
+            yield from _check_rows(_records(path), columns, broken=broken)
             return
         with io.TextIOWrapper(open_file(path), encoding="utf-8-sig", newline="" if quoted else "\n") as file:
             rows = _objects(path, file) if kind == "jsonl" else _fields(path, file, kind, quoted, header)
-            yield from _held(rows, columns, broken=broken)
+            yield from _check_rows(rows, columns, broken=broken)
 
 
 def kind_of(path: Path) -> str:
@@ -141,7 +141,7 @@ def kind_of(path: Path) -> str:
 def count_rows(path: Path) -> int:
     """How many rows a file has, for a progress bar: of a text its lines, without a header's."""
     kind = kind_of(path)
-    with _readable(path):
+    with _errors_in_sentences(path):
         if kind == "parquet":
             with _parquet(path) as file:
                 return int(file.metadata.num_rows)
@@ -151,7 +151,7 @@ def count_rows(path: Path) -> int:
 
 
 @contextmanager
-def _readable(path: Path) -> Iterator[None]:
+def _errors_in_sentences(path: Path) -> Iterator[None]:
     """Within it a file that cannot be read is one sentence."""
     try:
         yield
@@ -166,7 +166,7 @@ def _readable(path: Path) -> Iterator[None]:
         raise TaskError(f"{path}: cannot be read: {cause}; fetch the file again") from error
 
 
-def _held(rows: Iterator[Row], columns: Collection[str], *, broken: bool) -> Iterator[Row]:
+def _check_rows(rows: Iterator[Row], columns: Collection[str], *, broken: bool) -> Iterator[Row]:
     """The rows, where each has its columns and none is broken, or may be."""
     for row in rows:
         if not row.broken:
@@ -196,7 +196,7 @@ def _parquet(path: Path) -> Iterator[Any]:
 
 def _records(path: Path) -> Iterator[Row]:
     with _parquet(path) as file:
-        rows = (values for batch in file.iter_batches(_TOGETHER) for values in batch.to_pylist())
+        rows = (values for batch in file.iter_batches(_BATCH_ROWS) for values in batch.to_pylist())
         for number, values in enumerate(rows, 1):
             yield Row(path, number, values)
 
@@ -300,12 +300,12 @@ def _rows(where: str, table: Any) -> Iterator[Row]:
     }
     for number, values in enumerate(table, 1):
         for name, names in classes.items():
-            values[name] = _named(values[name], names)
+            values[name] = _class_names(values[name], names)
         yield Row(where, number, values)
 
 
-def _named(value: Any, names: Sequence[str]) -> Any:
+def _class_names(value: Any, names: Sequence[str]) -> Any:
     if isinstance(value, list):
-        return [_named(each, names) for each in value]
+        return [_class_names(each, names) for each in value]
     known = isinstance(value, int) and value >= 0  # -1 stands for no class, as in test sets
     return names[value] if known else value

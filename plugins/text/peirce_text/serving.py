@@ -18,7 +18,7 @@ from peirce.parts import Signature, TensorSpec
 from peirce_text.text.encoding import EncodedTexts, encode, probabilities, softmax
 from peirce_text.text.tokenizer import FILE, Tokenizer
 from peirce_text.text.words import encode_words
-from peirce_text.text.writer import DECODER, IDS, PREFIX, writer_of
+from peirce_text.text.writer import DECODER, IDS, PREFIX, text_writer
 
 LABELS = ("labels.json", "labels.txt")
 """What the names of classes are kept in: as GLUE's tasks write them, or a line each."""
@@ -32,7 +32,7 @@ LONGEST = 512
 """The most tokens of a text for a model that reads any number."""
 
 
-class Classifies(Pipeline):
+class ClassificationPipeline(Pipeline):
     """The classes of a text, or of a pair of texts."""
 
     question = (
@@ -83,18 +83,18 @@ class Classifies(Pipeline):
         Raises:
             InputError: the model takes no pairs, or nothing but pairs.
         """
-        own = self.scorer
-        if len(texts) > 1 and TYPES not in own.inputs:
+        scorer = self.scorer
+        if len(texts) > 1 and TYPES not in scorer.inputs:
             raise InputError(
                 "input 'pair' is given, and the model has no token types to tell two texts apart"
             )
-        if len(texts) == 1 and own.scores.name == PAIRS:
+        if len(texts) == 1 and scorer.scores.name == PAIRS:
             raise InputError("input 'pair' is missing: the model compares two texts; give the second one")
-        encoded = encode(own.tokenizer, texts, own.longest)
-        return np.stack(own.run(encoded, batch_size))
+        encoded = encode(scorer.tokenizer, texts, scorer.longest)
+        return np.stack(scorer.run(encoded, batch_size))
 
 
-class Tags(Pipeline):
+class TaggingPipeline(Pipeline):
     """The tags of the words of a text."""
 
     question = (Field(name="words", kind="text", many=True, meaning="The words of a text, in their order."),)
@@ -135,11 +135,11 @@ class Tags(Pipeline):
             texts: the words of each text.
             batch_size: how many are scored at once.
         """
-        own = self.scorer
-        encoded = encode_words(own.tokenizer, texts, own.longest)
-        rows = own.run(encoded, batch_size)
+        scorer = self.scorer
+        encoded = encode_words(scorer.tokenizer, texts, scorer.longest)
+        rows = scorer.run(encoded, batch_size)
         found = [scores[encoded.first[encoded.place(i)]] for i, scores in enumerate(rows)]
-        return encoded.divided(np.concatenate([np.zeros((0, len(own.classes)), np.float32), *found]))
+        return encoded.by_text(np.concatenate([np.zeros((0, len(scorer.classes)), np.float32), *found]))
 
 
 class Scorer:
@@ -164,7 +164,7 @@ class Scorer:
             self.tokenizer = Tokenizer.from_content(
                 files.read(f"{ASSETS}/{FILE}"), str(folder / ASSETS / FILE)
             )
-            self.classes, known = _classes(files, int(scores.dims[-1]))
+            self.classes, known = _read_classes(files, int(scores.dims[-1]))
         self.columns: Mapping[str, str] = known.get("columns") or {}
         self.longest = min(longest, known.get("length") or longest)
 
@@ -180,13 +180,13 @@ class Scorer:
             (scores,) = self._model.run(feeds, [self.scores.name]).values()
             each = len(self.scores.dims) == 3
             found |= {
-                int(row): own[: encoded.lengths[row]] if each else own
-                for row, own in zip(rows, scores, strict=True)
+                int(row): row_scores[: encoded.lengths[row]] if each else row_scores
+                for row, row_scores in zip(rows, scores, strict=True)
             }
         return [found[row] for row in range(len(encoded))]
 
 
-class Writes(Pipeline):
+class WritingPipeline(Pipeline):
     """What a model writes after a prompt, token by token."""
 
     streams = True
@@ -214,7 +214,7 @@ class Writes(Pipeline):
     def __init__(self, folder: Path, model: Runner) -> None:
         self._model = model
         with saved_files(folder, without=(WEIGHTS,)):  # held against their digests
-            self._writer = writer_of(
+            self._writer = text_writer(
                 model.signature.inputs, model.generate, folder / ASSETS / FILE, where=folder
             )
 
@@ -227,13 +227,13 @@ class Writes(Pipeline):
         settings = dict(question)
         prompt, tokens = settings.pop("prompt"), list[int]()
 
-        def said(new: Any) -> None:
+        def append(new: Any) -> None:
             tokens.append(int(new[0]))
             ended = tokens[-1] == self._writer.tokenizer.sep_id
             say({"text": self._writer.follow(prompt, tokens), "token": tokens[-1], "ended": ended})
 
-        telling = evolve(self._writer, generate=partial(self._model.generate, said=said))
-        telling.write([prompt], **settings)
+        writer = evolve(self._writer, generate=partial(self._model.generate, said=append))
+        writer.write([prompt], **settings)
 
 
 def _scores(signature: Signature) -> list[TensorSpec]:
@@ -254,7 +254,7 @@ def _word_scores(signature: Signature) -> list[TensorSpec]:
     ]
 
 
-def _classes(files: SavedFiles, count: int) -> tuple[list[str], Mapping[str, Any]]:
+def _read_classes(files: SavedFiles, count: int) -> tuple[list[str], Mapping[str, Any]]:
     """The names of the classes, their numbers where no file names them; and what else the file says."""
     for name in LABELS:
         if name not in files.assets:

@@ -23,7 +23,7 @@ from peirce.errors import TaskError, check_known
 from peirce.extras import require
 from peirce.files import write_whole
 from peirce.model import Model, Task
-from peirce_text.progress import say, shown
+from peirce_text.progress import print_line, with_progress
 from peirce_text.reading import Example, Row
 from peirce_text.text.encoding import EncodedTexts, Ints, encode
 from peirce_text.text.tokenizer import FILE, Shorten, Tokenizer
@@ -177,11 +177,11 @@ class TextTask(Task[OptionsT, TextData[EncodedT]], Generic[OptionsT, ExampleT, E
     def data_of(self, tokenizer: Tokenizer, read: Mapping[str, Sequence[ExampleT]]) -> TextData[EncodedT]:
         """All splits as ids."""
         return TextData(
-            tokenizer, {split: self.encoded(tokenizer, split, own) for split, own in read.items()}
+            tokenizer, {split: self.encoded(tokenizer, split, examples) for split, examples in read.items()}
         )
 
     def batch(
-        self, data: TextData[EncodedT], split: str, rows: Ints, drawn: np.random.Generator | None
+        self, data: TextData[EncodedT], split: str, rows: Ints, rng: np.random.Generator | None
     ) -> dict[str, Tensor]:
         """Some examples of a split; `drawn` is there in training, for what is drawn anew in each epoch."""
         return self.part(data, split).batch(rows)
@@ -197,19 +197,21 @@ class TextTask(Task[OptionsT, TextData[EncodedT]], Generic[OptionsT, ExampleT, E
         require(f"the task {self.name}", *self.packages, extra=self.extra)
         self.check_source()
         read = dict(self.read())
-        for split, own in read.items():
-            if not len(own):
+        for split, examples in read.items():
+            if not len(examples):
                 raise TaskError(f"{self.source_of(split)}: the {split} split has no {self.nouns}")
         tokenizer = self.tokenizer(read.get(TRAIN))
         data = self.data_of(tokenizer, read)
-        say(f"{self.name}: {', '.join(f'{len(own):,} {split}' for split, own in read.items())} {self.nouns}")
+        print_line(
+            f"{self.name}: {', '.join(f'{len(examples):,} {split}' for split, examples in read.items())} {self.nouns}"
+        )
         for split, part in data.splits.items():
             if part.cut:
-                say(
+                print_line(
                     f"{split}: {part.cut:,} {self.nouns} are cut to task.length = {self.options.length} tokens"
                 )
         if self.valid_for_test and TEST not in data.splits and VALID in data.splits:
-            say("there is no test split; the validation split stands for it")
+            print_line("there is no test split; the validation split stands for it")
             return TextData(tokenizer, {**data.splits, TEST: data.splits[VALID]}, data.classes)
         return data
 
@@ -219,12 +221,12 @@ class TextTask(Task[OptionsT, TextData[EncodedT]], Generic[OptionsT, ExampleT, E
         Raises:
             TaskError: there is neither a folder, or a file, nor a data set, or both.
         """
-        own = "folder" if isinstance(self.options, FolderOptions) else "data"
-        if bool(getattr(self.options, own)) == bool(getattr(self.options, "dataset", "")):
+        option = "folder" if isinstance(self.options, FolderOptions) else "data"
+        if bool(getattr(self.options, option)) == bool(getattr(self.options, "dataset", "")):
             place, dataset = self.examples
             raise TaskError(
-                f"{self.name} needs either task.{own} or task.dataset: the published files, or your own, such as "
-                f"--set {own}={place}, or a data set of the hub, such as --set dataset={dataset}"
+                f"{self.name} needs either task.{option} or task.dataset: the published files, or your own, such as "
+                f"--set {option}={place}, or a data set of the hub, such as --set dataset={dataset}"
             )
 
     def source_of(self, split: str) -> str:
@@ -278,9 +280,9 @@ class TextTask(Task[OptionsT, TextData[EncodedT]], Generic[OptionsT, ExampleT, E
             labels: int64 [b], or float32 [b] of a regression.
         """
         part = self.part(data, split)
-        drawn = np.random.default_rng([seed, epoch]) if split == TRAIN else None
-        for rows in divided(part.lengths, self.options.batch_size, drawn, self.pool):
-            yield self.batch(data, split, rows, drawn)
+        rng = np.random.default_rng([seed, epoch]) if split == TRAIN else None
+        for rows in batch_rows(part.lengths, self.options.batch_size, rng, self.pool):
+            yield self.batch(data, split, rows, rng)
 
     def loss(self, model: Model, batch: Mapping[str, Tensor]) -> Tensor:
         """The loss of the head."""
@@ -295,9 +297,9 @@ class TextTask(Task[OptionsT, TextData[EncodedT]], Generic[OptionsT, ExampleT, E
     ) -> Iterator[tuple[Ints, dict[str, Tensor], dict[str, Tensor]]]:
         """Each batch of a split, from the shortest to the longest: the places of its rows, itself, and the outputs."""
         part = self.part(data, split)
-        batches = divided(part.lengths, self.options.batch_size, None, 1)
-        with evaluating(model) as moved:
-            for rows in shown(batches, f"{self.name}: evaluating {split}", len(batches), 20):
+        batches = batch_rows(part.lengths, self.options.batch_size, None, 1)
+        with evaluation_mode(model) as moved:
+            for rows in with_progress(batches, f"{self.name}: evaluating {split}", len(batches), 20):
                 batch = moved(self.batch(data, split, rows, None))
                 yield rows, batch, outputs_of(model, batch)
 
@@ -345,7 +347,7 @@ class TextClasses(TextTask[OptionsT, Example, EncodedTexts], Generic[OptionsT]):
             TaskError: so many rows are left out that the data are not what they should be.
         """
         return {
-            split: kept(
+            split: keep_usable(
                 split,
                 ((row.where, self.example_of(row, split)) for row in rows),
                 self.most_left_out,
@@ -378,7 +380,7 @@ class TextClasses(TextTask[OptionsT, Example, EncodedTexts], Generic[OptionsT]):
     def overrides(self, data: TextClassData) -> Mapping[str, Any]:
         """The vocabulary, token types, and the head with its classes."""
         types = {"model.input.token_types": self.token_types} if self.token_types else {}
-        return {**of_vocabulary(data.tokenizer), **types, "model.heads": [self.head_table(data)]}
+        return {**vocabulary_settings(data.tokenizer), **types, "model.heads": [self.head_table(data)]}
 
     def head_table(self, data: TextClassData) -> dict[str, Any]:
         """The head, as a spec has it."""
@@ -421,7 +423,7 @@ class TextClasses(TextTask[OptionsT, Example, EncodedTexts], Generic[OptionsT]):
         return {"accuracy": float(self.right(model, data, split).mean())}
 
 
-def kept(
+def keep_usable(
     split: str, examples: Iterable[tuple[str, T | str]], most: float = 1.0, repair: str = TextClasses.repair
 ) -> list[T]:
     """The examples of a split without those that are left out, of which one is said.
@@ -447,32 +449,32 @@ def kept(
         what = f"{len(left_out):,} of {count:,} {split} rows cannot be used, the first is {left_out[0]}"
         if len(left_out) > most * count and (not found or len(left_out) > 1):
             raise TaskError(f"{what}; {repair}")
-        say(f"{what}; they are left out")
+        print_line(f"{what}; they are left out")
     return found
 
 
-def divided(lengths: Ints, size: int, drawn: np.random.Generator | None, pool: int = 0) -> list[Ints]:
+def batch_rows(lengths: Ints, size: int, rng: np.random.Generator | None, pool: int = 0) -> list[Ints]:
     """The rows of each batch.
 
     Args:
         lengths: int64 [n], the lengths of all rows.
         size: how many rows a batch has.
-        drawn: what draws their order; None leaves them as they stand.
+        rng: what draws their order; None leaves them as they stand.
         pool: among so many batches rows of about one length share one, and the batches' order is drawn too; without
             `drawn` all go from the shortest to the longest. 0 leaves rows in their order.
     """
-    order = np.arange(len(lengths)) if drawn is None else drawn.permutation(len(lengths))
-    together = size * pool if drawn is not None and pool else max(1, len(order))
+    order = np.arange(len(lengths)) if rng is None else rng.permutation(len(lengths))
+    together = size * pool if rng is not None and pool else max(1, len(order))
     batches: list[Ints] = []
     for begin in range(0, len(order), together):
         some = order[begin : begin + together]
         if pool:
             some = some[np.argsort(lengths[some], kind="stable")]
         batches += [some[start : start + size] for start in range(0, len(some), size)]
-    return [batches[i] for i in drawn.permutation(len(batches))] if drawn is not None and pool else batches
+    return [batches[i] for i in rng.permutation(len(batches))] if rng is not None and pool else batches
 
 
-def of_vocabulary(tokenizer: Tokenizer) -> dict[str, Any]:
+def vocabulary_settings(tokenizer: Tokenizer) -> dict[str, Any]:
     """The settings of a spec that a tokenizer determines."""
     return {"model.input.vocabulary": tokenizer.vocabulary, "model.input.pad_id": tokenizer.pad_id}
 
@@ -487,7 +489,7 @@ def outputs_of(model: Model, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 @contextmanager
-def evaluating(model: Model) -> Iterator[Callable[[Mapping[str, Tensor]], dict[str, Tensor]]]:
+def evaluation_mode(model: Model) -> Iterator[Callable[[Mapping[str, Tensor]], dict[str, Tensor]]]:
     """Within it a model is in evaluation mode and keeps no gradients; gives what moves a batch to its device."""
     device, training = next(model.parameters()).device, model.training
     model.eval()

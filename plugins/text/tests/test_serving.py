@@ -16,7 +16,7 @@ from peirce.errors import InputError, ModelFileError
 from peirce.model import Generated
 from peirce.parts import Signature, TensorSpec
 from peirce.registry import Registry
-from peirce_text.serving import Classifies, Writes
+from peirce_text.serving import ClassificationPipeline, WritingPipeline
 
 IDS = TensorSpec(name="input_ids", dtype="int64", dims=("batch", "length"), high=60)
 MASK = TensorSpec(
@@ -70,7 +70,7 @@ def relabelled(saved: Path, folder: Path, content: str) -> Path:
 
 def test_classes_come_by_name_the_best_first(saved: Path) -> None:
     said: list[Mapping[str, Any]] = []
-    pipeline = Classifies(saved, Counts())
+    pipeline = ClassificationPipeline(saved, Counts())
     assert pipeline.labels() == {"weather_logits": [*CLASSES]}
     pipeline.ask({"text": "the sea is calm today"}, said.append)
     (answer,) = said
@@ -82,7 +82,7 @@ def test_classes_come_by_name_the_best_first(saved: Path) -> None:
 
 
 def test_a_model_that_compares_two_texts_is_asked_about_two(saved: Path) -> None:
-    pipeline = Classifies(saved, Compares())
+    pipeline = ClassificationPipeline(saved, Compares())
     said: list[Mapping[str, Any]] = []
     pipeline.ask({"text": "the sea", "pair": "the bay"}, said.append)
     assert [each["scores"] for each in said] == [[7.0, 3.0, -3.0]]
@@ -99,25 +99,25 @@ def test_names_of_classes_that_cannot_be_are_refused(saved: Path, tmp_path: Path
         )
     ):
         with pytest.raises(ModelFileError, match=f"labels.json {why}"):
-            Classifies(relabelled(saved, tmp_path / str(number), content), Counts())
+            ClassificationPipeline(relabelled(saved, tmp_path / str(number), content), Counts())
 
 
 def test_models_are_told_apart(saved: Path) -> None:
     kept = ("tokenizer.json", "labels.json")
     other = TensorSpec(name="vectors", dtype="float", dims=("batch", 3, 4))
     two = Signature([IDS, other], [SCORES])
-    assert Classifies.answers(Counts.signature, kept, False)
-    assert not Classifies.answers(Counts.signature, ("labels.json",), False)
-    assert not Classifies.answers(two, kept, False)
+    assert ClassificationPipeline.answers(Counts.signature, kept, False)
+    assert not ClassificationPipeline.answers(Counts.signature, ("labels.json",), False)
+    assert not ClassificationPipeline.answers(two, kept, False)
     another = TensorSpec(name="b_logits", dtype="float", dims=("batch", 2))
-    assert not Classifies.answers(Signature([IDS], [SCORES, another]), kept, False)
-    assert Writes.answers(Counts.signature, kept, True)
-    assert not Writes.answers(Counts.signature, kept, False)
+    assert not ClassificationPipeline.answers(Signature([IDS], [SCORES, another]), kept, False)
+    assert WritingPipeline.answers(Counts.signature, kept, True)
+    assert not WritingPipeline.answers(Counts.signature, kept, False)
 
 
 def test_a_text_is_said_token_by_token(tmp_path: Path, registry: Registry) -> None:
     said: list[Mapping[str, Any]] = []
-    writer = Writes(text_model(WRITER, tmp_path / "novelist", registry), Counts())
+    writer = WritingPipeline(text_model(WRITER, tmp_path / "novelist", registry), Counts())
     writer.ask({"prompt": "the sea", "max_new": 3}, said.append)
     assert [each["token"] for each in said][:2] == [7, 9]
     assert [each["ended"] for each in said] == [False, False, True]

@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 
 from peirce.errors import TaskError
-from peirce_text.tasks import divided, kept, write_predictions
+from peirce_text.tasks import batch_rows, keep_usable, write_predictions
 
 
 def test_a_pass_has_every_example_once_and_is_drawn_for_training_alone() -> None:
     lengths = np.array([5, 3, 9, 1, 7, 2, 8, 6, 4, 10])
-    whole = divided(lengths, 4, None)
+    whole = batch_rows(lengths, 4, None)
     assert [len(rows) for rows in whole] == [4, 4, 2]
     assert np.concatenate(whole).tolist() == list(range(10))
-    assert lengths[np.concatenate(divided(lengths, 4, None, pool=1))].tolist() == sorted(lengths)
+    assert lengths[np.concatenate(batch_rows(lengths, 4, None, pool=1))].tolist() == sorted(lengths)
     for pool in (0, 2):
         drawn = [
-            np.concatenate(divided(lengths, 4, np.random.default_rng([3, epoch]), pool)).tolist()
+            np.concatenate(batch_rows(lengths, 4, np.random.default_rng([3, epoch]), pool)).tolist()
             for epoch in (0, 1, 0)
         ]
         assert sorted(drawn[0]) == list(range(10))
@@ -29,7 +29,9 @@ def test_a_pass_has_every_example_once_and_is_drawn_for_training_alone() -> None
 def test_a_pool_has_rows_of_about_one_length_in_each_batch() -> None:
     lengths = np.random.default_rng(0).integers(1, 100, 64)
     spread = {
-        pool: sum(int(np.ptp(lengths[rows])) for rows in divided(lengths, 4, np.random.default_rng(0), pool))
+        pool: sum(
+            int(np.ptp(lengths[rows])) for rows in batch_rows(lengths, 4, np.random.default_rng(0), pool)
+        )
         for pool in (0, 16)
     }
     assert spread[16] < spread[0] / 5
@@ -37,12 +39,12 @@ def test_a_pool_has_rows_of_about_one_length_in_each_batch() -> None:
 
 def test_rows_that_are_left_out_are_said_or_refused(capsys: pytest.CaptureFixture[str]) -> None:
     rows: list[tuple[str, str | int]] = [("a, row 1", 7), ("a, row 2", "it has no label")]
-    assert kept("train", rows) == [7]
+    assert keep_usable("train", rows) == [7]
     assert (
         "1 of 2 train rows cannot be used, the first is a, row 2: it has no label" in capsys.readouterr().err
     )
     with pytest.raises(TaskError, match=r"2 of 3 train rows cannot be used"):
-        kept("train", [*rows, rows[1]], 0.01)
+        keep_usable("train", [*rows, rows[1]], 0.01)
 
 
 def test_predictions_go_into_a_new_folder_or_are_refused(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from peirce.model import Field, Say
 from peirce.parts import Signature
-from peirce_text import Classifies
+from peirce_text import ClassificationPipeline
 from peirce_tpru.entailment.formulas import SIGNS, check_proposition
 
 IDS, SCORES, CLASSES = "input_ids", "matching_logits", 2
@@ -15,7 +15,7 @@ VOCABULARY = 5 + len(SIGNS)
 """Special tokens, and a token for each character."""
 
 
-class Entails(Classifies):
+class Entails(ClassificationPipeline):
     """Whether a proposition entails another; what is no proposition is refused."""
 
     question = (

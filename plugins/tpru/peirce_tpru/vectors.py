@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from peirce.errors import TaskError
 from peirce.files import digest_of, open_file, read_lines
-from peirce_text import load_encoder, say, shown, tensors, weights_digest
+from peirce_text import load_encoder, print_line, tensors, weights_digest, with_progress
 
 SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 """The vocabulary of a model that reads vectors: every word is [UNK], and its vector says which."""
@@ -113,7 +113,9 @@ class FileVectors(Vectors):
         for number, word, rest in self._lines():
             if word in wanted and word not in self._vectors:
                 self._vectors[word] = self._parsed(number, rest)
-        say(f"{self.source}: vectors of {len(self._vectors) - known:,} of {len(wanted):,} forms of words")
+        print_line(
+            f"{self.source}: vectors of {len(self._vectors) - known:,} of {len(wanted):,} forms of words"
+        )
 
     def of(self, texts: Sequence[str]) -> list[Array]:
         """The vectors of each text."""
@@ -224,7 +226,7 @@ class EncoderVectors(Vectors):
         found: dict[int, Array] = {}
         starts = range(0, len(order), BATCH)
         with torch.inference_mode():
-            for start in shown(starts, f"encoding {len(texts):,} texts", len(starts), 20):
+            for start in with_progress(starts, f"encoding {len(texts):,} texts", len(starts), 20):
                 chosen = order[start : start + BATCH]
                 batch = self._tokenizer(
                     [texts[i] for i in chosen], padding=True, truncation=True, max_length=self._length,

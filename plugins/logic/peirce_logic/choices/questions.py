@@ -10,7 +10,7 @@ from typing import Any
 from attrs import evolve, frozen
 
 from peirce.errors import TaskError
-from peirce.files import parse_json, read_text, whole_number
+from peirce.files import parse_json, read_text, parse_integer
 from peirce_text import SPLIT_NAMES as PUBLISHED_NAMES
 from peirce_text import Row
 
@@ -150,7 +150,7 @@ def _answer(row: Row, options: Sequence[str]) -> int | None:
         value = value.strip()
         if value in options:
             return options.index(value)
-        if (counted := whole_number(value)) is not None:
+        if (counted := parse_integer(value)) is not None:
             value = counted
         elif len(value) == 1 and value.upper() in _LETTERS:
             value = _LETTERS.index(value.upper())

@@ -25,10 +25,10 @@ from peirce_text import (
     TextTask,
     Tokenizer,
     at_least,
-    of_vocabulary,
+    print_line,
     read_splits,
-    say,
     tensors,
+    vocabulary_settings,
 )
 
 HEAD = "multiple_choice"
@@ -192,7 +192,7 @@ class MultipleChoice(TextTask[MultipleChoiceOptions, Question, Questions]):
             )
             if 100 * left_out > len(questions):
                 raise TaskError(f"{why}; raise it")
-            say(f"{why}; {left_out:,} such of {len(questions):,} {split} questions left out")
+            print_line(f"{why}; {left_out:,} such of {len(questions):,} {split} questions left out")
         return list(compress(questions, room))
 
     def _questions(
@@ -218,7 +218,7 @@ class MultipleChoice(TextTask[MultipleChoiceOptions, Question, Questions]):
         """The vocabulary, two token types, and a head for as many options."""
         choices = next(iter(data.splits.values())).choices
         return {
-            **of_vocabulary(data.tokenizer),
+            **vocabulary_settings(data.tokenizer),
             "model.input.token_types": 2,
             "model.heads": [{"use": HEAD, "choices": choices}],
         }
@@ -300,5 +300,5 @@ def _answered(place: str, split: str, questions: Sequence[Question]) -> bool:
     if without and len(without) < len(questions):
         raise TaskError(f"{without[0].where}: it has no answer, and others of the {split} split have one")
     if without:
-        say(f"{place}: the {split} split is left out; its answers are not published")
+        print_line(f"{place}: the {split} split is left out; its answers are not published")
     return bool(questions) and not without

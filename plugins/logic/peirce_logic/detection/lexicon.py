@@ -12,7 +12,7 @@ from attrs import evolve, field, frozen
 
 from peirce.errors import InputError, unknown
 from peirce.files import parse_toml, read_text
-from peirce.spec import StructureError, structured
+from peirce.spec import StructureError, structure_value
 from peirce_logic.relations import RELATIONS
 
 Kind = Literal["unary", "intrinsic", "extrinsic"]
@@ -154,7 +154,7 @@ def _keywords(file: Path, seen: tuple[Path, ...]) -> dict[tuple[str, tuple[str, 
             raise InputError(f"lexicon {file}: {unknown('relation', relation, [n for n, _ in RELATIONS])}")
         where = f"lexicon {file}: [{relation}]"
         try:
-            table: _Table = structured(_Table, given)
+            table: _Table = structure_value(_Table, given)
         except StructureError as error:
             raise InputError(f"{where} {error}") from None
 

@@ -14,7 +14,7 @@ from attrs import frozen
 from numpy.typing import NDArray
 
 from peirce.errors import ModelFileError, TaskError
-from peirce.files import digest_of, digests_checked, parse_json, tensor_header, whole_number, write_whole
+from peirce.files import digest_of, checks_digests, parse_json, tensor_header, parse_integer, write_whole
 from peirce_logic.detection.lexicon import Keyword, Match
 from peirce_logic.detection.tree_senses import sense_by_tree
 from peirce_logic.detection.trees import Tree
@@ -138,9 +138,9 @@ def read_senses(path: str | os.PathLike[str]) -> tuple[Senses, str]:
         )
     try:
         metadata, arrays = tensor_header(file).metadata, load_file(file)
-        if _OWN in metadata and digests_checked() and metadata[_OWN] != _digest(arrays, metadata):
+        if _OWN in metadata and checks_digests() and metadata[_OWN] != _digest(arrays, metadata):
             raise ValueError("its digest is another than it says")
-        if (version := whole_number(metadata.get("format", ""))) is None or "relations" not in metadata:
+        if (version := parse_integer(metadata.get("format", ""))) is None or "relations" not in metadata:
             raise ValueError("its header names no senses")
         encoder, digest = metadata["encoder"], metadata["digest"]
         relations = parse_json(metadata["relations"])

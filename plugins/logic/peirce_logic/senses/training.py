@@ -12,7 +12,7 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
-from peirce.errors import InputError, escaped
+from peirce.errors import InputError, escape
 from peirce.extras import check_picture
 from peirce.files import write_whole
 from peirce_logic.senses.classifiers import Classifier, Senses
@@ -59,7 +59,7 @@ def train(vectors: Vectors, given: Given) -> Senses:
     """A linear support vector machine for each keyword.
 
     Raises:
-        TaskError: scikit-learn is not installed. InputError: the sentences of a keyword all have one sense.
+        InputError: the sentences of a keyword all have one sense.
 
     Source: Logical Transformers, Section 3.1.
     """
@@ -76,7 +76,7 @@ def cross_validated(given: Given, folds: int = FOLDS, repeats: int = REPEATS) ->
         repeats: how often they are divided anew.
 
     Raises:
-        TaskError: scikit-learn is not installed. InputError: a sense has a single sentence.
+        InputError: a sense has a single sentence.
     """
     from sklearn.model_selection import StratifiedKFold
 
@@ -133,7 +133,7 @@ def draw(given: Given, path: Path) -> None:
                 points = flat[truth == sense]
                 colour, mark = ("black", "x") if sense == NONE else (None, "o")  # None is the next colour
                 panel.scatter(points[:, 0], points[:, 1], s=14, color=colour, marker=mark, label=sense)
-            panel.set_title(escaped(word), parse_math=False)
+            panel.set_title(escape(word), parse_math=False)
             panel.set_xticks([])
             panel.set_yticks([])
             panel.legend(fontsize=8)

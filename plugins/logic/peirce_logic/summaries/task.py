@@ -26,12 +26,12 @@ from peirce_text import (
     TextTask,
     Tokenizer,
     at_least,
-    evaluating,
-    of_vocabulary,
-    padded,
+    evaluation_mode,
+    pad,
     read_rows,
     read_splits,
     tensors,
+    vocabulary_settings,
     write_json_lines,
 )
 
@@ -98,7 +98,7 @@ class Summaries:
         """
         made = batch_of([self.rows[i] for i in rows], self.tokenizer.pad_id)
         del made["token_type_ids"]
-        labels, _ = padded([self.summaries[i] for i in rows], IGNORED)
+        labels, _ = pad([self.summaries[i] for i in rows], IGNORED)
         cls = np.full((len(rows), 1), self.tokenizer.cls_id, np.int64)
         return tensors({**made, "labels": labels, "cls": cls})
 
@@ -178,7 +178,7 @@ class Summarise(TextTask[SummariseOptions, Example, Summaries]):
 
     def overrides(self, data: SummaryData) -> Mapping[str, Any]:
         """The vocabulary, and the head that predicts next tokens."""
-        return {**of_vocabulary(data.tokenizer), "model.heads": [{"use": "causal_lm", "as": HEAD}]}
+        return {**vocabulary_settings(data.tokenizer), "model.heads": [{"use": "causal_lm", "as": HEAD}]}
 
     def check(self, model: Model, data: SummaryData) -> None:
         """It must have a decoder, and as many levels of logical ids as there are."""
@@ -210,7 +210,7 @@ class Summarise(TextTask[SummariseOptions, Example, Summaries]):
     def metrics(self, model: Model, data: SummaryData, split: str) -> Mapping[str, float]:
         """ROUGE of the summaries that the model writes, and the mean loss of a token of the first reference."""
         loss, tokens = 0.0, 0
-        with evaluating(model) as moved:
+        with evaluation_mode(model) as moved:
             for batch in self.batches(data, split, 0, 0) if split != "train" else ():
                 count = self.targets(batch)["loss"]
                 loss, tokens = loss + float(self.loss(model, moved(batch))) * count, tokens + count
@@ -223,7 +223,7 @@ class Summarise(TextTask[SummariseOptions, Example, Summaries]):
         options, part = self.options, self.part(data, split)
         first = np.arange(len(part.rows))[: options.examples or None]
         texts: list[str] = []
-        with evaluating(model) as moved:
+        with evaluation_mode(model) as moved:
             for start in range(0, len(first), options.batch_size):
                 batch = moved(part.batch(first[start : start + options.batch_size]))
                 made = model.generate(

@@ -34,7 +34,7 @@ from peirce_queries import (
     sample,
     select,
 )
-from peirce_training import TrainResult, make_task, plain, settings_by_part, training_options
+from peirce_training import TrainResult, make_task, plain_options, settings_by_part, training_options
 from peirce_training.experiments import Cell, Matrix, ResultRow, digest, identity, last_loss
 
 PROVENANCE = "provenance.json"
@@ -134,8 +134,8 @@ class TegaRuns(Matrix[RankingRow]):
                 if as_is and (as_is / PROVENANCE).is_file():
                     weights = [read_json(as_is / PROVENANCE)["weights"]]
                 if row.vectors:
-                    vectors = plain(EmbeddingOptions(model=row.vectors, dim=spec.dims["unary"]))
-                told = {name: value for name, value in plain(made.options).items() if name != "strata"}
+                    vectors = plain_options(EmbeddingOptions(model=row.vectors, dim=spec.dims["unary"]))
+                told = {name: value for name, value in plain_options(made.options).items() if name != "strata"}
                 yield TegaCell(
                     label=row.label,
                     seed=seed,
@@ -284,7 +284,7 @@ def vectors_file(directory: Path, graph: Graph, predictor: Predictor, width: int
         console: where it is told what is done.
     """
     options = EmbeddingOptions(model=predictor, dim=width)
-    identity = digest(fingerprint(graph), plain(options))
+    identity = digest(fingerprint(graph), plain_options(options))
     path = directory / "vectors" / f"{graph.name}-{predictor}-{width}-{identity}.safetensors"
     if not path.exists():
         console.print(f"training {predictor} on {graph.name}: {options.epochs} epochs", highlight=False)

@@ -114,7 +114,7 @@ def read_story(row: Row, column: Text) -> Story:
     )
 
 
-def of_hops(stories: Sequence[Example], hops: Sequence[int], what: str) -> list[Example]:
+def select_hops(stories: Sequence[Example], hops: Sequence[int], what: str) -> list[Example]:
     """The examples whose stories, their notes, have these numbers of hops.
 
     Raises:

@@ -14,7 +14,7 @@ from torch import Tensor
 from peirce.errors import TaskError
 from peirce.model import Model
 from peirce.parts import IGNORED, one_of
-from peirce_text.clutrr.stories import Story, of_hops, read_folder, read_story
+from peirce_text.clutrr.stories import Story, read_folder, read_story, select_hops
 from peirce_text.reading import Example, Row, read_splits
 from peirce_text.samples import write_csv
 from peirce_text.tasks import FolderOptions, TextClassData, TextClasses, at_least, outputs_of
@@ -60,7 +60,7 @@ class EncodedStory(NamedTuple):
     """One story as ids.
 
     Args:
-        ids: int64 [x]; a person that has a token is the vocabulary's size plus a number, which `named` changes.
+        ids: int64 [x]; a person that has a token is the vocabulary's size plus a number, which `rename_people` changes.
         first: how many tokens the first part has, with its special ones.
         query: where the two people stand in the question, the first piece of each.
         cut: how many tokens of the story found no room.
@@ -107,7 +107,7 @@ class Encoder:
         begin = len(text) + 2 if self.options.first == "story" else 1
         return EncodedStory(np.array(ids, dtype=np.int64), len(parts[0]) + 2, (begin, begin + len(one)), cut)
 
-    def named(self, ids: Ints, order: Ints) -> Ints:
+    def rename_people(self, ids: Ints, order: Ints) -> Ints:
         """The ids with the people's tokens renamed.
 
         Args:
@@ -118,19 +118,21 @@ class Encoder:
         tokens = np.take_along_axis(order, np.maximum(place, 0), axis=1)
         return np.where(place >= 0, self.tokenizer.vocabulary + tokens, ids)
 
-    def drawn(self, rows: int, random: np.random.Generator) -> Ints:
-        """[rows, entities], the tokens of each story's people, for `named`."""
+    def draw_names(self, rows: int, rng: np.random.Generator) -> Ints:
+        """[rows, entities], the tokens of each story's people, for `rename_people`."""
         order = np.tile(np.arange(self.entities), (rows, 1))
         fixed = 2 if self.options.people == "roles" else 0
-        order[:, fixed:] = random.permuted(order[:, fixed:], axis=1)
+        order[:, fixed:] = rng.permuted(order[:, fixed:], axis=1)
         return order
 
     def _token(self, story: Story, person: int) -> int:
         """The token of a person before it is drawn."""
         if self.options.people != "roles":
             return person
-        asked = dict.fromkeys(story.query)
-        return [*asked, *(other for other in range(len(story.people)) if other not in asked)].index(person)
+        endpoints = dict.fromkeys(story.query)
+        return [*endpoints, *(other for other in range(len(story.people)) if other not in endpoints)].index(
+            person
+        )
 
     def _pieces(self, story: Story, segment: str | int) -> list[int]:
         if isinstance(segment, int):
@@ -199,8 +201,10 @@ class Clutrr(TextClasses[ClutrrOptions]):
     def read(self) -> dict[str, Sequence[Example]]:
         """The stories of the numbers of facts that are asked for; some of the training stories are for validation."""
         options, read = self.options, super().read()
-        train = of_hops(read["train"], options.train_hops, "train_hops")
-        test = of_hops(read["test"], options.test_hops, "test_hops") if options.test_hops else read["test"]
+        train = select_hops(read["train"], options.train_hops, "train_hops")
+        test = (
+            select_hops(read["test"], options.test_hops, "test_hops") if options.test_hops else read["test"]
+        )
         for each in (*train, *test):
             if options.people != "words" and len(each.note.people) > options.entities:
                 raise TaskError(
@@ -213,10 +217,10 @@ class Clutrr(TextClasses[ClutrrOptions]):
 
     def data_of(self, tokenizer: Tokenizer, read: Mapping[str, Sequence[Example]]) -> TextClassData:
         """All splits as ids; the classes are the relations."""
-        relations = tuple(sorted({each.note.relation for own in read.values() for each in own}))
+        relations = tuple(sorted({each.note.relation for stories in read.values() for each in stories}))
         splits = {}
-        for split, own in read.items():
-            numbered = [evolve(each, label=relations.index(each.note.relation)) for each in own]
+        for split, stories in read.items():
+            numbered = [evolve(each, label=relations.index(each.note.relation)) for each in stories]
             splits[split] = self.encoded(tokenizer, split, numbered)
         return TextClassData(tokenizer, splits, relations)
 
@@ -238,12 +242,12 @@ class Clutrr(TextClasses[ClutrrOptions]):
         return {**super().overrides(data), "model.input.vocabulary": vocabulary, "model.heads": [head]}
 
     def batch(
-        self, data: TextClassData, split: str, rows: Ints, drawn: np.random.Generator | None
+        self, data: TextClassData, split: str, rows: Ints, rng: np.random.Generator | None
     ) -> dict[str, Tensor]:
         """Some stories, with `query`, int64 [b, 2], where the two people stand in the question."""
-        batch, encoder = super().batch(data, split, rows, drawn), Encoder(data.tokenizer, self.options)
-        if encoder.entities and drawn is not None:
-            named = encoder.named(batch["input_ids"].numpy(), encoder.drawn(len(rows), drawn))
+        batch, encoder = super().batch(data, split, rows, rng), Encoder(data.tokenizer, self.options)
+        if encoder.entities and rng is not None:
+            named = encoder.rename_people(batch["input_ids"].numpy(), encoder.draw_names(len(rows), rng))
             batch["input_ids"] = torch.from_numpy(named)
         return batch
 

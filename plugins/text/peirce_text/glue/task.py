@@ -17,7 +17,7 @@ from peirce.files import whole_number
 from peirce.model import Model
 from peirce_text.glue.metrics import Numbers, score
 from peirce_text.glue.subtasks import DIAGNOSTIC, MISMATCHED, SUBTASKS, Subtask
-from peirce_text.progress import say
+from peirce_text.progress import print_line
 from peirce_text.reading import Example, Row, read_dataset, read_rows
 from peirce_text.samples import sentence, vocabulary
 from peirce_text.tasks import (
@@ -35,11 +35,11 @@ from peirce_text.text.tokenizer import FILE
 LABELS = "labels.json"
 SCORE = "score"
 """The metric that is the mean of a task's metrics, as GLUE's leaderboard takes it."""
-_NONE = ("", "-", -1, None)
+_NO_LABEL = ("", "-", -1, None)
 """Labels of rows on which the annotators did not agree, or that the organisers keep."""
 
 
-def _known(instance: Any, attribute: Any, value: str) -> None:
+def _check_task(instance: Any, attribute: Any, value: str) -> None:
     check_known("task of GLUE", value, SUBTASKS, ValueError)
 
 
@@ -57,7 +57,7 @@ class GlueOptions(FolderOptions):
             `test` is evaluated; empty for none.
     """
 
-    task: str = field(default="cola", validator=_known)
+    task: str = field(default="cola", validator=_check_task)
     length: int = at_least(5, 128)
     predictions: str = ""
 
@@ -77,8 +77,8 @@ class Glue(TextClasses[GlueOptions]):
     def example_in(cls, folder: Path) -> Mapping[str, Any]:
         """CoLA with sentences in their order, and out of it."""
         for name, count in (("train", 16), ("dev", 6)):
-            made = [sentence(i) if i % 2 else " ".join(sentence(i).split()[::-1]) for i in range(count)]
-            lines = [f"x{i}\t{i % 2}\t\t{text}\n" for i, text in enumerate(made)]
+            texts = [sentence(i) if i % 2 else " ".join(sentence(i).split()[::-1]) for i in range(count)]
+            lines = [f"x{i}\t{i % 2}\t\t{text}\n" for i, text in enumerate(texts)]
             (folder / f"{name}.tsv").write_text("".join(lines), encoding="utf-8")
         test = [f"{i}\t{sentence(i)}\n" for i in range(4)]
         (folder / "test.tsv").write_text("index\tsentence\n" + "".join(test), encoding="utf-8")
@@ -103,12 +103,12 @@ class Glue(TextClasses[GlueOptions]):
             }
             there, wanted = ", ".join(loaded), task.hub_splits
         else:
-            own = folder / task.title if (folder / task.title).is_dir() else folder
+            place = folder / task.title if (folder / task.title).is_dir() else folder
             found = {}
             for split, name in task.files.items():
-                if (own / name).is_file():
+                if (place / name).is_file():
                     header = () if split.startswith(TEST) else task.header
-                    found[split] = read_rows(own / name, header=header, broken=True)
+                    found[split] = read_rows(place / name, header=header, broken=True)
             there, wanted = f"no folder {task.title} with them", task.files
         if not found:
             raise TaskError(
@@ -142,7 +142,7 @@ class Glue(TextClasses[GlueOptions]):
     def _label(self, row: Row, column: str) -> float | None:
         """A class, by its name where classes have names, or a number from 0 to 5."""
         task, value = self.subtask, row.value(column)
-        if value in _NONE:
+        if value in _NO_LABEL:
             return None
         if task.regression:
             try:
@@ -180,7 +180,7 @@ class Glue(TextClasses[GlueOptions]):
         """
         task, folder = self.subtask, Path(self.options.predictions)
         if split == TEST and TEST not in data.splits:
-            say(f"{task.title} has no test set here")
+            print_line(f"{task.title} has no test set here")
             return {}
         more = {VALID: (VALID + MISMATCHED,), TEST: (TEST + MISMATCHED, DIAGNOSTIC)}.get(split, ())
         measured: dict[str, float] = {}
@@ -198,7 +198,7 @@ class Glue(TextClasses[GlueOptions]):
                 measured |= {f"{name}{ending}": score(name, part.labels, predicted) for name in task.metrics}
             if self.options.predictions and (file := task.submission(part_name)):
                 write_predictions(folder, {file: submission(task, part.notes, predicted)})
-                say(f"predictions written to {folder / file}")
+                print_line(f"predictions written to {folder / file}")
         if not measured:
             return {"examples": float(examples)}
         return {SCORE: sum(measured.values()) / len(measured), **measured}

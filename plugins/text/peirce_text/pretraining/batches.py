@@ -11,9 +11,9 @@ from attrs import field, frozen
 from torch import Tensor
 
 from peirce.parts import IGNORED
-from peirce_text.pretraining.examples import Corpus, cropped
+from peirce_text.pretraining.examples import Corpus, crop_length
 from peirce_text.pretraining.store import Ints
-from peirce_text.text.encoding import EncodedTexts, padded, tensors
+from peirce_text.text.encoding import EncodedTexts, pad, tensors
 from peirce_text.text.tokenizer import Tokenizer
 
 MASKED, KEPT = 0.8, 0.1
@@ -165,8 +165,8 @@ class Batcher:
         guesses, seconds, pairs = zip(*rows, strict=True)
         texts = EncodedTexts.of([each.ids for each in guesses], seconds, self.tokenizer.pad_id)
         arrays = {
-            "positions": padded([each.places for each in guesses], 0)[0],
-            "labels": padded([each.labels for each in guesses], IGNORED)[0],
+            "positions": pad([each.places for each in guesses], 0)[0],
+            "labels": pad([each.labels for each in guesses], IGNORED)[0],
             "pairs": np.array(pairs),
             "texts": np.repeat(examples, self.views),
         }
@@ -175,20 +175,20 @@ class Batcher:
     def _row(self, example: int, view: int, draw: tuple[int, ...]) -> tuple[Guesses, int, int]:
         """What is guessed of a row, where its second text starts, and the label of its pair."""
         random = np.random.default_rng([*draw, example, view])
-        made = self.corpus.row(example, random, crop=view > 0)
+        pair = self.corpus.row(example, random, crop=view > 0)
         sep = self.tokenizer.sep_id
-        ids = [self.tokenizer.cls_id, *made.first, sep]
+        ids = [self.tokenizer.cls_id, *pair.first, sep]
         second = len(ids)
         text = np.arange(1, second - 1)
-        if made.second is not None:
-            ids += [*made.second, sep]
+        if pair.second is not None:
+            ids += [*pair.second, sep]
             text = np.concatenate([text, np.arange(second, len(ids) - 1)])
         whole = np.array(ids, np.int64)
-        return self.guessing.apply(whole, text, random), second, made.label
+        return self.guessing.apply(whole, text, random), second, pair.label
 
     def _guesses(self, examples: Ints) -> int:
         """How many tokens of some examples are to be guessed, without making them: a pair has the size of its text."""
         sizes = self.corpus.sizes(examples)
         if self.views > 1:
-            sizes = np.concatenate([sizes, [cropped(size) for size in sizes.tolist()]])
+            sizes = np.concatenate([sizes, [crop_length(size) for size in sizes.tolist()]])
         return int(self.guessing.counts(sizes).sum())

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from attrs import field, frozen
 
 from peirce.files import check_file, digest_of, digests_checked, write_whole
-from peirce_text.pretraining.store import Ints, ShardTokens, mapped
+from peirce_text.pretraining.store import Ints, ShardTokens, map_array
 
 Objective = Literal["nsp", "sop", "mlm", "causal"]
 """Whether the second text follows (NSP), whether the two are in order (SOP), or one text alone."""
@@ -47,12 +47,12 @@ class TextPair:
     label: int = IN_PLACE
 
 
-def room(length: int, objective: Objective) -> int:
+def text_room(length: int, objective: Objective) -> int:
     """How many tokens of text a row of a length holds, beside its special tokens."""
     return length - (2 if objective in SINGLE else 3)
 
 
-def divided(tokens: ShardTokens, most: int) -> Ints:
+def example_table(tokens: ShardTokens, most: int) -> Ints:
     """The examples of a shard: whole sentences of one document, as many as fit; longer ones are cut into pieces.
 
     They are kept beside the tokens, since large shards have millions.
@@ -67,9 +67,9 @@ def divided(tokens: ShardTokens, most: int) -> Ints:
     """
     path = tokens.folder / f"examples-{most}.bin"
     if not _is_whole(path):
-        content = _divide(tokens, most).tobytes()
+        content = _cut_examples(tokens, most).tobytes()
         write_whole(path, content + bytes.fromhex(digest_of(content)))
-    return mapped(path, np.int64, without=_DIGEST).reshape(-1, 3)
+    return map_array(path, np.int64, without=_DIGEST).reshape(-1, 3)
 
 
 def _is_whole(path: Path) -> bool:
@@ -85,7 +85,7 @@ def _is_whole(path: Path) -> bool:
     return not digests_checked() or digest_of(path, size) == stated.hex()
 
 
-def _divide(tokens: ShardTokens, most: int) -> array[int]:
+def _cut_examples(tokens: ShardTokens, most: int) -> array[int]:
     rows = array("q")
     ends = tokens.sentences
     start = sentence = 0
@@ -117,7 +117,7 @@ class Corpus:
     _starts: Ints = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        tables = tuple(divided(shard, room(self.length, self.objective)) for shard in self.shards)
+        tables = tuple(example_table(shard, text_room(self.length, self.objective)) for shard in self.shards)
         object.__setattr__(self, "_tables", tables)
         object.__setattr__(self, "_starts", np.cumsum([0, *map(len, tables)]))
 
@@ -129,9 +129,9 @@ class Corpus:
         shard = np.searchsorted(self._starts, examples, side="right") - 1
         found = np.empty(len(examples), np.int64)
         for number in np.unique(shard):
-            own = shard == number
-            table = self._tables[number][examples[own] - self._starts[number]]
-            found[own] = table[:, 1] - table[:, 0]
+            here = shard == number
+            table = self._tables[number][examples[here] - self._starts[number]]
+            found[here] = table[:, 1] - table[:, 0]
         return found
 
     def row(self, example: int, random: np.random.Generator, *, crop: bool = False) -> TextPair:
@@ -144,19 +144,19 @@ class Corpus:
         """
         shard, start, end, _ = self._place(example)
         if crop:
-            kept = cropped(end - start)
+            kept = crop_length(end - start)
             start += int(random.integers(end - start - kept + 1))
             end = start + kept
         ids = self.shards[shard].ids
         if self.objective in SINGLE:
-            return TextPair(_ids(ids[start:end]), None)
+            return TextPair(_as_tuple(ids[start:end]), None)
         middle = self._middle(shard, start, end, random)
-        first, second = _ids(ids[start:middle]), _ids(ids[middle:end])
+        first, second = _as_tuple(ids[start:middle]), _as_tuple(ids[middle:end])
         if random.random() < 0.5:
             return TextPair(first, second)
         if self.objective == "sop":
             return TextPair(second, first, NOT_IN_PLACE)
-        other = self._elsewhere(example, end - middle, random)
+        other = self._other_text(example, end - middle, random)
         return TextPair(first, second) if other is None else TextPair(first, other, NOT_IN_PLACE)
 
     def _place(self, example: int) -> tuple[int, int, int, int]:
@@ -173,7 +173,7 @@ class Corpus:
             return int(ends[int(random.integers(low, high))])
         return int(random.integers(start + 1, end))
 
-    def _elsewhere(self, example: int, count: int, random: np.random.Generator) -> tuple[int, ...] | None:
+    def _other_text(self, example: int, count: int, random: np.random.Generator) -> tuple[int, ...] | None:
         """So many tokens from the start of another document's example; None if none that was tried has them.
 
         They are as many as those that they replace, so that the length of a row says nothing.
@@ -183,14 +183,14 @@ class Corpus:
             shard, start, _, owner = self._place(other)
             tokens = self.shards[shard]
             if (shard, owner) != (here, document) and start + count <= tokens.documents[owner]:
-                return _ids(tokens.ids[start : start + count])
+                return _as_tuple(tokens.ids[start : start + count])
         return None
 
 
-def cropped(count: int) -> int:
+def crop_length(count: int) -> int:
     """How many of an example's tokens its second view keeps; never fewer than an example has."""
     return max(LEAST, round(CROP * count))
 
 
-def _ids(ids: npt.NDArray[Any]) -> tuple[int, ...]:
+def _as_tuple(ids: npt.NDArray[Any]) -> tuple[int, ...]:
     return tuple(ids.tolist())

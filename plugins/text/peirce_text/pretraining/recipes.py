@@ -41,7 +41,7 @@ class PretrainingRecipe:
     task: Mapping[str, Any] = field(factory=dict)
     train: Mapping[str, Any] = field(factory=dict)
 
-    def accumulated(self, rows: int, processes: int) -> int | None:
+    def accumulation(self, rows: int, processes: int) -> int | None:
         """How many batches of so many rows each process adds up in a step; None if the recipe has no `batch`.
 
         Raises:
@@ -86,14 +86,14 @@ def load_recipe(path_or_name: str) -> PretrainingRecipe:
         table = parse_toml(read_text(path))
     except (OSError, ValueError) as error:
         raise TaskError(f"recipe {path} cannot be read: {error}") from error
-    if said := no_recipe(path_or_name, table):
-        raise TaskError(said)
+    if message := no_recipe(path_or_name, table):
+        raise TaskError(message)
     for key in table:
         if key not in _KEYS:
             raise TaskError(f"recipe {path}: {unknown('key of recipes', key, _KEYS)}")
     wrong = [
         *(f"{key} must be a table" for key in _TABLES if not isinstance(table.get(key, {}), dict)),
-        *(f"{key} must be a count" for key in ("batch", "vocabulary") if not _count(table.get(key, 1))),
+        *(f"{key} must be a count" for key in ("batch", "vocabulary") if not _is_count(table.get(key, 1))),
         *(() if isinstance(table.get("spec"), str) else ("spec must be the name or the path of a spec",)),
         *(() if table.get("format") == FORMAT else (f"format must be {FORMAT}",)),
     ]
@@ -105,18 +105,18 @@ def load_recipe(path_or_name: str) -> PretrainingRecipe:
         spec=str(path.parent / spec) if is_path(spec) else spec,
         batch=table.get("batch"),
         vocabulary=table.get("vocabulary", 32768),
-        model=_dotted("model", table.get("model", {})),
+        model=_flatten("model", table.get("model", {})),
         task=table.get("task", {}),
         train=table.get("train", {}),
     )
 
 
-def _dotted(prefix: str, value: Any) -> dict[str, Any]:
+def _flatten(prefix: str, value: Any) -> dict[str, Any]:
     """The values of nested tables by dotted key."""
     if not isinstance(value, dict):
         return {prefix: value}
-    return {name: each for key in value for name, each in _dotted(f"{prefix}.{key}", value[key]).items()}
+    return {name: each for key in value for name, each in _flatten(f"{prefix}.{key}", value[key]).items()}
 
 
-def _count(value: Any) -> bool:
+def _is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value > 0

@@ -47,7 +47,7 @@ class Record:
             differing = [
                 f"{split}: {text}"
                 for split in facts
-                for text in _differing(facts[split], before.get(split, {}))
+                for text in _differences(facts[split], before.get(split, {}))
             ]
             if differing:
                 raise TaskError(
@@ -68,7 +68,7 @@ class Record:
         return record
 
 
-def _differing(now: Mapping[str, Any], before: Mapping[str, Any]) -> list[str]:
+def _differences(now: Mapping[str, Any], before: Mapping[str, Any]) -> list[str]:
     """What has become of the shards of a split."""
     ours = {shard["shard"]: shard["sha256"] for shard in now["shards"]}
     theirs = {shard["shard"]: shard["sha256"] for shard in before.get("shards", ())}

@@ -43,7 +43,7 @@ Ints = npt.NDArray[np.int64]
 FORMAT = 1
 """The format of the folders; one of another format is made again."""
 _TOKENS, _SENTENCES, _DOCUMENTS, _RECORD = "tokens.bin", "sentences.bin", "documents.bin", "shard.json"
-_AT_ONCE = 4096
+_SENTENCES_AT_ONCE = 4096
 """How many sentences are tokenised together."""
 
 
@@ -88,9 +88,9 @@ class Store:
         self.digest = hashlib.sha256(tokenizer.content).hexdigest()
         self._type: Any = np.uint16 if tokenizer.vocabulary <= 1 << 16 else np.uint32
         if folder is None:
-            own = ExitStack()
-            folder = own.enter_context(scratch(Path(tempfile.gettempdir()) / "tokens"))
-            weakref.finalize(self, own.close)
+            stack = ExitStack()
+            folder = stack.enter_context(scratch(Path(tempfile.gettempdir()) / "tokens"))
+            weakref.finalize(self, stack.close)
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
 
@@ -116,17 +116,17 @@ class Store:
                     digests = self._write(shard, folder, advance)
         return ShardTokens(
             folder,
-            mapped(folder / _TOKENS, self._type),
-            mapped(folder / _SENTENCES, np.int64),
-            mapped(folder / _DOCUMENTS, np.int64),
+            map_array(folder / _TOKENS, self._type),
+            map_array(folder / _SENTENCES, np.int64),
+            map_array(folder / _DOCUMENTS, np.int64),
             digests[_TOKENS],
         )
 
     def _key(self, shard: Shard) -> str:
         stat = shard.path.stat()
         facts = [FORMAT, self.digest, str(shard.path.resolve()), stat.st_size, stat.st_mtime_ns]
-        own = self._lines if shard.lines else self._column
-        return hashlib.sha256(json.dumps([*facts, own]).encode()).hexdigest()[:32]
+        layout = self._lines if shard.lines else self._column
+        return hashlib.sha256(json.dumps([*facts, layout]).encode()).hexdigest()[:32]
 
     def _write(self, shard: Shard, folder: Path, advance: Callable[[int], None]) -> Mapping[str, str]:
         shutil.rmtree(folder, ignore_errors=True)
@@ -134,9 +134,9 @@ class Store:
             fresh = place / "new"
             fresh.mkdir()
             ends: tuple[array[int], array[int]] = (array("q"), array("q"))
-            total = told = 0
+            total = reported = 0
             with (fresh / _TOKENS).open("wb") as file:
-                for many in self._tokenised(shard):
+                for many in self._tokenise(shard):
                     for document in many:
                         for ids in document:
                             file.write(np.asarray(ids, self._type).tobytes())
@@ -144,8 +144,8 @@ class Store:
                             ends[0].append(total)
                         if document:
                             ends[1].append(total)
-                    advance(total - told)
-                    told = total
+                    advance(total - reported)
+                    reported = total
             for name, values in zip((_SENTENCES, _DOCUMENTS), ends, strict=True):
                 with (fresh / name).open("wb") as file:
                     values.tofile(file)
@@ -154,7 +154,7 @@ class Store:
             fresh.rename(folder)
         return digests
 
-    def _tokenised(self, shard: Shard) -> Iterator[list[list[list[int]]]]:
+    def _tokenise(self, shard: Shard) -> Iterator[list[list[list[int]]]]:
         """Documents, some at a time, each as the tokens of its sentences."""
         texts = shard.texts(self._column)
         found = documents(texts, self._lines) if shard.lines else (text.splitlines() for text in texts)
@@ -163,19 +163,19 @@ class Store:
         for document in found:
             waiting += [sentence for line in document for sentence in sentences(line)]
             ends.append(len(waiting))
-            if len(waiting) >= _AT_ONCE:
-                yield self._divided(waiting, ends)
+            if len(waiting) >= _SENTENCES_AT_ONCE:
+                yield self._split_pieces(waiting, ends)
                 waiting, ends = [], []
         if ends:
-            yield self._divided(waiting, ends)
+            yield self._split_pieces(waiting, ends)
 
-    def _divided(self, texts: list[str], ends: list[int]) -> list[list[list[int]]]:
+    def _split_pieces(self, texts: list[str], ends: list[int]) -> list[list[list[int]]]:
         pieces = self._tokenizer.pieces_of(texts, specials=False)
         starts = [0, *ends[:-1]]
         return [[ids for ids in pieces[a:b] if ids] for a, b in zip(starts, ends, strict=True)]
 
 
-def mapped(path: Path, dtype: Any, without: int = 0) -> npt.NDArray[Any]:
+def map_array(path: Path, dtype: Any, without: int = 0) -> npt.NDArray[Any]:
     """The numbers of a file, but for so many bytes at its end, read when they are used."""
     count = (check_file(path) - without) // np.dtype(dtype).itemsize
     if count == 0:  # which cannot be mapped

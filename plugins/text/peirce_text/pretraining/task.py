@@ -20,9 +20,9 @@ from peirce_text.pretraining.batches import Batcher, Guessing, LazyBatch, Maskin
 from peirce_text.pretraining.examples import SINGLE, Corpus, Objective
 from peirce_text.pretraining.record import Record
 from peirce_text.pretraining.store import Ints, ShardTokens, Store
-from peirce_text.progress import Tokenizing
+from peirce_text.progress import ShardProgress
 from peirce_text.samples import sentence, vocabulary
-from peirce_text.tasks import SPLITS, TEST, TRAIN, VALID, TextOptions, at_least, evaluating
+from peirce_text.tasks import SPLITS, TEST, TRAIN, VALID, TextOptions, at_least, evaluation_mode
 from peirce_text.text.shards import Shard, ShardError, find_shards
 from peirce_text.text.tokenizer import FILE, Tokenizer
 
@@ -176,7 +176,7 @@ class Pretraining(Task[PretrainingOptions, PretrainingData]):
         store = Store(folder, tokenizer, options.column, options.document_lines)
         damaged: dict[str, str] = {}
         corpora, facts = {}, {}
-        with Tokenizing(sum(map(len, splits.values()))) as progress:
+        with ShardProgress(sum(map(len, splits.values()))) as progress:
             for split, shards in splits.items():
                 found = list(self._tokens(store, shards, progress, damaged))
                 corpora[split] = Corpus(tuple(t for _, t in found), options.objective, options.length)
@@ -192,7 +192,7 @@ class Pretraining(Task[PretrainingOptions, PretrainingData]):
         return data
 
     def _tokens(
-        self, store: Store, shards: tuple[Shard, ...], progress: Tokenizing, damaged: dict[str, str]
+        self, store: Store, shards: tuple[Shard, ...], progress: ShardProgress, damaged: dict[str, str]
     ) -> Iterator[tuple[Shard, ShardTokens]]:
         refuse = self.options.damaged == "refuse"
         for shard in shards:
@@ -203,7 +203,7 @@ class Pretraining(Task[PretrainingOptions, PretrainingData]):
                 if refuse:
                     raise ShardError(f"{error}, or set task.damaged=skip to train without it") from error
                 damaged[str(shard.path)] = str(error)
-                progress.say(f"left out: {error}")
+                progress.print_line(f"left out: {error}")
             progress.done()
 
     def overrides(self, data: PretrainingData) -> Mapping[str, Any]:
@@ -213,7 +213,7 @@ class Pretraining(Task[PretrainingOptions, PretrainingData]):
             {"use": "causal_lm", "as": LM} if options.objective == "causal" else {"use": "mlm"}
         ]
         overrides: dict[str, Any] = {
-            "model.input.vocabulary": rounded_up(data.tokenizer.vocabulary, options.vocabulary_multiple),
+            "model.input.vocabulary": round_up(data.tokenizer.vocabulary, options.vocabulary_multiple),
             "model.input.pad_id": data.tokenizer.pad_id,
         }
         if options.objective not in SINGLE:
@@ -248,7 +248,7 @@ class Pretraining(Task[PretrainingOptions, PretrainingData]):
             order = np.random.default_rng([seed, epoch]).permutation(len(corpus))
             yield from batcher.batches(order, self.options.batch_size, (seed, epoch), whole=True)
         else:
-            chosen = self._evaluated(corpus)
+            chosen = self._evaluation_examples(corpus)
             yield from batcher.batches(chosen, self.options.batch_size, (0, 0), whole=False)
 
     def loss(self, model: Model, batch: Mapping[str, Tensor]) -> Tensor:
@@ -279,7 +279,7 @@ class Pretraining(Task[PretrainingOptions, PretrainingData]):
         sums: dict[str, float] = {}
         counts: dict[str, int] = {}
         right: dict[str, int] = {}
-        with evaluating(model) as moved:
+        with evaluation_mode(model) as moved:
             for batch in self.batches(data, split, 0, 0):
                 targets = self.targets(batch)
                 for name, (head, outputs, labels) in self._predictions(model, moved(batch)).items():
@@ -309,7 +309,7 @@ class Pretraining(Task[PretrainingOptions, PretrainingData]):
             most=options.most_masked,
         )
 
-    def _evaluated(self, corpus: Corpus) -> Ints:
+    def _evaluation_examples(self, corpus: Corpus) -> Ints:
         """The examples to evaluate on: all, or as many as asked for, from all over the files."""
         most = self.options.valid_rows
         if not most or most >= len(corpus):
@@ -345,7 +345,7 @@ class Pretraining(Task[PretrainingOptions, PretrainingData]):
         return found
 
 
-def rounded_up(count: int, multiple: int) -> int:
+def round_up(count: int, multiple: int) -> int:
     """A vocabulary's size as matrix products like it: the next multiple above it, as 32,776 is above 32,768."""
     return (count // multiple + 1) * multiple if multiple else count
 

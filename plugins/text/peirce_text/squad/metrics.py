@@ -19,36 +19,36 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 Score = Callable[[str, str], float]
 
 
-def normalised(answer: str) -> str:
+def normalise(answer: str) -> str:
     """An answer as it is compared."""
     return " ".join(_ARTICLES.sub(" ", answer.lower().translate(_PUNCTUATION)).split())
 
 
 def exact(answer: str, right: str) -> float:
     """Whether two answers are the same once normalised."""
-    return float(normalised(answer) == normalised(right))
+    return float(normalise(answer) == normalise(right))
 
 
 def f1(answer: str, right: str) -> float:
     """The harmonic mean of precision and recall of an answer's words, each as often as it stands there."""
-    words, wanted = normalised(answer).split(), normalised(right).split()
+    words, wanted = normalise(answer).split(), normalise(right).split()
     if not words or not wanted:
         return float(words == wanted)
     shared = sum((Counter(words) & Counter(wanted)).values())
     return 2 * shared / (len(words) + len(wanted))
 
 
-def best_of(score: Score, answer: str, right: Sequence[str]) -> float:
+def best_score(score: Score, answer: str, right: Sequence[str]) -> float:
     """The best score of an answer among those that count as right; none at all means that there is no answer.
 
     Right answers that nothing is left of once normalised do not count.
     """
-    counted = [text for text in right if normalised(text)] or [""]
+    counted = [text for text in right if normalise(text)] or [""]
     return max(score(answer, text) for text in counted)
 
 
 @frozen
-class Judged:
+class Judgement:
     """A question and what is predicted for it.
 
     Args:
@@ -67,7 +67,7 @@ class Judged:
         return bool(self.right)
 
 
-def measure(judged: Sequence[Judged], threshold: float | None) -> dict[str, float]:
+def measure(judged: Sequence[Judgement], threshold: float | None) -> dict[str, float]:
     """Exact match and F1.
 
     Args:
@@ -80,23 +80,23 @@ def measure(judged: Sequence[Judged], threshold: float | None) -> dict[str, floa
     """
     answers = ["" if threshold is not None and q.none > threshold else q.answer for q in judged]
     scores = {
-        name: [best_of(score, answer, q.right) for answer, q in zip(answers, judged, strict=True)]
+        name: [best_score(score, answer, q.right) for answer, q in zip(answers, judged, strict=True)]
         for name, score in (("exact", exact), ("f1", f1))
     }
     measured = {name: _mean(values) for name, values in scores.items()}
     if all(q.answerable for q in judged):
         return measured
     for name, values in scores.items():
-        own = [value for value, q in zip(values, judged, strict=True) if q.answerable]
-        if own:
-            measured[f"answerable_{name}"] = _mean(own)
+        answerable = [value for value, q in zip(values, judged, strict=True) if q.answerable]
+        if answerable:
+            measured[f"answerable_{name}"] = _mean(answerable)
     measured["unanswerable_exact"] = _mean(
         [value for value, q in zip(scores["exact"], judged, strict=True) if not q.answerable]
     )
     return measured
 
 
-def best_thresholds(judged: Sequence[Judged]) -> Mapping[str, float]:
+def best_thresholds(judged: Sequence[Judgement]) -> Mapping[str, float]:
     """The thresholds that give these questions the best exact match and the best F1, and what they give.
 
     Returns:
@@ -110,13 +110,13 @@ def best_thresholds(judged: Sequence[Judged]) -> Mapping[str, float]:
     return found
 
 
-def _best(judged: Sequence[Judged], score: Score) -> tuple[float, float]:
+def _best(judged: Sequence[Judgement], score: Score) -> tuple[float, float]:
     """Begin with no answer for any question, and answer them one after the other, the surest first."""
     ordered = sorted(judged, key=lambda q: q.none)
     current = best = float(sum(not q.answerable for q in judged))
     threshold = ordered[0].none - 1.0
     for i, question in enumerate(ordered):
-        answered = best_of(score, question.answer, question.right)
+        answered = best_score(score, question.answer, question.right)
         current += answered - (not question.answerable)
         last_of_equals = i + 1 == len(ordered) or ordered[i + 1].none > question.none
         if last_of_equals and current > best + 1e-9:

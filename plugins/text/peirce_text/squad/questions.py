@@ -66,10 +66,10 @@ def read_file(path: Path) -> list[Question]:
         content = read_json(path)
     except (OSError, ValueError) as error:
         raise TaskError(f"{path} cannot be read: {error}; fetch the published file again") from error
-    return _questions(str(path), _published(content))
+    return _questions(str(path), _flatten(content))
 
 
-def _published(content: Any) -> Iterator[Mapping[str, Any]]:
+def _flatten(content: Any) -> Iterator[Mapping[str, Any]]:
     for article in content["data"]:
         for paragraph in article["paragraphs"]:
             for question in paragraph["qas"]:
@@ -101,9 +101,9 @@ def _questions(where: str, tables: Iterable[Mapping[str, Any]]) -> list[Question
     try:
         for table in tables:
             given = [] if table.get("is_impossible") else table["answers"]
-            answers = tuple(Answer(_text(each["text"]), int(each["answer_start"])) for each in given)
-            context, text = _text(table["context"]), _text(table["question"]).strip()
-            if (name := _text(table["id"])) in found:
+            answers = tuple(Answer(_check_text(each["text"]), int(each["answer_start"])) for each in given)
+            context, text = _check_text(table["context"]), _check_text(table["question"]).strip()
+            if (name := _check_text(table["id"])) in found:
                 raise ValueError(f"the id {name!r} stands twice")
             found[name] = Question(name, context, text, answers)
         if not found:
@@ -117,7 +117,7 @@ def _questions(where: str, tables: Iterable[Mapping[str, Any]]) -> list[Question
     return list(found.values())
 
 
-def _text(value: Any) -> str:
+def _check_text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{value!r} stands where a text must")
     return value

@@ -15,20 +15,20 @@ from torch import Tensor
 from peirce.errors import TaskError
 from peirce.model import Model
 from peirce.parts import IGNORED, one_of
-from peirce_text.progress import say, shown
+from peirce_text.progress import print_line, with_progress
 from peirce_text.samples import DOES, WHO, sentence, vocabulary
-from peirce_text.squad.metrics import Judged, best_thresholds, measure
+from peirce_text.squad.metrics import Judgement, best_thresholds, measure
 from peirce_text.squad.questions import Question, read_folder, read_hub
-from peirce_text.squad.windows import Candidate, Ints, Window, best_windows, candidates, spans_of, windows
+from peirce_text.squad.windows import Candidate, Ints, Window, best_windows, candidates, token_span, windows
 from peirce_text.tasks import (
     TEST,
     FolderOptions,
     TextData,
     TextTask,
     at_least,
-    evaluating,
-    of_vocabulary,
+    evaluation_mode,
     outputs_of,
+    vocabulary_settings,
     write_predictions,
 )
 from peirce_text.text.encoding import EncodedTexts, tensors
@@ -76,7 +76,7 @@ class SquadOptions(FolderOptions):
 
 
 @frozen(eq=False)
-class Asked:
+class EncodedQuestion:
     """A question and its context as ids.
 
     Args:
@@ -100,50 +100,50 @@ class SquadSplit:
 
     Args:
         tokenizer: what divides texts.
-        asked: the questions.
+        questions: the questions.
         owner: int64 [windows], which question each window belongs to.
         parts: which tokens of the context each window shows.
-        taught: the windows that have labels: those of questions whose answers stand where they should, or which have
+        labelled: the windows that have labels: those of questions whose answers stand where they should, or which have
             none.
     """
 
     tokenizer: Tokenizer
-    asked: tuple[Asked, ...]
+    questions: tuple[EncodedQuestion, ...]
     owner: Ints
     parts: tuple[Window, ...]
-    taught: Ints
+    labelled: Ints
     cut: int = 0
 
     @property
     def lengths(self) -> Ints:
         """The tokens of each window that has labels."""
-        return np.array([self.size(row) for row in self.taught], np.int64)
+        return np.array([self.size(row) for row in self.labelled], np.int64)
 
     def size(self, row: int) -> int:
         """How many tokens a window has with its question."""
         start, end = self.parts[row]
-        return len(self.asked[self.owner[row]].query) + 3 + end - start
+        return len(self.questions[self.owner[row]].query) + 3 + end - start
 
     def inputs(self, rows: Ints) -> dict[str, Tensor]:
         """`[CLS] question [SEP] window [SEP]` of some windows."""
         cls, sep, ids, firsts = self.tokenizer.cls_id, self.tokenizer.sep_id, [], []
         for row in rows:
-            (start, end), own = self.parts[row], self.asked[self.owner[row]]
-            ids.append([cls, *own.query, sep, *own.ids[start:end], sep])
-            firsts.append(len(own.query) + 2)
-        made = EncodedTexts.of(ids, firsts, self.tokenizer.pad_id)
-        return made.batch(np.arange(len(made)))
+            (start, end), question = self.parts[row], self.questions[self.owner[row]]
+            ids.append([cls, *question.query, sep, *question.ids[start:end], sep])
+            firsts.append(len(question.query) + 2)
+        texts = EncodedTexts.of(ids, firsts, self.tokenizer.pad_id)
+        return texts.batch(np.arange(len(texts)))
 
     def batch(self, rows: Ints) -> dict[str, Tensor]:
         """Some windows that have labels, and these, int64 [b, x, 2]: the answers that a window holds whole, or else its
         first token."""
-        rows = self.taught[rows]
+        rows = self.labelled[rows]
         labels = np.full((len(rows), max(map(self.size, rows)), 2), IGNORED, np.int64)
         for k, row in enumerate(rows):
-            own, (start, end) = self.asked[self.owner[row]], self.parts[row]
-            begin = len(own.query) + 2
+            question, (start, end) = self.questions[self.owner[row]], self.parts[row]
+            begin = len(question.query) + 2
             labels[k, 0] = labels[k, begin : begin + end - start] = 0
-            inside = [span for span in own.spans if start <= span[0] and span[1] < end]
+            inside = [span for span in question.spans if start <= span[0] and span[1] < end]
             for first, last in inside:
                 labels[k, begin + first - start, 0] = labels[k, begin + last - start, 1] = 1
             if not inside:
@@ -212,32 +212,36 @@ class Squad(TextTask[SquadOptions, Question, SquadSplit]):
         """The questions and contexts as ids, and the contexts in windows."""
         options, texts = self.options, list(dict.fromkeys(question.context for question in examples))
         known: dict[str, tuple[NDArray[np.int32], Ints]] = {}
-        for text in shown(texts, f"tokenising {split}", len(texts), 1001):
+        for text in with_progress(texts, f"tokenising {split}", len(texts), 1001):
             encoding = tokenizer.encode(text, length=_ALL)
             offsets = np.array(encoding.offsets[1:-1], np.int64).reshape(-1, 2)
             known[text] = np.array(encoding.ids[1:-1], np.int32), offsets
         queries = tokenizer.pieces_of([each.text for each in examples])
-        asked: list[Asked] = []
+        questions: list[EncodedQuestion] = []
         owner: list[int] = []
         parts: list[Window] = []
         for i, (question, ids) in enumerate(zip(examples, queries, strict=True)):
             query, (context, offsets) = ids[: options.query_length], known[question.context]
-            asked.append(Asked(question, context, offsets, query, _spans(question, offsets)))
-            own = windows(len(context), options.length - len(query) - 3, options.stride)
-            parts += own
-            owner += [i] * len(own)
-        taught = [bool(each.spans) or not each.question.answers for each in asked]
-        made = SquadSplit(
-            tokenizer, tuple(asked), np.array(owner), tuple(parts), np.flatnonzero(np.array(taught)[owner])
+            questions.append(EncodedQuestion(question, context, offsets, query, _spans(question, offsets)))
+            divided = windows(len(context), options.length - len(query) - 3, options.stride)
+            parts += divided
+            owner += [i] * len(divided)
+        labelled = [bool(each.spans) or not each.question.answers for each in questions]
+        encoded = SquadSplit(
+            tokenizer,
+            tuple(questions),
+            np.array(owner),
+            tuple(parts),
+            np.flatnonzero(np.array(labelled)[owner]),
         )
-        none, lost = sum(not each.answers for each in examples), len(taught) - sum(taught)
-        said = f"; the answers of {lost:,} are not where they should be, and are left out" if lost else ""
-        say(f"{split}: {none:,} of the questions have no answer, {len(parts):,} windows{said}")
-        return made
+        none, lost = sum(not each.answers for each in examples), len(labelled) - sum(labelled)
+        note = f"; the answers of {lost:,} are not where they should be, and are left out" if lost else ""
+        print_line(f"{split}: {none:,} of the questions have no answer, {len(parts):,} windows{note}")
+        return encoded
 
     def overrides(self, data: TextData[SquadSplit]) -> Mapping[str, Any]:
         """The vocabulary, and a head for spans."""
-        return {**of_vocabulary(data.tokenizer), "model.heads": [{"use": self.head}]}
+        return {**vocabulary_settings(data.tokenizer), "model.heads": [{"use": self.head}]}
 
     def metrics(self, model: Model, data: TextData[SquadSplit], split: str) -> Mapping[str, float]:
         """Exact match and F1 at `threshold`; for 2.0 also at the thresholds that are best for these questions.
@@ -245,14 +249,14 @@ class Squad(TextTask[SquadOptions, Question, SquadSplit]):
         SQuAD's test set is not public: split `test` gives nothing.
         """
         if split == TEST:
-            say("SQuAD's test set is not public; evaluate split valid")
+            print_line("SQuAD's test set is not public; evaluate split valid")
             return {}
-        questions = [each.question for each in self.part(data, split).asked]
+        questions = [each.question for each in self.part(data, split).questions]
         predicted = self.predict(model, data, split)
         if self.options.predictions and split == "valid":
             self._write(questions, predicted)
         judged = [
-            Judged(tuple(a.text for a in q.answers), p.text, p.difference)
+            Judgement(tuple(a.text for a in q.answers), p.text, p.difference)
             for q, p in zip(questions, predicted, strict=True)
         ]
         if all(question.answerable for question in judged):
@@ -262,31 +266,33 @@ class Squad(TextTask[SquadOptions, Question, SquadSplit]):
     def predict(self, model: Model, data: TextData[SquadSplit], split: str) -> list[Prediction]:
         """The best spans of each question of a split, over all windows of its context."""
         part, options = self.part(data, split), self.options
-        found: list[list[Candidate]] = [[] for _ in part.asked]
-        none = [float("inf")] * len(part.asked)
-        numbers = np.arange(len(part.asked))
+        found: list[list[Candidate]] = [[] for _ in part.questions]
+        none = [float("inf")] * len(part.questions)
+        numbers = np.arange(len(part.questions))
         first, end = (np.searchsorted(part.owner, numbers, side) for side in ("left", "right"))
-        judges = [best_windows(part.parts[first[i] : end[i]], len(a.ids)) for i, a in enumerate(part.asked)]
+        judges = [
+            best_windows(part.parts[first[i] : end[i]], len(a.ids)) for i, a in enumerate(part.questions)
+        ]
         starts = range(0, len(part.parts), options.batch_size)
         best = {"n_best": options.n_best, "longest": options.answer_length}
-        with evaluating(model) as moved:
-            for start in shown(starts, f"predicting SQuAD {split}", len(starts), 20):
+        with evaluation_mode(model) as moved:
+            for start in with_progress(starts, f"predicting SQuAD {split}", len(starts), 20):
                 rows = np.arange(start, min(start + options.batch_size, len(part.parts)))
                 outputs = outputs_of(model, moved(part.inputs(rows)))
                 logits = outputs[f"{self.head}_logits"].float().cpu().numpy()
                 for row, scores in zip(rows, logits, strict=True):
                     i, window = int(part.owner[row]), part.parts[row]
-                    begin = len(part.asked[i].query) + 2
-                    own = scores[begin : begin + window[1] - window[0]]
+                    begin = len(part.questions[i].query) + 2
+                    window_scores = scores[begin : begin + window[1] - window[0]]
                     none[i] = min(none[i], float(scores[0, 0]) + float(scores[0, 1]))
-                    found[i] += candidates(own, window, judges[i], int(row - first[i]), **best)
-        return [self._prediction(*one) for one in zip(part.asked, found, none, strict=True)]
+                    found[i] += candidates(window_scores, window, judges[i], int(row - first[i]), **best)
+        return [self._prediction(*one) for one in zip(part.questions, found, none, strict=True)]
 
-    def _prediction(self, asked: Asked, spans: Sequence[Candidate], none: float) -> Prediction:
+    def _prediction(self, question: EncodedQuestion, spans: Sequence[Candidate], none: float) -> Prediction:
         """The best spans with different texts."""
         texts: dict[str, Candidate] = {}
         for span in sorted(spans, key=lambda span: (-span.score, span.first, span.last)):
-            text = asked.question.context[asked.offsets[span.first, 0] : asked.offsets[span.last, 1]]
+            text = question.question.context[question.offsets[span.first, 0] : question.offsets[span.last, 1]]
             texts.setdefault(text, span)
             if len(texts) == self.options.n_best:
                 break
@@ -310,7 +316,10 @@ class Squad(TextTask[SquadOptions, Question, SquadSplit]):
             contents["null_odds.json"] = {
                 name: p.difference if p.candidates else 1e9 for name, p in named.items()
             }
-        texts = {name: json.dumps(own, ensure_ascii=False, indent=1) + "\n" for name, own in contents.items()}
+        texts = {
+            name: json.dumps(content, ensure_ascii=False, indent=1) + "\n"
+            for name, content in contents.items()
+        }
         write_predictions(Path(self.options.predictions), texts)
 
 
@@ -320,6 +329,6 @@ def _spans(question: Question, offsets: Ints) -> tuple[Window, ...]:
     for answer in question.answers:
         end = answer.start + len(answer.text)
         there = answer.text and question.context[answer.start : end] == answer.text
-        if there and (span := spans_of((answer.start, end), offsets)):
+        if there and (span := token_span((answer.start, end), offsets)):
             found[span] = None
     return tuple(found)

@@ -42,7 +42,7 @@ def best_windows(parts: Sequence[Window], count: int) -> Ints:
     return scores.argmax(0) if count else np.zeros(0, dtype=np.int64)
 
 
-def spans_of(answer: Window, offsets: Ints) -> Window | None:
+def token_span(answer: Window, offsets: Ints) -> Window | None:
     """The tokens that hold an answer: its first and its last.
 
     Args:
@@ -79,11 +79,11 @@ def candidates(
         longest: the most tokens of an answer.
     """
     start = window[0]
-    own = owner[window[0] : window[1]] == index
+    here = owner[window[0] : window[1]] == index
     firsts, lasts = np.argsort(-logits, axis=0, kind="stable")[:n_best].T.tolist()
     return [
         Candidate(float(logits[i, 0]) + float(logits[j, 1]), start + i, start + j)
         for i in firsts
         for j in lasts
-        if own[i] and i <= j < i + longest
+        if here[i] and i <= j < i + longest
     ]

@@ -16,10 +16,17 @@ from peirce.algebra import at_least_float32
 from peirce.errors import TaskError
 from peirce.model import Model
 from peirce.parts import one_of
-from peirce_text.progress import say
+from peirce_text.progress import print_line
 from peirce_text.reading import Example, Row
 from peirce_text.samples import WHO, sentence, write_csv
-from peirce_text.tabular.columns import class_in, column, number_of, ordered, usual, usual_pair
+from peirce_text.tabular.columns import (
+    class_in_column,
+    class_number,
+    column,
+    sort_classes,
+    usual_column,
+    usual_pair,
+)
 from peirce_text.tabular.measures import Confusion
 from peirce_text.tabular.tables import TableOptions, TableTask
 from peirce_text.tasks import TRAIN, TextClassData, TextClasses, outputs_of
@@ -66,15 +73,15 @@ class Classify(TableTask[ClassifyOptions, Example, EncodedTexts], TextClasses[Cl
     @classmethod
     def fits(cls, row: Mapping[str, Any]) -> bool:
         """A text, or two, and a class."""
-        names = usual_pair(row) or (usual(row, "text"),)
-        return all(isinstance(row.get(name), str) for name in names) and bool(usual(row, "label"))
+        names = usual_pair(row) or (usual_column(row, "text"),)
+        return all(isinstance(row.get(name), str) for name in names) and bool(usual_column(row, "label"))
 
     def rows(self) -> Mapping[str, Iterator[Row]]:
         """The rows of each split, after a look at the first for the columns."""
-        own, (first, found) = self.options, self.opened()
-        pair = () if own.text or own.pair else usual_pair(first.values)
-        text, second = pair or (column(first, "text", own.text), own.pair)
-        roles = {"text": text, "pair": second, "label": column(first, "label", own.label)}
+        options, (first, found) = self.options, self.open_rows()
+        pair = () if options.text or options.pair else usual_pair(first.values)
+        text, second = pair or (column(first, "text", options.text), options.pair)
+        roles = {"text": text, "pair": second, "label": column(first, "label", options.label)}
         self.columns = {role: name for role, name in roles.items() if name}
         if second:
             first.value(second)
@@ -89,7 +96,7 @@ class Classify(TableTask[ClassifyOptions, Example, EncodedTexts], TextClasses[Cl
     def example_of(self, row: Row, split: str) -> Example | str:
         """The texts, with the name of the class as the note."""
         texts = [row.value(self.columns[role]) for role in ("text", "pair") if role in self.columns]
-        label = class_in(row, self.columns["label"])
+        label = class_in_column(row, self.columns["label"])
         if label is None:
             return "it has no label"
         for text in texts:
@@ -97,7 +104,7 @@ class Classify(TableTask[ClassifyOptions, Example, EncodedTexts], TextClasses[Cl
                 return f"it has {text!r:.40} where a text must stand"
         if split == TRAIN:  # which is read first
             self._numbers[label] = 0
-        number_of(label, self._numbers, row.where)
+        class_number(label, self._numbers, row.where)
         return Example(tuple(texts), None, label)
 
     def read(self) -> dict[str, Sequence[Example]]:
@@ -108,7 +115,7 @@ class Classify(TableTask[ClassifyOptions, Example, EncodedTexts], TextClasses[Cl
         """
         read = super().read()
         names = {each.note for each in read[TRAIN]}
-        self.classes = ordered(names)
+        self.classes = sort_classes(names)
         self._numbers = {name: number for number, name in enumerate(self.classes)}
         label, count = self.columns["label"], len(read[TRAIN])
         if count and len(names) < 2:
@@ -123,8 +130,8 @@ class Classify(TableTask[ClassifyOptions, Example, EncodedTexts], TextClasses[Cl
             )
         roles = ", ".join(f"{role} from column {name!r}" for role, name in self.columns.items())
         few = ", ".join(self.classes[:10]) + (", ..." if len(self.classes) > 10 else "")
-        say(f"{self.name}: {roles}; {len(self.classes)} classes: {few}")
-        return self.divided(read, self.labels_of(read[TRAIN]))
+        print_line(f"{self.name}: {roles}; {len(self.classes)} classes: {few}")
+        return self.split_off(read, self.labels_of(read[TRAIN]))
 
     def labels_of(self, examples: Sequence[Example]) -> NDArray[Any]:
         """int64 [n]."""
@@ -132,12 +139,13 @@ class Classify(TableTask[ClassifyOptions, Example, EncodedTexts], TextClasses[Cl
 
     def encoded(self, tokenizer: Tokenizer, split: str, examples: Sequence[Example]) -> EncodedTexts:
         """The texts as ids; in training with `weights`, float32 [n], of mean one, if classes are balanced."""
-        made = super().encoded(tokenizer, split, examples)
+        encoded = super().encoded(tokenizer, split, examples)
         if split == TRAIN and self.options.weights == "balanced":
-            counts = np.bincount(made.labels, minlength=len(self.classes))
-            weights = len(made) / ((counts > 0).sum() * np.maximum(1, counts))
-            made = evolve(made, columns={**made.columns, "weights": weights[made.labels].astype(np.float32)})
-        return evolve(made, notes=())
+            counts = np.bincount(encoded.labels, minlength=len(self.classes))
+            weights = len(encoded) / ((counts > 0).sum() * np.maximum(1, counts))
+            columns = {**encoded.columns, "weights": weights[encoded.labels].astype(np.float32)}
+            encoded = evolve(encoded, columns=columns)
+        return evolve(encoded, notes=())
 
     def overrides(self, data: TextClassData) -> Mapping[str, Any]:
         """The vocabulary, two token types for pairs, and the head with its classes."""
@@ -160,7 +168,7 @@ class Classify(TableTask[ClassifyOptions, Example, EncodedTexts], TextClasses[Cl
         logits = at_least_float32(outputs_of(model, batch)[f"{self.head}_logits"])
         return (F.cross_entropy(logits, batch["labels"], reduction="none") * batch["weights"]).mean()
 
-    def judged(self, model: Model, data: TextClassData, split: str) -> Confusion:
+    def confusion_of(self, model: Model, data: TextClassData, split: str) -> Confusion:
         """What a model takes for what on a split."""
         right = self.part(data, split).labels
         return Confusion.of(data.classes, right, self.predicted(model, data, split))

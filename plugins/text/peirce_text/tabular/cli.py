@@ -11,10 +11,10 @@ import typer
 from peirce.commands import Json, as_json, as_table
 from peirce.errors import TaskError
 from peirce_text.reading import Row, count_rows, kind_of, read_rows
-from peirce_text.tabular.columns import Roles, class_of, items, peeked
+from peirce_text.tabular.columns import Roles, class_name, items, peek
 
 if TYPE_CHECKING:
-    from peirce_text.tabular.measures import Measured
+    from peirce_text.tabular.measures import Measurement
 
 NEW = ("prediction", "probability")
 """The columns that are added."""
@@ -77,8 +77,8 @@ def predict(
     from peirce.extras import check_picture
     from peirce.files import replacing
     from peirce.progress import progress_bars
-    from peirce_text.tabular.measures import Measured
-    from peirce_text.tabular.predictor import predictor, texts_in
+    from peirce_text.tabular.measures import Measurement
+    from peirce_text.tabular.predictor import predictor, read_cell
     from peirce_text.tabular.writer import table_writer
     from peirce_text.text.encoding import CHUNK
 
@@ -88,30 +88,30 @@ def predict(
     if confusion is not None:
         check_picture(confusion, "a picture of the confusion", extra="peirce-text[train]")
     console = Console(stderr=True)
-    first, rows = peeked(read_rows(file), str(file))
+    first, rows = peek(read_rows(file), str(file))
     if taken := [name for name in NEW if name in first.values]:
         raise TaskError(f"{file} has a column {taken[0]!r} already, which would be added; rename it")
     with predictor(model, device, provider, threads) as found:
         roles = Roles.of(first, found.columns, tags=found.tags, text=text, pair=second, label=label)
-        measured = Measured()
+        measured = Measurement()
         count = empty = 0
         bars = progress_bars(console if console.is_terminal else None)
         bar = bars.add_task("predicting", total=count_rows(file), shown="")
         with bars, replacing(output) as fresh, table_writer(fresh, output) as write:
             for chunk in _chunks(rows, CHUNK):
                 columns = [
-                    [texts_in(row.value(name), words=found.tags) for row in chunk] for name in roles.texts
+                    [read_cell(row.value(name), words=found.tags) for row in chunk] for name in roles.texts
                 ]
                 full = [i for i, each in enumerate(zip(*columns, strict=True)) if all(each)]
-                there = [[column[i] for i in full] for column in columns]
-                guessed = dict(zip(full, found.predict(there, batch_size) if full else [], strict=True))
-                made: list[dict[str, Any]] = []
+                texts = [[column[i] for i in full] for column in columns]
+                guessed = dict(zip(full, found.predict(texts, batch_size) if full else [], strict=True))
+                predicted: list[dict[str, Any]] = []
                 for i, row in enumerate(chunk):
-                    one = guessed.get(i, (None, None))
-                    made.append({**row.values, **dict(zip(NEW, one, strict=True))})
+                    prediction = guessed.get(i, (None, None))
+                    predicted.append({**row.values, **dict(zip(NEW, prediction, strict=True))})
                     if i in guessed and roles.label:
-                        _measure(measured, row, roles.label, one[0])
-                write(made)
+                        _measure(measured, row, roles.label, prediction[0])
+                write(predicted)
                 count, empty = count + len(chunk), empty + len(chunk) - len(full)
                 bars.advance(bar, len(chunk))
     metrics, taken_for = measured.metrics(), measured.confusion
@@ -130,17 +130,17 @@ def predict(
     typer.echo(f"{count:,} rows written to {output}{without}")
 
 
-def _measure(measured: Measured, row: Row, name: str, predicted: Any) -> None:
+def _measure(measured: Measurement, row: Row, name: str, predicted: Any) -> None:
     """Count a prediction beside what is right, where that is there."""
     value, tags = row.value(name), isinstance(predicted, list)
     where = f"{row.where}: column {name!r}"
-    right = [class_of(each, where) for each in (items(value) if tags else [value])]
-    said = predicted if tags else [predicted]
-    if tags and len(right) != len(said):
-        raise TaskError(f"{where} has {len(right)} tags for {len(said)} words; give every word one tag")
+    right = [class_name(each, where) for each in (items(value) if tags else [value])]
+    guesses = predicted if tags else [predicted]
+    if tags and len(right) != len(guesses):
+        raise TaskError(f"{where} has {len(right)} tags for {len(guesses)} words; give every word one tag")
     known = [each for each in right if each is not None]
     if len(known) == len(right):
-        measured.add(known, said)
+        measured.add(known, guesses)
 
 
 def _chunks(rows: Iterator[Any], size: int) -> Iterator[list[Any]]:

@@ -60,7 +60,7 @@ def rows_of(data: str, files: Mapping[str, Path]) -> dict[str, Iterator[Row]]:
     return {split: found[split] for split in ("train", "valid", "test") if split in found}
 
 
-def peeked(rows: Iterator[Row], where: str) -> tuple[Row, Iterator[Row]]:
+def peek(rows: Iterator[Row], where: str) -> tuple[Row, Iterator[Row]]:
     """The first of some rows, and all of them.
 
     Raises:
@@ -79,10 +79,10 @@ def first_row(data: str) -> Mapping[str, Any]:
         TaskError: there is none.
     """
     files = {"train": Path(data)} if is_file(data) else {}
-    return peeked(rows_of("" if files else data, files)["train"], data)[0].values
+    return peek(rows_of("" if files else data, files)["train"], data)[0].values
 
 
-def usual(columns: Iterable[str], role: str) -> str:
+def usual_column(columns: Iterable[str], role: str) -> str:
     """The column that plays a role by its name; of two columns, the one beside a column that plays another role.
 
     Empty where no name tells it.
@@ -119,7 +119,7 @@ def column(row: Row, role: str, given: str, how: str = "") -> str:
     if given:
         row.value(given)
         return given
-    if found := usual(row.values, role):
+    if found := usual_column(row.values, role):
         return found
     names = [str(name) for name in row.values]
     hint = ""
@@ -185,16 +185,16 @@ def items(value: Any) -> list[Any]:
     return value.split() if isinstance(value, str) else list(value or ())
 
 
-def class_in(row: Row, name: str) -> str | None:
+def class_in_column(row: Row, name: str) -> str | None:
     """The class that a column names; None where it is empty, or no number.
 
     Raises:
         TaskError: it holds neither a text nor a number.
     """
-    return class_of(row.value(name), f"{row.where}: column {name!r}")
+    return class_name(row.value(name), f"{row.where}: column {name!r}")
 
 
-def class_of(value: Any, where: str) -> str | None:
+def class_name(value: Any, where: str) -> str | None:
     """The class that a value names, `1` for 1 and 1.0; None for what is empty, or no number."""
     if isinstance(value, float):
         return None if math.isnan(value) else str(int(value)) if value.is_integer() else str(value)
@@ -205,7 +205,7 @@ def class_of(value: Any, where: str) -> str | None:
     raise TaskError(f"{where} holds {value!r:.80}, where the name or the number of a class must stand")
 
 
-def ordered(names: Iterable[str]) -> tuple[str, ...]:
+def sort_classes(names: Iterable[str]) -> tuple[str, ...]:
     """The names of classes, sorted, numbers by their size."""
 
     def key(name: str) -> tuple[int, float, str]:
@@ -217,7 +217,7 @@ def ordered(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(set(names), key=key))
 
 
-def number_of(name: str, numbers: Mapping[str, int], where: str) -> int:
+def class_number(name: str, numbers: Mapping[str, int], where: str) -> int:
     """The number of a class.
 
     Raises:
@@ -228,7 +228,7 @@ def number_of(name: str, numbers: Mapping[str, int], where: str) -> int:
     return numbers[name]
 
 
-def divided_into(
+def split_rows(
     count: int, shares: Mapping[str, float], seed: int, classes: Ints | None = None
 ) -> dict[str, Ints]:
     """The rows of `train` and of each split that gets a share of them, all that there are, each once.

@@ -12,7 +12,7 @@ import numpy as np
 from attrs import frozen
 
 from peirce.files import write_whole
-from peirce_text.tabular.columns import ordered
+from peirce_text.tabular.columns import sort_classes
 from peirce_text.text.encoding import Ints
 
 MOST_LINES, MOST_DRAWN = 20, 60
@@ -40,48 +40,48 @@ class Confusion:
         return cls(classes, pairs, counts)
 
     @classmethod
-    def counted(cls, counts: Mapping[tuple[str, str], int]) -> Confusion:
+    def from_counts(cls, counts: Mapping[tuple[str, str], int]) -> Confusion:
         """From how often each right class was taken for another, by their names."""
-        classes = ordered(name for pair in counts for name in pair)
+        classes = sort_classes(name for pair in counts for name in pair)
         number = {name: i for i, name in enumerate(classes)}
         found = sorted((number[one] * len(classes) + number[other], n) for (one, other), n in counts.items())
         pairs, often = np.array(found, np.int64).reshape(-1, 2).T
         return cls(classes, pairs, often)
 
-    def _of_classes(self) -> tuple[Ints, Ints, Ints]:
+    def _class_counts(self) -> tuple[Ints, Ints, Ints]:
         """How many of each class there are, how many are predicted, and how many of these are right."""
         size = len(self.classes)
         one, other = np.divmod(self.pairs, size)
         hit = one == other
         three = ((one, self.counts), (other, self.counts), (one[hit], self.counts[hit]))
-        there, predicted, right = (np.bincount(at, own, size).astype(np.int64) for at, own in three)
+        there, predicted, right = (np.bincount(at, weights, size).astype(np.int64) for at, weights in three)
         return there, predicted, right
 
     @property
     def scores(self) -> dict[str, float]:
         """`accuracy`, and `macro_f1`: the mean of the F1 of the classes that occur or are predicted."""
-        there, predicted, right = self._of_classes()
+        there, predicted, right = self._class_counts()
         both = there + predicted
         f1 = 2 * right[both > 0] / both[both > 0]
         return {"accuracy": float(right.sum() / there.sum()), "macro_f1": float(f1.mean())}
 
     def sentences(self) -> Iterator[str]:
         """One for each class that occurs, the one that is told apart worst first."""
-        there, predicted, right = self._of_classes()
+        there, predicted, right = self._class_counts()
         one, other = np.divmod(self.pairs, len(self.classes))
         f1 = 2 * right / np.maximum(1, there + predicted)
         order = [i for i in np.lexsort((np.arange(len(there)), f1)) if there[i]]
         for i in order[:MOST_LINES]:
             precision = right[i] / max(1, predicted[i])
-            said = (
+            sentence = (
                 f"{self.classes[i]}: {there[i]:,}, precision {precision:.3f}, recall {right[i] / there[i]:.3f}, "
                 f"F1 {f1[i]:.3f}"
             )
             wrong = (one == i) & (other != i)
             if wrong.any():
                 worst = np.flatnonzero(wrong)[self.counts[wrong].argmax()]
-                said += f"; most often taken for {self.classes[other[worst]]} ({self.counts[worst]:,})"
-            yield said
+                sentence += f"; most often taken for {self.classes[other[worst]]} ({self.counts[worst]:,})"
+            yield sentence
         if len(order) > MOST_LINES:
             yield f"and {len(order) - MOST_LINES:,} classes that are told apart better"
 
@@ -90,7 +90,7 @@ class Confusion:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
 
-        there, _, _ = self._of_classes()
+        there, _, _ = self._class_counts()
         chosen = np.sort(np.argsort(-there, kind="stable")[:MOST_DRAWN])
         one, other = np.divmod(self.pairs, len(self.classes))
         place = np.full(len(self.classes), -1)
@@ -137,12 +137,12 @@ def spans(tags: Sequence[str]) -> set[Span]:
     start, kind, ended = 0, "", True
     for i, tag in enumerate([*tags, "O"]):
         match = _TAG.fullmatch(tag)
-        prefix, own = match.groups() if match else ("O", "")
-        if kind and (own != kind or ended or prefix in "BSU"):
+        prefix, tag_kind = match.groups() if match else ("O", "")
+        if kind and (tag_kind != kind or ended or prefix in "BSU"):
             found.add((start, i, kind))
             kind = ""
-        if own and not kind:
-            start, kind = i, own
+        if tag_kind and not kind:
+            start, kind = i, tag_kind
         ended = prefix in "ESLU"
     return found
 
@@ -155,15 +155,15 @@ def span_counts(right: Sequence[str], predicted: Sequence[str]) -> Ints:
 
 def span_scores(counts: Ints) -> dict[str, float]:
     """Precision, recall and F1 of the spans of many texts, from the sum of their counts."""
-    hits, there, said = map(int, counts)
+    hits, there, predicted = map(int, counts)
     return {
-        "span_f1": 2 * hits / max(1, there + said),
-        "span_precision": hits / max(1, said),
+        "span_f1": 2 * hits / max(1, there + predicted),
+        "span_precision": hits / max(1, predicted),
         "span_recall": hits / max(1, there),
     }
 
 
-class Measured:
+class Measurement:
     """Counts predictions beside what is right, as they come."""
 
     def __init__(self) -> None:
@@ -178,7 +178,7 @@ class Measured:
     @property
     def confusion(self) -> Confusion | None:
         """What is taken for what; None where nothing was added."""
-        return Confusion.counted(self._pairs) if self._pairs else None
+        return Confusion.from_counts(self._pairs) if self._pairs else None
 
     def metrics(self) -> dict[str, float]:
         """As the tasks measure them."""

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from peirce.errors import InputError, ModelFileError, one_line
 from peirce.extras import require
 from peirce.model import ASSETS, PROVENANCE, WEIGHTS, Runner, saved_files
-from peirce_text.serving import Classifies, Tags
+from peirce_text.serving import ClassificationPipeline, TaggingPipeline
 from peirce_text.tabular.columns import items
 from peirce_text.text.encoding import softmax
 
-ASKED_AT_ONCE, PATIENCE = 8, 60.0
+CONCURRENT_REQUESTS, TIMEOUT = 8, 60.0
 """How many questions a server is asked at once, and the seconds that it may take for one."""
 
 
@@ -56,28 +56,35 @@ class Predictor(ABC):
         """
 
 
-class _Local(Predictor):
+class _LocalPredictor(Predictor):
     """By a model that runs in this process."""
 
     def __init__(self, folder: Path, model: Runner) -> None:
         with saved_files(folder, without=(WEIGHTS,)) as files:
             assets = files.assets
-        kind = next((k for k in (Classifies, Tags) if k.answers(model.signature, assets, False)), None)
+        kind = next(
+            (
+                k
+                for k in (ClassificationPipeline, TaggingPipeline)
+                if k.answers(model.signature, assets, False)
+            ),
+            None,
+        )
         if kind is None:
             raise ModelFileError(
                 f"{folder} holds no model that classifies texts or tags words, with its tokenizer in {ASSETS}; train "
                 "one with `peirce train SPEC --data FILE -o DIR`"
             )
         self._pipeline: Any = kind(folder, model)
-        self.tags = kind is Tags
+        self.tags = kind is TaggingPipeline
         self.columns, self.classes = self._pipeline.scorer.columns, self._pipeline.scorer.classes
 
     def predict(self, texts: Sequence[Sequence[Any]], batch_size: int) -> list[Prediction]:
         """The most probable class of each row, or of each word."""
         scores = self._pipeline.scored(texts[0] if self.tags else texts, batch_size)
         found: list[Prediction] = []
-        for own in map(softmax, scores):
-            best, share = own.argmax(-1), own.max(-1, initial=0.0)
+        for probabilities in map(softmax, scores):
+            best, share = probabilities.argmax(-1), probabilities.max(-1, initial=0.0)
             if self.tags:
                 found.append(([self.classes[i] for i in best], share.tolist()))
             else:
@@ -85,7 +92,7 @@ class _Local(Predictor):
         return found
 
 
-class _Torch:
+class _TorchRunner:
     """A saved model, in torch."""
 
     providers = ("torch",)
@@ -113,7 +120,7 @@ class _Torch:
         return self._model.generate(**inputs, **settings)
 
 
-class _Served(Predictor):
+class _TritonPredictor(Predictor):
     """By a model in front at a Triton server, which takes whole questions by HTTP, in KServe's protocol."""
 
     def __init__(self, url: str) -> None:
@@ -132,10 +139,10 @@ class _Served(Predictor):
 
     def predict(self, texts: Sequence[Sequence[Any]], batch_size: int) -> list[Prediction]:
         """The best class of each row, or of each word; the server batches."""
-        with ThreadPoolExecutor(ASKED_AT_ONCE) as pool:
-            return list(pool.map(self._asked, zip(*texts, strict=True)))
+        with ThreadPoolExecutor(CONCURRENT_REQUESTS) as pool:
+            return list(pool.map(self._infer, zip(*texts, strict=True)))
 
-    def _asked(self, row: Sequence[Any]) -> Prediction:
+    def _infer(self, row: Sequence[Any]) -> Prediction:
         names = ("words",) if self.tags else ("text", "pair")
         inputs = []
         for name, value in zip(names, row, strict=False):
@@ -154,13 +161,13 @@ class _Served(Predictor):
         data = None if body is None else json.dumps(body).encode()
         request = Request(f"{self._url}{path}", data, {"Content-Type": "application/json"})
         try:
-            with urlopen(request, timeout=PATIENCE) as reply:
+            with urlopen(request, timeout=TIMEOUT) as reply:
                 return json.load(reply)
         except HTTPError as error:
-            said = error.read(2000).decode(errors="replace")
+            message = error.read(2000).decode(errors="replace")
             if body is None and error.code in (400, 404):
                 return None
-            raise InputError(f"{self._url} refuses: {said}") from error
+            raise InputError(f"{self._url} refuses: {message}") from error
         except (URLError, OSError, ValueError) as error:
             raise InputError(
                 f"{self._url} does not answer: {one_line(error)}; start the server, or check its address"
@@ -191,10 +198,10 @@ def predictor(
             f"them out for {model}"
         )
     if served:
-        yield _Served(model)
+        yield _TritonPredictor(model)
         return
     if saved:
-        yield _Local(path, _Torch(path, device))
+        yield _LocalPredictor(path, _TorchRunner(path, device))
         return
     from peirce.compose import Session
 
@@ -203,10 +210,10 @@ def predictor(
             raise ModelFileError(
                 f"{path.parent} holds no saved model, whose tokenizer and classes are needed; export into its folder"
             )
-        yield _Local(path.parent, session)
+        yield _LocalPredictor(path.parent, session)
 
 
-def texts_in(value: Any, *, words: bool) -> Any:
+def read_cell(value: Any, *, words: bool) -> Any:
     """What stands in a column as the model takes it: a text, or a list of words; empty where nothing is there."""
     if words:
         return [str(each) for each in items(value)] if isinstance(value, str | list) else []

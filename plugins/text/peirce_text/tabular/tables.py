@@ -13,7 +13,7 @@ from attrs import field, frozen, validators
 from peirce.extras import check_picture
 from peirce.model import Model
 from peirce_text.reading import Row
-from peirce_text.tabular.columns import divided_into, first_row, is_file, peeked, rows_of
+from peirce_text.tabular.columns import first_row, is_file, peek, rows_of, split_rows
 from peirce_text.tabular.measures import Confusion
 from peirce_text.tasks import TEST, TRAIN, VALID, EncodedT, ExampleT, FileOptions, TextData, TextTask
 from peirce_text.text.encoding import Ints
@@ -23,7 +23,7 @@ LABELS = "labels.json"
 """The asset with the names of the classes, the columns that they were learned from, and the length of texts."""
 
 
-def _share() -> Any:
+def _share_option() -> Any:
     return field(default=0.1, validator=[validators.ge(0), validators.lt(1)])
 
 
@@ -41,8 +41,8 @@ class TableOptions(FileOptions):
         confusion: a picture of what is taken for what, .png, .svg or .pdf, drawn with each evaluation; empty for none.
     """
 
-    valid_share: float = _share()
-    test_share: float = _share()
+    valid_share: float = _share_option()
+    test_share: float = _share_option()
     split_seed: int = field(default=0, validator=validators.ge(0))
     confusion: str = ""
 
@@ -72,10 +72,10 @@ class TableTask(TextTask[OptionsT, ExampleT, EncodedT], Generic[OptionsT, Exampl
         """Whether the columns of a row are plainly those of the task."""
 
     @abstractmethod
-    def judged(self, model: Model, data: TextData[EncodedT], split: str) -> Confusion:
+    def confusion_of(self, model: Model, data: TextData[EncodedT], split: str) -> Confusion:
         """What a model takes for what on a split."""
 
-    def measured(self, found: Confusion, data: TextData[EncodedT], split: str) -> Mapping[str, float]:
+    def scores_of(self, found: Confusion, data: TextData[EncodedT], split: str) -> Mapping[str, float]:
         """The metrics of what was found."""
         return found.scores
 
@@ -89,16 +89,16 @@ class TableTask(TextTask[OptionsT, ExampleT, EncodedT], Generic[OptionsT, Exampl
         """Whether the first row of a file or a data set has the columns of the task."""
         return cls.fits(first_row(data))
 
-    def opened(self) -> tuple[Row, dict[str, Iterator[Row]]]:
+    def open_rows(self) -> tuple[Row, dict[str, Iterator[Row]]]:
         """The first training row, and the rows of each split that is there by itself, the training split first."""
         options = self.options
         if options.confusion:
             check_picture(Path(options.confusion), "a picture of the confusion", extra="peirce-text[train]")
         rows = rows_of(options.hub, options.files)
-        first, rows[TRAIN] = peeked(rows[TRAIN], self.source_of(TRAIN))
+        first, rows[TRAIN] = peek(rows[TRAIN], self.source_of(TRAIN))
         return first, rows
 
-    def divided(
+    def split_off(
         self, read: Mapping[str, Sequence[ExampleT]], classes: Ints | None = None
     ) -> dict[str, Sequence[ExampleT]]:
         """The splits that are there, and those that are taken from the training split.
@@ -109,25 +109,25 @@ class TableTask(TextTask[OptionsT, ExampleT, EncodedT], Generic[OptionsT, Exampl
         """
         shares = {VALID: self.options.valid_share, TEST: self.options.test_share}
         wanted = {split: share for split, share in shares.items() if share and split not in read}
-        own = read[TRAIN]
-        if not own:
+        train = read[TRAIN]
+        if not train:
             return dict(read)
-        parts = divided_into(len(own), wanted, self.options.split_seed, classes)
-        return {**read, **{split: [own[row] for row in rows] for split, rows in parts.items()}}
+        parts = split_rows(len(train), wanted, self.options.split_seed, classes)
+        return {**read, **{split: [train[row] for row in rows] for split, rows in parts.items()}}
 
     def metrics(self, model: Model, data: TextData[EncodedT], split: str) -> Mapping[str, float]:
         """What is measured on a split."""
-        found = self.judged(model, data, split)
+        found = self.confusion_of(model, data, split)
         self._last = model, split, found
         if self.options.confusion:
             found.draw(Path(self.options.confusion))
-        return self.measured(found, data, split)
+        return self.scores_of(found, data, split)
 
     def remarks(self, model: Model, data: TextData[EncodedT], split: str) -> tuple[str, ...]:
         """How well each class is told apart, the worst first."""
         last = self._last
         known = last is not None and last[0] is model and last[1] == split
-        found = last[2] if last is not None and known else self.judged(model, data, split)
+        found = last[2] if last is not None and known else self.confusion_of(model, data, split)
         return tuple(found.sentences())
 
     def assets(self, data: TextData[EncodedT]) -> Mapping[str, bytes]:

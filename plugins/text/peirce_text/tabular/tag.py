@@ -13,13 +13,13 @@ from torch import Tensor
 from peirce.errors import TaskError
 from peirce.model import Model
 from peirce.parts import IGNORED
-from peirce_text.progress import say
+from peirce_text.progress import print_line
 from peirce_text.reading import Row
 from peirce_text.samples import WHERE, WHO, sentence, write_json_lines
-from peirce_text.tabular.columns import class_of, column, items, number_of, ordered, usual
+from peirce_text.tabular.columns import class_name, class_number, column, items, sort_classes, usual_column
 from peirce_text.tabular.measures import Confusion, marks_spans, span_counts, span_scores
 from peirce_text.tabular.tables import TableOptions, TableTask
-from peirce_text.tasks import TRAIN, TextData, kept, of_vocabulary
+from peirce_text.tasks import TRAIN, TextData, keep_usable, vocabulary_settings
 from peirce_text.text.encoding import Ints
 from peirce_text.text.tokenizer import Tokenizer
 from peirce_text.text.words import EncodedWords, encode_words
@@ -68,13 +68,13 @@ class Tag(TableTask[TagOptions, Tagged, EncodedWords]):
             kinds = {**dict.fromkeys(WHO, "I-animal"), **dict.fromkeys(WHERE, "B-place"), "The": "B-animal"}
             rows.append({"tokens": words, "tags": [kinds.get(word, "O") for word in words]})
         files = {"data": rows, "test_data": rows[:5]}
-        named = {name: write_json_lines(folder / f"{name}.jsonl", own) for name, own in files.items()}
+        named = {name: write_json_lines(folder / f"{name}.jsonl", some) for name, some in files.items()}
         return {**named, "vocabulary": 80, "length": 6, "batch_size": 4}
 
     @classmethod
     def fits(cls, row: Mapping[str, Any]) -> bool:
         """Words and their tags."""
-        return bool(usual(row, "tokens")) and bool(usual(row, "tags"))
+        return bool(usual_column(row, "tokens")) and bool(usual_column(row, "tags"))
 
     def read(self) -> dict[str, Sequence[Tagged]]:
         """The words and tags of each split.
@@ -82,26 +82,26 @@ class Tag(TableTask[TagOptions, Tagged, EncodedWords]):
         Raises:
             TaskError: words and tags are not as many, or there is but one tag.
         """
-        first, rows = self.opened()
+        first, rows = self.open_rows()
         given = {"tokens": self.options.tokens, "tags": self.options.tags}
         self.columns = {role: column(first, role, name) for role, name in given.items()}
-        read = {split: kept(split, self._examples(own)) for split, own in rows.items()}
-        classes = ordered(tag for each in read[TRAIN] for tag in each.tags)
+        read = {split: keep_usable(split, self._examples(examples)) for split, examples in rows.items()}
+        classes = sort_classes(tag for each in read[TRAIN] for tag in each.tags)
         if len(classes) < 2:
             raise TaskError(
                 f"{self.source_of(TRAIN)}: column {self.columns['tags']!r} has {len(classes)} tags, and nothing to "
                 "tell apart; name the column of the tags with task.tags"
             )
         self._numbers = {name: number for number, name in enumerate(classes)}
-        for split, own in read.items():
-            for each in own if split != TRAIN else ():
+        for split, examples in read.items():
+            for each in examples if split != TRAIN else ():
                 for tag in each.tags:
-                    number_of(tag, self._numbers, self.source_of(split))
-        say(
+                    class_number(tag, self._numbers, self.source_of(split))
+        print_line(
             f"{self.name}: words from column {self.columns['tokens']!r}, tags from column {self.columns['tags']!r}; "
             f"{len(classes)} tags: {', '.join(classes[:10])}{', ...' if len(classes) > 10 else ''}"
         )
-        return self.divided(read)
+        return self.split_off(read)
 
     def _examples(self, rows: Iterator[Row]) -> Iterator[tuple[str, Tagged | str]]:
         """The place of each row, and what it becomes, or why it is left out."""
@@ -115,10 +115,10 @@ class Tag(TableTask[TagOptions, Tagged, EncodedWords]):
                         f"spaces between the {role}"
                     )
                 where = f"{row.where}: column {name!r}"
-                made = [class_of(each, where) if role == "tags" else str(each) for each in items(value)]
-                if None in made:
+                values = [class_name(each, where) if role == "tags" else str(each) for each in items(value)]
+                if None in values:
                     raise TaskError(f"{where} holds an empty tag; give every word one, such as O")
-                found.append(tuple(map(str, made)))
+                found.append(tuple(map(str, values)))
             words, tags = found
             if len(words) != len(tags):
                 raise TaskError(
@@ -132,10 +132,12 @@ class Tag(TableTask[TagOptions, Tagged, EncodedWords]):
 
     def encoded(self, tokenizer: Tokenizer, split: str, examples: Sequence[Tagged]) -> EncodedWords:
         """The words as ids, with the class of each."""
-        made = encode_words(
+        words = encode_words(
             tokenizer, [each.words for each in examples], self.options.length, f"{split} texts"
         )
-        return made.tagged(np.array([self._numbers[tag] for each in examples for tag in each.tags], np.int64))
+        return words.with_tags(
+            np.array([self._numbers[tag] for each in examples for tag in each.tags], np.int64)
+        )
 
     def data_of(self, tokenizer: Tokenizer, read: Mapping[str, Sequence[Tagged]]) -> TextData[EncodedWords]:
         """All splits as ids, and the tags."""
@@ -144,7 +146,7 @@ class Tag(TableTask[TagOptions, Tagged, EncodedWords]):
     def overrides(self, data: TextData[EncodedWords]) -> Mapping[str, Any]:
         """The vocabulary, and a head for words."""
         head = {"use": self.head, "classes": len(data.classes)}
-        return {**of_vocabulary(data.tokenizer), "model.heads": [head]}
+        return {**vocabulary_settings(data.tokenizer), "model.heads": [head]}
 
     def targets(self, batch: Mapping[str, Tensor]) -> Mapping[str, int]:
         """The words of a batch."""
@@ -156,22 +158,22 @@ class Tag(TableTask[TagOptions, Tagged, EncodedWords]):
         found = np.zeros(len(part.ids), np.int64)
         for rows, _, outputs in self.evaluated(model, data, split):
             best = outputs[f"{self.head}_logits"].argmax(-1).cpu().numpy()
-            for row, own in zip(rows, best, strict=True):
-                found[part.place(row)] = own[: part.lengths[row]]
+            for row, classes in zip(rows, best, strict=True):
+                found[part.place(row)] = classes[: part.lengths[row]]
         return found[part.first]
 
-    def judged(self, model: Model, data: TextData[EncodedWords], split: str) -> Confusion:
+    def confusion_of(self, model: Model, data: TextData[EncodedWords], split: str) -> Confusion:
         """What a model takes for what on a split, by words."""
         part = self.part(data, split)
         self._predicted = self.predicted(model, data, split)
         return Confusion.of(data.classes, part.tags[part.first], self._predicted)
 
-    def measured(self, found: Confusion, data: TextData[EncodedWords], split: str) -> Mapping[str, float]:
+    def scores_of(self, found: Confusion, data: TextData[EncodedWords], split: str) -> Mapping[str, float]:
         """The share of words whose tag is right; and F1, precision and recall of spans, where tags mark spans, or the
         mean of the F1 of the tags."""
         if not marks_spans(data.classes):
             return found.scores
         part, names = self.part(data, split), np.array(data.classes, np.object_)
-        both = (part.divided(names[own]) for own in (part.tags[part.first], self._predicted))
+        both = (part.by_text(names[classes]) for classes in (part.tags[part.first], self._predicted))
         counts = sum((span_counts(*pair) for pair in zip(*both, strict=True)), np.zeros(3, np.int64))
         return {"accuracy": found.scores["accuracy"], **span_scores(counts)}

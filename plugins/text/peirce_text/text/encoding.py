@@ -9,8 +9,8 @@ import numpy as np
 from attrs import evolve, field, frozen
 from numpy.typing import NDArray
 
-from peirce_text.progress import shown
-from peirce_text.text.tokenizer import Shorten, Tokenizer, shortened
+from peirce_text.progress import with_progress
+from peirce_text.text.tokenizer import Shorten, Tokenizer, fit_lengths
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -21,18 +21,18 @@ CHUNK = 2000
 Ints = NDArray[np.int64]
 
 
-def padded(rows: Sequence[Any], filler: int) -> tuple[Ints, NDArray[np.bool_]]:
+def pad(rows: Sequence[Any], filler: int) -> tuple[Ints, NDArray[np.bool_]]:
     """Rows of integers as one array, int64 [b, x], and where it holds a row, bool [b, x].
 
     Args:
         rows: the rows.
         filler: what fills those that are shorter than the longest.
     """
-    made = np.full((len(rows), max(map(len, rows))), filler, np.int64)
-    real = np.zeros(made.shape, np.bool_)
+    array = np.full((len(rows), max(map(len, rows))), filler, np.int64)
+    real = np.zeros(array.shape, np.bool_)
     for i, row in enumerate(rows):
-        made[i, : len(row)], real[i, : len(row)] = row, True
-    return made, real
+        array[i, : len(row)], real[i, : len(row)] = row, True
+    return array, real
 
 
 def probabilities(scores: NDArray[Any]) -> list[float]:
@@ -42,9 +42,9 @@ def probabilities(scores: NDArray[Any]) -> list[float]:
 
 def softmax(scores: NDArray[Any]) -> NDArray[np.float64]:
     """Probabilities along the last axis."""
-    raised = np.exp(scores.astype(np.float64) - scores.max(-1, keepdims=True, initial=-np.inf))
-    made: NDArray[np.float64] = raised / raised.sum(-1, keepdims=True)
-    return made
+    powers = np.exp(scores.astype(np.float64) - scores.max(-1, keepdims=True, initial=-np.inf))
+    shares: NDArray[np.float64] = powers / powers.sum(-1, keepdims=True)
+    return shares
 
 
 def tensors(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Tensor]:
@@ -155,14 +155,14 @@ def encode(
     firsts: list[int] = []
     cut = 0
     chunks = range(0, len(texts[0]), CHUNK)
-    for start in shown(chunks, f"tokenising {what}", len(chunks), 3):
+    for start in with_progress(chunks, f"tokenising {what}", len(chunks), 3):
         pieces = [tokenizer.pieces_of(part[start : start + CHUNK]) for part in texts]
         for row in zip(*pieces, strict=True):
-            kept = shortened([len(ids) for ids in row], length - len(row) - 1, shorten)
+            kept = fit_lengths([len(ids) for ids in row], length - len(row) - 1, shorten)
             cut += sum(kept) < sum(map(len, row))
             ids = [tokenizer.cls_id]
-            for own, keep in zip(row, kept, strict=True):
-                ids += [*own[:keep], tokenizer.sep_id]
+            for ids_of_text, keep in zip(row, kept, strict=True):
+                ids += [*ids_of_text[:keep], tokenizer.sep_id]
             rows.append(np.array(ids, np.int32))
             firsts.append(kept[0] + 2)
     return EncodedTexts.of(rows, firsts, tokenizer.pad_id, cut)

@@ -71,13 +71,13 @@ def generate(
     """Write texts with a trained model or an exported file, one for each prompt."""
     from peirce_text.text.writer import open_writer
 
-    texts = _prompts(prompts or [], file)
-    drawn = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
+    texts = _read_prompts(prompts or [], file)
+    sampling = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
     settings: dict[str, Any] = {"beams": beams, "length_penalty": length_penalty}
     if max_new is not None:
         settings["max_new"] = max_new
-    if sample or drawn != {"temperature": 1.0, "top_k": 0, "top_p": 1.0}:
-        settings |= {"sample": True, "seed": seed, **drawn}
+    if sample or sampling != {"temperature": 1.0, "top_k": 0, "top_p": 1.0}:
+        settings |= {"sample": True, "seed": seed, **sampling}
     written = open_writer(model, tokenizer, device=device, whole=whole).write(texts, **settings)
     if json:
         as_json(SCHEMA, model=str(model), texts=[asdict(one) for one in written])
@@ -86,7 +86,7 @@ def generate(
         typer.echo(escaped(one.text))
 
 
-def _prompts(given: list[str], file: str | None) -> list[str]:
+def _read_prompts(given: list[str], file: str | None) -> list[str]:
     if file is None:
         if not given:
             raise TaskError('give a prompt, such as "once upon a time", or a file of them with --file')

@@ -72,12 +72,12 @@ class Shard:
                 load_dataset(self.kind, data_files=[str(self.path.resolve())], split="train", streaming=True)
             )
         except Exception as error:  # whatever the readers of the formats raise
-            raise self._damaged(error) from error
+            raise self._damage_error(error) from error
         while True:
             try:
                 row = next(rows, None)
             except Exception as error:
-                raise self._damaged(error) from error
+                raise self._damage_error(error) from error
             if row is None:
                 return
             yield self._text(row, column)
@@ -95,7 +95,7 @@ class Shard:
             raise TaskError(f"shard {self.path}: the column {column!r} holds {text!r}, which is no text")
         return text
 
-    def _damaged(self, error: Exception) -> ShardError:
+    def _damage_error(self, error: Exception) -> ShardError:
         cause = str(error).partition("\n")[0] or type(error).__name__
         return ShardError(f"shard {self.path} is damaged: {cause}; restore it or leave it out")
 
@@ -121,12 +121,12 @@ def find_shards(files: Iterable[str | Path]) -> tuple[Shard, ...]:
         if not found:
             raise TaskError(
                 f"no shards at {given}: it is no file, no folder with files of a known format, and no pattern that "
-                f"matches one. Known formats: {_known()}"
+                f"matches one. Known formats: {_known_formats()}"
             )
         for file in found:
             kind = _kind(file)
             if kind is None:
-                raise TaskError(f"shard {file} has an unknown format. Known formats: {_known()}")
+                raise TaskError(f"shard {file} has an unknown format. Known formats: {_known_formats()}")
             try:
                 shards.append(Shard(file, kind, check_file(file)))
             except OSError as error:
@@ -145,5 +145,5 @@ def _kind(path: Path) -> str | None:
     return FORMATS.get(Path(name).suffix)
 
 
-def _known() -> str:
+def _known_formats() -> str:
     return f"{', '.join(FORMATS)}, and text and JSON compressed as {', '.join(COMPRESSIONS)}"

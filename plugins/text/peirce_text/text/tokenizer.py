@@ -156,7 +156,7 @@ class Tokenizer:
         return cls(inner, where)
 
     @classmethod
-    def of_symbols(cls, symbols: Sequence[str]) -> Tokenizer:
+    def from_symbols(cls, symbols: Sequence[str]) -> Tokenizer:
         """A tokenizer whose tokens are single characters, with special tokens among the symbols; none is trained."""
         from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 
@@ -183,7 +183,7 @@ class Tokenizer:
         from tokenizers import trainers
 
         texts = list(texts) if iter(texts) is texts else texts
-        alphabet, continuing = _characters(map(storable, texts), lowercase)
+        alphabet, continuing = _characters(map(replace_surrogates, texts), lowercase)
         if not alphabet:
             raise TaskError("there is no text to train a tokenizer on: the files hold nothing but space")
         # The library numbers the continuing characters as its hash table happens to give them, and ties
@@ -205,7 +205,7 @@ class Tokenizer:
             show_progress=False,
         )
         inner = _wordpiece(SPECIALS, lowercase=lowercase)
-        inner.train_from_iterator(map(storable, texts), trainer)
+        inner.train_from_iterator(map(replace_surrogates, texts), trainer)
         ids = inner.get_vocab()
         return cls(_wordpiece(sorted(ids, key=ids.__getitem__), lowercase=lowercase))
 
@@ -236,7 +236,7 @@ class Tokenizer:
 
     def pieces(self, text: str) -> list[int]:
         """The ids of a text, without special tokens."""
-        return self._inner.encode(storable(text), add_special_tokens=False).ids
+        return self._inner.encode(replace_surrogates(text), add_special_tokens=False).ids
 
     def pieces_of(self, texts: Sequence[str], *, specials: bool = True) -> list[list[int]]:
         """The ids of each of many texts, without special tokens around them; faster than one by one.
@@ -245,7 +245,7 @@ class Tokenizer:
             texts: the texts.
             specials: whether `[MASK]` and the like in a text are special tokens; if not, they are text as any other.
         """
-        whole = [storable(text) for text in texts]
+        whole = [replace_surrogates(text) for text in texts]
         self._inner.encode_special_tokens = not specials
         try:
             return [e.ids for e in self._inner.encode_batch_fast(whole, add_special_tokens=False)]
@@ -271,10 +271,10 @@ class Tokenizer:
         Raises:
             TaskError: there is no room, because the text that may not be cut fills it.
         """
-        texts = [storable(text) for text in ([first] if second is None else [first, second])]
+        texts = [replace_surrogates(text) for text in ([first] if second is None else [first, second])]
         encoded = [self._inner.encode(text, add_special_tokens=False) for text in texts]
         room = length - len(texts) - 1
-        kept = shortened([len(e.ids) for e in encoded], room, shorten)
+        kept = fit_lengths([len(e.ids) for e in encoded], room, shorten)
         ids, types = [self.cls_id], [0]
         offsets: list[tuple[int, int]] = [(0, 0)]
         sequence: list[int | None] = [None]
@@ -288,7 +288,7 @@ class Tokenizer:
         return Encoding(tuple(ids), tuple(types), tuple(offsets), tuple(sequence))
 
 
-def storable(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """A text as UTF-8 can hold it: halves of a character, such as JSON's `\\ud800`, are replaced one by one."""
     try:
         text.encode()
@@ -297,7 +297,7 @@ def storable(text: str) -> str:
     return text
 
 
-def shortened(lengths: Sequence[int], room: int, shorten: Shorten = "longest") -> list[int]:
+def fit_lengths(lengths: Sequence[int], room: int, shorten: Shorten = "longest") -> list[int]:
     """How many tokens of one or two texts are kept to fit into `room` together.
 
     Raises:
@@ -393,7 +393,7 @@ def _lowers(path: Path, pieces: Iterable[str]) -> bool:
             raise TaskError(
                 f"{settings} cannot be read: {error}; repair it, or remove it to go by the vocabulary"
             ) from error
-        said = table.get("do_lower_case") if isinstance(table, dict) else None
-        if isinstance(said, bool):
-            return said
+        stated = table.get("do_lower_case") if isinstance(table, dict) else None
+        if isinstance(stated, bool):
+            return stated
     return not any(piece != piece.lower() for piece in pieces if not piece.startswith("["))

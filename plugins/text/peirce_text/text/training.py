@@ -8,7 +8,7 @@ from pathlib import Path
 from attrs import frozen
 
 from peirce.files import locked, write_whole, writing
-from peirce_text.progress import Tokenizing
+from peirce_text.progress import ShardProgress
 from peirce_text.text.shards import Shard, ShardError
 from peirce_text.text.tokenizer import Tokenizer
 
@@ -20,7 +20,7 @@ class _Texts:
     shards: Sequence[Shard]
     column: str
     skip: bool
-    progress: Tokenizing
+    progress: ShardProgress
 
     def __iter__(self) -> Iterator[str]:
         for shard in self.shards:
@@ -60,7 +60,7 @@ def train_tokenizer(
         WriteError: the disk takes no more.
     """
     with writing(str(path)), locked(path, folder=False):
-        with Tokenizing(2 * len(shards), "reading", "characters") as progress:
+        with ShardProgress(2 * len(shards), "reading", "characters") as progress:
             texts = _Texts(shards, column, skip, progress)
             tokenizer = Tokenizer.train(texts, vocabulary, lowercase=not cased)
         write_whole(path, tokenizer.content)

@@ -9,12 +9,12 @@ import numpy as np
 from attrs import evolve, field, frozen
 from numpy.typing import NDArray
 
-from peirce_text.progress import shown
-from peirce_text.text.encoding import CHUNK, EncodedTexts, Ints, padded
+from peirce_text.progress import with_progress
+from peirce_text.text.encoding import CHUNK, EncodedTexts, Ints, pad
 from peirce_text.text.tokenizer import Tokenizer
 
 
-def _none() -> Ints:
+def _no_ints() -> Ints:
     return np.zeros(0, np.int64)
 
 
@@ -29,23 +29,23 @@ class EncodedWords(EncodedTexts):
     """
 
     first: NDArray[np.bool_] = field(factory=lambda: np.zeros(0, np.bool_))
-    counts: Ints = field(factory=_none)
-    tags: Ints = field(factory=_none)
+    counts: Ints = field(factory=_no_ints)
+    tags: Ints = field(factory=_no_ints)
 
     def arrays(self, rows: Ints) -> dict[str, NDArray[Any]]:
         """What a batch holds, with `labels`, int64 [b, x]: `tags`, and -100 at padding."""
-        made = super().arrays(rows)
+        arrays = super().arrays(rows)
         if len(self.tags):
             from peirce.parts import IGNORED  # which torch comes with
 
-            made["labels"] = padded([self.tags[self.place(row)] for row in rows], IGNORED)[0]
-        return made
+            arrays["labels"] = pad([self.tags[self.place(row)] for row in rows], IGNORED)[0]
+        return arrays
 
     def place(self, row: int) -> slice:
         """Where a row stands in `ids`."""
         return slice(int(self.starts[row]), int(self.starts[row + 1]))
 
-    def tagged(self, classes: Ints) -> EncodedWords:
+    def with_tags(self, classes: Ints) -> EncodedWords:
         """The rows with the class of each word of all texts, int64, in their order."""
         from peirce.parts import IGNORED
 
@@ -53,7 +53,7 @@ class EncodedWords(EncodedTexts):
         tags[self.first] = classes
         return evolve(self, tags=tags)
 
-    def divided(self, words: NDArray[Any]) -> list[Any]:
+    def by_text(self, words: NDArray[Any]) -> list[Any]:
         """What is known of each word of all texts, by text."""
         ends = np.cumsum(self.counts)
         return [words[end - count : end] for end, count in zip(ends, self.counts, strict=True)]
@@ -75,7 +75,7 @@ def encode_words(
     cut, room = 0, length - 2
     unknown = tokenizer.mask_id if tokenizer.unknown_id is None else tokenizer.unknown_id
     chunks = range(0, len(texts), CHUNK)
-    for start in shown(chunks, f"tokenising {what}", len(chunks), 3):
+    for start in with_progress(chunks, f"tokenising {what}", len(chunks), 3):
         some = texts[start : start + CHUNK]
         # After a space, as within a text: tokenizers such as RoBERTa's have other pieces for the word that begins it.
         flat = [f" {word}" if i else word for words in some for i, word in enumerate(words)]
@@ -83,21 +83,21 @@ def encode_words(
         for words in some:
             ids, first = list[int](), list[bool]()
             for _ in words:
-                own = next(pieces) or [unknown]
-                cut += len(own) > room
-                own = own[:room]
-                if len(ids) + len(own) > room:
+                word_ids = next(pieces) or [unknown]
+                cut += len(word_ids) > room
+                word_ids = word_ids[:room]
+                if len(ids) + len(word_ids) > room:
                     rows.append(ids)
                     firsts.append(first)
                     ids, first = [], []
-                ids += own
-                first += [True, *[False] * (len(own) - 1)]
+                ids += word_ids
+                first += [True, *[False] * (len(word_ids) - 1)]
             rows.append(ids)
             firsts.append(first)
     whole = [[tokenizer.cls_id, *ids, tokenizer.sep_id] for ids in rows]
-    made = EncodedWords.of(whole, [len(ids) for ids in whole], tokenizer.pad_id, cut)
-    assert isinstance(made, EncodedWords)
+    encoded = EncodedWords.of(whole, [len(ids) for ids in whole], tokenizer.pad_id, cut)
+    assert isinstance(encoded, EncodedWords)
     marks = [mark for first in firsts for mark in (False, *first, False)]
     return evolve(
-        made, first=np.array(marks, np.bool_), counts=np.array([len(words) for words in texts], np.int64)
+        encoded, first=np.array(marks, np.bool_), counts=np.array([len(words) for words in texts], np.int64)
     )

@@ -17,7 +17,7 @@ from peirce.errors import ModelFileError, TaskError
 from peirce.extras import require
 from peirce.model import Generated, decoding
 from peirce.parts import TensorSpec
-from peirce_text.text.encoding import padded
+from peirce_text.text.encoding import pad
 from peirce_text.text.tokenizer import Tokenizer
 
 Arrays = dict[str, NDArray[Any]]
@@ -27,7 +27,7 @@ IDS, DECODER, PREFIX = "input_ids", "decoder_input_ids", "prefix_length"
 
 
 @frozen(kw_only=True)
-class Written:
+class WrittenText:
     """What a model wrote.
 
     Args:
@@ -62,7 +62,7 @@ class TextWriter:
     generate: Callable[..., Sequence[Generated]] = field(repr=False)
     whole: bool
 
-    def write(self, prompts: Sequence[str], **settings: Any) -> list[Written]:
+    def write(self, prompts: Sequence[str], **settings: Any) -> list[WrittenText]:
         """One text for each prompt.
 
         Args:
@@ -80,7 +80,7 @@ class TextWriter:
         rows = [self._row(prompt) for prompt in prompts]
         texts = self.generate(self._inputs(rows), **how)
         return [
-            Written(
+            WrittenText(
                 prompt=prompt,
                 text=self._text(row, text.tokens),
                 tokens=text.tokens,
@@ -104,7 +104,7 @@ class TextWriter:
 
     def _inputs(self, rows: Sequence[Sequence[int]]) -> Arrays:
         """What the model reads: prompts padded at the end, and as it asks for it a prefix or where a target begins."""
-        ids, mask = padded(rows, self.tokenizer.pad_id)
+        ids, mask = pad(rows, self.tokenizer.pad_id)
         inputs = {"input_ids": ids, "attention_mask": mask}
         if DECODER in self.names:
             inputs[DECODER] = np.full((len(rows), 1), self.tokenizer.cls_id, np.int64)
@@ -135,11 +135,11 @@ def open_writer(
             "them"
         )
     folder = path if path.is_dir() else path.parent
-    inputs, generate = _saved(path, device) if path.is_dir() else _exported(path, device)
-    return writer_of(inputs, generate, tokenizer or folder, whole=whole, where=path)
+    inputs, generate = _saved_generator(path, device) if path.is_dir() else _exported_generator(path, device)
+    return text_writer(inputs, generate, tokenizer or folder, whole=whole, where=path)
 
 
-def writer_of(
+def text_writer(
     inputs: Inputs,
     generate: Callable[..., Sequence[Generated]],
     tokenizer: Path,
@@ -175,7 +175,7 @@ def writer_of(
     )
 
 
-def _saved(path: Path, device: str | None) -> tuple[Inputs, Callable[..., Sequence[Generated]]]:
+def _saved_generator(path: Path, device: str | None) -> tuple[Inputs, Callable[..., Sequence[Generated]]]:
     require(f"the saved model {path}", "torch", extra="peirce-text[train]", instead="give an exported file")
     import torch
 
@@ -191,7 +191,7 @@ def _saved(path: Path, device: str | None) -> tuple[Inputs, Callable[..., Sequen
     return model.signature.inputs, generate
 
 
-def _exported(path: Path, device: str | None) -> tuple[Inputs, Callable[..., Sequence[Generated]]]:
+def _exported_generator(path: Path, device: str | None) -> tuple[Inputs, Callable[..., Sequence[Generated]]]:
     import peirce
     from peirce.model import PROVENANCE, WEIGHTS, saved_files
 

@@ -21,8 +21,16 @@ from peirce.model import Model
 from peirce.parts import IGNORED
 from peirce_text.reading import read_rows, read_splits
 from peirce_text.samples import WHO, sentence, write_json_lines
-from peirce_text.tasks import TRAIN, FileOptions, TextData, TextTask, at_least, evaluating, of_vocabulary
-from peirce_text.text.encoding import Ints, padded, tensors
+from peirce_text.tasks import (
+    TRAIN,
+    FileOptions,
+    TextData,
+    TextTask,
+    at_least,
+    evaluation_mode,
+    vocabulary_settings,
+)
+from peirce_text.text.encoding import Ints, pad, tensors
 from peirce_text.text.tokenizer import Tokenizer
 from peirce_text.text.writer import DECODER, PREFIX
 
@@ -95,9 +103,9 @@ class EncodedPairs:
                 (*(IGNORED,) * (len(pair.source) - 1), *pair.target, IGNORED) for pair in pairs
             ],
         }
-        arrays: dict[str, NDArray[Any]] = {n: padded(own, IGNORED)[0] for n, own in labels.items()}
-        for name, own in read.items():
-            arrays[name], arrays[f"{name}_mask"] = padded(own, self.pad_id)
+        arrays: dict[str, NDArray[Any]] = {n: pad(sequences, IGNORED)[0] for n, sequences in labels.items()}
+        for name, sequences in read.items():
+            arrays[name], arrays[f"{name}_mask"] = pad(sequences, self.pad_id)
         return tensors({**arrays, "prefix": np.array([len(pair.source) for pair in pairs])})
 
 
@@ -118,7 +126,7 @@ class TextToText(TextTask[TextToTextOptions, Texts, EncodedPairs]):
         """Sentences, and who they are about."""
         rows = [{"source": sentence(i), "target": f"the {WHO[i % 4]}"} for i in range(16)]
         files = {"data": rows, "valid_data": rows[:6], "test_data": rows[6:10]}
-        named = {name: write_json_lines(folder / f"{name}.jsonl", own) for name, own in files.items()}
+        named = {name: write_json_lines(folder / f"{name}.jsonl", some) for name, some in files.items()}
         return {**named, "vocabulary": 120, "length": 16, "target_length": 8, "batch_size": 4}
 
     def read(self) -> dict[str, list[Texts]]:
@@ -131,8 +139,8 @@ class TextToText(TextTask[TextToTextOptions, Texts, EncodedPairs]):
             else {split: read_rows(file, columns) for split, file in options.files.items()}
         )
         return {
-            split: [(row.text(source).strip(), row.text(target).strip()) for row in own]
-            for split, own in rows.items()
+            split: [(row.text(source).strip(), row.text(target).strip()) for row in split_rows]
+            for split, split_rows in rows.items()
         }
 
     def texts_of(self, example: Texts) -> Iterable[str]:
@@ -152,7 +160,7 @@ class TextToText(TextTask[TextToTextOptions, Texts, EncodedPairs]):
 
     def overrides(self, data: TextData[EncodedPairs]) -> Mapping[str, Any]:
         """The vocabulary, and the head that predicts next tokens."""
-        return {**of_vocabulary(data.tokenizer), "model.heads": [{"use": "causal_lm", "as": self.head}]}
+        return {**vocabulary_settings(data.tokenizer), "model.heads": [{"use": "causal_lm", "as": self.head}]}
 
     def check(self, model: Model, data: TextData[EncodedPairs]) -> None:
         """Refuse a model that does not generate."""
@@ -175,7 +183,7 @@ class TextToText(TextTask[TextToTextOptions, Texts, EncodedPairs]):
         `exact`, the part of targets that are all right: just those the model writes when it takes the most probable
         token each time."""
         loss, right, exact, tokens, count = 0.0, 0, 0, 0, 0
-        with evaluating(model) as moved:
+        with evaluation_mode(model) as moved:
             for batch in self.batches(data, split, 0, 0):
                 outputs, labels = _read(model, moved(batch))
                 wanted = self.targets(batch)["loss"]

@@ -97,7 +97,7 @@ class ZeroShot(TextTask[ZeroShotOptions, Row, EncodedTexts]):
         }  # fmt: skip
 
     @cached_property
-    def asked(self) -> ZeroShotOptions:
+    def resolved_options(self) -> ZeroShotOptions:
         """The options, with what the preset gives in place of what is not set."""
         if not self.options.preset:
             return self.options
@@ -113,58 +113,58 @@ class ZeroShot(TextTask[ZeroShotOptions, Row, EncodedTexts]):
     @cached_property
     def templates(self) -> list[PromptTemplate]:
         """The templates."""
-        return [PromptTemplate.parse(text) for text in self.asked.templates]
+        return [PromptTemplate.parse(text) for text in self.resolved_options.templates]
 
     @property
     def words(self) -> list[str]:
         """The label words, one a class."""
-        return list(dict.fromkeys(self.asked.words.values()))
+        return list(dict.fromkeys(self.resolved_options.words.values()))
 
     @property
     def metric_names(self) -> tuple[Metric, ...]:
         """What is reported."""
-        return self.asked.metrics or ("accuracy",)
+        return self.resolved_options.metrics or ("accuracy",)
 
     @cached_property
     def numbers(self) -> tuple[float, ...]:
         """The number of each class, where a metric needs them."""
-        asked, of_numbers = self.asked.words, set(self.metric_names) & set(NUMBERS)
+        words, of_numbers = self.resolved_options.words, set(self.metric_names) & set(NUMBERS)
         if not of_numbers:
             return ()
         if len(of_numbers) < len(self.metric_names):
             raise TaskError(
                 f"task.metrics mixes those of numbers ({', '.join(NUMBERS)}) and of classes; give one kind"
             )
-        if len(asked) != len(self.words) or len(asked) != 2:
+        if len(words) != len(self.words) or len(words) != 2:
             raise TaskError(
                 'metrics of numbers need two labels with a word each, such as {5 = "Yes", 0 = "No"}'
             )
         try:
-            return tuple(float(label) for label in asked)
+            return tuple(float(label) for label in words)
         except ValueError as error:
             raise TaskError(f"metrics of numbers need labels that are numbers: {error}") from error
 
     def check_source(self) -> None:
         """Refuse options that are not complete, or do not go together."""
         for name, what in _NEEDED.items():
-            if not getattr(self.asked, name):
+            if not getattr(self.resolved_options, name):
                 raise TaskError(f"task.{name} is not set; give {what}")
         _ = self.templates, self.numbers
 
     def read(self) -> dict[str, Sequence[Row]]:
         """The rows of the files; those to evaluate on are also those to choose by."""
-        asked = self.asked
-        columns = {asked.label, *(name for template in self.templates for name in template.columns)}
-        files = {TRAIN: asked.train_data, VALID: asked.data, TEST: asked.data}
+        options = self.resolved_options
+        columns = {options.label, *(name for template in self.templates for name in template.columns)}
+        files = {TRAIN: options.train_data, VALID: options.data, TEST: options.data}
         return {
-            split: list(read_rows(Path(file), columns, header=asked.header))
+            split: list(read_rows(Path(file), columns, header=options.header))
             for split, file in files.items()
             if file
         }
 
     def source_of(self, split: str) -> str:
         """The file of a split."""
-        return self.asked.train_data if split == TRAIN else self.asked.data
+        return self.resolved_options.train_data if split == TRAIN else self.resolved_options.data
 
     def data_of(self, tokenizer: Tokenizer, read: Mapping[str, Sequence[Row]]) -> TextClassData:
         """All rows in all templates; the classes are the words."""
@@ -174,7 +174,7 @@ class ZeroShot(TextTask[ZeroShotOptions, Row, EncodedTexts]):
     def encoded(self, tokenizer: Tokenizer, split: str, examples: Sequence[Row]) -> EncodedTexts:
         """Every row in the first template, then in the second, and so on; `notes` are the rows' labels."""
         prompts = [
-            template.encode(tokenizer, row, self.asked.length)
+            template.encode(tokenizer, row, self.resolved_options.length)
             for template in self.templates
             for row in examples
         ]
@@ -186,7 +186,7 @@ class ZeroShot(TextTask[ZeroShotOptions, Row, EncodedTexts]):
         return texts.labelled(places, labels, mask=np.array([p.mask for p in prompts]))
 
     def _label(self, row: Row) -> str:
-        label = str(row.value(self.asked.label)).strip()
+        label = str(row.value(self.resolved_options.label)).strip()
         if self.numbers:
             try:
                 if math.isfinite(float(label)):
@@ -194,13 +194,13 @@ class ZeroShot(TextTask[ZeroShotOptions, Row, EncodedTexts]):
             except ValueError:
                 pass
             raise TaskError(f"{row.where}: label {label!r} is no number")
-        if label not in self.asked.words:
-            known = unknown("label", label, self.asked.words)
+        if label not in self.resolved_options.words:
+            known = unknown("label", label, self.resolved_options.words)
             raise TaskError(f"{row.where}: {known}; task.words gives no word for it")
         return label
 
     def _class(self, label: str) -> int:
-        return self.words.index(self.asked.words[label])
+        return self.words.index(self.resolved_options.words[label])
 
     def overrides(self, data: TextClassData) -> Mapping[str, Any]:
         """None: the model is taken as it is."""
@@ -227,11 +227,11 @@ class ZeroShot(TextTask[ZeroShotOptions, Row, EncodedTexts]):
         return super().batches(data, split, seed, epoch)
 
     def batch(
-        self, data: TextClassData, split: str, rows: Ints, drawn: np.random.Generator | None
+        self, data: TextClassData, split: str, rows: Ints, rng: np.random.Generator | None
     ) -> dict[str, Tensor]:
         """Some prompts, and the words' tokens."""
         words = torch.tensor(label_ids(data.tokenizer, self.words))
-        return {**super().batch(data, split, rows, drawn), "words": words}
+        return {**super().batch(data, split, rows, rng), "words": words}
 
     def loss(self, model: Model, batch: Mapping[str, Tensor]) -> Tensor:
         """Cross-entropy among the label words."""
@@ -242,11 +242,11 @@ class ZeroShot(TextTask[ZeroShotOptions, Row, EncodedTexts]):
         (`template_1/accuracy`)."""
         labels = self.part(data, split).notes
         each = self.probabilities(model, data, split)
-        found = self._measured(each.mean(0), labels)
+        found = self._scores(each.mean(0), labels)
         if len(each) > 1:
             for i, probabilities in enumerate(each, 1):
-                own = self._measured(probabilities, labels)
-                found |= {f"template_{i}/{name}": value for name, value in own.items()}
+                scores = self._scores(probabilities, labels)
+                found |= {f"template_{i}/{name}": value for name, value in scores.items()}
         return found
 
     def probabilities(self, model: Model, data: TextClassData, split: str) -> Floats:
@@ -261,7 +261,7 @@ class ZeroShot(TextTask[ZeroShotOptions, Row, EncodedTexts]):
             found[rows] = word_logits(model, batch, outputs).double().softmax(-1).cpu().numpy()
         return found.reshape(len(self.templates), -1, len(data.classes))
 
-    def _measured(self, probabilities: Floats, labels: Sequence[str]) -> dict[str, float]:
+    def _scores(self, probabilities: Floats, labels: Sequence[str]) -> dict[str, float]:
         """The metrics of some probabilities [rows, classes]."""
         if self.numbers:
             right = np.array([float(label) for label in labels])

@@ -20,15 +20,15 @@ MASK, NEXT = "[MASK]", "[SEP]"
 _PART = re.compile(r"(\{[^{}]+\}|\[MASK\]|\[SEP\])")
 
 
-def _open(text: str) -> str:
+def _without_end(text: str) -> str:
     return text[:-1].rstrip() if text and unicodedata.category(text[-1]).startswith("P") else text
 
 
-def _small(text: str) -> str:
+def _lower_first(text: str) -> str:
     return text[:1].lower() + text[1:]
 
 
-_FORMS: Mapping[str, Callable[[str], str]] = {"": str, "open": _open, "small": _small}
+_FORMS: Mapping[str, Callable[[str], str]] = {"": str, "open": _without_end, "small": _lower_first}
 
 
 @frozen
@@ -73,7 +73,7 @@ class PromptTemplate:
             )
         if parts.count(NEXT) > 1:
             raise TaskError(f"template {text!r} has {parts.count(NEXT)} separators and may have one")
-        columns = [found for part in parts if (found := _column(part))]
+        columns = [found for part in parts if (found := _parse_column(part))]
         for _, form in columns:
             if form not in _FORMS:
                 raise TaskError(
@@ -86,7 +86,7 @@ class PromptTemplate:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that it names."""
-        return tuple(dict.fromkeys(found[0] for part in self.parts if (found := _column(part))))
+        return tuple(dict.fromkeys(found[0] for part in self.parts if (found := _parse_column(part))))
 
     def encode(self, tokenizer: Tokenizer, row: Row, length: int) -> Prompt:
         """One row as ids; where they are too many, the longest column is cut at its end, and never the template.
@@ -101,22 +101,22 @@ class PromptTemplate:
                 pieces.append([tokenizer.mask_id if part == MASK else tokenizer.sep_id])
                 space = ""
                 continue
-            column = _column(part)
-            text = space + (_text(row, *column) if column else part)
+            column = _parse_column(part)
+            text = space + (_read_text(row, *column) if column else part)
             # A tokenizer whose words carry the space before them gets it with the word.
             kept = text.rstrip()
             space = " " if len(kept) < len(text) else ""
             pieces.append(tokenizer.pieces(kept) if kept else [])
-        fields = [i for i, part in enumerate(self.parts) if _column(part)]
-        room = length - 2 - sum(len(own) for i, own in enumerate(pieces) if i not in fields)
-        for i, size in zip(fields, _fitted([len(pieces[i]) for i in fields], room), strict=True):
+        fields = [i for i, part in enumerate(self.parts) if _parse_column(part)]
+        room = length - 2 - sum(len(part_ids) for i, part_ids in enumerate(pieces) if i not in fields)
+        for i, size in zip(fields, _fit([len(pieces[i]) for i in fields], room), strict=True):
             pieces[i] = pieces[i][:size]
         if room < 0:
             raise TaskError(f"template {self.text!r} alone has more than {length} tokens; raise task.length")
         ids, first, mask = [tokenizer.cls_id], 0, 0
-        for part, own in zip(self.parts, pieces, strict=True):
+        for part, part_ids in zip(self.parts, pieces, strict=True):
             mask = len(ids) if part == MASK else mask
-            ids += own
+            ids += part_ids
             first = len(ids) if part == NEXT else first
         return Prompt((*ids, tokenizer.sep_id), first or len(ids) + 1, mask)
 
@@ -135,9 +135,9 @@ def label_ids(tokenizer: Tokenizer, words: Sequence[str]) -> tuple[int, ...]:
     for word in words:
         found = tokenizer.pieces(" " + word)
         if len(found) != 1 or found[0] == tokenizer.unknown_id:
-            shown = ", ".join(str(tokenizer.token(id)) for id in found) or "nothing"
+            tokens = ", ".join(str(tokenizer.token(id)) for id in found) or "nothing"
             raise TaskError(
-                f"label word {word!r} is not one token of this tokenizer, but {shown}; a mask stands for one token, "
+                f"label word {word!r} is not one token of this tokenizer, but {tokens}; a mask stands for one token, "
                 "so choose a word that is one"
             )
         if found[0] in ids:
@@ -148,7 +148,7 @@ def label_ids(tokenizer: Tokenizer, words: Sequence[str]) -> tuple[int, ...]:
     return tuple(ids)
 
 
-def _column(part: str) -> tuple[str, str] | None:
+def _parse_column(part: str) -> tuple[str, str] | None:
     """The column that a part of a template names, and the form of its text."""
     if not (part.startswith("{") and part.endswith("}")):
         return None
@@ -156,7 +156,7 @@ def _column(part: str) -> tuple[str, str] | None:
     return name, form
 
 
-def _text(row: Row, column: str, form: str) -> str:
+def _read_text(row: Row, column: str, form: str) -> str:
     """The text of a column in a form; a list of sentences, as of premises, is one text."""
     value = row.value(column)
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
@@ -164,7 +164,7 @@ def _text(row: Row, column: str, form: str) -> str:
     return _FORMS[form](row.text(column).strip())
 
 
-def _fitted(sizes: Sequence[int], room: int) -> list[int]:
+def _fit(sizes: Sequence[int], room: int) -> list[int]:
     """The sizes, the largest lowered until their sum fits."""
     fitted = list(sizes)
     while sum(fitted) > max(room, 0):

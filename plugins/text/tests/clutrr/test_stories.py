@@ -9,7 +9,7 @@ import pytest
 from kinship import row, write
 
 from peirce.errors import TaskError
-from peirce_text.clutrr.stories import COLUMNS, Story, Text, of_hops, read_folder, read_story
+from peirce_text.clutrr.stories import COLUMNS, Story, Text, read_folder, read_story, select_hops
 from peirce_text.clutrr.task import Clutrr, ClutrrOptions
 from peirce_text.reading import Example, Row, read_rows
 
@@ -48,11 +48,11 @@ def test_gzipped_files_read_the_same_and_are_not_read_twice(tmp_path: Path) -> N
         (s.segments, s.relation, s.hops, s.share) for s in again
     ]
     examples = [Example((), None, story) for story in stories]
-    assert [each.note.relation for each in of_hops(examples, (3,), "train_hops")] == ["niece"]
+    assert [each.note.relation for each in select_hops(examples, (3,), "train_hops")] == ["niece"]
     with pytest.raises(
         TaskError, match=r"task\.test_hops: no story of 4 or 5 hops; the files have those of 2, 3"
     ):
-        of_hops(examples, (2, 4, 5), "test_hops")
+        select_hops(examples, (2, 4, 5), "test_hops")
 
 
 def test_the_validation_share_depends_on_the_content_alone(tmp_path: Path) -> None:

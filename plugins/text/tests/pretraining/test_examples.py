@@ -11,7 +11,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from peirce_text.pretraining.examples import IN_PLACE, NOT_IN_PLACE, Corpus, Objective, cropped, divided, room
+from peirce_text.pretraining.examples import (
+    IN_PLACE,
+    NOT_IN_PLACE,
+    Corpus,
+    Objective,
+    crop_length,
+    example_table,
+    text_room,
+)
 from peirce_text.pretraining.store import ShardTokens
 
 Documents = list[list[int]]
@@ -43,8 +51,8 @@ quiet = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCh
 @quiet
 def test_examples_cover_each_document_and_cross_none(folder: Path, lengths: Documents, most: int) -> None:
     tokens = shard(folder, lengths)
-    table = divided(tokens, most)
-    assert (divided(tokens, most) == table).all()
+    table = example_table(tokens, most)
+    assert (example_table(tokens, most) == table).all()
     starts = [0, *tokens.documents.tolist()]
     covered: set[int] = set()
     for start, end, document in table.tolist():
@@ -83,7 +91,7 @@ def test_pairs_are_what_their_label_says(
     assert row == corpus.row(example, np.random.default_rng(seed), crop=crop)
     (size,) = corpus.sizes(np.array([example])).tolist()
     count = len(row.first) + len(row.second or ())
-    assert count == (cropped(size) if crop else size) <= room(20, objective)
+    assert count == (crop_length(size) if crop else size) <= text_room(20, objective)
     for text in (row.first, row.second or row.first):
         assert list(text) == list(range(text[0], text[-1] + 1)), "a text is not contiguous"
         assert len({document(token) for token in text}) == 1, "a text crosses documents"

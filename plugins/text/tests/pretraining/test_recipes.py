@@ -37,7 +37,7 @@ def test_table_8(name: str, registry: Registry) -> None:
     assert options.objective == objective
     assert (recipe.batch, recipe.vocabulary) == (131_072, 32_768)
     for processes in (1, 8, 512):
-        accumulated = recipe.accumulated(options.batch_size, processes)
+        accumulated = recipe.accumulation(options.batch_size, processes)
         assert accumulated is not None
         assert accumulated * options.batch_size * processes == 131_072
 
@@ -48,7 +48,7 @@ def test_every_ready_recipe_composes(name: str, registry: Registry) -> None:
     resolve(load_spec(recipe.spec, recipe.model), registry)
     training_options({**recipe.train, "device": "cpu"})
     options = make_task("pretraining", recipe.task, registry).options
-    assert recipe.accumulated(options.batch_size, 1)
+    assert recipe.accumulation(options.batch_size, 1)
     assert ready_recipes()[name].read_text().startswith("# ")
 
 
@@ -73,7 +73,7 @@ def test_a_recipe_of_ones_own(tmp_path: Path) -> None:
     assert recipe.name == "mine"
     assert Path(recipe.spec) == tmp_path / "tiny.toml"
     assert recipe.model == {"model.dims.layers": 1, "model.positions.0.clip": 2}
-    assert recipe.accumulated(8, 2) is None
+    assert recipe.accumulation(8, 2) is None
 
 
 @pytest.mark.parametrize(
@@ -99,4 +99,4 @@ def test_unknown_recipes_and_batches_that_do_not_divide() -> None:
     with pytest.raises(TaskError, match="cannot be read"):
         load_recipe("absent.toml")
     with pytest.raises(TaskError, match="131,072 rows, which batches of 100 in 2 processes do not add up to"):
-        load_recipe("folnet-base-16g").accumulated(100, 2)
+        load_recipe("folnet-base-16g").accumulation(100, 2)

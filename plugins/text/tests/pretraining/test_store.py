@@ -10,7 +10,7 @@ import pytest
 
 from peirce.errors import TaskError
 from peirce_text.pretraining import store
-from peirce_text.pretraining.examples import divided
+from peirce_text.pretraining.examples import example_table
 from peirce_text.pretraining.record import Record
 from peirce_text.pretraining.store import Store
 from peirce_text.text.shards import ShardError, find_shards
@@ -34,7 +34,7 @@ def test_tokens_are_those_of_the_text(texts: Path, tmp_path: Path) -> None:
 def test_documents_of_any_size_are_read_whole(
     count: int, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store, "_AT_ONCE", 3)  # a document may end where a block of sentences does
+    monkeypatch.setattr(store, "_SENTENCES_AT_ONCE", 3)  # a document may end where a block of sentences does
     lines = (texts / "valid.txt").read_text().split("\n\n")[0].splitlines() * 7
     (tmp_path / "shard.txt").write_text("\n".join(lines[:count]))
     tokenizer = Tokenizer.load(texts)
@@ -67,7 +67,7 @@ def test_no_bit_of_the_store_changes_without_notice(texts: Path, tmp_path: Path)
     (shard,) = find_shards([texts / "valid.txt"])
     kept, counted = Store(tmp_path, Tokenizer.load(texts)), list[int]()
     tokens = kept.tokens(shard, counted.append)
-    wanted, made = divided(tokens, 40).tolist(), len(counted)
+    wanted, made = example_table(tokens, 40).tolist(), len(counted)
     names = ("tokens.bin", "sentences.bin", "documents.bin", "examples-40.bin", "shard.json")
     whole = {name: (tokens.folder / name).read_bytes() for name in names}
     for name, content in whole.items():
@@ -77,7 +77,7 @@ def test_no_bit_of_the_store_changes_without_notice(texts: Path, tmp_path: Path)
         )
         counted.clear()
         again = kept.tokens(shard, counted.append)
-        assert divided(again, 40).tolist() == wanted
+        assert example_table(again, 40).tolist() == wanted
         assert len(counted) == (0 if name == "examples-40.bin" else made), name
         assert {name: (tokens.folder / name).read_bytes() for name in names} == whole
 

@@ -15,7 +15,7 @@ from peirce.errors import SpecError, TaskError
 from peirce.model import Model
 from peirce.parts import IGNORED
 from peirce.registry import Registry
-from peirce_text.pretraining.task import Pretraining, PretrainingData, rounded_up
+from peirce_text.pretraining.task import Pretraining, PretrainingData, round_up
 from peirce_training.evaluation import mean_loss
 
 Make = Callable[..., Pretraining]
@@ -176,8 +176,8 @@ def test_the_spec_gets_the_vocabulary_and_the_heads(task: Make) -> None:
         {"use": "mlm"}, {"use": "pair", "as": "sop"}, {"use": "contrastive", "as": "scl"},
     ]  # fmt: skip
     assert task(objective="mlm", vocabulary_multiple=0).overrides(data)["model.input.vocabulary"] == 140
-    assert rounded_up(32768, 8) == 32776
-    assert rounded_up(32761, 8) == 32768
+    assert round_up(32768, 8) == 32776
+    assert round_up(32761, 8) == 32768
 
 
 def test_a_damaged_shard_is_refused_or_left_out_whole_by_name(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from peirce_text.squad.metrics import Judged, best_of, best_thresholds, exact, f1, measure, normalised
+from peirce_text.squad.metrics import Judgement, best_score, best_thresholds, exact, f1, measure, normalise
 
 
 @pytest.mark.parametrize(
@@ -19,13 +19,13 @@ from peirce_text.squad.metrics import Judged, best_of, best_thresholds, exact, f
     ],
 )
 def test_normalisation(answer: str, left: str) -> None:
-    assert normalised(answer) == left
+    assert normalise(answer) == left
 
 
 def test_exact_match() -> None:
     assert exact("the cat", "A Cat.") == 1.0
     assert exact("the cat", "cats") == 0.0
-    assert best_of(exact, "cat", ["dog", "the cat"]) == 1.0
+    assert best_score(exact, "cat", ["dog", "the cat"]) == 1.0
 
 
 def test_f1_counts_each_word_as_often_as_it_stands() -> None:
@@ -33,19 +33,21 @@ def test_f1_counts_each_word_as_often_as_it_stands() -> None:
     assert f1("big red dog", "red dog sat down") == pytest.approx(4 / 7)
     assert f1("dog dog dog", "dog") == pytest.approx(2 * 1 / 4)
     assert f1("cat", "dog") == 0.0
-    assert best_of(f1, "red dog", ["cat", "big red dog"]) == pytest.approx(4 / 5)
+    assert best_score(f1, "red dog", ["cat", "big red dog"]) == pytest.approx(4 / 5)
 
 
 def test_no_answer_is_right_where_there_is_none() -> None:
-    assert best_of(f1, "", []) == best_of(exact, "", []) == 1.0
-    assert best_of(f1, "dog", []) == 0.0
-    assert best_of(f1, "", ["dog"]) == 0.0
-    assert best_of(exact, "the", ["the", "dog"]) == 0.0  # nothing is left of the first, so it does not count
-    assert best_of(exact, "", ["the"]) == 1.0
+    assert best_score(f1, "", []) == best_score(exact, "", []) == 1.0
+    assert best_score(f1, "dog", []) == 0.0
+    assert best_score(f1, "", ["dog"]) == 0.0
+    assert (
+        best_score(exact, "the", ["the", "dog"]) == 0.0
+    )  # nothing is left of the first, so it does not count
+    assert best_score(exact, "", ["the"]) == 1.0
 
 
-def judged(answer: str, none: float, *right: str) -> Judged:
-    return Judged(right, answer, none)
+def judged(answer: str, none: float, *right: str) -> Judgement:
+    return Judgement(right, answer, none)
 
 
 QUESTIONS = [

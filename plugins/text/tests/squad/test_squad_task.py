@@ -80,7 +80,7 @@ def test_a_window_without_the_answer_has_none(files: Path) -> None:
     labels = torch.cat([batch["labels"][:, 0, 0] for batch in task.batches(data, "valid", 0, 0)])
     windows = [part for part, i in zip(data.splits["valid"].parts, data.splits["valid"].owner, strict=True)]
     assert len(labels) == len(windows)
-    cat = data.splits["valid"].asked[0].spans
+    cat = data.splits["valid"].questions[0].spans
     holds = [
         i == 0 and any(s <= a and b < e for a, b in cat)
         for (s, e), i in zip(windows, data.splits["valid"].owner, strict=True)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from peirce_text.squad.windows import best_windows, candidates, spans_of, windows
+from peirce_text.squad.windows import best_windows, candidates, token_span, windows
 
 
 def test_windows_overlap_and_end_with_the_context() -> None:
@@ -34,9 +34,9 @@ def test_a_token_is_judged_where_most_stands_around_it() -> None:
 
 def test_an_answer_is_the_tokens_that_hold_its_characters() -> None:
     offsets = np.array([(0, 3), (4, 7), (7, 9), (10, 13)])
-    assert spans_of((4, 7), offsets) == (1, 1)
-    assert spans_of((5, 8), offsets) == (1, 2)  # within tokens at both ends
-    assert spans_of((3, 4), offsets) is None
+    assert token_span((4, 7), offsets) == (1, 1)
+    assert token_span((5, 8), offsets) == (1, 2)  # within tokens at both ends
+    assert token_span((3, 4), offsets) is None
 
 
 def test_spans_are_in_order_short_enough_and_judged_once() -> None:

@@ -8,7 +8,15 @@ import pytest
 from peirce.errors import TaskError
 from peirce_text.reading import Row
 from peirce_text.tabular.classify import Classify
-from peirce_text.tabular.columns import Roles, class_of, column, divided_into, ordered, usual, usual_pair
+from peirce_text.tabular.columns import (
+    Roles,
+    class_name,
+    column,
+    sort_classes,
+    split_rows,
+    usual_column,
+    usual_pair,
+)
 from peirce_text.tabular.tag import Tag
 
 
@@ -27,7 +35,7 @@ def row(*columns: str) -> Row:
     ],
 )
 def test_columns_are_known_by_their_names(columns: tuple[str, ...], text: str, label: str) -> None:
-    assert (usual(columns, "text"), usual(columns, "label")) == (text, label)
+    assert (usual_column(columns, "text"), usual_column(columns, "label")) == (text, label)
 
 
 def test_a_task_is_plain_from_its_columns() -> None:
@@ -72,22 +80,22 @@ def test_predictions_read_the_columns_of_the_training() -> None:
     ],
 )
 def test_values_name_classes(value: Any, name: str | None) -> None:
-    assert class_of(value, "here") == name
+    assert class_name(value, "here") == name
     with pytest.raises(TaskError, match="the name or the number of a class"):
-        class_of({"a": value}, "here")
+        class_name({"a": value}, "here")
 
 
 def test_classes_that_are_numbers_stand_in_their_order() -> None:
-    assert ordered(["10", "9", "b", "a", "9"]) == ("9", "10", "a", "b")
+    assert sort_classes(["10", "9", "b", "a", "9"]) == ("9", "10", "a", "b")
 
 
 def test_a_table_is_divided_by_shares_of_every_class() -> None:
     classes = np.array([0] * 90 + [1] * 10)
-    found = divided_into(100, {"valid": 0.2, "test": 0.1}, 3, classes)
+    found = split_rows(100, {"valid": 0.2, "test": 0.1}, 3, classes)
     assert {split: len(rows) for split, rows in found.items()} == {"train": 70, "valid": 20, "test": 10}
     assert sorted(np.concatenate([*found.values()])) == list(range(100))
     assert [int(classes[found[split]].sum()) for split in ("valid", "test")] == [2, 1]
-    again, other = (divided_into(100, {"valid": 0.2}, seed)["valid"] for seed in (3, 4))
+    again, other = (split_rows(100, {"valid": 0.2}, seed)["valid"] for seed in (3, 4))
     assert not np.array_equal(again, other)
     with pytest.raises(TaskError, match="2 rows are too few"):
-        divided_into(2, {"valid": 0.1, "test": 0.1}, 0)
+        split_rows(2, {"valid": 0.1, "test": 0.1}, 0)

@@ -19,7 +19,7 @@ from peirce.compose import Session, build, export
 from peirce.errors import InputError, ModelFileError, TaskError
 from peirce.registry import Registry
 from peirce_text.reading import read_rows
-from peirce_text.serving import Classifies, softmax
+from peirce_text.serving import ClassificationPipeline, softmax
 from peirce_text.tabular.predictor import predictor
 from peirce_text.tabular.tag import Tag, TagOptions
 from peirce_text.tabular.writer import table_writer
@@ -44,7 +44,7 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def server(weather: Path) -> Iterator[str]:
     """What a Triton server says over HTTP of the model in front, which the same pipeline answers."""
     session = Session(weather / "model.onnx")
-    pipeline = Classifies(weather, session)
+    pipeline = ClassificationPipeline(weather, session)
 
     class Answers(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

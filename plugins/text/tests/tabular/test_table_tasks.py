@@ -112,8 +112,8 @@ def test_long_texts_of_words_go_on_in_the_next_row() -> None:
     made = encode_words(tokenizer, words, length=2 + max(pieces))
     assert made.lengths.max() <= 2 + max(pieces)
     assert made.first.sum() == 6
-    assert list(map(list, made.divided(np.arange(6)))) == [[0, 1, 2], [3], [], [4, 5]]
-    tagged = made.tagged(np.arange(6))
+    assert list(map(list, made.by_text(np.arange(6)))) == [[0, 1, 2], [3], [], [4, 5]]
+    tagged = made.with_tags(np.arange(6))
     batch = tagged.batch(np.arange(len(tagged)))
     found = batch["labels"][batch["labels"] != IGNORED]
     assert found.tolist() == [0, 1, 2, 3, 4, 5]

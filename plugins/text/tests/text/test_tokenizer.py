@@ -16,7 +16,7 @@ from small_texts import blocks, documents
 
 from peirce.errors import TaskError
 from peirce_text.text.encoding import encode
-from peirce_text.text.tokenizer import SPECIALS, Tokenizer, shortened
+from peirce_text.text.tokenizer import SPECIALS, Tokenizer, fit_lengths
 
 TEXTS = blocks(documents(40)).splitlines()
 BERT = "[PAD] [unused0] [UNK] [CLS] [SEP] [MASK] the cat ##s sat . , na ##ive".split()  # noqa: SIM905
@@ -169,7 +169,7 @@ def test_encodings_fit_and_point_into_their_texts(
 
 @given(st.integers(0, 30), st.integers(0, 30), st.integers(2, 30))
 def test_the_longer_text_is_cut_first(first: int, second: int, room: int) -> None:
-    kept = shortened([first, second], room)
+    kept = fit_lengths([first, second], room)
     assert sum(kept) == min(room, first + second)
     if sum(kept) < first + second:
         # removing one token at a time from the longer one, the second where both are alike
@@ -180,12 +180,12 @@ def test_the_longer_text_is_cut_first(first: int, second: int, room: int) -> Non
 
 
 def test_only_the_named_text_is_cut() -> None:
-    assert shortened([10, 4], 8, "first") == [4, 4]
-    assert shortened([10, 4], 12, "second") == [10, 2]
+    assert fit_lengths([10, 4], 8, "first") == [4, 4]
+    assert fit_lengths([10, 4], 12, "second") == [10, 2]
     with pytest.raises(TaskError, match="first text has 10 tokens, which leaves the second no room within 8"):
-        shortened([10, 4], 8, "second")
+        fit_lengths([10, 4], 8, "second")
     with pytest.raises(TaskError, match="no room for 2 texts"):
-        shortened([1, 1], 1)
+        fit_lengths([1, 1], 1)
 
 
 def test_the_middle_of_the_first_text_is_cut(trained: Tokenizer) -> None:
@@ -196,7 +196,7 @@ def test_the_middle_of_the_first_text_is_cut(trained: Tokenizer) -> None:
     assert cut.offsets[1:6] == (*whole.offsets[1:4], *whole.offsets[-3:-1])
     assert cut.ids[6:] == pair.ids[len(whole) - 1 :]
     with pytest.raises(TaskError, match="leaves the first no room"):
-        shortened([4, 10], 8, "middle")
+        fit_lengths([4, 10], 8, "middle")
 
 
 def test_rows_are_padded_at_the_end(trained: Tokenizer) -> None:

@@ -16,7 +16,7 @@ from torch import Tensor
 from peirce.errors import TaskError, check_known
 from peirce.model import Model, Task
 from peirce.parts import one_of
-from peirce_text import EncodedTexts, Ints, Tokenizer, at_least, divided, evaluating, outputs_of
+from peirce_text import EncodedTexts, Ints, Tokenizer, at_least, batch_rows, evaluation_mode, outputs_of
 from peirce_tpru.entailment.files import HEURISTICS, TRAIN, VALID, Pair, found_in, read_pairs
 from peirce_tpru.entailment.formulas import SIGNS, VARIABLES, renamed
 from peirce_tpru.vectors import CLS, PAD, SEP, SPECIALS
@@ -174,13 +174,13 @@ class Entailment(Task[EntailmentOptions, EntailmentData]):
         for pairs in data.of(split).values():
             lengths = longer(pairs)
             if split != "train":
-                yield from map(pairs.batch, divided(lengths, size, None, 1))
+                yield from map(pairs.batch, batch_rows(lengths, size, None, 1))
                 continue
             drawn = np.random.default_rng([seed, epoch])
             order = drawn.permutation(len(pairs))
             for start in range(0, len(order), SORTED * size):
                 some = order[start : start + SORTED * size]
-                batches = divided(lengths[some], size, None, 1)
+                batches = batch_rows(lengths[some], size, None, 1)
                 for i in drawn.permutation(len(batches)):
                     batch = pairs.batch(some[batches[i]])
                     yield renaming(batch, drawn) if self.options.names == "permuted" else batch
@@ -208,8 +208,8 @@ class Entailment(Task[EntailmentOptions, EntailmentData]):
     def right(self, model: Model, pairs: EncodedTexts) -> NDArray[np.bool_]:
         """Whether a model decides each pair as its label says."""
         found = np.zeros(len(pairs), np.bool_)
-        with evaluating(model) as moved:
-            for rows in divided(longer(pairs), self.options.batch_size, None, 1):
+        with evaluation_mode(model) as moved:
+            for rows in batch_rows(longer(pairs), self.options.batch_size, None, 1):
                 scores = outputs_of(model, moved(pairs.batch(rows)))[f"{HEAD}_logits"]
                 found[rows] = scores.argmax(1).cpu().numpy() == pairs.labels[rows]
         return found

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from peirce.errors import TaskError
-from peirce_text import shown
+from peirce_text import with_progress
 from peirce_tpru.senteval.files import FOLDED, STS_SETS, TASKS, TEST, TRAIN, VALID, Read, read_task, tasks_in
 from peirce_tpru.senteval.protocol import (
     check_classes,
@@ -66,7 +66,7 @@ def evaluate(
     sentences.keep(
         text for own in read.values() for each in own.values() for column in each.texts for text in column
     )
-    each = shown(list(read), "tasks", len(read), 2)
+    each = with_progress(list(read), "tasks", len(read), 2)
     return {task: _measured(task, read[task], sentences, folds) for task in each}
 
 

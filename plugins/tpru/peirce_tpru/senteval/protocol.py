@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from peirce.errors import TaskError
-from peirce_text import shown
+from peirce_text import with_progress
 
 Features = NDArray[np.float32]
 Labels = NDArray[np.int64]
@@ -47,7 +47,7 @@ def cross_validated(features: Features, labels: Labels, folds: int, what: str = 
     parts = list(_folds(features, labels, folds))
     scores = [
         on_test_set((features[train], labels[train]), (features[test], labels[test]), folds, GRID)[0]
-        for train, test in shown(parts, what, len(parts), 2)
+        for train, test in with_progress(parts, what, len(parts), 2)
     ]
     return float(sum(scores) / len(parts))
 

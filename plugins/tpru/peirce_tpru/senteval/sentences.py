@@ -16,7 +16,7 @@ from peirce.compose import load
 from peirce.errors import TaskError
 from peirce.files import read_json
 from peirce.model import ASSETS, SPEC, Model
-from peirce_text import Tokenizer, encode, evaluating, shown
+from peirce_text import Tokenizer, encode, evaluation_mode, with_progress
 from peirce_tpru.vectors import ASSET, Vectors, rows_of, vectors_of
 
 Features = NDArray[np.float32]
@@ -58,7 +58,7 @@ class Sentences:
         distinct = sorted(set(texts), key=lambda text: (len(text), text))
         starts = range(0, len(distinct), self.size)
         found: dict[str, Any] = {}
-        for start in shown(starts, f"sentences of {what}", len(starts), 20):
+        for start in with_progress(starts, f"sentences of {what}", len(starts), 20):
             part = distinct[start : start + self.size]
             found |= zip(part, self.read(part), strict=True)
         return np.stack([found[text] for text in texts]).astype(np.float32)
@@ -122,7 +122,7 @@ def sentences_of(
             inputs = rows_of(given, [part])
         else:
             inputs = encode(given, [part], longest).batch(np.arange(len(part)))
-        with evaluating(model) as moved:
+        with evaluation_mode(model) as moved:
             batch = moved(inputs)
             encoded, _ = model.network({name: each for name, each in batch.items() if name in known})
             states = encoded.pooled if pool == "pooled" else encoded.unary

@@ -15,7 +15,7 @@ from senteval_files import BAD, GOOD, write_senteval
 from peirce.compose import build
 from peirce.errors import TaskError
 from peirce.registry import load_spec
-from peirce_text import Tokenizer, of_vocabulary
+from peirce_text import Tokenizer, vocabulary_settings
 from peirce_tpru.senteval.evaluation import COLUMNS, evaluate, means
 from peirce_tpru.senteval.protocol import Features
 from peirce_tpru.senteval.sentences import Sentences, pooled, sentences_of
@@ -50,7 +50,7 @@ def test_an_encoder_is_pooled_as_sentence_encoders_are(encoder: str) -> None:
 
 def test_a_model_is_pooled_as_its_head_and_reads_each_text_alone(tmp_path: Path) -> None:
     tokenizer = Tokenizer.train([GOOD, BAD] * 2, vocabulary=60)
-    changes = {**SMALL, **of_vocabulary(tokenizer)}
+    changes = {**SMALL, **vocabulary_settings(tokenizer)}
     model = build(load_spec("nli-tpru", changes), seed=0).eval()
     model.save(tmp_path / "m", assets={"tokenizer.json": tokenizer.content})
     found = sentences_of(str(tmp_path / "m")).of([GOOD, BAD], "texts")

@@ -11,7 +11,7 @@ import pytest
 
 from peirce.errors import TaskError
 from peirce_tpru.cli import generate as command
-from peirce_tpru.entailment import generating
+from peirce_tpru.entailment import generation
 from peirce_tpru.entailment.files import guessed, read_pairs
 from peirce_tpru.entailment.formulas import entails, renamed
 from peirce_tpru.entailment.generation import generate, histograms, published_histograms
@@ -19,7 +19,7 @@ from peirce_tpru.entailment.generation import generate, histograms, published_hi
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(generating, "FOURS", 10)
+    monkeypatch.setattr(generation, "FOURS", 10)
 
 
 def test_labels_are_exact_and_no_proposition_gives_one_away(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_an_interrupted_run_goes_on_and_workers_change_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = generate(tmp_path / "whole", 80).file.read_bytes()
-    drawn = generating.block
+    drawn = generation.block
     asked: list[int] = []
 
     def failing(seed: int, number: int) -> str:
@@ -54,7 +54,7 @@ def test_an_interrupted_run_goes_on_and_workers_change_nothing(
             raise KeyboardInterrupt
         return drawn(seed, number)
 
-    monkeypatch.setattr(generating, "block", failing)
+    monkeypatch.setattr(generation, "block", failing)
     with pytest.raises(KeyboardInterrupt):
         generate(tmp_path / "cut", 80)
     assert not (tmp_path / "cut" / "train.txt").exists()
@@ -73,7 +73,7 @@ def test_a_call_that_was_killed_after_its_last_file_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as killed:
-        killed.setattr(generating, "rmtree", Mock(side_effect=KeyboardInterrupt))
+        killed.setattr(generation, "rmtree", Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             generate(tmp_path, 80)
     whole = (tmp_path / "train.txt").read_bytes()
