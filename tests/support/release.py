@@ -1,7 +1,7 @@
 """What a release is made of: an sdist and a wheel of each distribution, the same bytes twice, and wheels that install.
 
-`tox -e release` runs this; `tox -e release -- python3.12 python3.13` installs for other interpreters instead. Each build
-is of a copy of the tree, with other times and permissions, and each wheel is built from its sdist once more. An
+`tox -e release` runs this; `tox -e release -- python3.12 python3.13` installs for other interpreters instead. Each
+build is of a copy of the tree, with other times and permissions, and each wheel is built from its sdist once more. An
 installed Peirce trains nothing: it composes a model, exports it, verifies it, and runs the file.
 """
 

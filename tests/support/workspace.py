@@ -95,6 +95,18 @@ def distributions(root: Path = ROOT) -> dict[str, Distribution]:
 NAMES = frozenset(distributions())
 
 
+def extras_in_messages(folder: Path) -> dict[str, Path]:
+    """What messages of modules tell users to install, `extra=` of any call, each with one file that does."""
+    return {
+        word.value.value: path
+        for path in sorted(folder.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        for word in node.keywords
+        if word.arg == "extra" and isinstance(word.value, ast.Constant) and isinstance(word.value.value, str)
+    }
+
+
 def imports(folder: Path, named: bool = True, nested: bool = True) -> dict[str, Path]:
     """The packages that a module or those of a folder import, each with one file that does.
 
@@ -176,6 +188,7 @@ def problems(root: Path = ROOT) -> Iterator[str]:
         if each.packages:
             yield from _of_imports(each, siblings, owners)
             yield from _of_tests(each, siblings, owners)
+            yield from _of_messages(each, siblings)
         if each.name != "peirce-core" and each.file["project"].get("dynamic") != ["version"]:
             yield f"{each.name}: its version is not read from core/pyproject.toml"
     whole = siblings.get("peirce")
@@ -210,6 +223,15 @@ def _of_imports(
         if (name in used) == (name in not_imported):
             why = "which [tool.peirce] calls not imported" if name in used else "which no module imports"
             yield f"{each.name}: requires {name}, {why}"
+
+
+def _of_messages(each: Distribution, siblings: Mapping[str, Distribution]) -> Iterator[str]:
+    """What a distribution tells users to install, which is not there."""
+    for extra, path in extras_in_messages(each.folder / each.packages[0]).items():
+        asked = Requirement(extra if "[" in extra else f"peirce[{extra}]")
+        of = siblings.get(asked.name)
+        if of is None or asked.extras - {*of.extras}:
+            yield f"{each.name}: a message of {path.relative_to(each.folder)} names {asked}, which does not exist"
 
 
 def _of_tests(

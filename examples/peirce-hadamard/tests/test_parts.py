@@ -2,12 +2,12 @@
 
 import pytest
 import torch
-from peirce_hadamard import Depth
-from peirce_hadamard.depth import DepthOptions
 
 import peirce
 from peirce import Spec
 from peirce.parts import Tokens
+from peirce_hadamard import Depth
+from peirce_hadamard.depth import DepthOptions
 
 SPEC = """
 format = 1
