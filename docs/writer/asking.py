@@ -84,15 +84,15 @@ def related(build: Path, facts: str, pair: tuple[str, str]) -> tuple[dict[str, f
 
 def answered(build: Path, query: str) -> tuple[dict[str, float], dict[str, Any]]:
     """The ten best entities with their scores by ONNX Runtime, and all outputs."""
-    from peirce_kg.ask import Asker
     from peirce_kg.encoding.inputs import query_inputs
-    from peirce_queries.engine.answers import to_ids
+    from peirce_kg.exported import ExportedModel
+    from peirce_queries import model_reply, read_query, to_ids
 
-    asker = Asker(_query_model(build))
-    reply = asker.ask(query)
-    names = [spec.name for spec in asker.session.signature.inputs]
-    feeds = query_inputs(*to_ids(reply.query, asker.graph), asker.vocabulary, names, asker.spec)
-    return {str(each.entity): each.score for each in reply.answers}, asker.session.run(feeds)
+    model, formula = ExportedModel(_query_model(build)), read_query(query)
+    reply = model_reply(model, formula)
+    names = [spec.name for spec in model.session.signature.inputs]
+    feeds = query_inputs(*to_ids(formula, model.graph), model.vocabulary, names, model.spec)
+    return {str(each.entity): each.score for each in reply.answers}, model.session.run(feeds)
 
 
 def _facts_model(build: Path) -> Path:

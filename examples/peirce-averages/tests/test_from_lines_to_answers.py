@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from peirce_averages.lines import LabelledLines, LabelledLinesOptions
 
 import peirce
 from peirce import ExportError, TaskError
+from peirce_averages.lines import LabelledLines, LabelledLinesOptions
 from peirce_training import TrainingOptions, train
 
 SPEC = """

@@ -9,7 +9,7 @@ import numpy as np
 from attrs import frozen
 
 from peirce import ExportError, Model
-from peirce.files import replacing
+from peirce.files import replace_file
 from peirce.model import Exporter, Report
 from peirce_averages.network import Averages
 from peirce_averages.runtime import ArraysRuntime
@@ -66,7 +66,7 @@ class Arrays(Exporter):
             "half": self.options.half,
         }
         arrays["about"] = np.frombuffer(json.dumps(about).encode(), np.uint8)
-        with replacing(path) as written:
+        with replace_file(path) as written:
             with written.open("wb") as file:
                 np.savez_compressed(file, **arrays)
             report = ArraysRuntime().verify(written, model)
