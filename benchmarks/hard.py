@@ -31,7 +31,7 @@ from peirce_kg.encoding.vocabulary import Vocabulary
 from peirce_kg.evaluation import Knowledge, Scorer, evaluate
 from peirce_kg.parts.augmenters.kge_files import read_kge
 from peirce_kg.task import model_scorer, overrides_of
-from peirce_kg.ultra.answering import Answerer
+from peirce_kg.ultra.answering import UltraQuery
 from peirce_kg.ultra.checkpoint import read_ultra
 from peirce_queries import Floats
 from peirce_queries.engine.template import Groundings, Template
@@ -145,7 +145,7 @@ def measured(system: str, scorer: Scorer, graph: Graph, name: str, queries: Quer
 def scorer_of(system: str, plain: Graph, graph: Graph, model: Path) -> Scorer:
     """What scores a system's answers; UltraQuery adds inverse relations itself, with the same numbers."""
     if system == "ultraquery":
-        return Answerer(read_ultra(model), plain.index("train")).scorer
+        return UltraQuery(read_ultra(model), plain.index("train")).scorer
     vocabulary = Vocabulary.of(graph)
     changes: dict[str, Any] = {
         "model.dims.unary": read_kge(model)[0].width,

@@ -18,7 +18,8 @@ from torch import Tensor
 
 import peirce
 from peirce_kg.ultra.messages import Edges, messages
-from peirce_kg.ultra.network import Ultra, shared_heads
+from peirce_kg.ultra.network import Ultra
+from peirce_kg.ultra.relations import shared_heads
 from peirce_queries.graphs.graph import Graph, load_graph
 
 

@@ -15,14 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import interrupted
-import peirce
 import pytest
 from command_line import exit_code
 from interrupted import TRACEBACK
-from peirce.registry import Registry
 from small_texts import blocks, documents
 from thorough import often
 from toy_tasks import FOLNET
+
+import peirce
+from peirce.registry import Registry
 
 KINDS = ("size", "SIGTERM", "SIGKILL")
 FEW = ("train", "kg sample", "tokenizer train")
@@ -31,7 +32,7 @@ _MODULES = (
     "accelerate",
     "matplotlib.backends.backend_agg",
     "peirce_training.loop",
-    "peirce_kg.cli",
+    "peirce_kg.commands",
     "pyarrow.parquet",
 )
 _SETTINGS = ("train.steps=4", "train.save_every=2", "train.device=cpu", "train.threads=1", "batch=8")

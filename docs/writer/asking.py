@@ -71,11 +71,11 @@ def related(build: Path, facts: str, pair: tuple[str, str]) -> tuple[dict[str, f
     """The scores of the relations by ONNX Runtime, the number of nodes, and all outputs."""
     import peirce
     from peirce_relations.encoding import read_facts
-    from peirce_relations.serving import Relates
+    from peirce_relations.serving import RelationPipeline
 
     found: dict[str, Any] = {}
     with peirce.Session(_facts_model(build) / MODEL) as session:
-        model = Relates(_facts_model(build), session)
+        model = RelationPipeline(_facts_model(build), session)
         model.ask({"facts": facts, "pair": pair}, found.update)
         problem, nodes = read_facts(facts, pair)
         outputs = session.run(model.relations.arrays([problem]))

@@ -112,10 +112,10 @@ def test_a_runtime_is_found_by_the_suffix() -> None:
 
 
 def test_a_pipeline_is_found_by_its_name() -> None:
-    mine = {"ask": "peirce_kg.serving:Asks", "decode": "json:JSONDecoder", "gone": "json:Gone"}
+    mine = {"ask": "peirce_kg.serving:QueryAnswers", "decode": "json:JSONDecoder", "gone": "json:Gone"}
     mine["half"] = "peirce.model:Pipeline"
     catalogue = Registry.of(plugin(pipelines=mine))
-    assert class_named("pipelines", "ask", Pipeline, catalogue).__name__ == "Asks"
+    assert class_named("pipelines", "ask", Pipeline, catalogue).__name__ == "QueryAnswers"
     for name, said in {
         "decode": r"the pipeline 'decode' of module:lab, .* is no Pipeline of peirce",
         "gone": r"'gone' of module:lab, json:Gone, cannot be imported",
@@ -152,7 +152,7 @@ class Fails(Pipeline):
 
 
 def test_a_pipeline_that_fails_is_named_and_harms_no_other(caplog: pytest.LogCaptureFixture) -> None:
-    mine = {"ask": "peirce_kg.serving:Asks", "join": "os.path:join", "fails": f"{__name__}:Fails"}
+    mine = {"ask": "peirce_kg.serving:QueryAnswers", "join": "os.path:join", "fails": f"{__name__}:Fails"}
     catalogue = Registry.of(plugin(pipelines=mine))
     found = pipelines_for(Signature((), ()), {"vocabulary.json", "triples.npz"}, False, catalogue)
     assert list(found) == ["ask"]

@@ -17,14 +17,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import peirce
 import pytest
+from served_models import CLASSES
+from triton_server import INSTALLED, Server, serving, tensors, texts
+
+import peirce
 from peirce_export import cases
 from peirce_kg.exported import ExportedModel
 from peirce_queries import model_reply, read_query
 from peirce_text.text.writer import open_writer
-from served_models import CLASSES
-from triton_server import INSTALLED, Server, serving, tensors, texts
 
 if INSTALLED:
     from tritonclient.utils import InferenceServerException
@@ -189,7 +190,9 @@ def test_texts_are_classified_over_http(server: Server, weather: Path, repositor
 
     said: list[Mapping[str, Any]] = []
     with opened(repository, "weather") as session:
-        ClassificationPipeline(weather, session).ask({"text": "the sea is calm today", "pair": "the bay"}, said.append)
+        ClassificationPipeline(weather, session).ask(
+            {"text": "the sea is calm today", "pair": "the bay"}, said.append
+        )
     assert found["classes"] == said[0]["classes"]
     assert sorted(found["classes"]) == sorted(CLASSES)
     assert found["scores"] == pytest.approx(said[0]["scores"], abs=1e-6)

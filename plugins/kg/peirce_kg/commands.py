@@ -50,7 +50,7 @@ def embed(
 ) -> None:
     """Train entity and relation vectors by link prediction, for a spec's augmenter kge."""
     from peirce.errors import TaskError
-    from peirce.files import locked, writing
+    from peirce.files import explain_disk_errors, hold_lock
     from peirce_kg.embedding.training import EmbeddingOptions, embed
     from peirce_queries import load_graph
 
@@ -62,7 +62,7 @@ def embed(
     # a place that no file can be written to is refused before the vectors are trained for it
     if output.exists() and not output.is_file():
         raise TaskError(f"{output} cannot be written: it is a directory or a device; choose another -o")
-    with writing(str(output)), locked(output, folder=False), progress_bars(progress_console()) as progress:
+    with explain_disk_errors(str(output)), hold_lock(output, folder=False), progress_bars(progress_console()) as progress:
         bar = progress.add_task("epochs", total=epochs, shown="")
 
         def after(epoch: int, loss: float) -> None:

@@ -13,27 +13,33 @@ from typing import Any
 
 import attrs
 import numpy as np
-import peirce
 import pytest
 import typer
+from small_specs import NARROW
+from typer.testing import CliRunner
+
+import peirce
 from peirce.compose import build
 from peirce.errors import InputError, ModelFileError, TaskError
 from peirce.model import Model
 from peirce.registry import Registry, load_spec
-from peirce_kg.ask import Asker
-from peirce_kg.cli import ask
 from peirce_kg.encoding.inputs import query_inputs
+from peirce_kg.exported import ExportedModel
+from peirce_kg.page import write_query_page
+from peirce_kg.task import KgQa, KgQaData, KgQaOptions, model_scorer
+from peirce_queries import Reply, model_reply, parse_any
+from peirce_queries.answering.commands import ask
 from peirce_queries.engine.answers import answer, pair_answers, to_ids
-from peirce_kg.page import write_queries
-from peirce_queries.languages.conversion import read_query
+from peirce_queries.languages.conversion import read_query, to_query
 from peirce_queries.languages.language import parse
 from peirce_queries.languages.types import load_types, select
 from peirce_queries.sampling.sampler import sample
-from peirce_kg.task import KgQa, KgQaData, KgQaOptions, model_scorer
-from small_specs import NARROW
-from typer.testing import CliRunner
 
 QUERY = "(embassy(usa,f))&(!(embassy(e1,usa)))|(embassy(ussr,f))"
+
+
+def reply_to(model: ExportedModel, text: str, top: int = 10) -> Reply:
+    return model_reply(model, parse_any(text), top)
 
 
 @pytest.fixture(scope="module")
@@ -49,11 +55,11 @@ def exported(tmp_path_factory: pytest.TempPathFactory, registry: Registry) -> tu
 
 def test_equals_torch_for_every_shape(exported: tuple[Path, Model, KgQaData]) -> None:
     directory, model, data = exported
-    asker = Asker(directory)
+    model_file = ExportedModel(directory)
     scorer = model_scorer(model, data.vocabulary)
     for queries in sample(list(load_types().values()), data.graph, "train", 1, seed=0):
         query = queries.query(0, data.graph)
-        reply = asker.ask(str(query))
+        reply = reply_to(model_file, str(query))
         scores = scorer(*to_ids(query, data.graph))[0]
         best = np.argsort(-scores, kind="stable")[:10]
         assert [a.entity for a in reply.answers] == [data.graph.entity_names[i] for i in best]
@@ -67,19 +73,23 @@ def test_a_model_that_was_trained_on_reversed_queries_is_asked_so(
     copy = shutil.copytree(directory, tmp_path / "reversed")
     query = parse("(embassy(usa,e1))&(accusation(e1,f))")
     (copy / "training.json").write_text(json.dumps({"task": {"name": "kgqa", "options": {"reverse": True}}}))
-    forwards, backwards = ([a.score for a in Asker(d).ask(str(query)).answers] for d in (directory, copy))
+    forwards, backwards = (
+        [a.score for a in reply_to(ExportedModel(d), str(query)).answers] for d in (directory, copy)
+    )
     scores = model_scorer(model, attrs.evolve(data.vocabulary, reversed_=True))(*to_ids(query, data.graph))[0]
     assert np.allclose(backwards, np.sort(scores)[::-1][:10], atol=3e-6)
     assert not np.allclose(backwards, forwards, atol=3e-6)
     (copy / "training.json").write_text("{")
     with pytest.raises(ModelFileError, match=r"training\.json cannot be read"):
-        Asker(copy)
+        ExportedModel(copy)
 
 
 def test_pairs_are_ranked_by_the_chances_of_both(exported: tuple[Path, Model, KgQaData]) -> None:
     directory, model, data = exported
-    reply = Asker(directory).ask(
-        "MATCH ({name: 'usa'})-[:embassy]->(a)-[:accusation]->(b) RETURN a, b", top=7
+    reply = reply_to(
+        ExportedModel(directory),
+        "MATCH ({name: 'usa'})-[:embassy]->(a)-[:accusation]->(b) RETURN a, b",
+        top=7,
     )
     scorer = model_scorer(model, data.vocabulary)
 
@@ -97,7 +107,7 @@ def test_pairs_are_ranked_by_the_chances_of_both(exported: tuple[Path, Model, Kg
     assert [a.entity for a in reply.answers] == best
     assert np.allclose([a.score for a in reply.answers], [both[pair] for pair in best], atol=1e-3)
     index = data.graph.index("train")
-    (exact,) = pair_answers(*to_ids(reply.query, data.graph), index)
+    (exact,) = pair_answers(*to_ids(to_query(reply.query, pairs=True), data.graph), index)
     assert reply.exact is not None
     assert reply.exact["train"] == len(exact) > 0
     with pytest.raises(
@@ -108,7 +118,7 @@ def test_pairs_are_ranked_by_the_chances_of_both(exported: tuple[Path, Model, Kg
 
 def test_known_answers_are_marked(exported: tuple[Path, Model, KgQaData]) -> None:
     directory, _, data = exported
-    reply = Asker(directory).ask(QUERY, top=data.graph.entities)
+    reply = reply_to(ExportedModel(directory), QUERY, top=data.graph.entities)
     query = parse(QUERY)
     for split in ("train", "valid", "test"):
         marked = {a.entity for a in reply.answers if split in a.known}
@@ -128,15 +138,15 @@ def test_the_best_answers_can_be_ranked_in_the_graph(
     shutil.copytree(directory, ranked)
     report = peirce.export(model, to="onnx", path=ranked / "model.onnx", top_k=5)
     assert {line.output for line in report.lines} >= {"entities_top_scores", "entities_top_ids"}
-    whole, best = Asker(directory), Asker(ranked)
+    whole, best = ExportedModel(directory), ExportedModel(ranked)
     for queries in sample(select(("1p", "2in", "up"), load_types()), data.graph, "train", 1, seed=0):
         query = str(queries.query(0, data.graph))
-        first, second = whole.ask(query, 5).answers, best.ask(query, 5).answers
+        first, second = reply_to(whole, query, 5).answers, reply_to(best, query, 5).answers
         assert [a.entity for a in first] == [a.entity for a in second]
         assert np.allclose([a.score for a in first], [a.score for a in second], atol=1e-4)
-    assert len(best.ask(QUERY, 3).answers) == 3
+    assert len(reply_to(best, QUERY, 3).answers) == 3
     with pytest.raises(TaskError, match=r"ranks the best 5 entities, and 6 are asked for.*--top-k 6"):
-        best.ask(QUERY, 6)
+        reply_to(best, QUERY, 6)
 
 
 def test_command_prints_a_table_and_json(exported: tuple[Path, Model, KgQaData]) -> None:
@@ -166,7 +176,7 @@ def test_neither_torch_nor_pykeen_is_needed(exported: tuple[Path, Model, KgQaDat
 
         sys.meta_path.insert(0, Refuse())
         import typer
-        from peirce_kg.cli import ask
+        from peirce_queries.answering.commands import ask
         app = typer.Typer()
         app.command()(ask)
         app()
@@ -174,7 +184,7 @@ def test_neither_torch_nor_pykeen_is_needed(exported: tuple[Path, Model, KgQaDat
     command = [sys.executable, "-c", textwrap.dedent(script), str(exported[0]), QUERY, "--json"]
     result = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert result.returncode == 0, result.stderr
-    wanted = [a.entity for a in Asker(exported[0]).ask(QUERY).answers]
+    wanted = [a.entity for a in reply_to(ExportedModel(exported[0]), QUERY).answers]
     assert [a["entity"] for a in json.loads(result.stdout)["answers"]] == wanted
 
 
@@ -207,15 +217,15 @@ def test_a_page_knows_the_names_and_begins_with_the_query(
     assert (known["entities"], known["relations"]) == ([*graph.entity_names], [*graph.relation_names])
     assert known["examples"].keys() == {"1p", "2p", "2i", "pi", "2in", "2u"}
     assert "<title>Ask nations</title>" in page
-    asker = Asker(exported[0])
-    asker.vocabulary = attrs.evolve(asker.vocabulary, reversed_=True)
+    model_file = ExportedModel(exported[0])
+    model_file.vocabulary = attrs.evolve(model_file.vocabulary, reversed_=True)
     with pytest.raises(InputError, match=r"model\.onnx cannot become a page: a page ranks all entities"):
-        write_queries(tmp_path / "page.html", asker, parse(QUERY), 10, tmp_path)
+        write_query_page(tmp_path / "page.html", model_file, parse(QUERY), 10, tmp_path)
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="Node.js runs the script of a page")
 def test_a_page_reads_queries_as_python_does(exported: tuple[Path, Model, KgQaData], page: str) -> None:
-    asker, graph = Asker(exported[0]), exported[2].graph
+    model_file, graph = ExportedModel(exported[0]), exported[2].graph
     sampled = sample(list(load_types().values()), graph, "train", 1, seed=0)
     texts = [str(queries.query(0, graph)) for queries in sampled]
     texts += [
@@ -260,7 +270,7 @@ def test_a_page_reads_queries_as_python_does(exported: tuple[Path, Model, KgQaDa
     for text, own in zip(texts, found, strict=True):
         wanted = None
         with suppress(TaskError):
-            arrays = query_inputs(*to_ids(parse(text), graph), asker.vocabulary, names, asker.spec)
+            arrays = query_inputs(*to_ids(parse(text), graph), model_file.vocabulary, names, model_file.spec)
             wanted = {name: array[0].tolist() for name, array in arrays.items()}
             read += 1
         assert (None if isinstance(own, str) else own) == wanted, f"{text}: {own}"
@@ -271,11 +281,11 @@ def test_a_page_reads_queries_as_python_does(exported: tuple[Path, Model, KgQaDa
 
 
 def test_mistakes_in_a_query_are_named(exported: tuple[Path, Model, KgQaData]) -> None:
-    asker = Asker(exported[0])
+    model_file = ExportedModel(exported[0])
     with pytest.raises(TaskError, match=r"unknown entity 'uss'. Did you mean 'us"):
-        asker.ask("embassy(uss,f)")
+        reply_to(model_file, "embassy(uss,f)")
     with pytest.raises(TaskError, match=r"has \d+ tokens; the model reads at most 128"):
-        asker.ask("&".join(["embassy(usa,f)"] * 30))
+        reply_to(model_file, "&".join(["embassy(usa,f)"] * 30))
 
 
 def test_a_model_of_another_graph_and_a_missing_file_are_refused(
@@ -288,11 +298,11 @@ def test_a_model_of_another_graph_and_a_missing_file_are_refused(
     changed["entities"].append("atlantis")
     vocabulary.write_text(json.dumps(changed))
     with pytest.raises(ModelFileError, match="gives no scores of the 15 entities"):
-        Asker(copy)
+        ExportedModel(copy)
     files = ("assets/triples.npz", "assets/vocabulary.json", "model.onnx", "provenance.json", "spec.toml")
     for name in files:
         (copy / name).unlink()
         with pytest.raises(ModelFileError, match=Path(name).name):
-            Asker(copy)
+            ExportedModel(copy)
     with pytest.raises(ModelFileError, match=r"there is no folder .*nowhere"):
-        Asker(tmp_path / "nowhere")
+        ExportedModel(tmp_path / "nowhere")

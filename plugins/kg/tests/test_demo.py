@@ -4,9 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
+from rich.console import Console
+
 from peirce_kg.demo import SPECS, Demonstration
 from peirce_kg.evaluation import Cell, Report
-from rich.console import Console
 
 
 @pytest.mark.thorough

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 import torch
 from kgqa_command import run
+from small_specs import NARROW
+
 from peirce.compose import build
 from peirce.errors import TaskError
 from peirce.registry import Registry, load_spec
 from peirce_kg.embedding.training import PREDICTORS, EmbeddingOptions, LinkPredictor, TransE, _mrr, embed
-from peirce_queries.graphs.graph import Graph, from_names, with_inverses
 from peirce_kg.parts.augmenters.kge_files import Predictor, read_kge
-from small_specs import NARROW
+from peirce_queries.graphs.graph import Graph, from_names, with_inverses
 
 
 @pytest.fixture(scope="module")

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
+
 from peirce.errors import TaskError
 from peirce_kg import evaluation
-from peirce_queries.engine.answers import Answers, answers, to_ids
-from peirce_queries.engine.missing import Links
-from peirce_queries.engine.template import Groundings, Template
 from peirce_kg.evaluation import (
     FILTERINGS,
     STRATA,
@@ -21,11 +20,13 @@ from peirce_kg.evaluation import (
     ranks,
     table,
 )
+from peirce_queries.engine.answers import Answers, answers, to_ids
+from peirce_queries.engine.missing import Links
+from peirce_queries.engine.template import Groundings, Template
 from peirce_queries.graphs.graph import SPLITS, Graph, Split, from_names, load_graph
 from peirce_queries.languages.language import parse
 from peirce_queries.languages.types import load_types, select
 from peirce_queries.sampling.sampler import QuerySet, sample
-from rich.console import Console
 
 NATIONS = load_graph("nations")
 SETS = sample(select(("1p", "2i", "2in"), load_types()), NATIONS, "test", 40, seed=0)

@@ -9,18 +9,20 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from rich.console import Console
+from small_specs import NARROW
+
 from peirce.compose import build, export
 from peirce.errors import TaskError
 from peirce.model import Model
 from peirce.registry import Registry, load_spec
-from peirce_kg.ask import Asker
 from peirce_kg.encoding.literal_inputs import UnsupportedQueryError
-from peirce_queries.engine.answers import to_ids
-from peirce_kg.evaluation import KNOWLEDGE, STRATA, not_supported, protocol, table, told_shares
+from peirce_kg.evaluation import KNOWLEDGE, STRATA, not_supported, protocol, shares_text, table
+from peirce_kg.exported import ExportedModel
 from peirce_kg.parts.positions.query_graph import GRAPH_INPUTS
 from peirce_kg.task import KgQa, KgQaData, KgQaOptions, model_scorer
-from rich.console import Console
-from small_specs import NARROW
+from peirce_queries import model_reply, read_query
+from peirce_queries.engine.answers import to_ids
 
 RECURRENT = {name: value for name, value in NARROW.items() if name != "model.dims.heads"}
 TRANSFORMERS = ("absolute-adjacency", "disentangled", "relative-directed-distance")
@@ -113,7 +115,7 @@ def test_it_learns_and_says_what_it_cannot(
     Console(width=200, record=True, quiet=True).print(table([report], "models"))
     assert 0 < report.metrics()["inferred/mrr"] <= 1
     how, shares, *left_out = task.remarks(model, data, "test")
-    assert shares == f"I{told_shares(report.shares)[1:]}."
+    assert shares == f"I{shares_text(report.shares)[1:]}."
     assert how == f"MRR and Hits@k: {protocol(report.filtering)}."
     if refused:
         assert f"{name} does not support {min(refused)}" in said
@@ -137,14 +139,14 @@ def test_an_exported_model_is_asked(name: str, one: Prepared, registry: Registry
     model = _model(name, task, data, registry).eval()
     model.save(tmp_path, assets=task.assets(data))
     export(model, path=tmp_path / "model.onnx", to="onnx", registry=registry)
-    asker = Asker(tmp_path)
+    exported = ExportedModel(tmp_path)
     text = "((treaties(uk,e1))|(treaties(cuba,e1)))&(!(embassy(usa,e1)))&(treaties(e1,f))"
-    reply = asker.ask(text, top=3)
-    scores = model_scorer(model, data.vocabulary)(*to_ids(reply.query, data.graph))[0]
+    reply = model_reply(exported, read_query(text), top=3)
+    scores = model_scorer(model, data.vocabulary)(*to_ids(read_query(text), data.graph))[0]
     assert [a.score for a in reply.answers] == pytest.approx(sorted(scores, reverse=True)[:3], rel=1e-4)
     if name == "betae":
         with pytest.raises(UnsupportedQueryError, match="existential leaf"):
-            asker.ask("(treaties(uk,f))&(embassy(e1,f))")
+            exported.rank(read_query("(treaties(uk,f))&(embassy(e1,f))"), 3)
 
 
 def test_queries_without_a_graph_are_refused(registry: Registry) -> None:

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from kgqa_command import run
+from small_specs import NARROW
+
 from peirce.compose import build
 from peirce.errors import TaskError
 from peirce.model import Model
 from peirce.registry import Registry, load_spec
 from peirce_kg.encoding.vocabulary import PAD
-from peirce_kg.kg import app as kg
 from peirce_kg.task import KgQa, KgQaData, KgQaOptions, model_scorer
-from small_specs import NARROW
-from typer.testing import CliRunner
 
 
 @pytest.fixture(scope="module")
@@ -86,9 +86,12 @@ def test_queries_of_like_length_come_together_and_leave_less_padding(data: KgQaD
 
 
 def test_queries_of_a_folder(tmp_path: Path) -> None:
-    command = ["sample", "--graph", "nations", "--types", "1p,2i", "--count", "12", "-o", str(tmp_path)]
-    done = CliRunner().invoke(kg, [*command, "--split", "all"])
-    assert done.exit_code == 0, done.output
+    run(
+        "sample",
+        *["--graph", "nations", "--types", "1p,2i", "--count", "12", "--split", "all"],
+        "-o",
+        str(tmp_path),
+    )
     read = KgQa(KgQaOptions(graph="nations", queries=str(tmp_path))).prepare()
     assert [[(q.type.name, len(q)) for q in own] for own in read.sets.values()] == [
         [("1p", 12), ("2i", 12)]
@@ -191,3 +194,14 @@ def test_mistakes_are_named(task: KgQa, data: KgQaData, registry: Registry) -> N
     other = build(spec, registry=registry)
     with pytest.raises(TaskError, match="has no head 'entities'"):
         task.metrics(other, data, "test")
+
+
+def test_types_that_the_graph_lacks_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    circle = "abcdefa"  # no two entities have two relations, so there is no 2m query
+    triples = [f"{h}\t{'rs'[i % 2]}\t{t}\n" for i, (h, t) in enumerate(pairwise(circle))]
+    for split, rows in {"train": triples, "valid": ["a\tr\tc\n"], "test": ["b\ts\td\n"]}.items():
+        (tmp_path / f"{split}.tsv").write_text("".join(rows))
+    few = {"train_queries": 3, "eval_queries": 1, "absent": "leave_out"}
+    data = KgQa(KgQaOptions(graph=str(tmp_path), types=("1p", "2m"), **few)).prepare()
+    assert [[each.type.name for each in data.sets[split]] for split in ("train", "test")] == [["1p"], ["1p"]]
+    assert capsys.readouterr().err.count("left out, as the graph has no") == 3

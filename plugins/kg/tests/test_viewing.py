@@ -8,18 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from small_specs import NARROW
+
 from peirce.algebra import attention_of
 from peirce.compose import build, load
 from peirce.errors import TaskError
 from peirce.model import View, observe
 from peirce.parts import NoOptions
 from peirce.registry import Registry, load_spec
-from peirce_training import TrainingOptions, train
 from peirce_kg.encoding.graph_inputs import token_graph
-from peirce_queries.languages.conversion import read_query
 from peirce_kg.task import KgQa, KgQaData, KgQaOptions
 from peirce_kg.viewing import Queries
-from small_specs import NARROW
+from peirce_queries.languages.conversion import read_query
+from peirce_training import TrainingOptions, train
 
 QUERY = "embassy(usa,f) & !accusation(brazil,f)"
 TOKENS = "( embassy ( usa f ) ) & ( ! ( accusation ( brazil f ) ) )"

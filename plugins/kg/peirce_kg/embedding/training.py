@@ -19,7 +19,7 @@ from peirce_kg.evaluation import ranks
 from peirce_kg.parts.augmenters.kge_files import KgeFacts, Optimizer, Predictor, write_kge
 from peirce_kg.parts.systems.system import times
 from peirce_queries import Answers, Graph, Split, with_inverses
-from peirce_training import isolated
+from peirce_training import isolated_generators
 
 NEGATIVES = 64
 """False triples for each true one of TransE."""
@@ -138,7 +138,7 @@ def embed(
     if options.model == "transe":
         # which way a triple is asked is drawn in each step
         triples = triples[: len(triples) // 2]
-    with isolated(options.seed):
+    with isolated_generators(options.seed):
         predictor = PREDICTORS[options.model](graph, options)
         try:
             predictor = predictor.to(torch.device(options.device))

@@ -18,7 +18,7 @@ from peirce.parts import one_of
 from peirce.progress import progress_bars
 from peirce_kg.evaluation import MAX_NUMBERS, TOP
 from peirce_kg.ultra.answering import UltraQuery, fuzzy_head
-from peirce_kg.ultra.network import shared_heads
+from peirce_kg.ultra.relations import shared_heads
 from peirce_queries import SPLITS, Graph, Index, Ints, Split, load_graph, progress_console, spans
 
 

@@ -24,7 +24,7 @@ from peirce.parts import (
     Plan,
     TensorSpec,
     Tokens,
-    dense,
+    has_static_shapes,
     without_autocast,
 )
 from peirce_kg.parts.support import QuerySupport, Scorer
@@ -161,7 +161,7 @@ class Ultra(QuerySupport, Architecture):
         shared, exact = inputs["shared_heads"].flatten(2, 3).flatten(0, 1), at_least_float32(sets)
         condition = inputs.get("condition", torch.full_like(asked, -1))
         entities, relations = sets.shape[1], inputs["shared_heads"].shape[1]
-        edges = triples if dense(triples) else Edges.of(triples, entities, relations)
+        edges = triples if has_static_shapes(triples) else Edges.of(triples, entities, relations)
         with without_autocast(exact):
             vectors = self.vectors(shared.to(exact.dtype), torch.where(condition == -1, asked, condition))
             unary, pooled = self.states(edges, exact, vectors, asked)

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from attrs import evolve
+
 from peirce.errors import TaskError
 from peirce_kg.encoding.vocabulary import PAD, Vocabulary
 from peirce_kg.encoding.writing import KINDS

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
+
 from peirce.errors import TaskError
 from peirce_kg.encoding.graph_inputs import TokenGraph, graph_inputs, token_graph
 from peirce_kg.encoding.vocabulary import Vocabulary
 from peirce_kg.encoding.writing import written
-from peirce_queries.engine.template import Template
 from peirce_kg.parts.positions.query_graph import APART, FARTHEST, NODES, OUTSIDE, ROLES
+from peirce_queries.engine.template import Template
 from peirce_queries.languages import querygraph
 from peirce_queries.languages.language import Query, parse
 from peirce_queries.languages.types import load_types

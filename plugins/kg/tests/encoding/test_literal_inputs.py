@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from peirce_kg.encoding.literal_inputs import UnsupportedQueryError, check_supported, query_literals, shape_of
-from peirce_queries.engine.template import Groundings, Template
+from query_systems import TYPES, VOCABULARY
+
+from peirce_kg.encoding.literal_inputs import UnsupportedQueryError, check_supported, query_literals
 from peirce_kg.parts.systems.betae import BetaE
 from peirce_kg.parts.systems.cone import ConE
 from peirce_kg.parts.systems.cqd import Cqd
+from peirce_kg.parts.systems.literals import shape_of
 from peirce_kg.parts.systems.lmpnn import Lmpnn
 from peirce_kg.parts.systems.system import QuerySystem
+from peirce_queries.engine.template import Groundings, Template
 from peirce_queries.languages.conversion import NoLispFormError, to_lisp
 from peirce_queries.languages.language import parse
-from query_systems import TYPES, VOCABULARY
 
 
 def _template(text: str) -> Template:

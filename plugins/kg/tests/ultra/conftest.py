@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from peirce.files import read_npz
 from peirce.model import Model
-from peirce_queries.graphs.graph import Graph, from_ids
 from peirce_kg.ultra.checkpoint import read_ultra
+from peirce_queries.graphs.graph import Graph, from_ids
 
 
 @pytest.fixture(scope="session")

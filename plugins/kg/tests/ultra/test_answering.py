@@ -8,24 +8,32 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import peirce
 import pytest
 import torch
+from published_numbers import WORDS, off
+
+import peirce
 from peirce.errors import ModelFileError, TaskError
 from peirce.model import Model
 from peirce.registry import Registry, load_spec
-from peirce_training.evaluation import check_data
+from peirce_kg.task import KgQa, KgQaOptions
+from peirce_kg.ultra import answering
+from peirce_kg.ultra.answering import UltraQuery
+from peirce_kg.ultra.program import Program, Step
+from peirce_kg.ultra.zero_shot import ZeroShot
+from peirce_queries import GivenGraph, Logic, Reply, model_reply, parse_any
+from peirce_queries.answering.scores import score_file
 from peirce_queries.engine.answers import to_ids
 from peirce_queries.graphs.graph import Graph
 from peirce_queries.languages.language import parse
-from peirce_kg.task import KgQa, KgQaOptions
-from peirce_kg.ultra import answering
-from peirce_kg.ultra.answering import Answerer, Logic
-from peirce_kg.ultra.asking import ask_graph, open_answerer, score_file
-from peirce_kg.ultra.program import Program, Step
-from published_numbers import WORDS, off
+from peirce_training.evaluation import check_data
 
 Queries = tuple[list[dict[str, Any]], Mapping[str, Any]]
+
+
+def reply(answerer: ZeroShot, text: str) -> Reply:
+    """All entities as answers, and those marked that follow from the training triples."""
+    return model_reply(answerer, parse_any(text), 135, splits=("train",))
 
 
 def program(query: dict[str, Any]) -> tuple[Program, dict[str, Any]]:
@@ -38,7 +46,7 @@ def program(query: dict[str, Any]) -> tuple[Program, dict[str, Any]]:
 def test_fuzzy_sets_after_every_step(
     published: Callable[[str], Model], umls: Graph, queries: Queries
 ) -> None:
-    answerer = Answerer(published("ultraquery"), umls.index("train"))
+    answerer = UltraQuery(published("ultraquery"), umls.index("train"))
     for query in queries[0]:
         steps, ids = program(query)
         found = torch.cat([members for _, members in answerer.run(steps, ids, ids)])
@@ -63,7 +71,7 @@ def test_other_logics_and_thresholds(
     threshold: float,
     key: str,
 ) -> None:
-    answerer = Answerer(published(name), umls.index("train"), logic)
+    answerer = UltraQuery(published(name), umls.index("train"), logic)
     assert answerer.network.options.threshold == threshold
     for row, query in enumerate(queries[0]):
         if query["type"] in ("3i", "up", "pni"):
@@ -77,31 +85,31 @@ def test_small_portions_change_nothing(
 ) -> None:
     model, index = published("ultraquery"), umls.index("train")
     sets, asked = torch.rand(3, 135), np.array([3, 50, 3])
-    whole = Answerer(model, index).scores(sets, asked)
+    whole = UltraQuery(model, index).scores(sets, asked)
     monkeypatch.setattr(answering, "STATE_BYTES", 1)
     monkeypatch.setattr(answering, "KEPT_BYTES", 1)
-    torch.testing.assert_close(Answerer(model, index).scores(sets, asked), whole, atol=1e-4, rtol=1e-5)
+    torch.testing.assert_close(UltraQuery(model, index).scores(sets, asked), whole, atol=1e-4, rtol=1e-5)
 
 
 def test_a_file_of_queries_has_the_scores_of_each(
     published: Callable[[str], Model], umls: Graph, tmp_path: Path
 ) -> None:
-    answerer = Answerer(published("ultraquery"), umls.index("train"))
+    given = GivenGraph(graph=umls, split="train")
+    answerer = ZeroShot(UltraQuery(published("ultraquery"), umls.index("train")), given)
     texts = ["3(10,f)", "3(10,e1)&4(f,e1)", "3(11,f)|3(e1,f)"]
     lines = [{"query": text} for text in texts]
     lines.append({"formula": "r1(s1,f)", "grounding": {"r1": "4", "s1": "20"}})
     source, output = tmp_path / "queries.jsonl", tmp_path / "scores.npz"
     source.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert score_file(answerer, umls, source, output) == 4
+    assert score_file(answerer, source, output) == 4
     with np.load(output) as arrays:
         assert arrays["entities"].tolist() == list(umls.entity_names)
         assert [json.loads(line) for line in arrays["queries"]] == lines
         for text, row in zip([*texts, "4(20,f)"], arrays["scores"], strict=True):
-            found = ask_graph(answerer, umls, "train", text, top=135)
-            scores = {each.entity: each.score for each in found.answers}
+            scores = {each.entity: each.score for each in reply(answerer, text).answers}
             assert np.allclose(row, [scores[name] for name in umls.entity_names], atol=1e-5)
     with pytest.raises(TaskError, match=rf"^{tmp_path} is a directory or a device"):
-        score_file(answerer, umls, source, tmp_path)
+        score_file(answerer, source, tmp_path)
     for wrong, said in (
         ("3(10,f)&3(f,f)", "line 1: .*does not lead"),
         ("3(x,f)", "line 1: unknown entity 'x'"),
@@ -109,16 +117,16 @@ def test_a_file_of_queries_has_the_scores_of_each(
     ):
         source.write_text(json.dumps({"query": wrong}))
         with pytest.raises(TaskError, match=said):
-            score_file(answerer, umls, source, output)
+            score_file(answerer, source, output)
 
 
 def test_known_answers_and_variables(published: Callable[[str], Model], umls: Graph) -> None:
-    answerer = Answerer(published("ultraquery"), umls.index("train"))
-    found = ask_graph(answerer, umls, "train", "3(10,e1)&4(e1,f)", top=135)
-    assert found.exact == sum(bool(each.known) for each in found.answers)
+    model = UltraQuery(published("ultraquery"), umls.index("train"))
+    found = reply(ZeroShot(model, GivenGraph(graph=umls, split="train")), "3(10,e1)&4(e1,f)")
+    assert found.exact == {"train": sum(each.known == ("train",) for each in found.answers)}
     assert [*found.variables] == ["e1"]
     template, groundings = to_ids(parse("3(10,f)"), umls)
-    between = answerer.memberships(template, groundings)[0]
+    between = model.memberships(template, groundings)[0]
     assert found.variables["e1"][0].entity == umls.entity_names[between.argmax()]
 
 
@@ -134,13 +142,11 @@ def test_the_task_of_queries_ranks_the_types_that_it_can_say(
     assert report.cells["1p"]["entailed"].mrr > 0.9
     assert not report.cells_of("entailed", "seen")
     assert "Means are over 3 of 4 types: ultra does not support 2m" in task.remarks(model, data, "test")[-1]
-    with pytest.raises(TaskError, match="train it with --task links"):
+    with pytest.raises(TaskError, match="is trained with --task links"):
         task.check(model, data)
 
 
-def test_other_models_are_refused(registry: Registry, umls: Graph, tmp_path: Path) -> None:
+def test_other_models_are_refused(registry: Registry, umls: Graph) -> None:
     headless = peirce.build(load_spec("ultra", {"model.heads": []}), registry=registry)
     with pytest.raises(ModelFileError, match="those of 'ultra' with the head 'fuzzy'"):
-        Answerer(headless, umls.index("train"))
-    with pytest.raises(ModelFileError, match=r"there is no model .*peirce import ultra WEIGHTS -o"):
-        open_answerer(tmp_path / "ultra", umls, "train")
+        UltraQuery(headless, umls.index("train"))

@@ -8,20 +8,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import peirce
 import pytest
 import torch
 import typer
+from typer.testing import CliRunner
+
+import peirce
 from peirce.compose import load
 from peirce.errors import ModelFileError, PeirceError, TaskError
 from peirce.files import read_tensors
 from peirce.model import Model
-from peirce_kg.cli import ask
-from peirce_queries.graphs.graph import load_graph
+from peirce_kg.commands import ultra
 from peirce_kg.ultra.checkpoint import read_ultra
-from peirce_kg.ultra.cli import ultra
 from peirce_kg.ultra.links import Links, LinksOptions, known_answers
-from typer.testing import CliRunner
+from peirce_queries.answering.commands import ask
+from peirce_queries.graphs.graph import load_graph
 
 QUERY = "isa(alga,e1) & isa(e1,f)"
 
@@ -105,14 +106,16 @@ def test_any_graph_is_asked(imported: Path, tmp_path: Path) -> None:
         (("ultra", QUERY, "--zero-shot"), "give it with --graph"),
         (("--zero-shot", "--graph", "umls"), "give a query, or a file of them"),
         (("--zero-shot", "--graph", "umls", QUERY), "there is no model ultra"),
-        (("--zero-shot", "--graph", "umls", "--queries", "x"), "also --scores"),
-        (("ultra", QUERY, "--graph", "umls"), "add --zero-shot"),
+        (("--zero-shot", "--graph", "umls", "--queries", "x"), "--scores FILE; give both"),
+        (("--graph", "umls", "--queries", "x", "--scores", "y"), "needs a model; `peirce kg answer`"),
+        (("ultra", QUERY, "--graph", "umls"), "there is no model ultra"),
+        (("nowhere", QUERY, "--graph", "umls"), "there is no model nowhere; `peirce train --task kgqa`"),
         (
             ("--zero-shot", "--graph", "umls", QUERY, "--exact", "--explain"),
             "--exact has no values of variables",
         ),
-        (("ultra", QUERY, "--explain"), "or by options that say so, add --zero-shot"),
-        (("ultra", QUERY), "a graph that it is given: add --zero-shot --graph GRAPH"),
+        (("ultra", QUERY, "--explain"), "--graph GRAPH asks another graph"),
+        (("ultra", QUERY), "a graph that it is given: add --graph GRAPH"),
     ],
 )
 def test_what_is_missing_is_said(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import Tensor
+
 from peirce_kg.ultra import messages as kernel
 from peirce_kg.ultra.messages import Edges, messages, traced_messages
-from torch import Tensor
 
 ENTITIES, RELATIONS = 7, 3
 

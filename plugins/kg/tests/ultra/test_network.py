@@ -6,17 +6,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import peirce
 import pytest
 import torch
 import torch.nn.functional as F
+from published_numbers import off
+
+import peirce
 from peirce.errors import PlanError
 from peirce.files import read_npz
 from peirce.model import Model
 from peirce.registry import Registry, load_spec
-from peirce_kg.ultra import network
-from peirce_kg.ultra.network import shared_heads
-from published_numbers import off
+from peirce_kg.ultra import relations
+from peirce_kg.ultra.relations import shared_heads
 
 
 @pytest.mark.parametrize("name", ["nations", "synth", "synth_dup"])
@@ -56,7 +57,7 @@ def test_all_published_numbers_of_links(golden: Path, published: Callable[[str],
 def test_the_graph_of_relations_does_not_depend_on_how_it_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     triples = np.random.default_rng(0).integers(0, (9, 4, 9), (40, 3))
     whole = shared_heads(triples, 9, 4)
-    monkeypatch.setattr(network, "EXPANDED", 5)
+    monkeypatch.setattr(relations, "EXPANDED", 5)
     assert np.array_equal(shared_heads(triples, 9, 4), whole)
     loop = np.zeros_like(whole)
     ends = [(entity, end, r) for h, r, t in triples.tolist() for end, entity in enumerate((h, t))]

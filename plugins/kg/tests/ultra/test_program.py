@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from peirce_queries.languages.language import Query, parse
+from published_numbers import WORDS
+
+from peirce_kg.ultra.program import NoProgramError, Program, program_of
+from peirce_queries.languages.conversion import parse_any
+from peirce_queries.languages.language import parse
 from peirce_queries.languages.parsing import QueryError
 from peirce_queries.languages.types import load_types
-from peirce_kg.ultra.program import NoProgramError, Program, program_of, read_program
-from published_numbers import WORDS
 
 RELATIONS = 46
 P, Q, R = "project p", "project q", "project r"
@@ -83,7 +85,7 @@ def test_all_types_that_sets_can_say() -> None:
     ],
 )
 def test_inverses_leaves_unions_and_complements(text: str, steps: list[str]) -> None:
-    assert printed(read_program(text)[0]) == steps
+    assert printed(program_of(parse_any(text))) == steps
 
 
 @pytest.mark.parametrize(
@@ -97,14 +99,12 @@ def test_inverses_leaves_unions_and_complements(text: str, steps: list[str]) -> 
 )
 def test_what_operations_on_sets_cannot_say(text: str, reason: str) -> None:
     with pytest.raises(NoProgramError, match=reason):
-        read_program(text)
+        program_of(parse_any(text))
 
 
 def test_texts_that_are_no_queries() -> None:
     for text in ("(p,(r))", "r(s,f", "(n,(p,(r),f))"):
         with pytest.raises(QueryError, match=r"column|takes"):
-            read_program(text)
-    program, query = read_program("(n,(p,(q),(p,(r),(s))))")
-    assert query is None
+            program_of(parse_any(text))
+    program = program_of(parse_any("(n,(p,(q),(p,(r),(s))))"))  # no formula says it
     assert [str(s.variable) for s in program if s.variable] == ["e1"]
-    assert isinstance(read_program("(p,(q),(p,(r),(s)))")[1], Query)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from peirce.commands import WEB_RUNTIME, Json, PageFile, WebRuntime, as_json, as_table
-from peirce.errors import InputError, TaskError, escaped
+from peirce.errors import InputError, TaskError, escape_controls
 from peirce_queries.graphs.commands import GRAPH_HELP
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def _ask_own_graph(
             exact=reply.exact, answers=answers,
         )  # fmt: skip
         return
-    typer.echo(escaped(reply.query))
+    typer.echo(escape_controls(reply.query))
     rows = [(a.rank, _name(a), f"{a.score:.3f}", a.known[0] if a.known else "") for a in reply.answers]
     as_table(("rank", "entity", "score", "known"), rows)
     typer.echo("known: the smallest graph that entails the answer")
@@ -214,7 +214,7 @@ def _show_graph_reply(reply: Reply, graph: Graph, explain: bool, json: bool) -> 
             variables=likely,
         )  # fmt: skip
         return
-    typer.echo(escaped(reply.query))
+    typer.echo(escape_controls(reply.query))
     marks = {True: "known", False: "predicted", None: ""}
     rows = [
         (a.rank, _name(a), f"{a.score:.4f}", marks[mark])
@@ -222,7 +222,7 @@ def _show_graph_reply(reply: Reply, graph: Graph, explain: bool, json: bool) -> 
     ]
     as_table(("rank", "entity", "score", ""), rows)
     for name, values in variables.items():
-        typer.echo(escaped(f"{name}: {', '.join(f'{_name(a)} {a.score:.4f}' for a in values)}"))
+        typer.echo(escape_controls(f"{name}: {', '.join(f'{_name(a)} {a.score:.4f}' for a in values)}"))
     unmarked = "What the graph entails is not known: too much, too slow (--budget), or no formula says it."
     many = "s" * (count != 1)
     typer.echo(unmarked if count is None else f"The graph entails {count:,} answer{many}.")

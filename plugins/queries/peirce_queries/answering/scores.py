@@ -10,7 +10,7 @@ import numpy as np
 from rich.console import Console
 
 from peirce.errors import TaskError
-from peirce.files import open_file, replacing
+from peirce.files import open_file, replace_file
 from peirce.progress import progress_bars
 from peirce_queries.answering.answerer import BatchAnswerer
 from peirce_queries.engine.files import query_lines
@@ -44,7 +44,7 @@ def score_file(answerer: BatchAnswerer, source: Path, output: Path, console: Con
                 raise TaskError(f"{line.place}: {error}") from error
         with (
             progress_bars(console) as progress,
-            replacing(output) as fresh,
+            replace_file(output) as fresh,
             zipfile.ZipFile(fresh, "w") as archive,
         ):
             bar = progress.add_task("answering", total=len(lines), shown="")

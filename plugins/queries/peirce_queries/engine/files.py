@@ -19,7 +19,7 @@ from attrs import frozen
 from rich.console import Console
 
 from peirce.errors import TaskError
-from peirce.files import UnreadableError, open_file, parse_json, read_lines, replacing
+from peirce.files import UnreadableError, open_file, parse_json, read_lines, replace_file
 from peirce.progress import progress_bars
 from peirce_queries.engine.answers import LIMIT, answers, pair_answers
 from peirce_queries.engine.budget import Budget, QueryTooLargeError
@@ -77,7 +77,7 @@ def answer_file(
     try:
         with (
             open_file(source, piped=True) as lines,
-            replacing(output) as fresh,
+            replace_file(output) as fresh,
             fresh.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as out,
             progress_bars(console, counted=False) as progress,
         ):

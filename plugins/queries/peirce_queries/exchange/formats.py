@@ -10,7 +10,7 @@ from typing import TypeVar
 from attrs import evolve
 
 from peirce.errors import TaskError, check_known
-from peirce.files import scratch, writing
+from peirce.files import explain_disk_errors, scratch_folder
 from peirce.registry import class_named, default_catalogue
 from peirce_queries.exchange.content import Content, Count, convert
 from peirce_queries.exchange.contract import Format, GraphReader, GraphWriter, QueryReader, QueryWriter
@@ -116,7 +116,7 @@ def convert_files(source: str, to: str, output: Path, graph: str | None, types_f
     ]
     sets = {s: [q for q in of if q.type.name not in refused] for s, of in content.sets.items() if queries_too}
     content = evolve(content, sets=sets, counts=counts, source=Path(source).name)
-    with writing(str(output)), scratch(output) as folder:
+    with explain_disk_errors(str(output)), scratch_folder(output) as folder:
         whole = folder / "whole"
         whole.mkdir()
         form.write_graph(whole, content.graph)

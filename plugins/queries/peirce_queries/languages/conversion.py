@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from attrs import evolve, frozen
 
-from peirce.registry import class_named, default_catalogue
+from peirce.registry import Registry, class_named, default_catalogue
 from peirce_queries.hooks import SYNTAXES
 from peirce_queries.languages.language import (
     FREE,
@@ -57,7 +57,7 @@ def parse_any(text: str) -> AnyQuery:
     Raises:
         QueryError: the text is no query; the message shows the column.
     """
-    found = [(name, syntax) for name, syntax in _syntaxes() if syntax.begins.match(text)]
+    found = [(name, syntax) for name, syntax in _syntaxes(default_catalogue()) if syntax.begins.match(text)]
     if len(found) > 1:
         names = " and ".join(name for name, _ in found)
         raise QueryError(
@@ -67,10 +67,10 @@ def parse_any(text: str) -> AnyQuery:
 
 
 @cache
-def _syntaxes() -> tuple[tuple[str, type[Syntax]], ...]:
+def _syntaxes(catalogue: Registry) -> tuple[tuple[str, type[Syntax]], ...]:
     """The registered syntaxes by name."""
-    names = default_catalogue().names(SYNTAXES)
-    return tuple((name, class_named(SYNTAXES, name, Syntax)) for name in names)
+    names = catalogue.names(SYNTAXES)
+    return tuple((name, class_named(SYNTAXES, name, Syntax, catalogue)) for name in names)
 
 
 def to_query(query: AnyQuery, *, pairs: bool = False) -> Query:

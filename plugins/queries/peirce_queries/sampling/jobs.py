@@ -15,7 +15,7 @@ import numpy as np
 from attrs import frozen
 
 from peirce.errors import TaskError, check_known
-from peirce.files import clear, locked, replacing, write_whole, writing
+from peirce.files import clear_leftovers, explain_disk_errors, hold_lock, replace_file, write_whole
 from peirce_queries.engine.template import Template
 from peirce_queries.graphs.graph import Graph, Ints, Split
 from peirce_queries.languages.types import QueryType
@@ -135,7 +135,7 @@ def run(
         if place.exists() and not place.is_dir():
             raise TaskError(f"{place} is a file, where a folder of queries would go; give another folder")
     kept = "the queries sampled before are kept, and the same command goes on from there"
-    with writing(f"queries in {folder}", kept), locked(folder, folder=False):
+    with explain_disk_errors(f"queries in {folder}", kept), hold_lock(folder, folder=False):
         _claim(folder, wanted, overwrite=overwrite)
         blocks = folder / BLOCKS
         blocks.mkdir(exist_ok=True)
@@ -150,7 +150,7 @@ def run(
             }
             with pool(engine, workers, samplers) as running:
                 for work in _finished(works, running, watch):
-                    with replacing(type_file(folder, work.asked.name)) as fresh:
+                    with replace_file(type_file(folder, work.asked.name)) as fresh:
                         files.write_type(fresh, work.kind, wanted, graph, work.sets())
                     work.drop()
                     seconds[work.asked.name] = work.seconds
@@ -163,7 +163,7 @@ def run(
 
 def _claim(folder: Path, wanted: Description, *, overwrite: bool) -> None:
     """Make the folder, or see that it was made for the same, or for something of which it has no queries."""
-    clear(folder)
+    clear_leftovers(folder)
     if (folder / DESCRIPTION).exists():
         there, blocks = Description.read(folder), folder / BLOCKS
         made = [path for asked in there.types if (path := type_file(folder, asked.name)).exists()]
@@ -190,7 +190,7 @@ def _drop(blocks: Path) -> None:
     """Remove the blocks, and their folder if nothing else is in it."""
     for path in blocks.glob("*.block"):
         path.unlink()
-    clear(blocks)
+    clear_leftovers(blocks)
     with suppress(OSError):
         blocks.rmdir()
 
@@ -236,7 +236,7 @@ class _Work:
     def keep(self, number: int, block: Block) -> None:
         """Keep a block."""
         if not self._collector.complete:
-            with replacing(self._path(number)) as fresh:
+            with replace_file(self._path(number)) as fresh:
                 files.write_block(fresh, block)
 
     def advance(self, watch: Watch) -> bool:

@@ -240,9 +240,7 @@ def test_redundancy_is_that_of_maps_into_a_part(name: str) -> None:
         assert found == any(_implied([*map(atom, conjunction)]) for conjunction in template.conjunctions)
 
 
-def test_a_type_without_queries_is_refused_or_left_out(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_type_without_queries_is_refused_or_left_out(tmp_path: Path) -> None:
     circle = "abcdefa"  # no two entities have two relations, so there is no 2m query
     triples = [f"{h}\t{'rs'[i % 2]}\t{t}\n" for i, (h, t) in enumerate(pairwise(circle))]
     (tmp_path / "train.tsv").write_text("".join(triples))

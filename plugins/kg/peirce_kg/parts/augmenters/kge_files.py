@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from attrs import asdict, fields, frozen
 
 from peirce.errors import ModelFileError, TaskError
-from peirce.files import replacing, tensor_header
+from peirce.files import replace_file, tensor_header
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -55,7 +55,7 @@ def write_kge(
     metadata = {"format": str(FORMAT), **{name: str(value) for name, value in asdict(facts).items()}}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as fresh:
+        with replace_file(path) as fresh:
             tensors = {"entities": entities, "relations": relations, "triples": triples}
             save_file({k: v for k, v in tensors.items() if v is not None}, fresh, metadata=metadata)
     except OSError as error:

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from peirce.algebra import at_least_float32
 from peirce.errors import ExportError
-from peirce.parts import Dims, Encoded, TensorSpec, Tokens, dense
+from peirce.parts import Dims, Encoded, TensorSpec, Tokens, has_static_shapes
 from peirce_kg.parts.heads.distances import SetRanking
 from peirce_kg.parts.heads.entities import ranking_loss
 from peirce_kg.parts.heads.links import KnownLinks
@@ -70,7 +70,7 @@ class Search(SetRanking):
             raise ExportError(
                 f"the head {self.name!r} searches for answers and is no network; evaluate it in torch"
             )
-        if self.training or dense(encoded.unary):
+        if self.training or has_static_shapes(encoded.unary):
             return super().forward(encoded, tokens)
         with torch.inference_mode(False), torch.no_grad():
             # Copies: what inference mode made cannot be optimised with.

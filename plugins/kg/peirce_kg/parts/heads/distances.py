@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from peirce.algebra import at_least_float32
-from peirce.parts import Dims, Encoded, TensorSpec, Tokens, check_labels, dense, without_autocast
+from peirce.parts import Dims, Encoded, TensorSpec, Tokens, check_labels, has_static_shapes, without_autocast
 from peirce_kg.parts.heads.entities import Entities, check_distribution, ranking_loss
 from peirce_kg.parts.systems.betae import LEAST, MARGIN, MOST
 from peirce_kg.parts.systems.system import RankingOptions
@@ -70,7 +70,7 @@ class SetRanking(Entities):
         unary, points = encoded.precise or (encoded.unary, encoded.embeddings)
         entities = points[self.options.first : self.options.first + self.count]
         kind = encoded.unary.dtype
-        if dense(chosen):
+        if has_static_shapes(chosen):
             every = self._scored(unary.flatten(0, 1), entities).reshape(*chosen.shape, self.count)
             low = torch.finfo(every.dtype).min
             best = torch.where(chosen.unsqueeze(2), every, low).amax(1)
@@ -157,9 +157,9 @@ class PortionRanking(DistanceRanking):
 
     def distances(self, sets: Tensor, entities: Tensor) -> Tensor:
         """Those of all entities; a portion is computed anew for its gradient."""
-        size = PORTION if dense(sets) else max(1, NUMBERS // max(1, sets.numel()))
+        size = PORTION if has_static_shapes(sets) else max(1, NUMBERS // max(1, sets.numel()))
         apart = self.apart
-        if entities.shape[0] > size and torch.is_grad_enabled() and not dense(sets):
+        if entities.shape[0] > size and torch.is_grad_enabled() and not has_static_shapes(sets):
             apart = partial(checkpoint, apart, use_reentrant=False)
         return torch.cat([apart(sets, own) for own in torch.split(entities, size)], 1)
 

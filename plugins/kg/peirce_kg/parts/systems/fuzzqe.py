@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from attrs import field, frozen, validators
 from torch import Tensor, nn
 
-from peirce.parts import Plan, dense
+from peirce.parts import Plan, has_static_shapes
 from peirce_kg.parts.systems.literals import DEPTH
 from peirce_kg.parts.systems.set_system import SetSystem, levels_of
 from peirce_kg.parts.systems.system import Literals, looked_up
@@ -90,7 +90,7 @@ class FuzzQE(SetSystem):
         relations, sets = looked_up(words, literals.relations), torch.zeros_like(begun)
         for level in range(DEPTH):
             here = literals.real & (levels == level)
-            if not dense(here) and not here.any():
+            if not has_static_shapes(here) and not here.any():
                 continue
             starts = begun
             if level:

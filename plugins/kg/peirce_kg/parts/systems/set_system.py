@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from peirce.parts import Linear, dense
+from peirce.parts import Linear, has_static_shapes
 from peirce_kg.parts.systems.literals import DEPTH, Rule, no_shared_set, tree
 from peirce_kg.parts.systems.system import Literals, QuerySystem, looked_up
 
@@ -53,12 +53,12 @@ class SetSystem(QuerySystem):
         sets = torch.zeros_like(begun)
         for level in range(DEPTH):
             here = literals.real & (levels == level)
-            if not dense(here) and not here.any():
+            if not has_static_shapes(here) and not here.any():
                 continue
             starts = begun
             if level:
                 starts = torch.where(feeds.any(2, keepdim=True), self.reused(self._met(sets, feeds)), begun)
-            if dense(here):  # a traced graph, whose shapes are fixed, projects all
+            if has_static_shapes(here):  # a traced graph, whose shapes are fixed, projects all
                 every = self._literal(starts, relations, literals.negated)
                 sets = torch.where(here.unsqueeze(2), every, sets)
             else:
@@ -74,7 +74,7 @@ class SetSystem(QuerySystem):
         """Intersections; of a single set, the set itself."""
         single = chosen.to(sets.dtype) @ sets
         several = chosen.sum(2, keepdim=True) > 1
-        if not dense(several) and not several.any():
+        if not has_static_shapes(several) and not several.any():
             return single
         return torch.where(several, self.intersect(sets, chosen), single)
 

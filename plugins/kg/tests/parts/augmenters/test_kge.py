@@ -5,16 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import attrs
-import peirce
 import pytest
 import torch
+from safetensors.torch import save_file
+
+import peirce
 from peirce.compose import build
 from peirce.errors import ModelFileError, TaskError
 from peirce.model import Model
 from peirce.registry import Registry
 from peirce.spec import Spec
 from peirce_kg.parts.augmenters.kge_files import KgeFacts, read_kge, write_kge
-from safetensors.torch import save_file
 
 SPEC = Spec.from_toml(
     """

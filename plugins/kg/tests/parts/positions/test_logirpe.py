@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+
 from peirce.kernels import pair_scores as scores
 from peirce.kernels import pair_values as mix
 from peirce.parts import Dims, Tokens

@@ -6,6 +6,7 @@ import itertools
 
 import pytest
 import torch
+
 from peirce.parts import Dims, Tokens
 from peirce_kg.parts.positions.adjacency import Adjacency
 from peirce_kg.parts.positions.atoms import GraphAtoms

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from peirce.registry import Registry
-from peirce_kg.encoding.literal_inputs import shape_of
-from peirce_queries.engine.template import Groundings, Template
-from peirce_kg.parts.systems.cqd import Cqd
-from peirce_kg.parts.systems.system import times
-from peirce_queries.languages.language import FREE, Variable
 from query_systems import ENTITIES, TYPES, VOCABULARY, grounded, run, small
 from torch import Tensor
 
-EXPRESSED = [n for n, kind in TYPES.items() if Cqd.unsupported(shape_of(Template.of(kind.query))) is None]
+from peirce.registry import Registry
+from peirce_kg.parts.systems.cqd import Cqd
+from peirce_kg.parts.systems.system import times
+from peirce_queries.engine.template import Groundings, Template
+from peirce_queries.languages.language import FREE, Variable
+
+EXPRESSED = [n for n, kind in TYPES.items() if Cqd.why_unsupported(Template.of(kind.query)) is None]
 
 
 def _truths(vectors: Tensor) -> Tensor:

@@ -8,16 +8,17 @@ from itertools import chain
 import numpy as np
 import pytest
 import torch
+from query_systems import ENTITIES, TYPES, VOCABULARY, grounded, run, small
+from torch import Tensor
+
 from peirce.compose import build
 from peirce.registry import Registry, load_spec
-from peirce_queries.engine.template import Groundings, Slot
 from peirce_kg.parts.systems.clmpt import Clmpt
 from peirce_kg.parts.systems.lmpnn import Lmpnn
 from peirce_kg.parts.systems.system import conjugate, times
-from peirce_queries.languages.language import FREE, Variable
 from peirce_kg.task import overrides_of
-from query_systems import ENTITIES, TYPES, VOCABULARY, grounded, run, small
-from torch import Tensor
+from peirce_queries.engine.template import Groundings, Slot
+from peirce_queries.languages.language import FREE, Variable
 
 
 def test_complex_numbers_are_those_of_torch() -> None:

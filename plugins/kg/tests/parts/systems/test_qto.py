@@ -9,22 +9,33 @@ import numpy as np
 import pytest
 import torch
 from attrs import evolve
+from query_systems import ENTITIES, TYPES, VOCABULARY, grounded, run, small
+from torch import Tensor
+
 from peirce.compose import load
 from peirce.errors import ModelFileError
 from peirce.model import Model
 from peirce.registry import Registry
-from peirce_kg.encoding.literal_inputs import shape_of
-from peirce_queries.engine.template import Groundings, Template
 from peirce_kg.parts.augmenters.kge_files import KgeFacts, write_kge
 from peirce_kg.parts.heads import qto
 from peirce_kg.parts.systems.cqd import Qto
 from peirce_kg.parts.systems.system import times
-from peirce_queries.languages.language import FREE, And, Atom, Constant, Formula, Not, Or, Query, Variable, parse
+from peirce_queries.engine.template import Groundings, Template
+from peirce_queries.languages.language import (
+    FREE,
+    And,
+    Atom,
+    Constant,
+    Formula,
+    Not,
+    Or,
+    Query,
+    Variable,
+    parse,
+)
 from peirce_queries.languages.types import QueryType
-from query_systems import ENTITIES, TYPES, VOCABULARY, grounded, run, small
-from torch import Tensor
 
-EXPRESSED = [n for n, kind in TYPES.items() if Qto.unsupported(shape_of(Template.of(kind.query))) is None]
+EXPRESSED = [n for n, kind in TYPES.items() if Qto.why_unsupported(Template.of(kind.query)) is None]
 OWN = {
     "2u2u": "((r1(s1,e1))|(r2(s2,e1)))&(r3(e1,f))&((r4(s3,e2))|(r5(s4,e2)))&(r6(e2,f))",
     "2ui": "((r1(s1,f))|(r2(s2,f)))&(r3(s3,f))",

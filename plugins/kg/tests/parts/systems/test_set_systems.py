@@ -10,25 +10,26 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from query_systems import ENTITIES, TYPES, VOCABULARY, grounded, named_tokens, run, small, tree_of
+from torch import Tensor
+
 from peirce.compose import build
 from peirce.registry import Registry, load_spec
 from peirce_kg.encoding.inputs import joined
-from peirce_kg.encoding.literal_inputs import query_literals, shape_of
-from peirce_queries.engine.template import Template
+from peirce_kg.encoding.literal_inputs import query_literals
 from peirce_kg.parts.heads import distances
 from peirce_kg.parts.systems import clmpt, fuzzqe, lmpnn, set_system
 from peirce_kg.parts.systems.betae import BetaE
 from peirce_kg.parts.systems.cone import ConE
 from peirce_kg.parts.systems.fuzzqe import FuzzQE
 from peirce_kg.parts.systems.set_system import SetSystem
+from peirce_kg.task import overrides_of
+from peirce_queries.engine.template import Template
 from peirce_queries.languages.language import Constant, parse
 from peirce_queries.languages.lisp import Complement, Intersection, Projection, SetExpression, parse_lisp
 from peirce_queries.languages.types import QueryType
-from peirce_kg.task import overrides_of
-from query_systems import ENTITIES, TYPES, VOCABULARY, grounded, named_tokens, run, small, tree_of
-from torch import Tensor
 
-TREES = [name for name, kind in TYPES.items() if BetaE.unsupported(shape_of(Template.of(kind.query))) is None]
+TREES = [name for name, kind in TYPES.items() if BetaE.why_unsupported(Template.of(kind.query)) is None]
 
 
 def _set_linear(layer: torch.nn.Module, weight: list[list[float]], bias: list[float]) -> None:
@@ -329,7 +330,7 @@ def test_queries_are_what_their_operators_give(name: str, registry: Registry) ->
     assert len(TREES) == 30
     for kind in TREES:
         template, groundings = grounded(kind)
-        if type(network).unsupported(shape_of(template)) is not None:
+        if type(network).why_unsupported(template) is not None:
             assert template.negated
             continue
         tree, scores = tree_of(kind), run(model, template, groundings)
@@ -352,5 +353,5 @@ def test_a_mixed_batch_is_its_queries_and_a_traced_one_the_same(
     inputs = {key: torch.from_numpy(np.ascontiguousarray(values)) for key, values in mixed.items()}
     torch.testing.assert_close(model(**inputs)["entities_logits"], alone)
     for module in (set_system, clmpt, fuzzqe, lmpnn, distances):
-        monkeypatch.setattr(module, "dense", lambda values: True)
+        monkeypatch.setattr(module, "has_static_shapes", lambda values: True)
     torch.testing.assert_close(model(**inputs)["entities_logits"], alone)
