@@ -45,7 +45,7 @@ def forward(ids: Tensor, *, fuse: bool, rows: bool = True) -> Callable[[], objec
             return model.network({"input_ids": ids})[0]
 
     def whole() -> Encoded:
-        with patch.object(mixing, "blocked", lambda atoms: False):
+        with patch.object(mixing, "uses_blocks", lambda atoms: False):
             return run()
 
     return run if rows else whole

@@ -9,8 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from peirce_export.tensorrt import backends
 from shared_folder import ROOT
+
+from peirce_export.tensorrt import backends
 
 BENCHMARKS = ROOT / "benchmarks"
 

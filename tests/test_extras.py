@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from shared_folder import ROOT
+
 from peirce.errors import TaskError
 from peirce_queries.graphs.files import read_pykeen
 from peirce_queries.sampling.files import read_block
 from peirce_queries.sampling.workers import pool
 from peirce_text.reading import read_dataset
-from shared_folder import ROOT
 
 UNUSED: Any = None
 """What is not read before the package is asked for."""

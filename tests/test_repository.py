@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
-from peirce.registry import ready_specs
 from shared_folder import ROOT
+
+from peirce.registry import ready_specs
 
 ROOTS = (
     "core/peirce",

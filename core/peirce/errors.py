@@ -156,14 +156,14 @@ def one_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 
-def escaped(text: object) -> str:
+def escape_controls(text: object) -> str:
     """A text as a terminal may show it: control characters, marks of direction and surrogates as `\\uXXXX`."""
     return _CONTROLS.sub(lambda match: f"\\u{ord(match.group()):04x}", str(text))
 
 
 def printable(text: object, longest: int = LONGEST) -> str:
-    """A text as a message may quote it: `escaped`, and the middle cut out where it is too long."""
-    shown, tail = escaped(text), min(_TAIL, longest // 4)
+    """A text as a message may quote it: `escape_controls`, and the middle cut out where it is too long."""
+    shown, tail = escape_controls(text), min(_TAIL, longest // 4)
     if len(shown) <= longest:
         return shown
     head = max(longest - tail - _NOTE, 1)

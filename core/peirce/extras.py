@@ -34,7 +34,7 @@ def require(feature: str, *packages: str, extra: str, instead: str = "") -> None
         )
 
 
-def shadowed(error: BaseException) -> str | None:
+def shadowing_folder(error: BaseException) -> str | None:
     """Which folder breaks an import: one without code that is called as a package that an error names; None if none is.
 
     Python takes a folder such as `onnx` or `triton`, of exported files, for the package where that is not installed.
@@ -46,7 +46,7 @@ def shadowed(error: BaseException) -> str | None:
         name = error.obj.__name__
     spec = find_spec(name) if name else None
     if spec is None or spec.origin is not None or not spec.submodule_search_locations:
-        return None if error.__cause__ is None else shadowed(error.__cause__)
+        return None if error.__cause__ is None else shadowing_folder(error.__cause__)
     folder = next(iter(spec.submodule_search_locations))
     return f"The folder {folder} stands in the place of the package {name}: rename it, or install the package"
 

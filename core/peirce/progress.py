@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 
-def lasting(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """A time as people say it, such as `1 h 20 min`."""
     minutes = round(seconds / 60)
     if minutes < 60:

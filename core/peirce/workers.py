@@ -14,7 +14,7 @@ from threading import Thread
 from typing import Any
 
 from peirce.extras import safe_path
-from peirce.files import clear, write_whole
+from peirce.files import clear_leftovers, write_whole
 
 
 @contextmanager
@@ -70,7 +70,7 @@ def write_parts(
                 asked = [pool.submit(_write_part, folder, number, part) for number in missing]
                 yield from (done.result() for done in as_completed(asked))
     finally:
-        clear(folder)
+        clear_leftovers(folder)
         with suppress(OSError):
             folder.rmdir()
 

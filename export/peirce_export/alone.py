@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+
 from peirce.compose import Session
 from peirce.model import Progress, Report
-from peirce.parts import terms
-
+from peirce.parts import dim_terms
 from peirce_export.cases import cases, inputs, real_of
 from peirce_export.failures import DimMismatch
 
@@ -36,7 +36,7 @@ def check_alone(
                 array = found[spec.name]
                 for dim, size in zip(spec.dims, array.shape, strict=True):
                     added = [
-                        int(term) if term.isdigit() else case.sizes.get(term) for term in terms(str(dim))
+                        int(term) if term.isdigit() else case.sizes.get(term) for term in dim_terms(str(dim))
                     ]
                     if None not in added and sum(filter(None, added)) != size:
                         raise DimMismatch(

@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
 from peirce.errors import InputError
-from peirce.files import read_npz, replacing
+from peirce.files import read_npz, replace_file
 
 
 def save_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> Path:
     """Write arrays to a .npz file, whole or not at all; `path` keeps the suffix that it has."""
     # Through an open file, since numpy gives a name without .npz one.
-    with replacing(path) as fresh, fresh.open("wb") as file:
+    with replace_file(path) as fresh, fresh.open("wb") as file:
         np.savez(file, **dict(arrays))  # type: ignore[arg-type]  # numpy types its own keyword beside them
     return path
 

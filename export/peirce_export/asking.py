@@ -10,7 +10,6 @@ from peirce.compose import Session
 from peirce.errors import InputError, ModelFileError, unknown
 from peirce.model import PROVENANCE, WEIGHTS, Field, saved_files
 from peirce.registry import pipelines_for
-
 from peirce_export.metadata import step_of
 
 _READ: Mapping[str, Callable[[str], Any]] = {

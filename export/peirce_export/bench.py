@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
+
 from peirce.commands import Json, as_json, as_table
 from peirce.compose import Session
 from peirce.errors import InputError, unknown
 from peirce.extras import check_picture, require
 from peirce.files import write_whole
 from peirce.model import SPEC
-from typer.core import TyperCommand
-
 from peirce_export.cli import Providers, Seed
 from peirce_export.report import steps
 from peirce_export.timing import EAGER, PERCENTILES, Timing, measure, picture
@@ -157,7 +157,6 @@ def _model(file: Path, given: str | None, alone: bool) -> tuple[Model | None, st
         return None, ""
     require("timing a model", "torch", extra="peirce-export[onnx]", instead="give --alone")
     from peirce.compose import read_model
-
     from peirce_export.casting import precision_of
 
     model = read_model(given or file.parent)

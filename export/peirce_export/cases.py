@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
+
 from peirce.model import Padding, example_arrays
 from peirce.parts import Signature
 

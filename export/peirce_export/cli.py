@@ -14,12 +14,12 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 import attrs
 import typer
+from typer.core import TyperCommand
+
 from peirce.commands import Json, as_json
 from peirce.errors import InputError, renamed
 from peirce.extras import require
 from peirce.model import Report
-from typer.core import TyperCommand
-
 from peirce_export.failures import Mismatch
 from peirce_export.report import SCHEMA
 
@@ -181,7 +181,6 @@ def run(
 ) -> None:
     """Run an exported file on the arrays of an .npz file, or ask it a question, without torch."""
     from peirce.compose import Session
-
     from peirce_export.arrays import read_arrays, save_arrays
 
     if ask:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from peirce.errors import ExportError
-from peirce.parts import Signature, terms
+from peirce.parts import Signature, dim_terms
 
 if TYPE_CHECKING:
     from peirce_export.report import Verification
@@ -73,7 +73,7 @@ def hold_dims(
             fault = None if have == want else f"is {have!r}, but the signature says {want}"
         elif isinstance(have, int):
             fault = f"is fixed at {have}, but must stay symbolic as {want!r}: one size was specialised"
-        elif named and terms(have) != terms(want):
+        elif named and dim_terms(have) != dim_terms(want):
             fault = f"is called {have!r}, but the signature calls it {want!r}"
         if fault is not None:
             raise DimMismatch(f"{source}: dim {axis} of {tensor} {fault}")

@@ -14,11 +14,12 @@ from typing import Any, Literal, get_args
 import numpy as np
 from attrs import field, frozen
 from attrs.validators import in_, matches_re, optional
+
 from peirce.errors import ModelFileError, printable
 from peirce.files import parse_json, parse_toml
 from peirce.model import MODEL, SKIP, STEP, Source
 from peirce.parts import Signature, TensorSpec
-from peirce.spec import structured
+from peirce.spec import structure_value
 
 FORMAT = 2
 """The version of these properties; a file with a newer one is refused. Version 1 names no masks and no largest
@@ -184,7 +185,7 @@ def _signature(text: str) -> Signature:
         ValueError: it is none.
     """
     data = parse_json(text)
-    stated = structured(_Stated, data)
+    stated = structure_value(_Stated, data)
     if not stated.inputs or not stated.outputs:
         raise ValueError("its signature has no inputs, or no outputs")
     for spec in (*stated.inputs, *stated.outputs):

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from attrs import evolve
-from peirce.errors import ExportError
-from peirce.files import scratch, writing
 
+from peirce.errors import ExportError
+from peirce.files import explain_disk_errors, scratch_folder
 from peirce_export.failures import Mismatch, ValueMismatch
 from peirce_export.report import Verification
 
@@ -46,7 +46,7 @@ def placed(path: Path, example: str, write: Callable[[Path], Verification]) -> V
     """
     path = check_place(path, example)
     try:
-        with writing(str(path)), scratch(path) as place:
+        with explain_disk_errors(str(path)), scratch_folder(path) as place:
             folder = place / "new"
             folder.mkdir()
             try:

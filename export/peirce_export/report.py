@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from attrs import asdict, evolve, field, frozen
+
 from peirce.commands import Fitting
 from peirce.model import Report
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
 from peirce.errors import InputError, ModelFileError
 from peirce.model import NEXT, PREFILL, STEP, Ids, LoadedModel, OnDevice
 from peirce.parts import Signature
-
 from peirce_export.metadata import Metadata, step_of
 
 Run = Callable[[Mapping[str, Any], Sequence[str]], Sequence[Any]]

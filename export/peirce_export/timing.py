@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
+
 from peirce.compose import Session
 from peirce.errors import InputError, check_known
 from peirce.model import Progress, check_sizes
 from peirce.parts import Signature
-
 from peirce_export.cases import Case, inputs, real_of
 
 if TYPE_CHECKING:

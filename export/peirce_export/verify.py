@@ -16,12 +16,12 @@ import numpy as np
 import torch
 from attrs import evolve
 from numpy.typing import NDArray
+
 from peirce.errors import InputError, SpecError
 from peirce.files import parse_toml
 from peirce.model import Exportable, LoadedModel, Model, Progress
 from peirce.parts import Signature
 from peirce.spec import Spec, join_key
-
 from peirce_export.arrays import save_arrays
 from peirce_export.cases import Case, cases, inputs
 from peirce_export.casting import DTYPES, cast_copy, outputs_of, precision_of, rounded_copy

@@ -8,12 +8,14 @@ from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-import peirce
 import torch
 from attrs import evolve
+from torch import Tensor
+
+import peirce
 from peirce.algebra import BetweenTokens, between_tokens
 from peirce.errors import ExportError, ModelFileError, unknown
-from peirce.files import whole_number
+from peirce.files import parse_integer
 from peirce.model import (
     MODEL,
     PREFILL,
@@ -26,8 +28,6 @@ from peirce.model import (
     weights_digest,
 )
 from peirce.parts import Signature, TensorSpec
-from torch import Tensor
-
 from peirce_export.metadata import ATTENTION, TOP, Metadata, Precision, step_of
 
 
@@ -151,7 +151,7 @@ def view(role: str, model: Model | Exportable) -> Exportable:
     """
     if isinstance(model, Exportable):
         return model
-    if role.startswith(TOP) and (top := whole_number(role.removeprefix(TOP))):
+    if role.startswith(TOP) and (top := parse_integer(role.removeprefix(TOP))):
         return TopK(model, top).eval()
     if role == ATTENTION:
         return Attending(model).eval()

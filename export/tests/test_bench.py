@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 import torch
 from command_line import exit_code as run
-from peirce import build
 from small_specs import TRANSFORMER
+
+from peirce import build
 
 SMALL = TRANSFORMER.replace({"model.dims.layers": 1, "model.input.vocabulary": 20})
 

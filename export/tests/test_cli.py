@@ -10,13 +10,14 @@ import onnx
 import pytest
 from command_line import exit_code as run
 from onnx import numpy_helper
+from small_specs import TRANSFORMER
+
 from peirce import Session, build, load
 from peirce.errors import RenamedWarning
 from peirce.spec import Spec
 from peirce_export.onnx import matrix
 from peirce_export.onnx.session import OnnxFile
 from peirce_export.tensorrt.backends import has_gpu, installed
-from small_specs import TRANSFORMER
 
 # The least of the architecture: what these tests are about depends on no size.
 SMALL = TRANSFORMER.replace({"model.dims.layers": 1, "model.input.vocabulary": 20})

@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import peirce
 import pytest
 import torch
+from small_specs import DECODER, ENCODER_DECODER, FOLNET, RECURRENT, TRANSFORMER
+from thorough import often
+
+import peirce
 from peirce import Session
 from peirce.compose import build
 from peirce.errors import InputError, ModelFileError
@@ -19,8 +22,6 @@ from peirce.model import PREFILL, Model
 from peirce.registry import Registry
 from peirce_export.onnx.exporter import trace
 from peirce_export.views import view
-from small_specs import DECODER, ENCODER_DECODER, FOLNET, RECURRENT, TRANSFORMER
-from thorough import often
 
 CHOICES: list[dict[str, Any]] = [
     {"max_new": 7},

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import peirce
 import pytest
+from small_specs import TRANSFORMER
+
+import peirce
 from peirce.compose import load
 from peirce.errors import LONGEST, PeirceError
-from peirce_training.experiments.results import read_rows
 from peirce.registry import RegistryFile, load_spec
-from peirce_training.records import read_training
 from peirce_export.arrays import read_arrays
 from peirce_queries.engine.files import answer_file
 from peirce_queries.graphs.graph import from_names, load_graph
@@ -25,7 +25,8 @@ from peirce_queries.sampling.files import Description
 from peirce_text.reading import read_rows as table_rows
 from peirce_text.squad.questions import read_file
 from peirce_text.text.tokenizer import Tokenizer
-from small_specs import TRANSFORMER
+from peirce_training.experiments.results import read_rows
+from peirce_training.records import read_training
 
 MEGABYTES = 200
 SAVED = ("spec.toml", "provenance.json", "weights.safetensors")

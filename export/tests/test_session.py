@@ -17,6 +17,7 @@ import pytest
 import torch
 from command_line import exit_code
 from onnx import TensorProto, helper
+
 from peirce import Session
 from peirce.errors import InputError, ModelFileError
 from peirce.parts import Signature, TensorSpec

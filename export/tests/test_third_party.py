@@ -11,8 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from peirce import build
 from small_specs import TRANSFORMER
+
+from peirce import build
 
 PLUGIN = '''
 from __future__ import annotations

@@ -13,6 +13,8 @@ import pytest
 import torch
 from hand_model import Hand
 from onnx import TensorProto, helper, numpy_helper
+from small_specs import FOLNET
+
 from peirce import Session, verify
 from peirce.errors import ModelFileError
 from peirce.model import LoadedModel
@@ -21,7 +23,6 @@ from peirce_export.failures import DimMismatch, DtypeMismatch, NameMismatch, Val
 from peirce_export.metadata import FORMAT, Metadata
 from peirce_export.verify import TOLERANCES, Verifiable, relative_error, spec_difference
 from peirce_export.verify import verify as of_any_format
-from small_specs import FOLNET
 
 Change = Callable[[onnx.ModelProto], None]
 

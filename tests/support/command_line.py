@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from peirce.commands.main import main
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]

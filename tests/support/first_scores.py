@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import peirce
 import pytest
 import torch
+from small_specs import DECODER, TRANSFORMER
+from torch import Tensor
+
+import peirce
 from peirce.model import Model
 from peirce.parts import PlannedOperator
 from peirce.registry import Registry
 from peirce.spec import Spec
-from small_specs import DECODER, TRANSFORMER
-from torch import Tensor
 
 IDS = torch.randint(40, (3, 7), generator=torch.Generator().manual_seed(3))
 MASK = torch.tensor([[1, 1, 1, 1, 1, 0, 0], [0, 0, 1, 1, 1, 1, 1], [1, 1, 0, 1, 1, 0, 1]]).bool()

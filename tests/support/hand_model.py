@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from peirce.parts import Signature, TensorSpec
 from torch import Tensor, nn
+
+from peirce.parts import Signature, TensorSpec
 
 ROW = ("batch", "length")
 SIGNATURE = Signature(

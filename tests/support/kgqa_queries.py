@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hypothesis import strategies as st
+
 from peirce_queries.languages.language import FREE, And, Atom, Constant, Formula, Not, Or, Variable
 from peirce_queries.languages.lisp import Complement, Intersection, Projection, SetExpression, Union
 

@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 from kgqa_queries import formulas_of
 from numpy.typing import NDArray
+
 from peirce_queries.graphs.graph import SPLITS, Graph, Split, from_ids
 from peirce_queries.languages.language import FREE, And, Atom, Constant, Formula, Not, Or, Query, Variable
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from kills import CHANGES, forked, signal_at
+
 from peirce.errors import ModelFileError
 from peirce.files import digest_of
 from peirce.parts import Signature, TensorSpec

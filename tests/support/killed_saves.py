@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from killed_moves import killed_at
 from kills import fork
+
 from peirce.model import saved_files
 from peirce.model.storage import save
 

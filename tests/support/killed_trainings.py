@@ -17,9 +17,10 @@ from pathlib import Path
 import toy_tasks
 import trainings
 from kills import below, forked, signal_at
+from toy_tasks import KILL_AT, Marked, MarkedOptions
+
 from peirce.registry import Registry, load_spec
 from peirce_training import Checkpoints, TrainingOptions, train
-from toy_tasks import KILL_AT, Marked, MarkedOptions
 
 
 def train_on(folder: Path) -> None:

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import peirce
 import torch
+from torch import Tensor
+
+import peirce
 from peirce.algebra import Scope
 from peirce.parts import PureOperator, Reader, Writer
-from torch import Tensor
 
 
 class Edges(PureOperator):

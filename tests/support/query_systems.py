@@ -6,16 +6,17 @@ from typing import Any
 
 import numpy as np
 import torch
+
 from peirce.compose import build
 from peirce.model import Model
 from peirce.registry import Registry, load_spec
 from peirce_kg.encoding.literal_inputs import query_literals
 from peirce_kg.encoding.vocabulary import Vocabulary
+from peirce_kg.task import overrides_of
 from peirce_queries.engine.template import Groundings, Template
 from peirce_queries.languages.conversion import to_lisp
 from peirce_queries.languages.lisp import SetExpression, parse_lisp
 from peirce_queries.languages.types import QueryType, load_types
-from peirce_kg.task import overrides_of
 
 TYPES = load_types()
 VOCABULARY = Vocabulary("toy", tuple("abcde"), ("r", "s", "t"))

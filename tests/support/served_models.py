@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from small_specs import NARROW
+
 from peirce.compose import build
 from peirce.registry import Registry, load_spec
 from peirce.spec import Spec
-from peirce_kg.task import KgQa, KgQaOptions
 from peirce_text import Tokenizer
-from small_specs import NARROW
 
 CLASSES = ("calm", "stormy", "foggy")
 TEXTS = [f"the {sea} is {word} today" for sea in ("sea", "bay", "lake") for word in CLASSES]
@@ -65,6 +65,8 @@ def logical(config: Mapping[str, Any]) -> Spec:
 
 def graph_model(folder: Path, registry: Registry) -> Path:
     """A narrow TEGA over the graph Nations, with its vocabulary and triples."""
+    from peirce_kg.task import KgQa, KgQaOptions  # tests of other distributions run without peirce-kg
+
     task = KgQa(KgQaOptions(graph="nations", types=("1p",), train_queries=5, eval_queries=5))
     data = task.prepare()
     spec = load_spec("tega", {**task.overrides(data), **NARROW, "model.regularisation.init_std": 0.5})

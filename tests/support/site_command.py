@@ -10,9 +10,10 @@ from unittest.mock import patch
 
 import pytest
 from command_line import Run, without_registry_file
+from shared_folder import ROOT
+
 from peirce.commands.main import main
 from peirce.registry import default_catalogue, default_registry
-from shared_folder import ROOT
 
 SITE = ROOT / "tests" / "fixtures" / "site"
 PLUGINS = {"good": "extra", "fails": "parts", "misspells": "parts", "takes": "parts", "twin": "extra"}

@@ -6,6 +6,7 @@ from typing import Any, TypeVar, get_args
 
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
+
 from peirce.spec import (
     Activation,
     HeadSpec,

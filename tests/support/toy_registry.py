@@ -10,9 +10,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import peirce
 import pytest
 import toy_tasks
+
+import peirce
 from peirce.registry import VARIABLE, Registry, default_registry
 
 

@@ -9,13 +9,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import peirce
 import small_specs
 import torch
 from attrs import evolve, field, frozen, validators
+from torch import Tensor
+
+import peirce
 from peirce.model import Model, Task
 from peirce.spec import HeadSpec, InputSpec, Regularisation, Spec
-from torch import Tensor
 
 MARK = 1
 KILL_AT = "TOY_TASK_KILL_AT_LOSS"

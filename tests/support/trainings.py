@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 import toy_tasks
+from toy_tasks import StoppedError
+
 from peirce.registry import Registry, load_spec
 from peirce_training import TrainingOptions, make_task, train
-from toy_tasks import StoppedError
 
 PARTS = ("peirce_basics.plugin", "peirce_folnet.plugin", "peirce_kg.plugin", "peirce_text.plugin")
 

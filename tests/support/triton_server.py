@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from attrs import frozen
+
 from peirce_export.triton.server import KINDS, started
 
 NUMPY = os.environ.get("PEIRCE_TRITON_NUMPY")

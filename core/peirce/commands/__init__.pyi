@@ -1,3 +1,6 @@
+from .lines import commands as commands
+from .lines import groups as groups
+from .shapes import scope_for as scope_for
 from .show import WEB_RUNTIME as WEB_RUNTIME
 from .show import Fitting as Fitting
 from .show import Json as Json

@@ -37,7 +37,7 @@ from peirce.errors import (
     one_line,
     printable,
 )
-from peirce.extras import safe_path, shadowed
+from peirce.extras import safe_path, shadowing_folder
 from peirce.files import NO_DIGESTS, disk_error
 from peirce.registry import (
     VARIABLE,
@@ -237,7 +237,7 @@ def _message_and_code(error: Exception) -> tuple[str, int]:
         return f"{failed}. {_MORE}", 1
     if isinstance(error, OSError):  # no permission, a name that is too long: the user's to put right
         return f"{printable(error)}; check the path, its permissions and the space there", 2
-    cause = shadowed(error) or "This is a fault of Peirce"
+    cause = shadowing_folder(error) or "This is a fault of Peirce"
     return f"{one_line(error)}. {cause}; {_MORE}, for a report", 1
 
 

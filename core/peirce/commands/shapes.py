@@ -30,7 +30,7 @@ from peirce.spec import (
     ScopeSpec,
     Spec,
     structure,
-    structured,
+    structure_value,
 )
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def shapes(kind: str, part: type[Any], registry: Registry) -> list[dict[str, str
         if kind == "architectures":
             return _of_model(part, registry)
         if kind in ("operators", "positions", "augmenters", "heads"):
-            return _of_part(part(structured(part.Options, part.example), _DIMS))
+            return _of_part(part(structure_value(part.Options, part.example), _DIMS))
     return []
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from peirce.errors import InputError, ModelFileError, escaped
-from peirce.files import finite
+from peirce.errors import InputError, ModelFileError, escape_controls
+from peirce.files import replace_non_finite
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
@@ -97,9 +97,11 @@ def moved(app: typer.Typer, name: str, was: str, now: str) -> None:
 
 def as_json(schema: str, **content: Any) -> None:
     """Print one object whose `schema` names its layout and version, such as `peirce.list/1`."""
-    text = json.dumps({"schema": schema, **finite(content)}, indent=2, ensure_ascii=False, default=str)
+    text = json.dumps(
+        {"schema": schema, **replace_non_finite(content)}, indent=2, ensure_ascii=False, default=str
+    )
     # What is escaped can only stand inside a string, where JSON writes it so.
-    typer.echo(escaped(text))
+    typer.echo(escape_controls(text))
 
 
 def as_table(headings: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None) -> None:
@@ -112,7 +114,7 @@ def as_table(headings: Sequence[str], rows: Iterable[Sequence[object]], title: s
     for heading in headings:
         table.add_column(heading, overflow="fold")
     for row in rows:
-        table.add_row(*(Text("" if cell is None else escaped(cell)) for cell in row))
+        table.add_row(*(Text("" if cell is None else escape_controls(cell)) for cell in row))
     console().print(table)
 
 

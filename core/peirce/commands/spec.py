@@ -10,7 +10,7 @@ from attrs import asdict
 
 from peirce.commands.show import Json, as_json, as_table, group
 from peirce.errors import InputError, PeirceError
-from peirce.files import write_json, writing
+from peirce.files import explain_disk_errors, write_json
 from peirce.registry import default_catalogue, default_registry, load_spec
 from peirce.resources import machine_memory
 from peirce.spec import parse_override, summary_of
@@ -49,7 +49,7 @@ def schema(
         return
     if not output.parent.is_dir():
         raise InputError(f"folder {output.parent} does not exist; create it, or write elsewhere")
-    with writing(str(output)):
+    with explain_disk_errors(str(output)):
         write_json(output, found)
     held = "a spec in its folder that begins with this line is held to it by editors"
     typer.echo(f"written to {output}; {held}:\n#:schema ./{output.name}")

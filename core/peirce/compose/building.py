@@ -16,7 +16,7 @@ from peirce.compose.provenance import provenance_of
 from peirce.compose.resolution import resolve
 from peirce.errors import InputError, PeirceError, PlanError, SpecError, lacks_memory
 from peirce.model import Model
-from peirce.parts import Architecture, ModulePart, Plan, initialise, noting_defaults
+from peirce.parts import Architecture, ModulePart, Plan, initialise, record_defaults
 from peirce.registry import Registry, default_registry, load_spec
 from peirce.resources import machine_memory
 from peirce.spec import Spec
@@ -61,7 +61,7 @@ def build(
     _refuse_beyond_memory(plan)
     if isinstance(seed, bool) or not isinstance(seed, int) or not -(2**63) <= seed < 2**64:
         raise InputError(f"seed is {seed!r}; it must be an integer of at most 64 bits")
-    with Seeded(seed), noting_defaults() as given:
+    with Seeded(seed), record_defaults() as given:
         try:
             model = Model(plan, provenance_of(plan, registry))
         except (MemoryError, RuntimeError) as error:
@@ -77,7 +77,7 @@ def build(
             for module in model.modules():
                 if isinstance(module, ModulePart | Architecture):
                     module.begin()
-    return placed(model, device, dtype)
+    return place_model(model, device, dtype)
 
 
 def check_vocabulary(plan: Plan) -> None:
@@ -89,7 +89,7 @@ def check_vocabulary(plan: Plan) -> None:
         )
 
 
-def placed(model: Model, device: torch.device | str | None, dtype: torch.dtype | None) -> Model:
+def place_model(model: Model, device: torch.device | str | None, dtype: torch.dtype | None) -> Model:
     """The model on a device and in a floating dtype; None leaves either as it is.
 
     Raises:

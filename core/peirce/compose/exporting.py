@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from peirce.compose.folder import verify_folder
-from peirce.compose.session import opened_by
+from peirce.compose.session import runtime_for
 from peirce.errors import ExportError, InputError, ModelFileError, check_known, one_line
-from peirce.extras import shadowed
-from peirce.files import locked, writing
+from peirce.extras import shadowing_folder
+from peirce.files import explain_disk_errors, hold_lock
 from peirce.model import PROVENANCE, SPEC, Progress, Report
 from peirce.registry import Registry, default_registry, ready_specs
 from peirce.spec import is_path
@@ -62,12 +62,12 @@ def export(
         said = error.args[0] if error.args else error  # those of attrs hold more
         raise ExportError(f"exporter {to!r} cannot use these options: {said}") from error
     path = Path(path)
-    with writing(str(path)), ExitStack() as alone:
+    with explain_disk_errors(str(path)), ExitStack() as alone:
         fits = path.is_dir() if part.writes == "folder" else path.is_file()
         # A place where nothing can be written is the exporter's to refuse.
         if path.parent.is_dir() and (fits or not path.exists()):
             try:
-                alone.enter_context(locked(path, folder=False))
+                alone.enter_context(hold_lock(path, folder=False))
             except OSError as error:
                 raise ExportError(f"{path} cannot be written: {error}; write elsewhere") from error
         if isinstance(model, str | os.PathLike):
@@ -75,7 +75,7 @@ def export(
         try:
             report = part(chosen).export(model, path)
         except Exception as error:
-            if (cause := shadowed(error)) is None:
+            if (cause := shadowing_folder(error)) is None:
                 raise
             raise ExportError(f"{one_line(error)}. {cause}") from error
     if not isinstance(report, Report):
@@ -117,7 +117,7 @@ def verify(
         if model is not None:
             raise InputError(f"{file} is a saved model, held against its digests alone; leave out the model")
         return verify_folder(file)
-    runtime = opened_by(file)
+    runtime = runtime_for(file)
     if model is None:
         model = file.parent
         if not (model / "spec.toml").is_file():

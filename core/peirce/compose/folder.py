@@ -107,7 +107,7 @@ def _beside(path: Path) -> tuple[str, str] | None:
             return None
     except ModelFileError as error:
         return UNKNOWN, str(error)  # whole, and exported by others
-    told = stale(path, runtime)
+    told = staleness(path, runtime)
     return (STALE, told) if told else (state, "")
 
 
@@ -115,7 +115,7 @@ class StaleWarning(UserWarning):
     """An exported file lies beside a saved model that it was not exported from."""
 
 
-def stale(path: Path, runtime: Runtime) -> str | None:
+def staleness(path: Path, runtime: Runtime) -> str | None:
     """How an exported file differs from the saved model in its folder; None where it does not, or nothing tells."""
     folder = path.parent
     if not (folder / PROVENANCE).is_file():

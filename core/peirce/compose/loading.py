@@ -9,7 +9,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from peirce.compose.building import FLOATS, Seeded, check_vocabulary, placed
+from peirce.compose.building import FLOATS, Seeded, check_vocabulary, place_model
 from peirce.compose.provenance import differences, provenance_of
 from peirce.compose.resolution import resolve
 from peirce.errors import ModelFileError, PeirceError
@@ -96,4 +96,4 @@ def load(
         if name not in weights and buffer.is_floating_point():
             saved = recorded.get(name, "") if isinstance(recorded, dict) else recorded
             buffer.data = buffer.data.to(getattr(torch, saved, buffer.dtype))
-    return placed(model, device, dtype)
+    return place_model(model, device, dtype)

@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from peirce.compose.folder import StaleWarning, stale
+from peirce.compose.folder import StaleWarning, staleness
 from peirce.errors import InputError, ModelFileError, RegistryError, check_known
-from peirce.files import digests_checked
+from peirce.files import checks_digests
 from peirce.model import (
     Callback,
     Generated,
@@ -23,9 +23,9 @@ from peirce.model import (
     LoadedModel,
     OnDevice,
     Runtime,
-    decoding,
     free_tokens,
     generate,
+    make_decoding,
     refuse_if_out_of_memory,
 )
 from peirce.parts import Signature
@@ -37,7 +37,7 @@ MOST_THREADS = 1024
 """The most threads: more are no faster, and a runtime would really start them."""
 
 
-def opened_by(path: Path) -> Runtime:
+def runtime_for(path: Path) -> Runtime:
     """The runtime of a file.
 
     Raises:
@@ -90,9 +90,9 @@ class Session:
         if threads is not None and not (isinstance(threads, int) and 1 <= threads <= MOST_THREADS):
             raise InputError(f"threads is {threads!r}; it must be an integer from 1 to {MOST_THREADS}")
         self.path = Path(path)
-        runtime = opened_by(self.path)
-        self.digest: str | None = runtime.check(self.path) if digests_checked(digests) else None
-        if digests_checked(digests) and (told := stale(self.path, runtime)):
+        runtime = runtime_for(self.path)
+        self.digest: str | None = runtime.check(self.path) if checks_digests(digests) else None
+        if checks_digests(digests) and (told := staleness(self.path, runtime)):
             warnings.warn(told, StaleWarning, stacklevel=2)
         self._hold(runtime.open_with_options(self.path, providers, threads, provider_options or {}))
 
@@ -171,12 +171,12 @@ class Session:
             InputError: an input or a setting is wrong, or the file was not exported to generate.
             ModelFileError: the file of the step is missing, or belongs to another model.
         """
-        decoding(settings)
+        make_decoding(settings)
         opened = self._opened()
         begin, feeds = opened.stepper(), self._feeds(inputs)
         name = opened.generated
         free = None if name is None else free_tokens(self.signature, name, feeds[name].shape[1])
-        how = decoding(settings, free)
+        how = make_decoding(settings, free)
         return _run(feeds, lambda: generate(begin(feeds), how, said))
 
     def close(self) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import frozen
 
 from peirce.errors import PeirceError, printable
-from peirce.files.read import UnreadableError, check_file, limit, open_file, too_large
+from peirce.files.read import UnreadableError, check_file, open_file, size_limit, too_large_error
 
 if TYPE_CHECKING:
     import numpy as np
@@ -166,8 +166,8 @@ def read_npz(
     with io.BytesIO(source) if isinstance(source, bytes) else open_file(source) as file:
         try:
             with zipfile.ZipFile(file) as archive:
-                if sum(entry.file_size for entry in archive.infolist()) > limit():
-                    raise too_large(limit())
+                if sum(entry.file_size for entry in archive.infolist()) > size_limit():
+                    raise too_large_error(size_limit())
                 for entry in archive.infolist():
                     with archive.open(entry) as stream:
                         version = np.lib.format.read_magic(stream)

@@ -52,7 +52,7 @@ class FolderError(UnreadableError, IsADirectoryError):
     """A folder where a file must be."""
 
 
-def limit(*, text: bool = False) -> int:
+def size_limit(*, text: bool = False) -> int:
     """The most bytes that are read whole of a file, or of one that is parsed as text.
 
     Raises:
@@ -66,7 +66,7 @@ def limit(*, text: bool = False) -> int:
     return most // 8 if text else most
 
 
-def whole_number(text: str) -> int | None:
+def parse_integer(text: str) -> int | None:
     """The whole number that a text writes with at most 18 digits of ASCII; None where it writes none.
 
     `str.isdigit` also holds of `²`, which is no number to `int`, and of more digits than `int` takes.
@@ -87,15 +87,15 @@ def check_file(path: str | os.PathLike[str], most: int | None = None) -> int:
     if not stat.S_ISREG(status.st_mode):
         raise UnreadableError("it is a pipe or a device, and only regular files are read", path)
     if most is not None and status.st_size > most:
-        raise too_large(most, path)
+        raise too_large_error(most, path)
     return status.st_size
 
 
-def too_large(most: int, path: str | os.PathLike[str] | None = None) -> UnreadableError:
+def too_large_error(most: int, path: str | os.PathLike[str] | None = None) -> UnreadableError:
     """The error of a file that has more bytes than are read at once."""
     return UnreadableError(
         f"it has more than {most / 1e6:,.6g} MB, the most that is read at once; if it is right, set {LIMIT} to a "
-        f"larger size than {limit() / 1e9:,.6g}GB",
+        f"larger size than {size_limit() / 1e9:,.6g}GB",
         path,
     )
 
@@ -161,14 +161,14 @@ def read_bytes(path: str | os.PathLike[str], *, text: bool = False) -> bytes:
         UnreadableError: it is no regular file, or too large.
         OSError: it is not there, or may not be read.
     """
-    most = limit(text=text)
+    most = size_limit(text=text)
     check_file(path, most)
     content = io.BytesIO()
     with open_file(path) as file:
         while chunk := file.read(_CHUNK):  # what is asked for at once, Python makes room for at once
             content.write(chunk)
             if content.tell() > most:
-                raise too_large(most, path)
+                raise too_large_error(most, path)
     return content.getvalue()
 
 
@@ -188,7 +188,7 @@ def read_lines(file: IO[AnyStr]) -> Iterator[AnyStr]:
     Raises:
         UnreadableError: a line is longer than a sixteenth of a text.
     """
-    longest = limit(text=True) // 16
+    longest = size_limit(text=True) // 16
     while line := file.readline(longest + 1):
         if len(line) > longest:
             raise UnreadableError(f"a line is longer than {longest / 1e6:,.6g} MB, so this is no such file")
@@ -257,7 +257,7 @@ def _too_deep(value: Any) -> bool:
     return True
 
 
-def digests_checked(asked: bool | None = None) -> bool:
+def checks_digests(asked: bool | None = None) -> bool:
     """Whether digests are checked: as the caller asks, or else unless `PEIRCE_NO_DIGESTS` is set."""
     return os.environ.get(NO_DIGESTS, "") in ("", "0") if asked is None else asked
 

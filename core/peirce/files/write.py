@@ -41,7 +41,7 @@ _held: ContextVar[frozenset[Path]] = ContextVar("held", default=frozenset())
 
 
 @contextmanager
-def locked(place: Path, *, folder: bool, wait: bool = False) -> Iterator[None]:
+def hold_lock(place: Path, *, folder: bool, wait: bool = False) -> Iterator[None]:
     """Keep others from writing to a place until the block ends; who holds it may ask again within it.
 
     Folders that are made for it are removed again if nothing was put into them. Where the file system has no locks,
@@ -115,12 +115,12 @@ def _release(lock: FileLock | None) -> None:
 
 
 @contextmanager
-def scratch(place: Path) -> Iterator[Path]:
+def scratch_folder(place: Path) -> Iterator[Path]:
     """A folder of this block alone, beside `place`, to write in what will be moved there; removed in the end.
 
     What dead processes left beside `place` is removed first.
     """
-    clear(place.parent)
+    clear_leftovers(place.parent)
     while True:
         # A name may be as long as names can be; people need its beginning.
         folder = place.with_name(f".{place.name[:40]}.peirce-{os.urandom(6).hex()}")
@@ -143,8 +143,8 @@ def scratch(place: Path) -> Iterator[Path]:
             raise
 
 
-def clear(folder: Path) -> None:
-    """Remove what dead processes left in a folder, of what `scratch` gave them."""
+def clear_leftovers(folder: Path) -> None:
+    """Remove what dead processes left in a folder, of what `scratch_folder` gave them."""
     try:
         left = [Path(each.path) for each in os.scandir(folder) if _SCRATCH.fullmatch(each.name)]
     except OSError:
@@ -160,7 +160,7 @@ def clear(folder: Path) -> None:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def replace_file(path: Path) -> Iterator[Path]:
     """A path to write to, which takes the place of `path` when the block ends, and is removed when it fails.
 
     A reader sees the old file or the new one, never a part. A file that stood there hands on its permissions. Of two
@@ -174,7 +174,7 @@ def replacing(path: Path) -> Iterator[Path]:
         raise FileExistsError(f"{path} is a directory or a device, where a file would go")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {path.parent}")
-    with writing(str(path)), scratch(path) as folder:
+    with explain_disk_errors(str(path)), scratch_folder(path) as folder:
         fresh = folder / path.name
         yield fresh
         if path.exists():
@@ -184,21 +184,21 @@ def replacing(path: Path) -> Iterator[Path]:
 
 def write_whole(path: Path, content: str | bytes) -> None:
     """Write a file, whole or not at all; text as UTF-8."""
-    with replacing(path) as fresh:
+    with replace_file(path) as fresh:
         fresh.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Write a JSON file, whole or not at all. Numbers that JSON lacks become null."""
-    write_whole(path, json.dumps(finite(content), indent=2, ensure_ascii=False) + "\n")
+    write_whole(path, json.dumps(replace_non_finite(content), indent=2, ensure_ascii=False) + "\n")
 
 
-def finite(value: Any) -> Any:
+def replace_non_finite(value: Any) -> Any:
     """A value with what JSON has no number for as None."""
     if isinstance(value, Mapping):
-        return {str(key): finite(item) for key, item in value.items()}
+        return {str(key): replace_non_finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [finite(item) for item in value]
+        return [replace_non_finite(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
@@ -215,11 +215,11 @@ def sync(path: Path) -> None:
 
 
 @contextmanager
-def writing(what: str, safe: str | Callable[[], str] = AS_IT_WAS) -> Iterator[None]:
+def explain_disk_errors(what: str, safe: str | Callable[[], str] = AS_IT_WAS) -> Iterator[None]:
     """Within it, a disk that takes no more is one sentence, whichever library met it.
 
     Args:
-        what: what is written, and where, such as `the model in runs/a`; a `writing` within this one knows better.
+        what: what is written, and where, such as `the model in runs/a`; an `explain_disk_errors` within this one knows better.
         safe: what is whole all the same, or what tells it once it is asked; this one knows better than those within.
 
     Raises:

@@ -5,6 +5,8 @@ import lazy_loader
 from peirce.errors import with_older_names
 
 _OLDER = {
+    "blocked": "peirce.kernels:uses_blocks",
+    "blocked_training": "peirce.kernels:uses_blocks_in_training",
     "Kept": "peirce.kernels:Cache",
     "Linear": "torch.nn:Linear",
     "fold_in": "peirce.kernels:make_weights_constant",

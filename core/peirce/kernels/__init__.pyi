@@ -1,9 +1,9 @@
-from .blocks import blocked as blocked
-from .blocks import blocked_training as blocked_training
 from .blocks import channels_first as channels_first
 from .blocks import in_blocks as in_blocks
 from .blocks import on_cpu as on_cpu
 from .blocks import portions as portions
+from .blocks import uses_blocks as uses_blocks
+from .blocks import uses_blocks_in_training as uses_blocks_in_training
 from .fusion import Cache as Cache
 from .fusion import FusedLinear as FusedLinear
 from .fusion import constant_weights as constant_weights

@@ -21,12 +21,12 @@ ALIKE = 0.5
 """The share of the longest example's pairs below which an example begins another portion, if that is no small one."""
 
 
-def blocked(atoms: Tensor) -> bool:
+def uses_blocks(atoms: Tensor) -> bool:
     """Whether binary atoms are worked on in blocks in this pass, without gradients."""
     return _in_inference(atoms) and _large(atoms)
 
 
-def blocked_training(atoms: Tensor) -> bool:
+def uses_blocks_in_training(atoms: Tensor) -> bool:
     """Whether binary atoms are worked on in blocks in this pass, with gradients."""
     return on_cpu(atoms) and torch.is_grad_enabled() and _large(atoms)
 

@@ -19,8 +19,8 @@ from .generation import Decoding as Decoding
 from .generation import Generated as Generated
 from .generation import Ids as Ids
 from .generation import Stepper as Stepper
-from .generation import decoding as decoding
 from .generation import generate as generate
+from .generation import make_decoding as make_decoding
 from .inputs import Inputs as Inputs
 from .inputs import check_sizes as check_sizes
 from .inputs import free_tokens as free_tokens
@@ -44,7 +44,7 @@ from .pipelines import Say as Say
 from .published import check_published as check_published
 from .published import published_config as published_config
 from .published import published_tensors as published_tensors
-from .published import some as some
+from .published import shorten_list as shorten_list
 from .roles import MODEL as MODEL
 from .roles import NEXT as NEXT
 from .roles import PREFILL as PREFILL

@@ -100,7 +100,7 @@ class Stepper(Protocol):
         ...
 
 
-def decoding(settings: Mapping[str, Any], free: int | None = None) -> Decoding:
+def make_decoding(settings: Mapping[str, Any], free: int | None = None) -> Decoding:
     """Settings as a value.
 
     Args:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from peirce.errors import InputError, OutOfMemoryError, lacks_memory, unknown
-from peirce.parts import Signature, TensorSpec, terms
+from peirce.parts import Signature, TensorSpec, dim_terms
 from peirce.resources import machine_memory
 
 _LIVE = 2
@@ -188,7 +188,7 @@ def _bytes(spec: TensorSpec, sizes: Mapping[str, int], item: int) -> int:
     count = _ITEM.get(spec.dtype, item)
     for dim in spec.dims:
         if isinstance(dim, str):
-            dim = sum(int(term) if term.isdigit() else sizes.get(term, 0) for term in terms(dim))
+            dim = sum(int(term) if term.isdigit() else sizes.get(term, 0) for term in dim_terms(dim))
         count *= max(dim, 1)
     return count
 

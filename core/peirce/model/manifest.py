@@ -20,10 +20,10 @@ from peirce.files import (
     NO_DIGESTS,
     TensorHeader,
     check_file,
+    checks_digests,
     digest_of,
-    digests_checked,
-    limit,
     read_json,
+    size_limit,
     tensor_header,
 )
 
@@ -111,7 +111,7 @@ class SavedFiles:
         if self.digests is None:
             return []
         found = [name for name, file in self._handles.items() if digest_of(file) != self.digests[name]]
-        return ([PROVENANCE] if signed(self.provenance) != self.provenance else []) + found
+        return ([PROVENANCE] if with_digest(self.provenance) != self.provenance else []) + found
 
     def check(self) -> None:
         """Refuse files that are not what was saved, with a `ModelFileError` that names them."""
@@ -150,7 +150,7 @@ def saved_files(
             if _stamp(directory) == before:
                 if WEIGHTS not in without:
                     files.weights()  # before all bytes are read, since only its header tells how many there should be
-                if digests_checked(digests):
+                if checks_digests(digests):
                     files.check()
                 yield files
                 return
@@ -170,7 +170,7 @@ def _opened(directory: Path, without: Collection[str], handles: ExitStack) -> Sa
     if not directory.is_dir():
         raise ModelFileError(f"there is no saved model at {directory}: it is not a directory")
     provenance = read_provenance(directory) if (directory / PROVENANCE).is_file() else {}
-    names = [SPEC, WEIGHTS, *below(directory, ASSETS)] if FILES not in provenance else provenance[FILES]
+    names = [SPEC, WEIGHTS, *files_below(directory, ASSETS)] if FILES not in provenance else provenance[FILES]
     # A file lies with its generation until it is moved to its place.
     waiting = directory / f"{GENERATION}{provenance.get('generation', '')}"
     found: dict[str, IO[bytes]] = {}
@@ -195,20 +195,20 @@ def _opened(directory: Path, without: Collection[str], handles: ExitStack) -> Sa
 def _open(waiting: Path, place: Path) -> IO[bytes]:
     for path in (waiting, place, waiting, place):  # it may be moved between two looks
         try:
-            check_file(path, None if path.name == WEIGHTS else limit(text=path.suffix in _TEXTS))
+            check_file(path, None if path.name == WEIGHTS else size_limit(text=path.suffix in _TEXTS))
             return path.open("rb")
         except FileNotFoundError as error:
             missing = error
     raise missing
 
 
-def below(directory: Path, folder: str = ".") -> list[str]:
+def files_below(directory: Path, folder: str = ".") -> list[str]:
     """The names of the files in a folder of a directory and in its folders, from the directory."""
     found = (path for path in (directory / folder).rglob("*") if path.is_file())
     return sorted(path.relative_to(directory).as_posix() for path in found)
 
 
-def signed(provenance: Mapping[str, Any]) -> dict[str, Any]:
+def with_digest(provenance: Mapping[str, Any]) -> dict[str, Any]:
     """A provenance with its own digest."""
     unsigned = {key: value for key, value in provenance.items() if key != DIGEST}
     return {**unsigned, DIGEST: digest_of(unsigned)}

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from peirce.errors import InputError, PlanError, check_known
 from peirce.model.boundary import Exportable, example_tensors, exportable
 from peirce.model.examples import Padding
-from peirce.model.generation import Generated, Ids, decoding, generate
+from peirce.model.generation import Generated, Ids, generate, make_decoding
 from peirce.model.inputs import Inputs, free_tokens, refuse_if_out_of_memory
 from peirce.model.roles import Role
 from peirce.parts import (
@@ -30,7 +30,7 @@ from peirce.parts import (
     StateOperator,
     Tokens,
     call_named,
-    merge,
+    merge_specs,
 )
 
 _DTYPES = {"int64": torch.int64, "bool": torch.bool}
@@ -196,13 +196,13 @@ class Model(nn.Module):
         Raises:
             InputError: the model does not generate, or an input or a setting is wrong.
         """
-        decoding(settings)
+        make_decoding(settings)
         training = self.training
         self.eval()
         try:
             name, _ = self.generates()
             self._inputs.check(inputs)
-            how = decoding(settings, free_tokens(self.signature, name, inputs[name].shape[1]))
+            how = make_decoding(settings, free_tokens(self.signature, name, inputs[name].shape[1]))
             return generate(_Stepper(self, inputs, cache), how)
         finally:
             self.train(training)
@@ -318,7 +318,9 @@ class Model(nn.Module):
     def _sign(self) -> Signature:
         heads = {prefix: cast(Head, head) for prefix, head in self.heads.items()}
         declared = [(f"architecture {self.plan.architecture.name!r}", self.network.inputs())]
-        inputs = merge([*declared, *((f"head {prefix!r}", head.inputs()) for prefix, head in heads.items())])
+        inputs = merge_specs(
+            [*declared, *((f"head {prefix!r}", head.inputs()) for prefix, head in heads.items())]
+        )
         outputs = list(self.network.outputs())
         for prefix, head in heads.items():
             for spec in head.outputs():

@@ -66,11 +66,11 @@ def check_published(found: Mapping[str, Tensor], shapes: Mapping[str, Sequence[i
     if not any(problems.values()):
         problems["not finite"] = [key for key, tensor in found.items() if not tensor.isfinite().all()]
     if any(problems.values()):
-        listed = "; ".join(f"{what}: {some(names)}" for what, names in problems.items() if names)
+        listed = "; ".join(f"{what}: {shorten_list(names)}" for what, names in problems.items() if names)
         raise ModelFileError(f"{source} does not hold the tensors that its configuration needs. {listed}")
 
 
-def some(items: Sequence[str], most: int = 12) -> str:
+def shorten_list(items: Sequence[str], most: int = 12) -> str:
     """The first items with commas between them, and how many more there are."""
     rest = f" and {len(items) - most} more" if len(items) > most else ""
     return ", ".join(items[:most]) + rest

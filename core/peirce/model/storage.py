@@ -22,7 +22,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from peirce.errors import ModelFileError
-from peirce.files import digest_of, locked, read_json, scratch, sync, writing
+from peirce.files import digest_of, explain_disk_errors, hold_lock, read_json, scratch_folder, sync
 from peirce.model.manifest import (
     ASSETS,
     CONTENT,
@@ -32,10 +32,10 @@ from peirce.model.manifest import (
     PROVENANCE_FORMAT,
     SPEC,
     WEIGHTS,
-    below,
+    files_below,
     is_asset,
     read_provenance,
-    signed,
+    with_digest,
 )
 
 _OBSOLETE = "obsolete.json"
@@ -76,9 +76,9 @@ def save(
     real = Path(os.path.realpath(directory))  # what a link leads to, not the link
     try:
         with (
-            writing(f"the model in {directory}"),
-            locked(real / "model", folder=False, wait=True),
-            scratch(real / PROVENANCE) as folder,
+            explain_disk_errors(f"the model in {directory}"),
+            hold_lock(real / "model", folder=False, wait=True),
+            scratch_folder(real / PROVENANCE) as folder,
         ):
             fresh = folder / "model"
             fresh.mkdir(0o755)
@@ -97,9 +97,11 @@ def save(
 
 def _replace(directory: Path, fresh: Path, provenance: Mapping[str, Any]) -> None:
     """Let the files in a new folder become the model of a directory."""
-    files = below(fresh)
+    files = files_below(fresh)
     generation, digests = os.urandom(8).hex(), {name: digest_of(fresh / name) for name in files}
-    signature = signed({**provenance, "format": PROVENANCE_FORMAT, "generation": generation, FILES: digests})
+    signature = with_digest(
+        {**provenance, "format": PROVENANCE_FORMAT, "generation": generation, FILES: digests}
+    )
     (fresh / PROVENANCE).write_text(json.dumps(signature, indent=2) + "\n", encoding="utf-8")
     for path in (*fresh.rglob("*"), fresh):
         sync(path)
@@ -157,7 +159,7 @@ def _own(directory: Path) -> set[str]:
     except ModelFileError:
         listed = None
     # Of a model that Peirce 0.1 saved, or a damaged one, all assets are the model's.
-    return {SPEC, WEIGHTS, *(below(directory, ASSETS) if listed is None else listed)}
+    return {SPEC, WEIGHTS, *(files_below(directory, ASSETS) if listed is None else listed)}
 
 
 def weights_digest(tensors: Mapping[str, Tensor]) -> str:

@@ -46,7 +46,7 @@ class Projections(nn.Module):
         for role, reader in readings.items():
             self.add_module(role, _linear(dims, reader))
         if output is not None:
-            self.output = nn.Linear(count(output), _width(dims, output), bias=output.bias)
+            self.output = nn.Linear(channel_count(output), _width(dims, output), bias=output.bias)
         for role, reader in readings.items():
             if source and reader.cached:
                 self.add_module(f"source_{role}", _linear(dims, reader))
@@ -185,7 +185,7 @@ class Product:
     def _mask_one(self, channels: Tensor, group: Group, scope: Scope, rate: float) -> Tensor:
         if group.mask <= Mask.SOFTMAX:
             channels = scope.softmax(channels, tokens_last=True)
-            return drop(channels, rate) if group.mask == Mask.DROPPED_SOFTMAX else channels
+            return drop_out(channels, rate) if group.mask == Mask.DROPPED_SOFTMAX else channels
         return scope.zero_binary(channels) if group.mask == Mask.ZERO_OUTSIDE_SCOPE else channels
 
     def _mask_all(self, read: Tensor, scope: Scope, rate: float) -> list[Tensor]:
@@ -199,7 +199,7 @@ class Product:
             zeroed = scope.zero_binary(zeroed)
         dropped, plain = _split(kernels, self._softmaxes) if self._runs[0] else (kernels, kernels)
         if self._softmaxes[0]:
-            dropped = drop(dropped, rate)
+            dropped = drop_out(dropped, rate)
         every = zip((dropped, plain, zeroed, others), self._by_mask, strict=True)
         return [piece for run, widths in every if widths for piece in _split(run, widths)]
 
@@ -211,19 +211,19 @@ def _split(channels: Tensor, widths: Sequence[int]) -> Sequence[Tensor]:
     return channels.split_with_sizes(list(widths), -1)
 
 
-def drop(values: Tensor, rate: float) -> Tensor:
+def drop_out(values: Tensor, rate: float) -> Tensor:
     """Values of which some are dropped; themselves where the rate is 0."""
     return F.dropout(values, rate) if rate else values
 
 
 def _linear(dims: Dims, reader: Reader) -> nn.Linear:
-    return nn.Linear(_width(dims, reader), count(reader), bias=reader.bias)
+    return nn.Linear(_width(dims, reader), channel_count(reader), bias=reader.bias)
 
 
 def _width(dims: Dims, channels: Reader | Writer) -> int:
     return dims.unary if channels.branch == "U" else dims.binary
 
 
-def count(channels: Reader | Writer) -> int:
+def channel_count(channels: Reader | Writer) -> int:
     """How many channels there are, of all names."""
     return math.prod(channels.shape.values())

@@ -9,11 +9,11 @@ from torch import Tensor, nn
 
 from peirce.algebra import Predicates, Scope
 from peirce.kernels import PairTerm, Rotation
-from peirce.networks.channels import CachedState, drop
+from peirce.networks.channels import CachedState, drop_out
 from peirce.parts import TensorSpec
 
 
-def layer_cached_states(layers: Iterable[nn.Module]) -> tuple[TensorSpec, ...]:
+def cached_state_specs(layers: Iterable[nn.Module]) -> tuple[TensorSpec, ...]:
     """What the layers cache, in order: [batch, past, ...] of unary atoms, [batch, past, past, ...] of binary ones.
 
     Args:
@@ -52,19 +52,19 @@ def run_layers(
     """
     kept: dict[str, Tensor] = {}
     for i, (layer, each) in enumerate(zip(layers, terms, strict=True)):
-        state, own = layer(state, scope, each, None if cache is None else cache_of_layer(i, cache))
+        state, own = layer(state, scope, each, None if cache is None else select_layer_cache(i, cache))
         if cache is not None:
-            kept |= cache_from_layer(i, own)
+            kept |= flatten_layer_cache(i, own)
     return state, kept
 
 
-def cache_from_layer(layer: int, own: CachedState) -> dict[str, Tensor]:
+def flatten_layer_cache(layer: int, own: CachedState) -> dict[str, Tensor]:
     """What one layer caches, by its names in the cached state of all."""
     return {_flat(layer, name): value for name, value in own.items()}
 
 
-def cache_of_layer(layer: int, cache: CachedState) -> dict[str, Tensor]:
-    """The inverse of `cache_from_layer`, for one layer of the cached state of all."""
+def select_layer_cache(layer: int, cache: CachedState) -> dict[str, Tensor]:
+    """The inverse of `flatten_layer_cache`, for one layer of the cached state of all."""
     start = _flat(layer, "")
     return {name.removeprefix(start): value for name, value in cache.items() if name.startswith(start)}
 
@@ -73,15 +73,15 @@ def _flat(layer: int, name: str) -> str:
     return f"memory_{layer}_{name}"
 
 
-def added(state: Predicates, increment: Predicates, rate: float) -> Predicates:
+def add_increment(state: Predicates, increment: Predicates, rate: float) -> Predicates:
     """The atoms with what a state operator adds to them, dropped out at a rate; a branch without increments stays."""
-    unary = state.unary + drop(increment.unary, rate)
+    unary = state.unary + drop_out(increment.unary, rate)
     if increment.binary is None or state.binary is None:
         return Predicates(unary, state.binary)
-    return Predicates(unary, state.binary + drop(increment.binary, rate))
+    return Predicates(unary, state.binary + drop_out(increment.binary, rate))
 
 
-def both_branches(dims: Any) -> Mapping[str, int]:
+def two_branch_sizes(dims: Any) -> Mapping[str, int]:
     """The sizes of layers that keep both branches; feed-forward widths of 0 are four times the branch's.
 
     Args:

@@ -36,10 +36,10 @@ from peirce.kernels import (
     FusedLinear,
     PairTerm,
     Rotation,
-    blocked,
-    blocked_training,
     in_blocks,
     rotate,
+    uses_blocks,
+    uses_blocks_in_training,
     write_channels,
 )
 from peirce.networks.channels import (
@@ -49,8 +49,8 @@ from peirce.networks.channels import (
     Place,
     Product,
     Projections,
-    count,
-    drop,
+    channel_count,
+    drop_out,
     groups_of,
 )
 from peirce.parts import Branch, Dims, Plan, PlannedOperator, Reader, Writer
@@ -104,7 +104,7 @@ class Mixing(nn.Module):
         self.plans, self.dropout, self.fuse = plan.mixing, plan.dims.dropout, plan.fuse
         self.groups = groups_of(self.plans)
         outputs = [cast(Writer, planned.output) for planned in self.plans]
-        self._outputs = [count(output) for output in outputs]
+        self._outputs = [channel_count(output) for output in outputs]
         self._writes: dict[str, list[int]] = {
             branch: [i for i, output in enumerate(outputs) if output.branch == branch] for branch in "UB"
         }
@@ -178,7 +178,7 @@ class Mixing(nn.Module):
             increment = (
                 writer.write_each(own) if way.apart else write_channels(own, *writer.weights(), joined=True)
             )
-            unary = unary + drop(increment, self._rate)
+            unary = unary + drop_out(increment, self._rate)
         return Predicates(unary, binary), kept
 
     def is_read(self) -> bool:
@@ -205,11 +205,11 @@ class Mixing(nn.Module):
             return self._apart
         if atoms is None:
             return self._whole
-        if blocked_training(atoms):
+        if uses_blocks_in_training(atoms):
             every = tree_leaves(list(biases))
             wanted = any(isinstance(each, Tensor) and each.requires_grad for each in every)
             return self._apart if wanted or self.is_read() else self._rows._replace(apart=True)
-        by_rows = blocked(atoms) and not self.training and not self.is_read()
+        by_rows = uses_blocks(atoms) and not self.training and not self.is_read()
         return self._rows if by_rows else self._whole
 
     def _extend_cache(self, channels: Channels, cache: CachedState) -> dict[str, Tensor]:
@@ -329,7 +329,7 @@ class Mixing(nn.Module):
     ) -> Tensor:
         """Binary atoms, all rows or a block, and what their operators write to them, [b, x, y, d2]."""
         own = [results[i].flatten(3) for i in self._writes["B"]]
-        return atoms + drop(write_channels(own, weight, bias, joined=joined), self._rate)
+        return atoms + drop_out(write_channels(own, weight, bias, joined=joined), self._rate)
 
 
 class SourceReader(nn.Module):

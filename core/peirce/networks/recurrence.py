@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from peirce.algebra import Predicates, Scope, at_least_float32
 from peirce.kernels import PairTerm, Rotation
-from peirce.networks.channels import CachedState, drop
+from peirce.networks.channels import CachedState, drop_out
 from peirce.networks.mixing import Norms, UnaryNorm
 from peirce.parts import Plan, RecurrentOperator, without_autocast
 
@@ -115,7 +115,7 @@ class Recurrence(nn.Module):
         kept: dict[str, Tensor] = {}
         if result is None:
             result, kept = recur(operator, normal, cache or None, scope.tokens)
-        unary = state.unary + drop(result, self.dropout if self.training else 0.0)
+        unary = state.unary + drop_out(result, self.dropout if self.training else 0.0)
         return Predicates(unary, state.binary), {} if cache is None else kept
 
     def cached_channels(self) -> dict[str, tuple[None, tuple[int, ...]]]:

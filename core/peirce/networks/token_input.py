@@ -27,7 +27,7 @@ from peirce.parts import (
     Tokens,
     UnaryPosition,
     call_named,
-    merge,
+    merge_specs,
 )
 
 T = TypeVar("T")
@@ -91,7 +91,7 @@ class TokenInput(nn.Module):
         planned = (*self.plan.positions, *self.plan.augmenters)
         parts = cast(Iterable[Position | Augmenter], (*self.positions, *self.augmenters))
         own = [(each.name, part.inputs()) for each, part in zip(planned, parts, strict=True)]
-        return merge([("the model", [spec for wanted, spec in standard if wanted]), *own])
+        return merge_specs([("the model", [spec for wanted, spec in standard if wanted]), *own])
 
     def tokens(self, inputs: Mapping[str, Tensor], before: int | None = None) -> Tokens:
         """The batch as parts see it: positions are counted over real tokens, on whichever side the padding is.

@@ -5,4 +5,15 @@ Each contract lives in a file of its name. `state` hands on what authors need of
 
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+from peirce.errors import with_older_names
+
+_OLDER = {
+    "dense": "peirce.parts:has_static_shapes",
+    "merge": "peirce.parts:merge_specs",
+    "noting_defaults": "peirce.parts:record_defaults",
+    "noting_parts": "peirce.parts:record_parts",
+    "small_normal": "peirce.parts:set_small_normal",
+    "terms": "peirce.parts:dim_terms",
+}
+_find, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__ = with_older_names(__name__, _find, _OLDER)

@@ -10,8 +10,8 @@ from .base import one_of as one_of
 from .head import Encoded as Encoded
 from .head import Head as Head
 from .initialisation import initialise as initialise
-from .initialisation import noting_defaults as noting_defaults
-from .initialisation import small_normal as small_normal
+from .initialisation import record_defaults as record_defaults
+from .initialisation import set_small_normal as set_small_normal
 from .losses import IGNORED as IGNORED
 from .losses import check_labels as check_labels
 from .losses import mean_cross_entropy as mean_cross_entropy
@@ -48,12 +48,12 @@ from .recurrent_operator import RecurrentOperator as RecurrentOperator
 from .signature import Dtype as Dtype
 from .signature import Signature as Signature
 from .signature import TensorSpec as TensorSpec
-from .signature import merge as merge
-from .signature import terms as terms
+from .signature import dim_terms as dim_terms
+from .signature import merge_specs as merge_specs
 from .tokens import Augmenter as Augmenter
 from .tokens import Tokens as Tokens
 from .tracing import PART as PART
 from .tracing import Linear as Linear
-from .tracing import dense as dense
-from .tracing import noting_parts as noting_parts
+from .tracing import has_static_shapes as has_static_shapes
+from .tracing import record_parts as record_parts
 from .tracing import without_autocast as without_autocast

@@ -28,7 +28,7 @@ _lock = threading.Lock()
 
 
 @contextmanager
-def noting_defaults() -> Iterator[set[int]]:
+def record_defaults() -> Iterator[set[int]]:
     """Within it, note what torch gives to the maps and embeddings that this thread makes.
 
     Returns:
@@ -47,7 +47,7 @@ def noting_defaults() -> Iterator[set[int]]:
         _notes.fingerprints = before
 
 
-def small_normal(module: nn.Linear | nn.Embedding) -> None:
+def set_small_normal(module: nn.Linear | nn.Embedding) -> None:
     """Give a map or an embedding BERT's small normal weights, for a part that is used by itself.
 
     It does not count as the part's choice: in a model the spec's `init_std` replaces it.
@@ -65,7 +65,7 @@ def initialise(model: nn.Module, std: float, fingerprints: set[int]) -> None:
     Args:
         model: the model; only linear maps and embeddings are initialised.
         std: of the weights; biases become zero, and so does the padding row of an embedding that has one.
-        fingerprints: what `noting_defaults` noted while the model was made.
+        fingerprints: what `record_defaults` noted while the model was made.
     """
     for module in model.modules():
         if not isinstance(module, _KINDS):

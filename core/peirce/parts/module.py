@@ -11,7 +11,7 @@ from torch import nn
 
 from peirce.parts.base import Dims, SizedPart
 from peirce.parts.signature import TensorSpec
-from peirce.parts.tracing import made_by
+from peirce.parts.tracing import annotate_part
 
 T = TypeVar("T")
 
@@ -38,7 +38,7 @@ class ModulePart(SizedPart, nn.Module, ABC):
 def call_named(what: str, function: Callable[..., T], *arguments: Any) -> T:
     """Call a part. What it raises gets a note that names it, such as `position 'shaw'`; so do exported nodes."""
     if torch.compiler.is_exporting():
-        with made_by(what):
+        with annotate_part(what):
             return function(*arguments)
     if torch.compiler.is_compiling():
         return function(*arguments)

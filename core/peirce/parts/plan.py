@@ -16,7 +16,7 @@ from peirce.errors import PlanError, unusable
 from peirce.kernels import PairTerm, Rotation
 from peirce.parts.base import Dims
 from peirce.parts.operator import AttentionOperator, Branch, PureOperator, Reader, Writer
-from peirce.parts.tracing import made_by
+from peirce.parts.tracing import annotate_part
 from peirce.spec import ScopeSpec, Spec
 
 
@@ -116,7 +116,7 @@ class PlannedOperator(Planned):
         """What the operator computes itself, which an exported graph says of its nodes."""
         if not torch.compiler.is_exporting():
             return method(*arguments)
-        with made_by(str(self)):
+        with annotate_part(str(self)):
             return method(*arguments)
 
     def _scored(

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from peirce.kernels import PairBias, PairTerm, Rotation
-from peirce.parts.initialisation import small_normal
+from peirce.parts.initialisation import set_small_normal
 from peirce.parts.module import ModulePart
 from peirce.parts.tokens import Tokens
 
@@ -86,7 +86,7 @@ PLACES: Mapping[Place, Any] = {
 def new_table(entries: int, width: int) -> nn.Embedding:
     """A table of `entries` learned vectors."""
     table = nn.Embedding(entries, width)
-    small_normal(table)
+    set_small_normal(table)
     return table
 
 

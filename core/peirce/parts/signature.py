@@ -88,7 +88,7 @@ class Signature:
         for dim in (
             dim for spec in (*self.inputs, *self.outputs) for dim in spec.dims if isinstance(dim, str)
         ):
-            seen.update(dict.fromkeys(term for term in terms(dim) if not term.isdigit()))
+            seen.update(dict.fromkeys(term for term in dim_terms(dim) if not term.isdigit()))
         return tuple(seen)
 
     @property
@@ -118,12 +118,12 @@ _MASKS = {"attention_mask": "length", "decoder_attention_mask": "target_length"}
 """The masks of version 0.1, each with its dim."""
 
 
-def terms(dim: str) -> list[str]:
+def dim_terms(dim: str) -> list[str]:
     """What a symbolic dim adds: itself, or the terms of a sum such as `past + 1`, sorted."""
     return sorted(term.strip() for term in dim.split("+"))
 
 
-def merge(groups: Iterable[tuple[str, Iterable[TensorSpec]]]) -> tuple[TensorSpec, ...]:
+def merge_specs(groups: Iterable[tuple[str, Iterable[TensorSpec]]]) -> tuple[TensorSpec, ...]:
     """Join the tensors that several parts declare, in order, each name once.
 
     Args:

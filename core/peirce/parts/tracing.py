@@ -15,16 +15,16 @@ PART = "peirce.part"
 """Under which a node of a traced graph says which part made it."""
 
 
-def dense(values: Tensor) -> bool:
+def has_static_shapes(values: Tensor) -> bool:
     """Whether everything is computed and masked, as shapes cannot follow these values."""
     return torch.compiler.is_compiling() or values.is_meta
 
 
-noting_parts = preserve_node_meta
+record_parts = preserve_node_meta
 """A context to trace a model in, so that each node of its graph has its part in `node.meta["custom"][PART]`."""
 
 
-def made_by(part: str) -> AbstractContextManager[None]:
+def annotate_part(part: str) -> AbstractContextManager[None]:
     """Say in an exported graph which part the nodes belong to: `position 'shaw'` is noted as `positions.shaw`."""
     if not torch.compiler.is_exporting():
         return nullcontext()
@@ -34,7 +34,7 @@ def made_by(part: str) -> AbstractContextManager[None]:
 def without_autocast(values: Tensor) -> AbstractContextManager[Any]:
     """A context in which autocast leaves operations on the device of these values alone."""
     kind = values.device.type
-    if dense(values) or not torch.is_autocast_enabled(kind):
+    if has_static_shapes(values) or not torch.is_autocast_enabled(kind):
         return nullcontext()
     return torch.autocast(kind, enabled=False)
 

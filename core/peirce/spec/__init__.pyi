@@ -26,5 +26,5 @@ from .structuring import REST as REST
 from .structuring import StructureError as StructureError
 from .structuring import rest_field as rest_field
 from .structuring import structure as structure
-from .structuring import structured as structured
+from .structuring import structure_value as structure_value
 from .values import toml_key as toml_key

@@ -14,7 +14,7 @@ from typing import Any
 from attrs import field, frozen
 
 from peirce.errors import SpecError
-from peirce.files import parse_toml, whole_number
+from peirce.files import parse_integer, parse_toml
 
 KeyPath = tuple[str, ...]
 """A key as its parts, `("model", "heads", "0", "use")`; list items are counted from 0."""
@@ -148,7 +148,7 @@ def _put(data: dict[str, Any], path: KeyPath, value: Any, dotted: str) -> list[K
         key: str | int | None = part
         here = join_key(path[:depth])
         if isinstance(node, list):
-            key = whole_number(part)
+            key = parse_integer(part)
             if key is None or key >= len(node):
                 said = f"{here} is a list of {len(node)}; {part!r} is no index of it, from 0"
                 raise SpecError(f"override {dotted}: {said}")

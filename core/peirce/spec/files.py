@@ -33,7 +33,7 @@ def read(path_or_name: str | os.PathLike[str], ready: Ready, seen: tuple[str, ..
             f"{_short(path)} is a recipe, not a spec: `peirce finetune --recipe` takes one that names a task, and "
             "`peirce pretrain` one that names a spec"
         )
-    return extended(document, path.parent, ready, (*seen, identity))
+    return extend(document, path.parent, ready, (*seen, identity))
 
 
 def read_document(path: Path, what: str = "spec") -> Document:
@@ -53,7 +53,7 @@ def read_document(path: Path, what: str = "spec") -> Document:
     return parse_document(text, _short(path))
 
 
-def extended(document: Document, folder: Path, ready: Ready, seen: tuple[str, ...] = ()) -> Document:
+def extend(document: Document, folder: Path, ready: Ready, seen: tuple[str, ...] = ()) -> Document:
     """A document with what it extends merged in; a relative path starts from a folder."""
     if "extend" not in document.data:
         return document

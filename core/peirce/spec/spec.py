@@ -18,7 +18,7 @@ from attrs import Factory, field, frozen, validators
 
 from peirce.errors import SpecError
 from peirce.spec.documents import Document, parse_document
-from peirce.spec.files import Ready, extended, read
+from peirce.spec.files import Ready, extend, read
 from peirce.spec.structuring import HIDDEN, REST, structure
 from peirce.spec.values import FrozenDict, toml_key
 
@@ -281,7 +281,7 @@ class Spec:
             SpecError: the text is no valid spec; every mistake is named with its line.
         """
         document = parse_document(text, source)
-        return _from_document(extended(document, Path(source).parent, ready or _none_ready))
+        return _from_document(extend(document, Path(source).parent, ready or _none_ready))
 
     def to_toml(self) -> str:
         """The spec as TOML, defaults written out; `Spec.from_toml` gives an equal spec."""

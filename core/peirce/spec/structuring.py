@@ -52,12 +52,12 @@ def structure(
         SpecError: unknown, missing or wrong keys, all of them, each with its location.
     """
     try:
-        return structured(cls, value, split_key(path) if path else (), label)
+        return structure_value(cls, value, split_key(path) if path else (), label)
     except StructureError as error:
         raise SpecError("\n".join(f"{where(key)}: {said}" for key, said in error.problems)) from error
 
 
-def structured(kind: Any, value: Any, path: KeyPath = (), label: str | None = None) -> Any:
+def structure_value(kind: Any, value: Any, path: KeyPath = (), label: str | None = None) -> Any:
     """A plain value as a type. Nothing is coerced, since TOML has kinds of its own; an integer may stand for a float.
 
     Args:
@@ -72,7 +72,7 @@ def structured(kind: Any, value: Any, path: KeyPath = (), label: str | None = No
     if origin in _UNIONS:
         for arm in sorted(args, key=lambda arm: arm is float):
             if _fits(value, arm):
-                return structured(arm, value, path, label)
+                return structure_value(arm, value, path, label)
     if not _fits(value, kind):
         raise StructureError((path, _wrong(kind, value, path)))
     if attrs.has(origin):
@@ -138,7 +138,7 @@ def _each(
     problems = list(problems)
     for key, kind, item in items:
         try:
-            done[key] = structured(kind, item, (*path, key))
+            done[key] = structure_value(kind, item, (*path, key))
         except StructureError as error:
             problems += error.problems
     if problems:

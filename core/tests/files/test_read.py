@@ -15,15 +15,15 @@ from peirce.errors import LONGEST, InputError, PeirceError, printable, unknown
 from peirce.files import (
     UnreadableError,
     check_file,
-    limit,
     open_file,
+    parse_integer,
     parse_json,
     parse_toml,
     read_bytes,
     read_json,
     read_lines,
     read_text,
-    whole_number,
+    size_limit,
 )
 
 
@@ -52,12 +52,12 @@ def test_a_file_beyond_the_bound_is_not_read(tmp_path: Path, monkeypatch: pytest
         read_bytes(path, text=True)
     monkeypatch.setenv("PEIRCE_LIMIT", "much")
     with pytest.raises(InputError, match=r"^PEIRCE_LIMIT: 'much' is no size such as 64MB or 2GB"):
-        limit()
+        size_limit()
 
 
 def test_a_whole_number_has_few_digits() -> None:
-    assert [whole_number(text) for text in ("0", "012", "9" * 18)] == [0, 12, 10**18 - 1]
-    assert [whole_number(text) for text in ("", "-1", "²", "1.0", " 1", "1\n", "9" * 19)] == [None] * 7
+    assert [parse_integer(text) for text in ("0", "012", "9" * 18)] == [0, 12, 10**18 - 1]
+    assert [parse_integer(text) for text in ("", "-1", "²", "1.0", " 1", "1\n", "9" * 19)] == [None] * 7
 
 
 @pytest.mark.parametrize("text", ["[" * 10**6, '{"a":' * 10**5, '[{"a":' * 33 + "1" + "}]" * 33])

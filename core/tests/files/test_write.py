@@ -21,7 +21,15 @@ import torch
 from safetensors.torch import save_file
 
 from peirce.errors import BusyError, PeirceError, WriteError
-from peirce.files import disk_error, locked, read_json, replacing, write_json, write_whole, writing
+from peirce.files import (
+    disk_error,
+    explain_disk_errors,
+    hold_lock,
+    read_json,
+    replace_file,
+    write_json,
+    write_whole,
+)
 
 LIMIT = 1000
 
@@ -44,7 +52,7 @@ def test_a_writer_or_a_rename_that_fails_leaves_what_stood_there(
 ) -> None:
     path = tmp_path / "a.txt"
     path.write_text("old")
-    with suppress(KeyboardInterrupt), replacing(path) as fresh:
+    with suppress(KeyboardInterrupt), replace_file(path) as fresh:
         fresh.write_text("half")
         raise KeyboardInterrupt
     monkeypatch.setattr("os.replace", Mock(side_effect=OSError("disk full")))
@@ -101,14 +109,14 @@ def test_a_second_process_is_refused_and_a_dead_one_is_followed(tmp_path: Path) 
     place = tmp_path / "runs" / "a"
     with holder(place) as process:
         said = f"another process writes to {place}; wait until it has ended"
-        with pytest.raises(BusyError, match=said), locked(place, folder=True):
+        with pytest.raises(BusyError, match=said), hold_lock(place, folder=True):
             raise AssertionError
         write_whole(tmp_path / "runs" / "b", "")
         left = [path for path in place.parent.iterdir() if path.name not in ("a", "b")]
         assert [path.name.partition(".peirce-")[0] for path in left] == [".a"], "a living writer's is kept"
         process.kill()
         process.wait()
-        with locked(place, folder=True):
+        with hold_lock(place, folder=True):
             write_whole(place / "c", "")
             write_whole(tmp_path / "runs" / "b", "")
     assert sorted(path.name for path in place.parent.iterdir()) == ["a", "b"]
@@ -117,10 +125,10 @@ def test_a_second_process_is_refused_and_a_dead_one_is_followed(tmp_path: Path) 
 
 def test_a_thread_may_ask_again_within_its_block_and_others_may_not(tmp_path: Path) -> None:
     def taken() -> None:
-        with locked(tmp_path / "a.onnx", folder=False):
+        with hold_lock(tmp_path / "a.onnx", folder=False):
             pass
 
-    with locked(tmp_path / "a.onnx", folder=False):
+    with hold_lock(tmp_path / "a.onnx", folder=False):
         taken()
         with ThreadPoolExecutor() as other, pytest.raises(BusyError):
             other.submit(taken).result()
@@ -133,7 +141,7 @@ def test_threads_that_wait_write_one_after_the_other(tmp_path: Path) -> None:
 
     def write() -> None:
         for _ in range(5):
-            with locked(tmp_path / "a", folder=False, wait=True):
+            with hold_lock(tmp_path / "a", folder=False, wait=True):
                 inside.append(1)
                 most.append(len(inside))
                 write_whole(tmp_path / "a", "x")
@@ -147,7 +155,7 @@ def test_threads_that_wait_write_one_after_the_other(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_stays_empty_goes_with_what_was_made_for_it(tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt), locked(tmp_path / "a" / "b", folder=True):
+    with pytest.raises(KeyboardInterrupt), hold_lock(tmp_path / "a" / "b", folder=True):
         raise KeyboardInterrupt
     assert not list(tmp_path.iterdir())
 
@@ -192,7 +200,7 @@ WRITERS: dict[str, Callable[[Path], Any]] = {
 @pytest.mark.parametrize("writer", WRITERS)
 @pytest.mark.usefixtures("small_files")
 def test_every_library_is_understood(tmp_path: Path, writer: str) -> None:
-    with pytest.raises(WriteError) as error, writing("the thing", "the rest is whole"):
+    with pytest.raises(WriteError) as error, explain_disk_errors("the thing", "the rest is whole"):
         WRITERS[writer](tmp_path / "a")
     assert str(error.value).startswith("the thing cannot be written: ")
     assert "; the rest is whole; " in str(error.value)
@@ -203,7 +211,10 @@ def test_every_library_is_understood(tmp_path: Path, writer: str) -> None:
 def test_a_file_that_does_not_fit_leaves_nothing_and_the_outermost_knows_what_is_safe(tmp_path: Path) -> None:
     path = tmp_path / "a"
     write_whole(path, "old")
-    with pytest.raises(WriteError) as error, writing("a training", "the checkpoint of step 3 is whole"):
+    with (
+        pytest.raises(WriteError) as error,
+        explain_disk_errors("a training", "the checkpoint of step 3 is whole"),
+    ):
         write_whole(path, "0" * 4 * LIMIT)
     text = f"{path} cannot be written: {os.strerror(errno.EFBIG)}; the checkpoint of step 3 is whole; raise the limit"
     assert str(error.value).startswith(text)
@@ -212,11 +223,11 @@ def test_a_file_that_does_not_fit_leaves_nothing_and_the_outermost_knows_what_is
 
 def test_a_full_disk_behind_another_error_is_told_and_other_errors_are_left_alone() -> None:
     said = f"x cannot be written: {os.strerror(errno.ENOSPC)}; y; "
-    with pytest.raises(WriteError, match=said), writing("x", "y"):
+    with pytest.raises(WriteError, match=said), explain_disk_errors("x", "y"):
         raise ValueError("a library's own") from OSError(errno.ENOSPC, "full")
     others = PermissionError(errno.EACCES, "no"), ValueError("5 requested and 3 written"), PeirceError("x")
     for error in others:
-        with pytest.raises(type(error)) as found, writing("x", "y"):
+        with pytest.raises(type(error)) as found, explain_disk_errors("x", "y"):
             raise error
         assert found.value is error
         assert disk_error(error) is None

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from peirce.errors import InputError, OutOfMemoryError, lacks_memory
-from peirce.model import check_sizes, decoding, free_tokens, refuse_if_out_of_memory
+from peirce.model import check_sizes, free_tokens, make_decoding, refuse_if_out_of_memory
 from peirce.parts import Signature, TensorSpec
 from peirce.resources import machine_memory
 
@@ -41,10 +41,10 @@ def test_a_batch_whose_outputs_fill_the_machine_is_refused() -> None:
 def test_more_tokens_than_there_is_room_for() -> None:
     assert [free_tokens(SIGNATURE, "input_ids", length) for length in (1, 60, 64)] == [64, 5, 1]
     assert free_tokens(SIGNATURE, "mask", 60) == 5
-    assert [decoding({"max_new": 9}, free).max_new for free in (None, 9)] == [9, 9]
-    assert decoding({}, 5).max_new == 5
+    assert [make_decoding({"max_new": 9}, free).max_new for free in (None, 9)] == [9, 9]
+    assert make_decoding({}, 5).max_new == 5
     with pytest.raises(InputError, match="max_new is 9, and the longest prompt leaves room for 5 tokens"):
-        decoding({"max_new": 9}, 5)
+        make_decoding({"max_new": 9}, 5)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ def test_a_card_is_written_anew_until_a_person_has_one(tmp_path: Path) -> None:
     assert f"{sum(p.numel() for p in model.parameters()):,} parameters" in written
     for spec in (*model.signature.inputs, *model.signature.outputs):
         assert f"| `{spec.name}` |" in written
-    assert all(f"| `{part}` | peirce " in written for part in model.provenance["parts"])
+    assert all(f"| `{part}` | peirce-" in written for part in model.provenance["parts"])
     card.write_text(written + "Trained on air.", encoding="utf-8")
     model.save(tmp_path / "model")
     assert card.read_text(encoding="utf-8") == written

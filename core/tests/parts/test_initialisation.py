@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from peirce.compose import build
 from peirce.compose.building import Seeded
-from peirce.parts import Augmenter, Dims, Tokens, initialise, noting_defaults, small_normal
+from peirce.parts import Augmenter, Dims, Tokens, initialise, record_defaults, set_small_normal
 from peirce.registry import Registry, hookimpl
 
 
@@ -35,7 +35,7 @@ class Chooses(Augmenter):
         self.padded = nn.Embedding(7, dims.unary, padding_idx=0)
         self.left = nn.Linear(dims.unary, dims.unary)
         self.narrowed = nn.Linear(dims.unary, dims.unary)
-        small_normal(self.narrowed)
+        set_small_normal(self.narrowed)
 
     def forward(self, embeddings: Tensor, tokens: Tokens) -> Tensor:
         return embeddings + self.zeroed(embeddings)
@@ -78,7 +78,7 @@ def test_what_no_part_initialises_has_the_spec_s_spread(parts: Registry) -> None
 
 def test_notes_are_of_one_thread() -> None:
     maps: list[nn.Linear] = []
-    with noting_defaults() as found:
+    with record_defaults() as found:
         worker = threading.Thread(target=lambda: maps.append(nn.Linear(4, 4)))
         worker.start()
         worker.join()

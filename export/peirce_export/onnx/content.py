@@ -21,10 +21,10 @@ from attrs import define
 from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 from onnx import FunctionProto, GraphProto, TensorProto, helper
-from peirce.errors import ModelFileError
-from peirce.files import check_file, digest_of, parse_json, read_bytes, whole_number
-from peirce.model import SKIP
 
+from peirce.errors import ModelFileError
+from peirce.files import check_file, digest_of, parse_integer, parse_json, read_bytes
+from peirce.model import SKIP
 from peirce_export.metadata import PREFIX, Metadata, changed_error, step_of
 
 DIGEST, OTHERS = f"{PREFIX}digest", f"{PREFIX}digests"
@@ -130,7 +130,7 @@ class Content:
             )
             known = kind in TensorProto.DataType.values() and kind != TensorProto.UNDEFINED
             dtype = helper.tensor_dtype_to_np_dtype(kind) if known and kind != NARROW else np.dtype(np.uint16)
-            start, size = whole_number(where.get("offset", "0")), prod(shape)
+            start, size = parse_integer(where.get("offset", "0")), prod(shape)
             sound = known and dtype.kind in _NUMBERS and start is not None and min(shape, default=0) >= 0
             if not sound or (start or 0) + size * dtype.itemsize > file.stat().st_size:
                 raise ModelFileError(

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import torch
 from attrs import field, frozen, validators
+
 from peirce.errors import ExportError
 from peirce.extras import require
 from peirce.kernels import constant_weights
 from peirce.model import MODEL, Exportable, Exporter, Model
-from peirce.parts import PART, RecurrentOperator, noting_parts
-
+from peirce.parts import PART, RecurrentOperator, record_parts
 from peirce_export.casting import DTYPES, cast_copy, precision_of
 from peirce_export.failures import Mismatch, untraceable
 from peirce_export.metadata import (
@@ -177,7 +177,7 @@ def trace(model: Model | Exportable, opset: int, precision: Precision, *, optimi
     twin: Exportable = cast_copy(shown, DTYPES[precision])
     # torch cannot note anything in the nodes of a scan.
     recurrent = any(isinstance(module, RecurrentOperator) for module in twin.modules())
-    noting = nullcontext if recurrent else noting_parts
+    noting = nullcontext if recurrent else record_parts
     try:
         with silenced(), torch.no_grad(), constant_weights(twin), noting():
             program = torch.onnx.export(

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import onnxruntime as ort
 from attrs import asdict, field, frozen
+
 from peirce.commands import Fitting
 from peirce.compose import read_model
 from peirce.errors import PeirceError
 from peirce.extras import plugin_providers
 from peirce.model import MODEL, Exportable, Model, Progress, Report
-
 from peirce_export.casting import precision_of
 from peirce_export.metadata import BITS, Metadata
 from peirce_export.onnx.content import Content

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 from numpy.typing import NDArray
-from peirce.parts import PART
 
+from peirce.parts import PART
 from peirce_export.metadata import SCOPE
 
 _LOW = -1e30

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import onnxruntime as ort
+
 from peirce.errors import InputError, ModelFileError, check_known, unknown
 from peirce.extras import TENSORRT_RTX, plugin_devices, plugin_providers
-
 from peirce_export.onnx.content import DIGEST, Content, Weights
 
 CUDA, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"

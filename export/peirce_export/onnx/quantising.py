@@ -13,9 +13,9 @@ from pathlib import Path
 
 import onnx
 import onnx_ir as ir
+
 from peirce.errors import ExportError
 from peirce.parts import PART
-
 from peirce_export.metadata import BITS, DYNAMIC, INT4, PREFIX
 
 _PRODUCTS = ("MatMul", "Gemm")

@@ -8,16 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
-from peirce.errors import ModelFileError
-from peirce.files import digests_checked
-from peirce.model import Runtime, Source
 
+from peirce.errors import ModelFileError
+from peirce.files import checks_digests
+from peirce.model import Runtime, Source
 from peirce_export.onnx.content import Content, RewrittenError
 from peirce_export.onnx.session import OnnxFile
 
 if TYPE_CHECKING:
     from peirce.model import Model
-
     from peirce_export.report import Verification
 
 
@@ -58,7 +57,7 @@ class OnnxRuntime(Runtime):
         report = verify(OnnxGraph(content), model, **how)
         # The digest after what it computes, which tells more of a file that was changed.
         try:
-            if not digests_checked() or content.check():
+            if not checks_digests() or content.check():
                 return report
             note = "the file carries no digest, as those of Peirce 0.1"
         except RewrittenError as error:

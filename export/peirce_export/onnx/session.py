@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
+
 from peirce.errors import InputError, ModelFileError, lacks_memory
 from peirce.model import OnDevice
-
 from peirce_export.failures import Mismatch
 from peirce_export.onnx.content import Content, Weights
 from peirce_export.onnx.providers import CPU, ProviderOptions, both_runtimes, start

@@ -8,8 +8,8 @@ from typing import Any
 
 import onnx
 from onnx import TensorProto
-from peirce.parts import Signature, TensorSpec
 
+from peirce.parts import Signature, TensorSpec
 from peirce_export.failures import DtypeMismatch, NameMismatch, hold_dims
 
 FLOATS = {

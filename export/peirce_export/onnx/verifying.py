@@ -10,9 +10,9 @@ import numpy as np
 import onnx
 from attrs import evolve
 from onnx import AttributeProto, GraphProto, TensorProto, numpy_helper
+
 from peirce.errors import ExportError
 from peirce.parts import Signature
-
 from peirce_export.failures import DtypeMismatch
 from peirce_export.onnx.content import NARROW, Content, Weights, graphs_of
 from peirce_export.onnx.providers import CPU

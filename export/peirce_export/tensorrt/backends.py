@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import Any, Literal
 
 from attrs import frozen
+
 from peirce.errors import ExportError, UnavailableError
 
 Name = Literal["rtx", "tensorrt"]

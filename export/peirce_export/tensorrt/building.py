@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from attrs import field, frozen, validators
+
 from peirce.errors import ExportError
 from peirce.files import write_whole
 from peirce.parts import Signature
-
 from peirce_export.casting import DTYPES
 from peirce_export.onnx.exporter import DEFAULT_OPSET, OnnxOptions
 from peirce_export.tensorrt.backends import Backend

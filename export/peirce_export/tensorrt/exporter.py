@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from attrs import evolve
+
 from peirce.errors import ExportError
-from peirce.files import digest_of, scratch, writing
+from peirce.files import digest_of, explain_disk_errors, scratch_folder
 from peirce.model import MODEL, Exporter, Model
 from peirce.parts import Signature
-
 from peirce_export.casting import precision_of
 from peirce_export.metadata import Precision
 from peirce_export.onnx.exporter import OnnxExporter
@@ -59,7 +59,7 @@ class TensorRTExporter(Exporter):
             read_timing_cache(Path(options.timing_cache))
         signatures = [view(role, model).signature for role in (GENERATING if options.generate else (MODEL,))]
         asked = [_asked(signature, options.profile, signatures) for signature in signatures]
-        with writing(str(path)), scratch(path) as place:
+        with explain_disk_errors(str(path)), scratch_folder(path) as place:
             graphs, engines = place / "graphs", place / "engines"
             graphs.mkdir(parents=True)
             engines.mkdir()

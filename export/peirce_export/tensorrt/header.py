@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 from attrs import asdict, field, frozen
+
 from peirce.errors import ModelFileError
 from peirce.files import digest_of, read_json, write_json
-
 from peirce_export.metadata import Metadata
 from peirce_export.tensorrt.profiles import Profile, Range, shapes
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from attrs import frozen
+
 from peirce.errors import InputError, check_known
-from peirce.files import whole_number
-from peirce.parts import Signature, TensorSpec, terms
+from peirce.files import parse_integer
+from peirce.parts import Signature, TensorSpec, dim_terms
 
 BATCH, LENGTH = (1, 8, 32), (1, 128, 512)
 """Sizes of `batch`, and of any other dim that states no largest one, where the user names none."""
@@ -67,7 +68,7 @@ def shapes(spec: TensorSpec, profile: Profile) -> tuple[tuple[int, ...], tuple[i
         def term(text: str) -> int:
             return int(text) if text.isdigit() else getattr(profile[text], size)
 
-        return tuple(sum(map(term, terms(str(dim)))) for dim in spec.dims)
+        return tuple(sum(map(term, dim_terms(str(dim)))) for dim in spec.dims)
 
     return shape("least"), shape("best"), shape("most")
 
@@ -99,7 +100,7 @@ def _default(symbol: str, most: int | None) -> Range:
 def _parsed(text: str, symbols: Sequence[str], largest: Mapping[str, int]) -> tuple[str, Range]:
     symbol, equals, written = (piece.strip() for piece in text.partition("="))
     sizes = written.split(":")
-    counts = [count for size in sizes if (count := whole_number(size.strip())) is not None]
+    counts = [count for size in sizes if (count := parse_integer(size.strip())) is not None]
     if not equals or len(sizes) not in (1, 3) or len(counts) < len(sizes):
         raise InputError(
             f"profile {text!r} is not DIM=MIN:OPT:MAX with three sizes, such as length=8:128:512, nor DIM=SIZE"

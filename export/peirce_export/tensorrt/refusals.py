@@ -7,9 +7,9 @@ from typing import Any
 
 import onnx
 from attrs import frozen
+
 from peirce.errors import ExportError
 from peirce.parts import PART
-
 from peirce_export.metadata import SCOPE
 from peirce_export.onnx.content import graphs_of
 

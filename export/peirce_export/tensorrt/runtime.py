@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from peirce.errors import InputError, check_known
 from peirce.model import Report, Runtime, Source
-
 from peirce_export.tensorrt.engine import PROVIDER, EngineFile
 from peirce_export.tensorrt.header import Header
 

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from pathlib import Path
 
-from peirce.files import digests_checked
+from peirce.files import checks_digests
 from peirce.parts import Signature
-
 from peirce_export.failures import NameMismatch
 from peirce_export.tensorrt.engine import EngineFile
 from peirce_export.tensorrt.header import Header
@@ -28,7 +27,7 @@ class EngineGraph(Verifiable):
     def __init__(self, path: Path) -> None:
         self.path, self.header = path, Header.read(path)
         self.metadata = self.header.metadata
-        if digests_checked():
+        if checks_digests():
             self.header.hold(path)
 
     def check(self, signature: Signature) -> None:

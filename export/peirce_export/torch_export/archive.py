@@ -12,9 +12,9 @@ import zipfile
 from pathlib import Path
 
 from attrs import define
-from peirce.errors import ModelFileError
-from peirce.files import check_file, digest_of, limit, parse_json
 
+from peirce.errors import ModelFileError
+from peirce.files import check_file, digest_of, parse_json, size_limit
 from peirce_export.metadata import PREFIX, Metadata, changed_error, step_of
 
 TORCH = "torch"
@@ -60,7 +60,7 @@ class Archive:
                         "`peirce export --to torch_export`"
                     )
                 entry = archive.getinfo(own)
-                if entry.compress_type != zipfile.ZIP_STORED or entry.file_size > limit(text=True):
+                if entry.compress_type != zipfile.ZIP_STORED or entry.file_size > size_limit(text=True):
                     raise ValueError(f"its entry {own} is compressed, or too large")
                 properties = parse_json(archive.read(entry))
                 if not isinstance(properties, dict) or {*map(type, properties.values())} - {str}:

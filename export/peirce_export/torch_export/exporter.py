@@ -10,12 +10,12 @@ from typing import Any, Literal
 
 import torch
 from attrs import field, frozen, validators
-from peirce.errors import ExportError
-from peirce.kernels import constant_weights
-from peirce.model import MODEL, Exportable, Exporter, Model
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 
+from peirce.errors import ExportError
+from peirce.kernels import constant_weights
+from peirce.model import MODEL, Exportable, Exporter, Model
 from peirce_export.casting import DTYPES, cast_copy, precision_of
 from peirce_export.failures import untraceable
 from peirce_export.placing import placed

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from peirce.errors import InputError, ModelFileError, lacks_memory
-from peirce.model import OnDevice
 from torch import Tensor
 
+from peirce.errors import InputError, ModelFileError, lacks_memory
+from peirce.model import OnDevice
 from peirce_export.casting import DTYPES
 from peirce_export.stepper import Generating
 from peirce_export.torch_export.archive import TORCH, Archive

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from peirce.errors import InputError, check_known
-from peirce.files import digests_checked
+from peirce.files import checks_digests
 from peirce.model import LoadedModel, Report, Runtime, Source
-
 from peirce_export.torch_export.archive import TORCH, Archive
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ class TorchRuntime(Runtime):
         """Run a file, with whatever code it holds, against its model, if `providers` names torch."""
         archive = Archive.read(path)
         _trusted(path, providers)
-        if digests_checked():
+        if checks_digests():
             archive.check()
         from peirce_export.torch_export.verifying import ProgramGraph
         from peirce_export.verify import verify

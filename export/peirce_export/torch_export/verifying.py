@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager, closing
 from typing import Any
 
 import torch
-from peirce.parts import Signature, TensorSpec
 
+from peirce.parts import Signature, TensorSpec
 from peirce_export.casting import DTYPES
 from peirce_export.failures import DtypeMismatch, NameMismatch, hold_dims
 from peirce_export.torch_export.archive import Archive

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import triton_python_backend_utils as triton
 from numpy.typing import NDArray
+
 from peirce.compose import Session
 from peirce.errors import InputError, PeirceError, printable
 from peirce.model import Field, Pipeline
 from peirce.registry import class_named
-
 from peirce_export.asking import question_of
 from peirce_export.triton.calls import ARRAYS, FRONT, GRAPH, Front, ServedFile, values_of
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from peirce.compose import Session
-from peirce.parts import Signature, terms
 
+from peirce.compose import Session
+from peirce.parts import Signature, dim_terms
 from peirce_export import cases
 
 TOLERANCE = {"float32": 1e-4, "float16": 2e-2, "bfloat16": 2e-2}
@@ -19,7 +19,7 @@ def in_rows(signature: Signature) -> bool:
     if not isinstance(first, str):
         return False
     return all(
-        spec.dims and spec.dims[0] == first and not any(first in terms(str(dim)) for dim in spec.dims[1:])
+        spec.dims and spec.dims[0] == first and not any(first in dim_terms(str(dim)) for dim in spec.dims[1:])
         for spec in (*signature.inputs, *signature.outputs)
     )
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from attrs import define, field, frozen
 from numpy.typing import NDArray
+
 from peirce.errors import InputError, ModelFileError
 from peirce.files import read_json, write_json
 from peirce.model import Field, LoadedModel
-
 from peirce_export.metadata import Metadata
 from peirce_export.stepper import GraphStepper
 

@@ -7,10 +7,10 @@ from math import prod
 from typing import Any, Literal
 
 from attrs import field, frozen, validators
+
 from peirce.errors import ExportError
 from peirce.model import Field, Pipeline
 from peirce.parts import Signature, TensorSpec
-
 from peirce_export.metadata import Metadata
 from peirce_export.onnx.exporter import DEFAULT_OPSET
 

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from attrs import evolve, frozen
+
 from peirce.compose import Session
 from peirce.errors import ExportError, PeirceError, UnavailableError
-from peirce.files import read_bytes, scratch, writing
+from peirce.files import explain_disk_errors, read_bytes, scratch_folder
 from peirce.model import ASSETS, PROVENANCE, SPEC, WEIGHTS, Exporter, Model, Pipeline, saved_files
 from peirce.registry import default_catalogue, pipelines_for
-
 from peirce_export.metadata import Metadata, step_of
 from peirce_export.onnx.exporter import OnnxExporter, OnnxOptions
 from peirce_export.report import Verification
@@ -92,7 +92,7 @@ class TritonExporter(Exporter):
         if not path.parent.is_dir():
             raise ExportError(f"folder {path.parent} does not exist; create it, or write elsewhere")
         try:
-            with writing(str(path)), scratch(path) as place:
+            with explain_disk_errors(str(path)), scratch_folder(path) as place:
                 report, graphs = self._graphs(model, place)
                 notes = list(report.notes)
                 made, names = place / "new", [name, f"{name}_step"][: len(graphs)]

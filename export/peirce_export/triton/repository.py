@@ -10,15 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from peirce.errors import ExportError
-from peirce.files import read_text, whole_number
-
+from peirce.files import parse_integer, read_text
 from peirce_export.triton.calls import FRONT, Front
 from peirce_export.triton.config import CONFIG, different, parsed
 
 
 def next_version(repository: Path, names: Sequence[str]) -> int:
     """One more than the highest version of some models."""
-    found = (whole_number(each.name) for name in names for each in (repository / name).glob("*"))
+    found = (parse_integer(each.name) for name in names for each in (repository / name).glob("*"))
     return 1 + max(filter(None, found), default=0)
 
 

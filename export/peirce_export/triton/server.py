@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+
 from peirce.errors import InputError, UnavailableError
 
 NUMPY = "PEIRCE_TRITON_NUMPY"

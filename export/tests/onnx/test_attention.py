@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import peirce
 import pytest
 import torch
+from small_specs import FOLNET, RECURRENT
+
+import peirce
 from peirce.algebra import BetweenTokens, between_tokens
 from peirce.compose import build
 from peirce.errors import ExportError
 from peirce.registry import Registry
-from small_specs import FOLNET, RECURRENT
 
 LAYERS = {"model.dims.layers": 2, "model.regularisation.init_std": 0.5}
 

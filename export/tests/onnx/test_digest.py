@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import onnx
-import peirce
 import pytest
 from command_line import exit_code
 from hand_model import Hand
+
+import peirce
 from peirce import Session
 from peirce.errors import ModelFileError
 from peirce.files import NO_DIGESTS

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from every_part import KINDS, SEARCHES, SPECS, covering, without_files
+
 from peirce.compose import build, resolve
 from peirce.registry import Registry, load_spec, ready_specs
 from peirce.spec import Spec

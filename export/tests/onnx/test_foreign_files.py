@@ -12,6 +12,7 @@ import pytest
 from command_line import exit_code
 from hand_model import Hand
 from onnx import TensorProto, helper
+
 from peirce import Session
 from peirce.errors import ModelFileError
 from peirce_export.alone import check_alone

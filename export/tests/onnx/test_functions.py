@@ -7,10 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import peirce
 import pytest
 from onnx.inliner import inline_local_functions
 from small_specs import FOLNET, TRANSFORMER
+
+import peirce
 
 SHARED = FOLNET.replace(
     {"model.architecture": "relational", "model.options.share": True, "model.heads": [{"use": "mlm"}]}

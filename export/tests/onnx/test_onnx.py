@@ -12,6 +12,9 @@ import pytest
 import torch
 from hand_model import SIGNATURE, Hand
 from onnx import TensorProto
+from small_specs import TRANSFORMER
+from torch import Tensor
+
 from peirce import Session, build, verify
 from peirce.errors import ExportError, ModelFileError, WriteError
 from peirce.model import example_sizes
@@ -20,8 +23,6 @@ from peirce_export.failures import DimMismatch, NameMismatch, ValueMismatch
 from peirce_export.metadata import Metadata
 from peirce_export.onnx.exporter import OnnxExporter, OnnxOptions, trace, write
 from peirce_export.report import Verification
-from small_specs import TRANSFORMER
-from torch import Tensor
 
 
 def _export(model: Any, path: Path, **options: Any) -> Verification:

@@ -6,11 +6,12 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
-import peirce
 from onnx import load
+from small_specs import FOLNET
+
+import peirce
 from peirce_export.onnx.exporter import trace, write
 from peirce_export.onnx.session import OnnxFile
-from small_specs import FOLNET
 
 
 def test_a_graph_without_the_passes_that_no_operation_needs(tmp_path: Path) -> None:

@@ -6,15 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import onnx
-import peirce
 import pytest
 from onnx import TensorProto
+from small_specs import TRANSFORMER
+
+import peirce
 from peirce.errors import ExportError
 from peirce.model import Model
 from peirce_export import verify as verification
 from peirce_export.failures import ValueMismatch
 from peirce_export.onnx.session import OnnxFile
-from small_specs import TRANSFORMER
 
 EIGHT_BITS = {TensorProto.INT8, TensorProto.UINT8}
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import onnx
-import peirce
 import pytest
 import small_specs
+
+import peirce
 from peirce.parts import PART
 from peirce.registry import Registry
 from peirce_export.metadata import SCOPE

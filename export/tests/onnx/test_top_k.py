@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import peirce
 import pytest
 import torch
+from small_specs import TRANSFORMER
+
+import peirce
 from peirce.compose import build
 from peirce.errors import PeirceError
 from peirce.model import Model
 from peirce.registry import Registry
-from small_specs import TRANSFORMER
 
 ENTITIES = {
     "model.heads": [

@@ -9,11 +9,11 @@ import pytest
 from attrs import evolve
 from command_line import exit_code
 from every_part import SEARCHES, SPECS
+
 from peirce import Session
 from peirce.compose import build, export, load
 from peirce.errors import ExportError, InputError, ModelFileError
 from peirce.registry import Registry
-from peirce_testing import Conformance
 from peirce_export.tensorrt import backends
 from peirce_export.tensorrt.building import TensorRTOptions
 from peirce_export.tensorrt.exporter import TensorRTExporter
@@ -21,6 +21,7 @@ from peirce_export.tensorrt.header import Header, header_of
 from peirce_export.tensorrt.profiles import Range
 from peirce_export.tensorrt.refusals import NotTaken
 from peirce_export.tensorrt.verifying import EngineGraph
+from peirce_testing import Conformance
 
 RTX = pytest.mark.skipif(
     not backends.installed("rtx"), reason="TensorRT for RTX is not installed; `tox -e tensorrt`"

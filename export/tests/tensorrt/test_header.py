@@ -13,6 +13,7 @@ import killed_moves
 import pytest
 from attrs import evolve
 from hand_model import SIGNATURE
+
 from peirce import Session
 from peirce.errors import InputError, ModelFileError
 from peirce.files import digest_of

@@ -8,6 +8,7 @@ import pytest
 from hand_model import SIGNATURE
 from hypothesis import given
 from hypothesis import strategies as st
+
 from peirce.errors import InputError
 from peirce.parts import Signature, TensorSpec
 from peirce_export.tensorrt.profiles import Range, chosen, profiles, shapes

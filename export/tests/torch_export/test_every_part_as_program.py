@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from every_part import SPECS, covering
+
 from peirce.compose import build
 from peirce.registry import Registry
 from peirce_export.torch_export.exporter import TorchExportExporter, TorchExportOptions

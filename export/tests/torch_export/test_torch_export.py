@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import peirce
 import pytest
 import torch
 from hand_model import Hand
+from small_specs import FOLNET, TRANSFORMER
+
+import peirce
 from peirce import Session
 from peirce.compose import build
 from peirce.errors import ExportError, InputError, ModelFileError
@@ -27,7 +29,6 @@ from peirce_export.torch_export.archive import TORCH, Archive, seal
 from peirce_export.torch_export.exporter import TorchExportExporter, TorchExportOptions
 from peirce_export.torch_export.verifying import ProgramGraph
 from peirce_export.verify import verify
-from small_specs import FOLNET, TRANSFORMER
 
 SMALL = {"model.dims.layers": 1, "model.regularisation.init_std": 0.5}
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from peirce.registry import Registry
 from served_models import CLASSIFIER, WRITER, graph_model, text_model
+
+from peirce.registry import Registry
 
 
 @pytest.fixture(scope="session")

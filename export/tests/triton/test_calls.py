@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from peirce.errors import InputError
 from peirce.model import Field
 from peirce_export.asking import question_of

@@ -13,9 +13,11 @@ from typing import Any
 
 import killed_moves
 import numpy as np
-import peirce
 import pytest
 from every_part import SEARCHES, SPECS
+from served_models import CLASSES
+
+import peirce
 from peirce.compose import build
 from peirce.errors import ExportError
 from peirce.model import LoadedModel
@@ -26,7 +28,6 @@ from peirce_export.triton.batching import in_rows, row_by_row
 from peirce_export.triton.config import Kind, TritonOptions, mask_bytes, of_tensors, parsed, text_of
 from peirce_export.triton.exporter import NO_BFLOAT16
 from peirce_export.triton.repository import add, check
-from served_models import CLASSES
 
 TRITON = pytest.mark.skipif(
     find_spec("tritonclient") is None, reason="tritonclient is not installed: pip install 'peirce[triton]'"

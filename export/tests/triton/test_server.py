@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from command_line import exit_code
+
 from peirce.errors import UnavailableError
 from peirce_export.triton import server
 

@@ -7,6 +7,7 @@ Needs the extra `transformers`; nothing else in Peirce imports this package.
 from typing import Any
 
 import lazy_loader
+
 from peirce.extras import require
 
 _lazily, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

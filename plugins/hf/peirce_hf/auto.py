@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import transformers
-from peirce.model import Model
 from transformers import AutoConfig
 
+from peirce.model import Model
 from peirce_hf.base import PeircePreTrainedModel
 from peirce_hf.config import PeirceConfig
 from peirce_hf.generating import (

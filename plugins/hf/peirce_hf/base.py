@@ -12,6 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+from transformers import PreTrainedModel
+from transformers import initialization as init
+from transformers.utils.generic import can_return_tuple
+
 from peirce.compose import ProvenanceWarning, differences, provenance_of, resolve
 from peirce.errors import InputError, ModelFileError, SpecError
 from peirce.kernels import FusedLinear
@@ -20,16 +26,10 @@ from peirce.networks import TokenInput
 from peirce.parts import Dtype, Plan
 from peirce.registry import default_registry
 from peirce.spec import Spec, to_plain
-from peirce_training import layers_of
-from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
-from transformers import PreTrainedModel
-from transformers import initialization as init
-from transformers.utils.generic import can_return_tuple
-
 from peirce_hf.config import PeirceConfig
 from peirce_hf.saving import check_saved, saved_whole
 from peirce_hf.weights import fill, values_of_parts
+from peirce_training import layers_of
 
 if TYPE_CHECKING:
     from peirce.registry import Registry

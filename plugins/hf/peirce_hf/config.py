@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import tomlkit
+from transformers import PreTrainedConfig
+
 from peirce.errors import SpecError
 from peirce.spec import FORMAT, Spec, to_plain
-from transformers import PreTrainedConfig
 
 
 def _read(table: str, key: str, meaning: str) -> property:

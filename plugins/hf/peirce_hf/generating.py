@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
-from peirce.errors import InputError, SpecError
-from peirce.parts import IGNORED, Architecture, GenerativeArchitecture
-from peirce.spec import Spec
 from torch import Tensor, nn
 from transformers import GenerationMixin
 from transformers.modeling_outputs import CausalLMOutputWithPast, Seq2SeqLMOutput
 from transformers.utils.generic import ModelOutput
 
+from peirce.errors import InputError, SpecError
+from peirce.parts import IGNORED, Architecture, GenerativeArchitecture
+from peirce.spec import Spec
 from peirce_hf.base import PeircePreTrainedModel, tuple_if_asked
 from peirce_hf.config import PeirceConfig
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
-from peirce.errors import InputError, SpecError
-from peirce.parts import IGNORED
 from torch import Tensor
 from transformers.modeling_outputs import (
     MaskedLMOutput,
@@ -19,6 +17,8 @@ from transformers.modeling_outputs import (
 )
 from transformers.utils.generic import ModelOutput
 
+from peirce.errors import InputError, SpecError
+from peirce.parts import IGNORED
 from peirce_hf.base import PeircePreTrainedModel, tuple_if_asked
 from peirce_hf.config import PeirceConfig
 

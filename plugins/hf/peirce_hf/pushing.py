@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+
 from peirce.commands import Json, as_json, as_table
 from peirce.errors import TaskError
 from peirce.extras import require

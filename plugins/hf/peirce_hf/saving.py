@@ -16,13 +16,13 @@ from peirce.errors import ModelFileError
 from peirce.files import (
     NO_DIGESTS,
     check_file,
+    checks_digests,
     digest_of,
-    digests_checked,
-    locked,
+    explain_disk_errors,
+    hold_lock,
     read_json,
-    scratch,
+    scratch_folder,
     write_json,
-    writing,
 )
 
 DIGESTS, CONFIG = "peirce.json", "config.json"
@@ -44,7 +44,7 @@ def saved_whole(directory: Path) -> Iterator[Path]:
         WriteError: the disk takes no more; what stood there is as it was.
     """
     directory.parent.mkdir(parents=True, exist_ok=True)
-    with writing(f"the model in {directory}"), scratch(directory) as folder:
+    with explain_disk_errors(f"the model in {directory}"), scratch_folder(directory) as folder:
         fresh = folder / "new"
         fresh.mkdir()
         yield fresh
@@ -55,7 +55,7 @@ def saved_whole(directory: Path) -> Iterator[Path]:
         model = {"model": _model(fresh)} if (fresh / CONFIG).exists() else {}
         write_json(fresh / DIGESTS, {"schema": _SCHEMA, **model, "sha256": weights})
         directory.mkdir(exist_ok=True)
-        with locked(directory, folder=False, wait=True):
+        with hold_lock(directory, folder=False, wait=True):
             for path in (Path(DIGESTS), *sorted(files, key=lambda path: path.name in weights)):
                 (directory / path).parent.mkdir(parents=True, exist_ok=True)
                 os.replace(fresh / path, directory / path)
@@ -74,7 +74,7 @@ def check_saved(directory: Path) -> None:
         for name in (CONFIG, DIGESTS):
             if os.path.lexists(directory / name):
                 check_file(directory / name)
-        if not digests_checked() or not (directory / DIGESTS).exists():
+        if not checks_digests() or not (directory / DIGESTS).exists():
             return
         record = read_json(directory / DIGESTS)
         weights, model = record["sha256"], record.get("model")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import tokenizers
-from peirce.errors import InputError
-from peirce_text import Tokenizer
 from tokenizers.processors import TemplateProcessing
 from transformers import PreTrainedTokenizerFast
 
+from peirce.errors import InputError
 from peirce_hf.config import PeirceConfig
+from peirce_text import Tokenizer
 
 
 def tokenizer_for(

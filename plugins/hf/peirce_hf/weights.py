@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import torch
-from peirce.model import Model
 from torch import Tensor, nn
+
+from peirce.model import Model
 
 
 def fill(made: Model, state: Mapping[str, Tensor], source: Model) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 import transformers
+from small_specs import FOLNET
+
 from peirce.spec import Spec
 from peirce_hf import register
 from peirce_text import Tokenizer
-from small_specs import FOLNET
 
 TEXTS = ["the cat sat on the mat", "the dog sat on the log", "a cat and a dog", "the mat and the log"]
 

@@ -7,11 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from small_specs import FOLNET, TRANSFORMER
+from transformers import AutoConfig
+
 from peirce.errors import SpecError
 from peirce.registry import load_spec, ready_specs
 from peirce_hf import PeirceConfig, PeirceModel
-from small_specs import FOLNET, TRANSFORMER
-from transformers import AutoConfig
 
 READY = sorted(ready_specs())
 

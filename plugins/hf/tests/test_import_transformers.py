@@ -7,16 +7,17 @@ import re
 from pathlib import Path
 from typing import Any
 
-import peirce
 import pytest
 import torch
 import transformers
 from command_line import exit_code
+from safetensors.torch import load_file, save_file
+from thorough import often
+
+import peirce
 from peirce.errors import ModelFileError
 from peirce.model import Model
 from peirce_hf.checkpoints.importing import import_transformers
-from safetensors.torch import load_file, save_file
-from thorough import often
 
 SMALL = {"vocab_size": 50, "initializer_range": 0.3}
 LLAMA = {

@@ -6,9 +6,25 @@ import json
 from pathlib import Path
 from typing import Any
 
-import peirce
 import pytest
 import torch
+from safetensors import safe_open
+from small_specs import FOLNET, PAPER_CJOIN, TRANSFORMER
+from thorough import often
+from torch import Tensor, nn
+from transformers import (
+    AutoModel,
+    AutoModelForCausalLM,
+    AutoModelForMaskedLM,
+    AutoModelForMultipleChoice,
+    AutoModelForPreTraining,
+    AutoModelForQuestionAnswering,
+    AutoModelForSeq2SeqLM,
+    AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
+)
+
+import peirce
 from peirce.compose import ProvenanceWarning
 from peirce.errors import InputError, ModelFileError, PeirceError, SpecError
 from peirce.registry import Registry
@@ -25,21 +41,6 @@ from peirce_hf import (
     PeirceForTokenClassification,
     PeirceModel,
     from_peirce,
-)
-from safetensors import safe_open
-from small_specs import FOLNET, PAPER_CJOIN, TRANSFORMER
-from thorough import often
-from torch import Tensor, nn
-from transformers import (
-    AutoModel,
-    AutoModelForCausalLM,
-    AutoModelForMaskedLM,
-    AutoModelForMultipleChoice,
-    AutoModelForPreTraining,
-    AutoModelForQuestionAnswering,
-    AutoModelForSeq2SeqLM,
-    AutoModelForSequenceClassification,
-    AutoModelForTokenClassification,
 )
 
 CAUSAL = FOLNET.replace({"model.scope.kind": "causal", **PAPER_CJOIN, "model.heads": [{"use": "causal_lm"}]})

@@ -1,4 +1,4 @@
-"""The page of documentation does what it says."""
+"""The page of the distribution does what it says."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 from code_blocks import run_page
-from shared_folder import ROOT
 
-DOCS = ROOT / "docs"
+PAGE = Path(__file__).resolve().parents[1] / "README.md"
 
 
 @pytest.mark.thorough
 def test_every_block_of_the_page_runs(tmp_path: Path) -> None:
-    assert run_page(DOCS / "plugins" / "hf" / "index.md", tmp_path) >= 3
+    assert run_page(PAGE, tmp_path) >= 4

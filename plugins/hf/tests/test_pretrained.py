@@ -5,14 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import peirce
 import pytest
 import torch
-from peirce.compose import summarise
-from peirce.errors import InputError, PlanError, SpecError
-from peirce.spec import Spec
-from peirce_hf import PeirceForMaskedLM, from_peirce
-from peirce_hf.pretrained.configuration import configuration
 from thorough import often
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -25,6 +19,13 @@ from transformers import (
     AutoModelForSequenceClassification,
     AutoModelForTokenClassification,
 )
+
+import peirce
+from peirce.compose import summarise
+from peirce.errors import InputError, PlanError, SpecError
+from peirce.spec import Spec
+from peirce_hf import PeirceForMaskedLM, from_peirce
+from peirce_hf.pretrained.configuration import configuration
 
 PLAIN = {"num_hidden_layers": 1, "num_attention_heads": 2, "hidden_size": 8, "intermediate_size": 12}
 BERT = {**PLAIN, "model_type": "bert", "vocab_size": 20}

@@ -6,10 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-import peirce
 import pytest
 from command_line import exit_code
 from small_specs import TRANSFORMER
+
+import peirce
 
 FILES = ["README.md", "assets/labels.txt", "provenance.json", "spec.toml", "weights.safetensors"]
 

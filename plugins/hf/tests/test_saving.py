@@ -7,14 +7,15 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-import peirce
 import pytest
 import torch
+from small_specs import TRANSFORMER
+
+import peirce
 from peirce.errors import ModelFileError
 from peirce.files import NO_DIGESTS
 from peirce.registry import Registry
 from peirce_hf import PeirceForMaskedLM, from_peirce
-from small_specs import TRANSFORMER
 
 
 @pytest.fixture

@@ -5,9 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import peirce
 import pytest
 import torch
+from small_specs import PAPER_CJOIN
+from thorough import often
+from transformers import (
+    DataCollatorForLanguageModeling,
+    DataCollatorForSeq2Seq,
+    Trainer,
+    TrainingArguments,
+)
+
+import peirce
 from peirce.spec import Spec
 from peirce_hf import (
     PeirceConfig,
@@ -17,14 +26,6 @@ from peirce_hf import (
     tokenizer_for,
 )
 from peirce_text import Tokenizer
-from small_specs import PAPER_CJOIN
-from thorough import often
-from transformers import (
-    DataCollatorForLanguageModeling,
-    DataCollatorForSeq2Seq,
-    Trainer,
-    TrainingArguments,
-)
 
 STEPS = 30
 

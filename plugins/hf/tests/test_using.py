@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import peirce
 import pytest
 import torch
+from small_specs import PAPER_CJOIN
+from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer, pipeline
+
+import peirce
 from peirce.errors import InputError
 from peirce.spec import Spec
 from peirce_hf import (
@@ -21,8 +24,6 @@ from peirce_hf import (
     tokenizer_for,
 )
 from peirce_text import Tokenizer
-from small_specs import PAPER_CJOIN
-from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer, pipeline
 
 CAUSAL = {"model.scope.kind": "causal", **PAPER_CJOIN}
 TEXTS = ["the cat sat", "the dog sat on the log"]

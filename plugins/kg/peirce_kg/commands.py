@@ -62,7 +62,11 @@ def embed(
     # a place that no file can be written to is refused before the vectors are trained for it
     if output.exists() and not output.is_file():
         raise TaskError(f"{output} cannot be written: it is a directory or a device; choose another -o")
-    with explain_disk_errors(str(output)), hold_lock(output, folder=False), progress_bars(progress_console()) as progress:
+    with (
+        explain_disk_errors(str(output)),
+        hold_lock(output, folder=False),
+        progress_bars(progress_console()) as progress,
+    ):
         bar = progress.add_task("epochs", total=epochs, shown="")
 
         def after(epoch: int, loss: float) -> None:

@@ -15,7 +15,7 @@ from peirce.errors import InputError
 from peirce_logic.senses.cli import app as senses_app
 
 if TYPE_CHECKING:
-    from peirce_logic.detector import Detector, Found
+    from peirce_logic.detector import Detector, TextRelations
 
 SCHEMA, SCHEMA_OF_STATS = "peirce.logic/1", "peirce.logic.stats/1"
 PIECE = 50_000
@@ -79,23 +79,23 @@ def detect(
     if picture is not None:
         raise InputError(f"--html and --png went; `peirce look logic TEXT -o {picture}` does the same")
     detector = Detector(parser, lexicon, cache, processes, senses)
-    read = [_text(each) for each in texts]
-    found = _found(detector, [text for text, _ in read], [file for _, file in read])
+    read = [_read_text(each) for each in texts]
+    found = _find(detector, [text for text, _ in read], [file for _, file in read])
     shown = [[as_object(relation, each.text) for relation in each.relations] for each in found]
-    told = [
+    listed = [
         ({"text": number} if len(found) > 1 else {}) | relation
-        for number, own in enumerate(shown)
-        for relation in own
+        for number, items in enumerate(shown)
+        for relation in items
     ]
     if jsonl:
-        for relation in told:
+        for relation in listed:
             typer.echo(jsonlib.dumps(relation, ensure_ascii=False))
     elif json:
-        as_json(SCHEMA, parser=parser, **_counts(found), relations=told)
+        as_json(SCHEMA, parser=parser, **_counts(found), relations=listed)
     else:
-        for each, own in zip(found, shown, strict=True):
-            _print(each, own)
-    _note(found)
+        for each, items in zip(found, shown, strict=True):
+            _print(each, items)
+    _print_unparsed(found)
 
 
 @app.command()
@@ -115,10 +115,10 @@ def stats(
     from peirce_logic.relations import RELATIONS
 
     detector = Detector(parser, lexicon, cache, processes, senses)
-    texts = [(_content(file), str(file)) for file in files]
+    texts = [(_read_file(file), str(file)) for file in files]
     if not detector.reads_trees:
-        texts = [(part, file) for text, file in texts for part in _parts(text)]
-    found = _found(detector, [text for text, _ in texts], [file for _, file in texts])
+        texts = [(part, file) for text, file in texts for part in _split_text(text)]
+    found = _find(detector, [text for text, _ in texts], [file for _, file in texts])
     counts = Counter(relation.relation for each in found for relation in each.relations)
     relations = {name: counts[name] for name, _ in RELATIONS}
     if json:
@@ -126,22 +126,22 @@ def stats(
     else:
         for name, count in (*relations.items(), ("sentences", _counts(found)["sentences"])):
             typer.echo(f"{name.replace('_', ' '):20} {count:>8,}")
-    _note(found)
+    _print_unparsed(found)
 
 
-def _counts(found: Sequence[Found]) -> dict[str, int]:
+def _counts(found: Sequence[TextRelations]) -> dict[str, int]:
     return {
         "sentences": sum(each.sentences for each in found), "unparsed": sum(each.unparsed for each in found),
     }  # fmt: skip
 
 
-def _found(detector: Detector, texts: Sequence[str], files: Sequence[str]) -> list[Found]:
+def _find(detector: Detector, texts: Sequence[str], files: Sequence[str]) -> list[TextRelations]:
     from rich.console import Console
 
     return detector.find(texts, Console(stderr=True), files)
 
 
-def _print(found: Found, relations: Sequence[dict[str, Any]]) -> None:
+def _print(found: TextRelations, relations: Sequence[dict[str, Any]]) -> None:
     for number, (start, end) in enumerate(found.places):
         typer.echo(found.text[start:end])
         for each in relations:
@@ -152,24 +152,24 @@ def _print(found: Found, relations: Sequence[dict[str, Any]]) -> None:
                         typer.echo(f"    {role:5}  {each[role]}")
 
 
-def _note(found: Sequence[Found]) -> None:
+def _print_unparsed(found: Sequence[TextRelations]) -> None:
     """Say what could not be parsed."""
     if unparsed := (counts := _counts(found))["unparsed"]:
         typer.echo(f"note: {unparsed:,} of {counts['sentences']:,} sentences could not be parsed", err=True)
 
 
-def _text(given: str) -> tuple[str, str]:
+def _read_text(given: str) -> tuple[str, str]:
     """The text itself, or that of the file of this name; and the file, empty where there is none."""
     try:
         there = given != "" and Path(given).exists()
     except (OSError, ValueError):  # a text is longer than any name
         there = False
     if there or _FILE.fullmatch(given):
-        return _content(Path(given)), given
+        return _read_file(Path(given)), given
     return given, ""
 
 
-def _content(file: Path) -> str:
+def _read_file(file: Path) -> str:
     """The text of a file, gzipped or not."""
     from peirce.files import read_text
 
@@ -183,7 +183,7 @@ def _content(file: Path) -> str:
         raise InputError(f"{file} cannot be read: {error.strerror or error}; name a file of text") from error
 
 
-def _parts(text: str) -> Iterator[str]:
+def _split_text(text: str) -> Iterator[str]:
     """A text in parts of at most `PIECE` characters, each cut at the last of the best places."""
     start = 0
     while len(text) - start > PIECE:

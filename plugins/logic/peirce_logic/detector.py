@@ -30,7 +30,7 @@ from peirce.workers import worker_processes
 from peirce_logic.detection.algorithm import Choose, Relation, Span, detect
 from peirce_logic.detection.lexicon import Lexicon, read_lexicon
 from peirce_logic.detection.tree_senses import sense_by_tree
-from peirce_logic.ids import Encoding, row_ids, row_relations, together
+from peirce_logic.ids import Encoding, row_ids, row_relations, stack_rows
 from peirce_logic.parsers import parser_of
 from peirce_logic.senses.classifiers import read_senses
 
@@ -49,7 +49,7 @@ _HALF = re.compile("[\ud800-\udfff]")
 
 
 @frozen
-class Found:
+class TextRelations:
     """What was found in a text.
 
     Args:
@@ -97,30 +97,30 @@ class Detector:
         if processes < 1:
             raise InputError(f"processes is {processes}; at least one process parses")
         words, chosen = (None if file is None else os.fspath(file) for file in (lexicon, senses))
-        self._given = (parser, words, chosen)
-        self._made = _made(*self._given)
+        self._arguments = (parser, words, chosen)
+        self._tools = _load_tools(*self._arguments)
         self._cache = None if cache is None else Path(cache)
         if self._cache is not None and (self._cache.is_dir() or not self._cache.parent.is_dir()):
             raise InputError(
                 f"the cache {self._cache} is no file in a folder that exists; name one, such as c.sqlite"
             )
         self._processes = processes
-        keywords = [(k.words, k.relation, k.kind, k.order) for k in self._made.lexicon.keywords]
-        self._key = json.dumps([FORMAT, self._made.parser.identity, keywords, self._made.senses]).encode()
+        keywords = [(k.words, k.relation, k.kind, k.order) for k in self._tools.lexicon.keywords]
+        self._key = json.dumps([FORMAT, self._tools.parser.identity, keywords, self._tools.senses]).encode()
 
     @property
     def lexicon(self) -> Lexicon:
         """The keywords."""
-        return self._made.lexicon
+        return self._tools.lexicon
 
     @property
     def reads_trees(self) -> bool:
         """Whether the parser reads trees in place of text."""
-        return self._made.parser.reads_trees
+        return self._tools.parser.reads_trees
 
     def find(
         self, texts: Iterable[str], console: Console | None = None, files: Sequence[str] = ()
-    ) -> list[Found]:
+    ) -> list[TextRelations]:
         """What is in each text; each is parsed once, and not if the cache has it.
 
         Args:
@@ -134,7 +134,7 @@ class Detector:
         """
         texts = [_HALF.sub("\N{REPLACEMENT CHARACTER}", text) for text in texts]
         keys = [hashlib.sha256(self._key + text.encode()).digest() for text in texts]
-        found = self._kept(keys)
+        found = self._read_cache(keys)
         each = zip(keys, texts, files or [""] * len(texts), strict=True)
         missing = {key: (text, file) for key, text, file in each if key not in found}
         new: dict[bytes, str] = {}
@@ -144,17 +144,17 @@ class Detector:
             with progress_bars(console if console is not None and console.is_terminal else None) as bars:
                 bar = bars.add_task("parsing", total=total, shown="")
                 parsed = zip(missing, self._parse(list(missing.values())), strict=True)
-                for number, (key, said) in enumerate(parsed, 1):
-                    found[key] = new[key] = said
+                for number, (key, encoded) in enumerate(parsed, 1):
+                    found[key] = new[key] = encoded
                     bars.advance(bar)
                     if lines is not None and number * LINES // total > (number - 1) * LINES // total:
                         lines.print(f"parsing: {number:,} of {total:,} texts", highlight=False)
                     if len(new) >= SEVERAL:
-                        self._keep(new)
+                        self._write_cache(new)
                         new = {}
         finally:
-            self._keep(new)
-        return [_read(found[key], text) for key, text in zip(keys, texts, strict=True)]
+            self._write_cache(new)
+        return [_read_json(found[key], text) for key, text in zip(keys, texts, strict=True)]
 
     def relations(
         self, texts: Iterable[str], console: Console | None = None
@@ -199,41 +199,41 @@ class Detector:
         """
         found = self.relations((text for row in rows for text in row), console)
         each = zip(rows, encodings, strict=True)
-        return together([row_relations([found[text] for text in row], tokens) for row, tokens in each])
+        return stack_rows([row_relations([found[text] for text in row], tokens) for row, tokens in each])
 
     def _parse(self, texts: Sequence[tuple[str, str]]) -> Iterator[str]:
         if self._processes == 1 or len(texts) < 2:
-            yield from (_written(text, self._made, file) for text, file in texts)
+            yield from (_detect_as_json(text, self._tools, file) for text, file in texts)
             return
         size = max(1, min(64, len(texts) // (4 * self._processes)))
         parts = [texts[at : at + size] for at in range(0, len(texts), size)]
         with worker_processes(min(self._processes, len(texts))) as pool:
             try:
-                for parsed in [pool.submit(_parsed_part, self._given, part) for part in parts]:
+                for parsed in [pool.submit(_detect_part, self._arguments, part) for part in parts]:
                     yield from parsed.result()
             except BrokenProcessPool as error:
                 raise TaskError(
                     "a process that parses was killed, perhaps for want of memory; give fewer processes"
                 ) from error
 
-    def _kept(self, keys: Sequence[bytes]) -> dict[bytes, str]:
+    def _read_cache(self, keys: Sequence[bytes]) -> dict[bytes, str]:
         """What the cache has."""
         if self._cache is None or not self._cache.exists() or not self._cache.stat().st_size:
             return {}
-        asked = "select found from texts where key = ?"
-        with self._opened() as base:
-            return {key: row[0] for key in keys if (row := base.execute(asked, (key,)).fetchone())}
+        statement = "select found from texts where key = ?"
+        with self._open_cache() as base:
+            return {key: row[0] for key in keys if (row := base.execute(statement, (key,)).fetchone())}
 
-    def _keep(self, new: dict[bytes, str]) -> None:
+    def _write_cache(self, new: dict[bytes, str]) -> None:
         if self._cache is not None and new:
-            with self._opened() as base, base:
+            with self._open_cache() as base, base:
                 base.execute(
                     "create table if not exists texts (key blob primary key, found text) without rowid"
                 )
                 base.executemany("insert or ignore into texts values (?, ?)", new.items())
 
     @contextmanager
-    def _opened(self) -> Iterator[sqlite3.Connection]:
+    def _open_cache(self) -> Iterator[sqlite3.Connection]:
         assert self._cache is not None
         with explain_disk_errors(f"the cache {self._cache}", "what it had kept is as it was"):
             try:
@@ -247,7 +247,7 @@ class Detector:
                 ) from error
 
 
-class _Made(NamedTuple):
+class _Tools(NamedTuple):
     """What finds relations; `senses` is the digest of what chooses among senses, empty where the tree does."""
 
     parser: Parser
@@ -256,42 +256,42 @@ class _Made(NamedTuple):
     senses: str
 
 
-def _made(parser: str, lexicon: str | None, senses: str | None) -> _Made:
+def _load_tools(parser: str, lexicon: str | None, senses: str | None) -> _Tools:
     if senses is None:
-        return _Made(parser_of(parser), read_lexicon(lexicon), sense_by_tree, "")
+        return _Tools(parser_of(parser), read_lexicon(lexicon), sense_by_tree, "")
     chosen, digest = read_senses(senses)
-    return _Made(parser_of(parser), read_lexicon(lexicon), chosen.choose, digest)
+    return _Tools(parser_of(parser), read_lexicon(lexicon), chosen.choose, digest)
 
 
-_made_once = remembered(_made)
+_load_tools_once = remembered(_load_tools)
 """What a process that parses has of its own."""
 
 
-def _parsed_part(given: tuple[str, str | None, str | None], texts: Sequence[tuple[str, str]]) -> list[str]:
-    return [_written(text, _made_once(*given), file) for text, file in texts]
+def _detect_part(given: tuple[str, str | None, str | None], texts: Sequence[tuple[str, str]]) -> list[str]:
+    return [_detect_as_json(text, _load_tools_once(*given), file) for text, file in texts]
 
 
-def _written(text: str, made: _Made, file: str) -> str:
+def _detect_as_json(text: str, tools: _Tools, file: str) -> str:
     """What is found in a text, as JSON."""
     try:
-        parsed = made.parser.parse(text)
+        parsed = tools.parser.parse(text)
     except InputError as error:
         if not file:
             raise
         raise InputError(f"{file}: {str(error).removeprefix('the text, ')}") from error
-    relations = [astuple(each, recurse=False) for each in detect(parsed.trees, made.lexicon, made.choose)]
+    relations = [astuple(each, recurse=False) for each in detect(parsed.trees, tools.lexicon, tools.choose)]
     places = [(tree.tokens[0].start, tree.tokens[-1].end) for tree in parsed.trees]
-    own = None if parsed.text == text else parsed.text
-    return json.dumps([own, places, parsed.failed, relations], separators=(",", ":"))
+    other_text = None if parsed.text == text else parsed.text
+    return json.dumps([other_text, places, parsed.failed, relations], separators=(",", ":"))
 
 
-def _read(said: str, text: str) -> Found:
-    own, places, unparsed, relations = json.loads(said)
+def _read_json(encoded: str, text: str) -> TextRelations:
+    other_text, places, unparsed, relations = json.loads(encoded)
     found = (
         Relation(sentence, name, keyword, kind, Span(*key), _spans(alpha), _spans(beta), depth)
         for sentence, name, keyword, kind, key, alpha, beta, depth in relations
     )
-    return Found(text if own is None else own, tuple(found), _spans(places), unparsed)
+    return TextRelations(text if other_text is None else other_text, tuple(found), _spans(places), unparsed)
 
 
 def _spans(places: Iterable[Sequence[int]]) -> tuple[Span, ...]:

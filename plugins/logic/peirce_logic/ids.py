@@ -79,9 +79,9 @@ def row_ids(relations: Sequence[Sequence[Relation]], encoding: Encoding, depth: 
         int64 [depth, length].
     """
     found = np.full((depth, len(encoding.offsets)), NONE_ID, np.int64)
-    for number, own in enumerate(relations):
-        if own:
-            found += logical_ids(own, _offsets(encoding, number), depth)
+    for number, found_in_text in enumerate(relations):
+        if found_in_text:
+            found += logical_ids(found_in_text, _offsets(encoding, number), depth)
     return found
 
 
@@ -96,28 +96,28 @@ def row_relations(relations: Sequence[Sequence[Relation]], encoding: Encoding) -
         int64 [relations, length].
     """
     rows = [np.empty((0, len(encoding.offsets)), np.int64)]
-    for number, own in enumerate(relations):
+    for number, found_in_text in enumerate(relations):
         offsets = _offsets(encoding, number)
-        rows += [logical_ids([relation], offsets, 1) for relation in own]
+        rows += [logical_ids([relation], offsets, 1) for relation in found_in_text]
     found = np.concatenate(rows)
     return found[(found != NONE_ID).any(1)]
 
 
-def together(rows: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
+def stack_rows(rows: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
     """Ids of rows as a batch: [relations, length] of each -> int64 [batch, relations, length].
 
     There are as many relations and tokens as the largest row has, and one relation at least; the others are zeros.
     """
     ids = np.zeros((len(rows), *np.max([(1, 0), *(row.shape for row in rows)], axis=0)), np.int64)
-    for own, row in zip(ids, rows, strict=True):
-        own[: row.shape[0], : row.shape[1]] = row
+    for place, row in zip(ids, rows, strict=True):
+        place[: row.shape[0], : row.shape[1]] = row
     return ids
 
 
 def _offsets(encoding: Encoding, text: int) -> list[tuple[int, int]]:
     """Where each token stands in one text of its row; (0, 0) for those of another, special ones and padding."""
     pairs = zip(encoding.offsets, encoding.sequence_ids, strict=True)
-    return [place if own == text else (0, 0) for place, own in pairs]
+    return [place if sequence == text else (0, 0) for place, sequence in pairs]
 
 
 def _reach(relation: Relation) -> int:

@@ -16,7 +16,7 @@ from peirce.files import parse_json, parse_toml, read_bytes
 from peirce.model import ASSETS, SPEC, WEIGHTS, saved_files
 from peirce_logic.detection.algorithm import Relation
 from peirce_logic.detector import Detector
-from peirce_logic.ids import row_ids, row_relations, together
+from peirce_logic.ids import row_ids, row_relations, stack_rows
 from peirce_text import Tokenizer, pad
 
 TOKENIZER, SETTINGS = "tokenizer.json", "logic.json"
@@ -107,9 +107,9 @@ def batch_of(rows: Sequence[TextRow], pad_id: int) -> dict[str, NDArray[Any]]:
     types, _ = pad([row.types for row in rows], 0)
     batch = {"input_ids": ids, "token_type_ids": types, "attention_mask": real}
     if len(rows[0].levels):
-        batch["logical_ids"] = together([row.levels for row in rows])
+        batch["logical_ids"] = stack_rows([row.levels for row in rows])
     if relations := [row.relations for row in rows if row.relations is not None]:
-        batch["logical_relations"] = together(relations)
+        batch["logical_relations"] = stack_rows(relations)
     return batch
 
 
@@ -139,9 +139,13 @@ class Reader:
         with saved_files(folder, without=(WEIGHTS,)) as files:
             where = folder / ASSETS / SETTINGS
             try:
-                told = parse_json(files.text(f"{ASSETS}/{SETTINGS}"))
-                length, depth, parser = int(told["length"]), int(told["depth"]), str(told["parser"])
-                joined = bool(told.get("relations", False))
+                settings = parse_json(files.text(f"{ASSETS}/{SETTINGS}"))
+                length, depth, parser = (
+                    int(settings["length"]),
+                    int(settings["depth"]),
+                    str(settings["parser"]),
+                )
+                joined = bool(settings.get("relations", False))
             except (ValueError, LookupError, TypeError) as error:
                 raise ModelFileError(
                     f"{where} does not say how the model reads: {error!r}; restore it from where the model was trained"
@@ -170,8 +174,8 @@ class Reader:
         """
         found = self.detector.relations(text for row in texts for text in row) if self.detector else {}
         rows = [
-            row_of(encoding, [found[text] for text in own] if found else [], self.depth, True)
-            for own, encoding in zip(texts, encodings, strict=True)
+            row_of(encoding, [found[text] for text in row_texts] if found else [], self.depth, True)
+            for row_texts, encoding in zip(texts, encodings, strict=True)
         ]
         batch = batch_of(rows, self.tokenizer.pad_id)
         return {name: array for name, array in batch.items() if name in known}

@@ -71,9 +71,9 @@ class LogicRelations(BinaryPosition):
     def binary(self, tokens: Tokens) -> Tensor:
         """[b, x, y, d2]; zero between tokens that no relation joins."""
         every = tokens.inputs["logical_relations"]
-        own = tokens.rows(every, 2)
-        atoms = self._after(self.pairs, own, every)
-        atoms = atoms + self._after(self.converse_pairs, every, own).transpose(1, 2)
+        rows = tokens.rows(every, 2)
+        atoms = self._after(self.pairs, rows, every)
+        atoms = atoms + self._after(self.converse_pairs, every, rows).transpose(1, 2)
         return atoms.to(self.pairs.get_parameter("weight").dtype)
 
     def _after(self, table: torch.nn.Module, first: Tensor, second: Tensor) -> Tensor:

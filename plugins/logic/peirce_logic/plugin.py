@@ -52,7 +52,10 @@ def register_commands() -> dict[str, str]:
 @hookimpl
 def register_pipelines() -> dict[str, str]:
     """Questions with options, and texts to summarise; relations are found in front of the model."""
-    return {"choose": "peirce_logic.serving:Chooses", "summarise": "peirce_logic.serving:Summarises"}
+    return {
+        "choose": "peirce_logic.serving:ChoicePipeline",
+        "summarise": "peirce_logic.serving:SummaryPipeline",
+    }
 
 
 @hookimpl

@@ -21,7 +21,7 @@ SCORES, DECODER = "multiple_choice_logits", "decoder_input_ids"
 READ = frozenset({"input_ids", "attention_mask", "token_type_ids", "logical_ids", "logical_relations"})
 
 
-class Chooses(Pipeline):
+class ChoicePipeline(Pipeline):
     """The option that answers a question about a text."""
 
     question = (
@@ -81,7 +81,7 @@ class Chooses(Pipeline):
         say({"options": best, "scores": scores.tolist(), "probabilities": probabilities(scores)})
 
 
-class Summarises(Pipeline):
+class SummaryPipeline(Pipeline):
     """The summary of a text."""
 
     question = (
@@ -101,7 +101,7 @@ class Summarises(Pipeline):
         self._model, self._reader = model, Reader.of(folder)
         self._inputs = [spec.name for spec in model.signature.inputs]
         cls_id, start = self._reader.tokenizer.cls_id, started_with(folder)
-        self._begun = [cls_id] if start in (None, cls_id) else [start, cls_id]
+        self._decoder_start = [cls_id] if start in (None, cls_id) else [start, cls_id]
 
     def example(self) -> Mapping[str, Any]:
         """One token of a summary."""
@@ -113,6 +113,6 @@ class Summarises(Pipeline):
         text, tokenizer = settings.pop("text"), self._reader.tokenizer
         encoding = tokenizer.encode(text, length=self._reader.length)
         feeds = self._reader.rows([[text]], [encoding], self._inputs)
-        feeds[DECODER] = np.array([self._begun], np.int64)
-        (made,) = self._model.generate(feeds, eos_id=tokenizer.sep_id, **settings)
-        say({"summary": tokenizer.decode(made.tokens)})
+        feeds[DECODER] = np.array([self._decoder_start], np.int64)
+        (summary,) = self._model.generate(feeds, eos_id=tokenizer.sep_id, **settings)
+        say({"summary": tokenizer.decode(summary.tokens)})

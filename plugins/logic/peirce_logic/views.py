@@ -49,23 +49,23 @@ class Relations(Texts):
         if self.alone:
             how = self.options
             found = Detector(how.parser, how.lexicon or None, senses=how.senses or None).find(texts)
-            return _marked(View(name="logic", text=""), [(each.text, each.relations) for each in found])
-        read, reader, own = self.read(texts), Reader.of(self.folder), texts
+            return _with_marks(View(name="logic", text=""), [(each.text, each.relations) for each in found])
+        read, reader, read_texts = self.read(texts), Reader.of(self.folder), texts
         if read.written:
-            own = texts[:1]
-        encoding = reader.tokenizer.encode(*own, length=len(read.tokens))
+            read_texts = texts[:1]
+        encoding = reader.tokenizer.encode(*read_texts, length=len(read.tokens))
         names = [spec.name for spec in self.model.signature.inputs]
-        inputs = {**reader.rows([own], [encoding], names), **read.inputs}
+        inputs = {**reader.rows([read_texts], [encoding], names), **read.inputs}
         matrices = observe(self.model, inputs, read.tokens, read.written)
-        relations = reader.detector.relations(own) if reader.detector else {}
+        relations = reader.detector.relations(read_texts) if reader.detector else {}
         view = View(name=self.model.spec.name, text="", matrices=matrices, notes=read.notes)
-        return _marked(view, [(text, relations.get(text, ())) for text in texts])
+        return _with_marks(view, [(text, relations.get(text, ())) for text in texts])
 
 
-def _marked(view: View, found: Sequence[tuple[str, Sequence[Relation]]]) -> View:
+def _with_marks(view: View, found: Sequence[tuple[str, Sequence[Relation]]]) -> View:
     """A view with texts, a line between them, and the marks of their relations."""
     marks, text = list[Mark](), ""
-    for own, relations in found:
-        marks += marks_of(relations, own, len(text))
-        text += f"{own}\n"
+    for part, relations in found:
+        marks += marks_of(relations, part, len(text))
+        text += f"{part}\n"
     return evolve(view, text=text.removesuffix("\n"), marks=tuple(marks), labels=LABELS)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from peirce.errors import InputError
-from peirce_logic.cli import PIECE, _parts
+from peirce_logic.cli import PIECE, _split_text
 from peirce_logic.detection.algorithm import detect
 from peirce_logic.detection.display import as_object
 from peirce_logic.detection.lexicon import Lexicon, read_lexicon
@@ -269,12 +269,12 @@ def test_several_texts_are_told_apart_kept_and_counted_in_parts(
 
 def test_a_file_is_counted_in_parts() -> None:
     for text, end in (("One two three.\n\n" * 10_000, "three."), ("If it rains, we stay. " * 9000, "stay.")):
-        parts = list(_parts(text))
+        parts = list(_split_text(text))
         assert "".join(parts) == text
         assert max(map(len, parts)) <= PIECE
         assert all(part.rstrip().endswith(end) for part in parts)
-    assert all(part.endswith("word") for part in _parts("word " * 20_000 + "word"))
-    assert list(_parts("x" * (PIECE + 1))) == ["x" * PIECE, "x"]
+    assert all(part.endswith("word") for part in _split_text("word " * 20_000 + "word"))
+    assert list(_split_text("x" * (PIECE + 1))) == ["x" * PIECE, "x"]
 
 
 @pytest.mark.parametrize(

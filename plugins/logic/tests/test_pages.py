@@ -1,4 +1,4 @@
-"""The pages of the package run: detection and the ids of tokens, and relations as binary atoms."""
+"""The pages of the distribution: their code blocks run."""
 
 from __future__ import annotations
 
@@ -6,10 +6,17 @@ from pathlib import Path
 
 import pytest
 from code_blocks import run_page
-from shared_folder import ROOT
+
+FOLDER = Path(__file__).resolve().parents[1]
 
 
-@pytest.mark.thorough  # minutes; tests of each part hold what the page shows
-@pytest.mark.parametrize(("page", "count"), [("index", 7), ("relations", 1)])
-def test_every_block_runs(page: str, count: int, tmp_path: Path) -> None:
-    assert run_page(ROOT / "docs" / "plugins" / "logic" / f"{page}.md", tmp_path) == count
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("page", "blocks"),
+    [
+        ("README.md", 8),
+        ("docs/relations.md", 1),
+    ],
+)
+def test_every_block_runs(page: str, blocks: int, tmp_path: Path) -> None:
+    assert run_page(FOLDER / page, tmp_path) == blocks

@@ -14,7 +14,7 @@ from peirce.registry import Registry
 from peirce_logic.detection.algorithm import detect
 from peirce_logic.detection.display import as_object
 from peirce_logic.detection.lexicon import read_lexicon
-from peirce_logic.detection.trees import Token, Tree, flat, read_brackets, tree_of, tree_over
+from peirce_logic.detection.trees import Token, Tree, flat_tree, read_brackets, tree_of, tree_over
 from peirce_logic.parsers import parser_of
 from peirce_logic.parsers.parser import Parsed, Parser
 
@@ -29,7 +29,7 @@ class Words(Parser):
     name = "words"
 
     def parse(self, text: str) -> Parsed:
-        return Parsed(text, (flat([Token(text, 0, len(text))]),))
+        return Parsed(text, (flat_tree([Token(text, 0, len(text))]),))
 
 
 def shown(tree: Tree) -> set[str]:
@@ -86,7 +86,7 @@ def test_spacy() -> None:
 def test_a_tree_over_given_tokens() -> None:
     (nested,) = read_brackets("(ROOT (S (NP (PRP It)) (VP (VBZ is) (RB n't))))")
     given = [Token("It", 4, 6), Token("is", 7, 9), Token("n't", 9, 12)]
-    assert shown(tree_of(nested, given=given) or flat([])) == {"It is n't", "is n't"}
-    assert not (tree_of(nested, given=given[:2]) or flat([])).parsed
+    assert shown(tree_of(nested, given=given) or flat_tree([])) == {"It is n't", "is n't"}
+    assert not (tree_of(nested, given=given[:2]) or flat_tree([])).parsed
     for printed in ("", "(S It", "(" * 600 + "It is n't" + ")" * 600):  # what cannot be read is flat
-        assert tree_over(printed, given, "a tree") == flat(given)
+        assert tree_over(printed, given, "a tree") == flat_tree(given)

@@ -16,8 +16,8 @@ from peirce.errors import InputError, ModelFileError, TaskError
 from peirce_logic.detection.lexicon import read_lexicon
 from peirce_logic.detector import Detector
 from peirce_logic.senses.classifiers import Classifier, Senses, read_senses
-from peirce_logic.senses.sentences import NONE, Labelled, agreement, read_sentences
-from peirce_logic.senses.training import cross_validated, encoded, train
+from peirce_logic.senses.sentences import NONE, LabelledSentence, agreement, read_sentences
+from peirce_logic.senses.training import cross_validate, encode_keywords, train
 from peirce_logic.senses.vectors import Vectors
 
 WORDS = ("since", "as", "while")
@@ -51,7 +51,7 @@ def test_the_sentences_of_the_package() -> None:
     assert agreement(sentences) == pytest.approx({"share": 298 / 300, "kappa": 0.9886}, abs=1e-4)
 
 
-def labelled(folder: Path, **given: object) -> Labelled:
+def labelled(folder: Path, **given: object) -> LabelledSentence:
     (folder / "own.jsonl").write_text(json.dumps({"relation": "causal", **given}))
     (only,) = read_sentences(folder / "own.jsonl")
     return only
@@ -110,12 +110,12 @@ def test_what_is_separable_is_found() -> None:
     machine = train(Blank("none"), {"as": (vectors, senses), "since": (vectors[:, :2], senses)}).classifiers
     assert machine["as"].of(vectors) == senses
     assert machine["since"].of(vectors[:2, :2]) == senses[:2]
-    (scores,) = cross_validated({"as": (vectors, senses)}, folds=4, repeats=2).values()
+    (scores,) = cross_validate({"as": (vectors, senses)}, folds=4, repeats=2).values()
     assert (scores.accuracy, scores.spread, scores.most_frequent) == (1.0, 0.0, 8 / 24)
-    blind = cross_validated({"as": (np.zeros_like(vectors), senses)}, folds=4, repeats=2)
+    blind = cross_validate({"as": (np.zeros_like(vectors), senses)}, folds=4, repeats=2)
     assert blind["as"].accuracy <= 0.5
     with pytest.raises(InputError, match="'as' has one sentence of the sense 'none'"):
-        cross_validated({"as": (vectors[:5], ["causal", "temporal", "causal", "temporal", NONE])})
+        cross_validate({"as": (vectors[:5], ["causal", "temporal", "causal", "temporal", NONE])})
 
 
 def test_trained_from_the_command_line_and_chosen_in_detection(
@@ -125,7 +125,7 @@ def test_trained_from_the_command_line_and_chosen_in_detection(
     assert exit_code("logic", "senses", "train", "--encoder", encoder, "-o", file, "--json") == 0
     assert json.loads(capsys.readouterr().out)["senses"]["as"] == ["causal", "none", "temporal"]
     senses, _ = read_senses(file)
-    given = encoded(vectors := Vectors(str(encoder)), read_sentences())
+    given = encode_keywords(vectors := Vectors(str(encoder)), read_sentences())
     for word, each in train(vectors, given).classifiers.items():
         np.testing.assert_array_equal(senses.classifiers[word].weight, each.weight)
         np.testing.assert_array_equal(senses.classifiers[word].bias, each.bias)

@@ -17,7 +17,7 @@ from peirce.compose import build
 from peirce.errors import InputError
 from peirce_logic.choices.task import MultipleChoice, MultipleChoiceOptions
 from peirce_logic.input_texts import Reader
-from peirce_logic.serving import Chooses, Summarises
+from peirce_logic.serving import ChoicePipeline, SummaryPipeline
 from peirce_logic.summaries.task import Summarise, SummariseOptions
 
 pytestmark = pytest.mark.skipif(
@@ -51,7 +51,7 @@ def test_options_are_scored_with_the_relations_of_their_texts(chooser: Path) -> 
     assert feeds["logical_ids"].any()
     said: list[Mapping[str, Any]] = []
     with peirce.Session(chooser / "model.onnx") as session:
-        pipeline = Chooses(chooser, session)
+        pipeline = ChoicePipeline(chooser, session)
         pipeline.ask(QUESTION, said.append)
         told = session.run(feeds)["multiple_choice_logits"]
         feeds["logical_ids"] = feeds["logical_ids"] * 0
@@ -85,6 +85,6 @@ def test_summaries_are_written_by_an_exported_file(tmp_path: Path) -> None:
     text = json.loads(Path(task.options.test_data).read_text().splitlines()[0])["dialogue"]
     said: list[Mapping[str, Any]] = []
     with peirce.Session(file) as session:
-        pipeline = Summarises(tmp_path / "saved", session)
+        pipeline = SummaryPipeline(tmp_path / "saved", session)
         pipeline.ask({"text": text, "max_new": task.options.summary_length, "beams": 2}, said.append)
-    assert said == [{"summary": task.written(model, data, "test")[0]}]
+    assert said == [{"summary": task.write(model, data, "test")[0]}]

@@ -89,7 +89,7 @@ def test_a_model_learns_to_write_summaries(tmp_path: Path) -> None:
         optimiser.step()
         losses.append(float(loss.detach()))
     assert losses[-1] < losses[0] / 2
-    written = task.written(model, data, "test")
+    written = task.write(model, data, "test")
     assert len(written) == options["examples"]
     assert all("likes" in text for text in written)
     assert set(task.metrics(model, data, "test")) == {*MEASURES, "loss"}

@@ -26,7 +26,7 @@ def compositions(problems: Iterable[Problem]) -> Compositions:
     return {pair: answers.pop() for pair, answers in found.items() if len(answers) == 1}
 
 
-def with_further(problem: Problem, composed: Compositions) -> Problem:
+def add_inferred_pairs(problem: Problem, composed: Compositions) -> Problem:
     """The problem with all pairs whose relation follows by compositions from its edges and its answer.
 
     A pair for which two ways give two relations is left out, and nothing follows from it.

@@ -16,7 +16,7 @@ import typer
 from peirce.commands import WEB_RUNTIME, Json, PageFile, WebRuntime, as_json, as_table, group
 from peirce.errors import InputError, ModelFileError, TaskError
 from peirce.extras import require
-from peirce.files import locked, open_file, replacing, writing
+from peirce.files import explain_disk_errors, hold_lock, open_file, replace_file
 from peirce.progress import progress_bars
 from peirce.workers import part_file, write_parts
 
@@ -62,20 +62,20 @@ def generate(
     """Make problems with one right answer each; a call that was interrupted goes on where it was."""
     from peirce_relations.calculi.sources import BLOCK, lines, source
 
-    sizes = _numbers(steps, "--steps", 2)
+    sizes = _read_sizes(steps, "--steps", 2)
     kind = source(algebra, max(sizes))
-    branches = _numbers(paths, "--paths", 1) if paths else kind.branches
-    drawn = (sizes, branches, seed, problems)
-    parts = output.with_name(f".{output.name}-{zlib.crc32(repr((kind.name, drawn)).encode()):08x}.parts")
-    _free(output, overwrite)
+    branches = _read_sizes(paths, "--paths", 1) if paths else kind.branches
+    settings = (sizes, branches, seed, problems)
+    parts = output.with_name(f".{output.name}-{zlib.crc32(repr((kind.name, settings)).encode()):08x}.parts")
+    _check_free(output, overwrite)
     numbers = range(-(-problems // BLOCK))
-    with writing(str(output), _KEPT), locked(output, folder=False):
-        part = partial(lines, kind.name, *drawn)
-        for _ in _bar(write_parts(parts, numbers, part, workers), len(numbers), "blocks"):
+    with explain_disk_errors(str(output), _KEPT), hold_lock(output, folder=False):
+        part = partial(lines, kind.name, *settings)
+        for _ in _with_bar(write_parts(parts, numbers, part, workers), len(numbers), "blocks"):
             pass
-        _write(output, (_part(part_file(parts, number)) for number in numbers))
+        _write(output, (_read_part(part_file(parts, number)) for number in numbers))
         rmtree(parts)
-    _told(json, {"file": str(output), "problems": problems})
+    _report(json, {"file": str(output), "problems": problems})
 
 
 @app.command()
@@ -92,25 +92,25 @@ def solve(
     from peirce_relations.calculi.sources import source
     from peirce_relations.graphs import read_problems
 
-    _free(output, overwrite)
+    _check_free(output, overwrite)
     known, problems = source(algebra), list(read_problems(file))
     counts = {"problems": len(problems), "unique": 0, "agree": 0, "disagree": 0, "inconsistent": 0}
 
     def lines() -> Iterator[str]:
         for problem in problems:
-            row = _solved(known, problem)
+            row = _solve_problem(known, problem)
             counts["unique"] += "unique" in row
             counts["inconsistent"] += "inconsistent" in row
             if problem.answer is not None and "inconsistent" not in row:
                 counts["agree" if row.get("unique") == problem.answer else "disagree"] += 1
             yield json_module.dumps(row, separators=(",", ":")) + "\n"
 
-    with locked(output, folder=False):
-        _write(output, _bar(lines(), len(problems), "problems"))
-    _told(json, {"file": str(output), **counts})
+    with hold_lock(output, folder=False):
+        _write(output, _with_bar(lines(), len(problems), "problems"))
+    _report(json, {"file": str(output), **counts})
 
 
-def _solved(known: Source, problem: Problem) -> dict[str, Any]:
+def _solve_problem(known: Source, problem: Problem) -> dict[str, Any]:
     """What is left for a problem's pair."""
     from peirce_relations.calculi.closure import InconsistentError
 
@@ -140,17 +140,17 @@ def relate(
     import peirce
     from peirce.compose import exported_file
     from peirce.model import WEIGHTS, saved_files
-    from peirce_relations.serving import SCORES, Relates
+    from peirce_relations.serving import SCORES, RelationPipeline
 
     found: dict[str, Any] = {}
     with peirce.Session(exported_file(directory)) as session:
         with saved_files(directory, without=(WEIGHTS,)) as files:
-            fits = Relates.answers(session.signature, files.assets, False)
+            fits = RelationPipeline.answers(session.signature, files.assets, False)
         if not fits:
             raise ModelFileError(
                 f"{directory} holds no model of relations; `peirce train SPEC --task relations -o DIR` makes one"
             )
-        model, question = Relates(directory, session), {"facts": facts, "pair": pair}
+        model, question = RelationPipeline(directory, session), {"facts": facts, "pair": pair}
         model.ask(question, found.update)
         if page is not None:
             from peirce_show.pages import write_page
@@ -167,19 +167,19 @@ def relate(
     as_table((f"{pair[0]} to {pair[1]}", "score", "probability"), rows)
 
 
-def _numbers(text: str, option: str, least: int) -> tuple[int, ...]:
+def _read_sizes(text: str, option: str, least: int) -> tuple[int, ...]:
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isascii() and part.isdigit() and int(part) >= least for part in parts):
         raise InputError(f"{option} is {text!r}; give whole numbers of {least} or more, with commas between")
     return tuple(map(int, parts))
 
 
-def _free(path: Path, overwrite: bool) -> None:
+def _check_free(path: Path, overwrite: bool) -> None:
     if path.exists() and not overwrite:
         raise InputError(f"{path} is there already; choose another file, or give --overwrite to replace it")
 
 
-def _told(json: bool, facts: dict[str, Any]) -> None:
+def _report(json: bool, facts: dict[str, Any]) -> None:
     if json:
         as_json("peirce.relations/1", **facts)
         return
@@ -187,7 +187,7 @@ def _told(json: bool, facts: dict[str, Any]) -> None:
         typer.echo(f"{name}: {value}")
 
 
-def _bar(done: Iterable[T], count: int, noun: str) -> Iterator[T]:
+def _with_bar(done: Iterable[T], count: int, noun: str) -> Iterator[T]:
     """What is done one by one, with a bar where somebody may see it."""
     from rich.console import Console
 
@@ -199,7 +199,7 @@ def _bar(done: Iterable[T], count: int, noun: str) -> Iterator[T]:
             bars.advance(bar)
 
 
-def _part(path: Path) -> str:
+def _read_part(path: Path) -> str:
     try:
         with open_file(path) as file:
             return file.read().decode()
@@ -209,7 +209,7 @@ def _part(path: Path) -> str:
 
 def _write(path: Path, texts: Iterable[str]) -> None:
     """Write texts whole or not at all; a gzipped file has no time in it, so that it is the same twice."""
-    with replacing(path) as place, place.open("wb") as raw:
+    with replace_file(path) as place, place.open("wb") as raw:
         file = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if path.suffix == ".gz" else raw
         for text in texts:
             file.write(text.encode())

@@ -16,7 +16,7 @@ from peirce_relations.graphs import Problem
 
 LABELS = "relations.json"
 """The asset that names the relations."""
-ASKED = 128
+LARGEST = 128
 """Nodes of facts that a model is asked about: some operators hold all triples of nodes, `compose` in 2 GiB here."""
 Array = NDArray[Any]
 
@@ -33,9 +33,7 @@ class Relations:
     names: tuple[str, ...]
     kinds: int = 1
 
-    def arrays(
-        self, problems: Sequence[Problem], drawn: np.random.Generator | None = None
-    ) -> dict[str, Array]:
+    def arrays(self, problems: Sequence[Problem], rng: np.random.Generator | None = None) -> dict[str, Array]:
         """A batch of problems, padded to the one with the most nodes.
 
         Args:
@@ -70,10 +68,10 @@ class Relations:
             if most > self.kinds:
                 raise InputError(f"a graph has {most} nodes, and the model knows {self.kinds} names of nodes")
             names = np.tile(np.arange(self.kinds), (len(problems), 1))
-            found["input_ids"] = (names if drawn is None else drawn.permuted(names, axis=1))[:, :most]
+            found["input_ids"] = (names if rng is None else rng.permuted(names, axis=1))[:, :most]
         return found
 
-    def further(self, problems: Sequence[Problem], nodes: int) -> Array:
+    def extra_labels(self, problems: Sequence[Problem], nodes: int) -> Array:
         """The ids of the relations of the problems' further pairs, int64 [b, x, y] of so many nodes; else -100."""
         ids = {name: i for i, name in enumerate(self.names)}
         found = np.full((len(problems), nodes, nodes), -100, np.int64)
@@ -87,7 +85,7 @@ class Relations:
         """How many tokens `text` has: the relations, padding, two marks, and the names of nodes."""
         return len(self.names) + 3 + self.kinds
 
-    def text(self, problems: Sequence[Problem], drawn: np.random.Generator | None = None) -> dict[str, Array]:
+    def text(self, problems: Sequence[Problem], rng: np.random.Generator | None = None) -> dict[str, Array]:
         """A batch of problems as texts, for a network that does not know that there is a graph.
 
         The first mark and the pair that is asked for, the second mark, and three tokens of each edge: node, relation,
@@ -104,8 +102,8 @@ class Relations:
         rows: list[list[int]] = []
         for problem in problems:
             order, names = np.arange(len(problem.edges)), np.arange(self.kinds)
-            if drawn is not None:
-                order, names = drawn.permutation(order), drawn.permutation(names)
+            if rng is not None:
+                order, names = rng.permutation(order), rng.permutation(names)
             node = [name + int(each) for each in names]
             row = [first, *(node[each] for each in problem.query), second]
             for edge in order.tolist():
@@ -173,9 +171,9 @@ def read_facts(text: str, pair: Sequence[str]) -> tuple[Problem, tuple[str, ...]
             )
     if not edges:
         raise InputError("there are no facts; write such as 'a NTPP b, b PO c'")
-    if len(places) > ASKED:
+    if len(places) > LARGEST:
         raise InputError(
-            f"the facts have {len(places)} nodes, and a model is asked about {ASKED} at most; leave some out"
+            f"the facts have {len(places)} nodes, and a model is asked about {LARGEST} at most; leave some out"
         )
     for name in pair:
         if name not in places:

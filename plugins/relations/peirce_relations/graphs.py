@@ -110,8 +110,8 @@ def read_problems(path: Path) -> Iterator[Problem]:
 
 
 def _lines(path: Path, file: TextIOWrapper) -> Iterator[Problem]:
-    said = _SIZES.search(path.name)
-    steps, paths = (int(said[1]), int(said[2])) if said else (0, 1)
+    sizes_match = _SIZES.search(path.name)
+    steps, paths = (int(sizes_match[1]), int(sizes_match[2])) if sizes_match else (0, 1)
     for number, line in enumerate(read_lines(file), 1):
         where = f"{path}:{number}"
         try:
@@ -169,14 +169,14 @@ def _problem(
         isinstance(each, list) and len(each) == 3 for each in also
     ):
         raise TaskError(f"{where}: also is a list of two nodes and their relation each")
-    read, asked = tuple(map(pair, edges)), pair(query)
-    nodes = max(max(each) for each in (*read, asked)) + 1
+    read, queried = tuple(map(pair, edges)), pair(query)
+    nodes = max(max(each) for each in (*read, queried)) + 1
     if nodes > MOST:
         raise TaskError(
             f"{where}: node {nodes - 1} is named, and a graph has {MOST} nodes at most, from 0 on"
         )
-    further = tuple((*pair(each[:2]), text(each[2])) for each in also)
-    if missing := {*asked, *(node for each in further for node in each[:2])}.difference(*read):
+    also_known = tuple((*pair(each[:2]), text(each[2])) for each in also)
+    if missing := {*queried, *(node for each in also_known for node in each[:2])}.difference(*read):
         raise TaskError(f"{where}: node {min(missing)} is asked, and no edge names it")
     if not (type(steps) is int and type(paths) is int):
         raise TaskError(f"{where}: k and b are whole numbers")
@@ -184,11 +184,11 @@ def _problem(
         nodes=nodes,
         edges=read,
         labels=tuple(map(text, labels)),
-        query=asked,
+        query=queried,
         answer=None if answer is None else text(answer),
         steps=steps,
         paths=paths,
-        also=further,
+        also=also_known,
         where=where,
     )
 

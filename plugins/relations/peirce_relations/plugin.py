@@ -69,7 +69,7 @@ def register_calculi() -> dict[str, str]:
 @hookimpl
 def register_pipelines() -> dict[str, str]:
     """Graphs in words."""
-    return {"relate": "peirce_relations.serving:Relates"}
+    return {"relate": "peirce_relations.serving:RelationPipeline"}
 
 
 @hookimpl

@@ -15,7 +15,7 @@ from peirce_relations.encoding import LABELS, Relations, read_facts
 SCORES = "relation_logits"
 
 
-class Relates(Pipeline):
+class RelationPipeline(Pipeline):
     """The relation of two nodes of a graph."""
 
     question = (

@@ -20,7 +20,7 @@ from peirce.errors import TaskError
 from peirce.model import Model, Task
 from peirce.parts import one_of
 from peirce.spec import Spec
-from peirce_relations.augmentation import compositions, with_further
+from peirce_relations.augmentation import add_inferred_pairs, compositions
 from peirce_relations.calculi.algebra import rcc8
 from peirce_relations.calculi.problems import Paths
 from peirce_relations.encoding import LABELS, Relations
@@ -108,9 +108,9 @@ class RelationsTask(Task[RelationsOptions, RelationsData]):
     @classmethod
     def example_in(cls, folder: Path) -> Mapping[str, Any]:
         """Problems of RCC-8 with two and three edges."""
-        paths, drawn = Paths(rcc8(), 3), Random(0)
+        paths, rng = Paths(rcc8(), 3), Random(0)
         for name, count in (("train", 24), ("test_k3_b1", 8)):
-            problems = [paths.make(2 + i % 2, 1, drawn) for i in range(count)]
+            problems = [paths.make(2 + i % 2, 1, rng) for i in range(count)]
             (folder / f"{name}.jsonl").write_text("".join(map(Problem.line, problems)), encoding="utf-8")
         return {"data": str(folder), "valid": 0.2, "batch_size": 4}
 
@@ -137,7 +137,7 @@ class RelationsTask(Task[RelationsOptions, RelationsData]):
         }
         if options.taught:
             composed = compositions(splits["train"])
-            splits["train"] = [with_further(each, composed) for each in splits["train"]]
+            splits["train"] = [add_inferred_pairs(each, composed) for each in splits["train"]]
         every = [each for problems in splits.values() for each in problems]
         kinds = options.names if options.form == "text" or options.nodes == "drawn" else 1
         if kinds > 1 and widest(every) > kinds:
@@ -182,37 +182,37 @@ class RelationsTask(Task[RelationsOptions, RelationsData]):
             what `Relations.arrays` gives and query, int64 [b, 2], or what `Relations.text` gives; labels, int64 [b];
             also, int64 [b, x, y], where training problems have further pairs.
         """
-        problems, drawn = data.of(split), np.random.default_rng([seed, epoch]) if split == "train" else None
+        problems, rng = data.of(split), np.random.default_rng([seed, epoch]) if split == "train" else None
         size, alike = self.options.batch_size, self.options.alike
-        order = np.arange(len(problems)) if drawn is None else drawn.permutation(len(problems))
+        order = np.arange(len(problems)) if rng is None else rng.permutation(len(problems))
         places: Sequence[int] = range(0, len(order), size)
-        if drawn is not None and alike > 1:
+        if rng is not None and alike > 1:
             nodes = np.array([each.nodes for each in problems])
             order = order[np.lexsort((nodes[order], np.arange(len(order)) // (size * alike)))]
-            places = drawn.permutation(places).tolist()
+            places = rng.permutation(places).tolist()
         for start in places:
             some = [problems[i] for i in order[start : start + size]]
             text = self.options.form == "text"
             if self.options.hub and not text:
                 some = [each.with_hub() for each in some]
-            arrays = (data.relations.text if text else data.relations.arrays)(some, drawn)
+            arrays = (data.relations.text if text else data.relations.arrays)(some, rng)
             batch = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
             if not text:
                 batch["query"] = torch.tensor([each.query for each in some])
                 if split == "train" and self.options.also and any(each.also for each in some):
-                    also = data.relations.further(some, arrays["edge_ids"].shape[1])
+                    also = data.relations.extra_labels(some, arrays["edge_ids"].shape[1])
                     batch["also"] = torch.from_numpy(also)
             yield {**batch, "labels": torch.from_numpy(data.relations.answers(some))}
 
     def loss(self, model: Model, batch: Mapping[str, Tensor]) -> Tensor:
         """The cross-entropy of the answers, and the mean ones of each problem's further and undecided pairs."""
         scores = _scores(model, batch)
-        loss = F.cross_entropy(at_least_float32(_asked(scores, batch)), batch["labels"])
+        loss = F.cross_entropy(at_least_float32(_query_scores(scores, batch)), batch["labels"])
         if "also" not in batch:
             return loss
         chances, known = at_least_float32(scores).log_softmax(-1), batch["also"] >= 0
-        further = -chances.gather(-1, batch["also"].clamp(min=0).unsqueeze(-1)).squeeze(-1)
-        loss = loss + self.options.also * _mean(further, known)
+        extra = -chances.gather(-1, batch["also"].clamp(min=0).unsqueeze(-1)).squeeze(-1)
+        loss = loss + self.options.also * _mean(extra, known)
         if self.options.undecided:
             even = -chances.mean(-1) - math.log(chances.shape[-1])  # how far from all being equally likely
             loss = loss + self.options.undecided * _mean(even, _undecided(batch, chances.shape[-1]))
@@ -232,8 +232,8 @@ class RelationsTask(Task[RelationsOptions, RelationsData]):
                     self.batches(data, split, 0, 0) if split != "train" else self._in_order(data, split)
                 ):
                     moved = {name: value.to(device) for name, value in batch.items()}
-                    asked = _asked(_scores(model, moved), moved)
-                    found.append((asked.argmax(1) == moved["labels"]).cpu().numpy())
+                    scores = _query_scores(_scores(model, moved), moved)
+                    found.append((scores.argmax(1) == moved["labels"]).cpu().numpy())
         finally:
             model.train(training)
         return np.concatenate(found)
@@ -263,7 +263,7 @@ def _scores(model: Model, batch: Mapping[str, Tensor]) -> Tensor:
     return model(**given)[f"{HEAD if 'query' in batch else WHOLE}_logits"]
 
 
-def _asked(scores: Tensor, batch: Mapping[str, Tensor]) -> Tensor:
+def _query_scores(scores: Tensor, batch: Mapping[str, Tensor]) -> Tensor:
     """The scores of the pairs that are asked for, [b, relations]."""
     if "query" not in batch:
         return scores

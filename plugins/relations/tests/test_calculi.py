@@ -85,7 +85,7 @@ def test_decided_pairs_are_those_with_one_possible_relation(name: str) -> None:
         left = {
             pair: made.possible(evolve(problem, query=pair)) for pair in permutations(range(problem.nodes), 2)
         }
-        found = {(x, y): [answer] for x, y, answer in made.decided(problem)}
+        found = {(x, y): [answer] for x, y, answer in made.decided_pairs(problem)}
         assert found == {pair: answers for pair, answers in left.items() if len(answers) == 1}
         assert found[problem.query] == [problem.answer]
 

@@ -9,7 +9,7 @@ from typing import Any
 from attrs import frozen
 
 from peirce.parts import Branch, Dims, PureOperator, Reader, RecurrentOperator, Writer, axes_of
-from peirce.spec import structured
+from peirce.spec import structure_value
 from peirce_show.files import check_format, save
 from peirce_show.svg import Markup, element, joined, picture, text_of, text_width
 
@@ -51,7 +51,7 @@ def tiles(operator: type[Any]) -> tuple[list[Tile], list[Tile]]:
     """
     part: Any = operator  # the class has Options, which the contract does not declare
     if issubclass(operator, PureOperator):
-        made = part(structured(part.Options, part.example), _DIMS)
+        made = part(structure_value(part.Options, part.example), _DIMS)
         ends: dict[str, Reader | Writer] = {**made.readings(), "u": made.output()}
         own = [Tile(n, e.branch, (axes_of(made, e),), ", ".join(e.shape)) for n, e in ends.items()]
         return own[:-1], own[-1:]

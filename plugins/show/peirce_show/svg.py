@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from html import escape
 
-from peirce.errors import escaped
+from peirce.errors import escape_controls
 
 THEME = {
     "paper": ("#ffffff", "#14171a"),
@@ -75,7 +75,7 @@ def element(name: str, /, *content: object, **attributes: object) -> Markup:
         written["class"] = " ".join(filter(None, (str(written.get("class", "")), *roles)))
     head = "".join(f' {key}="{escape(_plain(value))}"' for key, value in written.items())
     held = "".join(
-        each if isinstance(each, Markup) else escape(escaped(each), quote=False)
+        each if isinstance(each, Markup) else escape(escape_controls(each), quote=False)
         for each in content
         if each is not None
     )
@@ -83,7 +83,7 @@ def element(name: str, /, *content: object, **attributes: object) -> Markup:
 
 
 def _plain(value: object) -> str:
-    return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else escaped(value)
+    return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else escape_controls(value)
 
 
 def joined(parts: Iterable[str]) -> Markup:

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 import attrs
 
-from peirce.spec import structured
+from peirce.spec import structure_value
 from peirce_testing.compare import BrokenError
 
 T = TypeVar("T")
@@ -24,7 +24,7 @@ def example_options(part: type[Any]) -> Any:
         BrokenError: the options cannot be made so.
     """
     try:
-        return structured(part.Options, part.example)
+        return structure_value(part.Options, part.example)
     except Exception as error:
         raise BrokenError(
             f"Options cannot be made from `example` = {dict(part.example)}: {error}. "

@@ -25,7 +25,7 @@ from peirce.networks import (
     Projections,
     TokenInput,
     binary_output,
-    layer_cached_states,
+    cached_state_specs,
     pooled_output,
     run_layers,
     unary_output,
@@ -111,7 +111,7 @@ class Host(GenerativeArchitecture):
 
     def cached_state(self) -> tuple[TensorSpec, ...]:
         """The tokens before, and what each layer's operators attend to."""
-        return (*self.input.cached_state(), *layer_cached_states(self.layers))
+        return (*self.input.cached_state(), *cached_state_specs(self.layers))
 
     def advance(
         self, inputs: Mapping[str, Tensor], cache: CachedState

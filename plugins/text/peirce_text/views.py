@@ -10,7 +10,7 @@ from attrs import frozen
 from numpy.typing import NDArray
 
 from peirce.errors import TaskError
-from peirce.files import whole_number
+from peirce.files import parse_integer
 from peirce.model import ASSETS, Model, Observe, View, Viewer
 from peirce_text.text.tokenizer import FILE, Tokenizer
 from peirce_text.text.writer import DECODER, IDS, PREFIX
@@ -101,7 +101,7 @@ class Texts(Viewer):
             )
             return _Row(encoding.ids, encoding.types, words, unknown)
         words = tuple(word for text in texts for word in text.split())
-        if wrong := [word for word in words if whole_number(word) is None]:
+        if wrong := [word for word in words if parse_integer(word) is None]:
             raise TaskError(
                 f"{self.folder} has no tokenizer, so its texts are token ids with spaces between them, such as "
                 f"'5 17 3'; {wrong[0]!r} is none"

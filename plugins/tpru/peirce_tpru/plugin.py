@@ -49,7 +49,7 @@ def register_tasks() -> list[type[AnyTask]]:
 @hookimpl
 def register_pipelines() -> dict[str, str]:
     """Pairs of propositions that are decided."""
-    return {"entails": "peirce_tpru.serving:Entails"}
+    return {"entails": "peirce_tpru.serving:EntailmentPipeline"}
 
 
 @hookimpl

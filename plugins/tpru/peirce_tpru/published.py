@@ -20,7 +20,7 @@ from torch import Tensor
 from peirce.compose import build
 from peirce.errors import ModelFileError
 from peirce.model import Model, check_published, published_config, published_tensors
-from peirce.spec import Spec, StructureError, structured
+from peirce.spec import Spec, StructureError, structure_value
 
 NAMES = {
     "h2fg.weight": "state_weight",
@@ -116,7 +116,7 @@ def import_tpru(config: Path, weights: Path, directory: Path) -> Model:
 def _settings(path: Path) -> Settings:
     given = {key: value for key, value in published_config(path).items() if key not in TRAINING}
     try:
-        return structured(Settings, given)
+        return structure_value(Settings, given)
     except StructureError as error:
         raise ModelFileError(f"{path} cannot be imported: {error}") from None
 

@@ -69,8 +69,8 @@ class Roles(Texts):
         types = read.inputs.get(TYPES)
         texts_of = self.model.plan.dims.token_types
         lengths = [] if types is None else np.bincount(types[0], minlength=texts_of).tolist()
-        own = (self._matrix(name, read.tokens, _by_token(name, seen[name], lengths)) for name in units)
-        return evolve(view, matrices=(*own, *view.matrices))
+        matrices = (self._matrix(name, read.tokens, _by_token(name, seen[name], lengths)) for name in units)
+        return evolve(view, matrices=(*matrices, *view.matrices))
 
     def _matrix(self, name: str, tokens: tuple[str, ...], shares: NDArray[np.float32]) -> Matrix:
         """The shares [x, N] of the strongest roles, as a row each."""

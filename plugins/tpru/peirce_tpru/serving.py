@@ -15,7 +15,7 @@ VOCABULARY = 5 + len(SIGNS)
 """Special tokens, and a token for each character."""
 
 
-class Entails(ClassificationPipeline):
+class EntailmentPipeline(ClassificationPipeline):
     """Whether a proposition entails another; what is no proposition is refused."""
 
     question = (

@@ -10,7 +10,7 @@ from attrs import field, frozen, validators
 from torch import Tensor, nn
 
 from peirce.algebra import at_least_float32
-from peirce.parts import Augmenter, Dims, Tokens, small_normal
+from peirce.parts import Augmenter, Dims, Tokens, set_small_normal
 
 LEAST_SUM = 1e-7
 """The sum that fillers are divided by is at least this, so that a token without any has zeros."""
@@ -54,7 +54,7 @@ class TensorProduct(Augmenter):
         self.writer = nn.Linear(size, dims.unary, bias=False) if size != dims.unary else None
         for linear in (self.reader, self.unbinding, self.binding, self.writer):
             if linear is not None:
-                small_normal(linear)
+                set_small_normal(linear)
 
     def forward(self, embeddings: Tensor, tokens: Tokens) -> Tensor:
         """[b, x, d1] -> [b, x, d1]."""

@@ -26,7 +26,7 @@ PAD, WORD, CLS, SEP = range(4)
 ASSET = "vectors.json"
 """What a saved model says of the vectors that it reads."""
 Array = NDArray[np.float32]
-BATCH, KEPT = 64, 2048
+BATCH, CHUNK = 64, 2048
 """So many texts are computed at once, and kept at once."""
 _PIECES = re.compile(r"\w+|[^\w\s]")
 _MOST_WIDE = 1 << 14
@@ -95,7 +95,7 @@ class FileVectors(Vectors):
             raise TaskError(
                 f"{source}: its first line is no word with numbers after it; give a text file of GloVe or fastText"
             )
-        self._parsed(number, rest)
+        self._parse(number, rest)
         self.identity = f"{digest_of(self._path)[:16]}-{length}"
 
     def keep(self, texts: Iterable[str]) -> None:
@@ -112,7 +112,7 @@ class FileVectors(Vectors):
         known = len(self._vectors)
         for number, word, rest in self._lines():
             if word in wanted and word not in self._vectors:
-                self._vectors[word] = self._parsed(number, rest)
+                self._vectors[word] = self._parse(number, rest)
         print_line(
             f"{self.source}: vectors of {len(self._vectors) - known:,} of {len(wanted):,} forms of words"
         )
@@ -123,12 +123,12 @@ class FileVectors(Vectors):
         nothing = np.zeros(self.width, np.float32)
         found = []
         for text in texts:
-            words = [piece for word in text.split() for piece in self._divided(word)][: self._length - 2]
+            words = [piece for word in text.split() for piece in self._split_word(word)][: self._length - 2]
             rows = [self._vectors.get(word, nothing) for word in words]
             found.append(np.stack([nothing, *rows, nothing]))
         return found
 
-    def _divided(self, word: str) -> list[str]:
+    def _split_word(self, word: str) -> list[str]:
         for form in (word, word.lower()):
             if form in self._vectors:
                 return [form]
@@ -148,7 +148,7 @@ class FileVectors(Vectors):
                 f"{self.source}: cannot be read: {error.strerror or error}; give a text file of vectors"
             ) from error
 
-    def _parsed(self, number: int, rest: list[str]) -> Array:
+    def _parse(self, number: int, rest: list[str]) -> Array:
         fault = "what follows the word is not numbers alone, all finite"
         if len(rest) != self.width:
             fault = f"it has {len(rest)} fields after the word, where the first line has {self.width}"
@@ -182,13 +182,13 @@ class EncoderVectors(Vectors):
         if self._file is None:
             return
         keys = {_key(text): text for text in texts}
-        there = self._kept(list(keys), "1")
+        there = self._read_cache(list(keys), "1")
         missing = [text for key, text in keys.items() if key not in there]
-        for start in range(0, len(missing), KEPT):
-            part = missing[start : start + KEPT]
-            kept = [own.astype(np.float16).tobytes() for own in self._computed(part)]
+        for start in range(0, len(missing), CHUNK):
+            part = missing[start : start + CHUNK]
+            kept = [vector.astype(np.float16).tobytes() for vector in self._compute(part)]
             self._file.parent.mkdir(parents=True, exist_ok=True)
-            with self._opened() as base, base:
+            with self._open_cache() as base, base:
                 base.execute(
                     "create table if not exists texts (key blob primary key, vectors blob) without rowid"
                 )
@@ -198,30 +198,30 @@ class EncoderVectors(Vectors):
     def of(self, texts: Sequence[str]) -> list[Array]:
         """The vectors of each text."""
         if self._file is None:
-            return self._computed(texts)
+            return self._compute(texts)
         self.keep(texts)
         keys = list(map(_key, texts))
-        found = self._kept(keys, "vectors")
+        found = self._read_cache(keys, "vectors")
         arrays = (np.frombuffer(found[key], np.float16).reshape(-1, self.width) for key in keys)
         return [array.astype(np.float32) for array in arrays]
 
-    def _kept(self, keys: Sequence[bytes], column: str) -> dict[bytes, Any]:
+    def _read_cache(self, keys: Sequence[bytes], column: str) -> dict[bytes, Any]:
         """A column of those texts that the cache has."""
         if self._file is None or not self._file.exists():
             return {}
-        asked = f"select {column} from texts where key = ?"
-        with self._opened() as base:
-            return {key: row[0] for key in keys if (row := base.execute(asked, (key,)).fetchone())}
+        statement = f"select {column} from texts where key = ?"
+        with self._open_cache() as base:
+            return {key: row[0] for key in keys if (row := base.execute(statement, (key,)).fetchone())}
 
     @contextmanager
-    def _opened(self) -> Iterator[sqlite3.Connection]:
+    def _open_cache(self) -> Iterator[sqlite3.Connection]:
         try:
             with closing(sqlite3.connect(str(self._file), timeout=60)) as base:
                 yield base
         except sqlite3.Error as error:
             raise TaskError(f"{self._file} cannot keep vectors: {error}; remove it") from error
 
-    def _computed(self, texts: Sequence[str]) -> list[Array]:
+    def _compute(self, texts: Sequence[str]) -> list[Array]:
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
         found: dict[int, Array] = {}
         starts = range(0, len(order), BATCH)
@@ -234,7 +234,7 @@ class EncoderVectors(Vectors):
                 ).to(self._device)  # fmt: skip
                 states = self._encoder(**batch).last_hidden_state.float().cpu().numpy()
                 reals = batch["attention_mask"].bool().cpu().numpy()
-                found |= {i: own[real] for i, own, real in zip(chosen, states, reals, strict=True)}
+                found |= {i: state[real] for i, state, real in zip(chosen, states, reals, strict=True)}
         return [found[i] for i in range(len(texts))]
 
 
@@ -249,17 +249,17 @@ def rows_of(vectors: Vectors, texts: Sequence[Sequence[str]]) -> dict[str, torch
         input_ids, token_type_ids: int64 [b, x]; attention_mask: bool [b, x]; word_vectors: float32 [b, x, width].
     """
     found = [vectors.of(column) for column in texts]
-    counts = [[len(own) - bool(text) for own in column] for text, column in enumerate(found)]
+    counts = [[len(vector_rows) - bool(text) for vector_rows in column] for text, column in enumerate(found)]
     lengths = [sum(row) for row in zip(*counts, strict=True)]
     shape = len(lengths), max(lengths)
     ids, types = np.full(shape, PAD, np.int64), np.zeros(shape, np.int64)
     given = np.zeros((*shape, vectors.width), np.float32)
     for text, column in enumerate(found):
-        for row, own in enumerate(column):
-            own = own[1:] if text else own
+        for row, vector_rows in enumerate(column):
+            vector_rows = vector_rows[1:] if text else vector_rows
             start = counts[0][row] if text else 0
-            end = start + len(own)
-            given[row, start:end], types[row, start:end], ids[row, start:end] = own, text, WORD
+            end = start + len(vector_rows)
+            given[row, start:end], types[row, start:end], ids[row, start:end] = vector_rows, text, WORD
             ids[row, end - 1] = SEP
     ids[:, 0] = CLS
     arrays = {

@@ -14,7 +14,7 @@ from peirce.errors import TaskError
 from peirce.registry import load_spec, pipelines_for
 from peirce_tpru.entailment.task import Entailment, EntailmentData, EntailmentOptions
 from peirce_tpru.roles import Roles, RolesOptions
-from peirce_tpru.serving import Entails
+from peirce_tpru.serving import EntailmentPipeline
 
 NO_PROPOSITIONS = {
     "hello": r"'e' at character 2 has no connective before it",
@@ -51,9 +51,9 @@ class Says:
 def test_it_stands_in_the_place_of_classify_and_refuses_what_is_no_proposition(saved: Path) -> None:
     model = Says(saved)
     assets = {"tokenizer.json", "labels.json"}
-    assert pipelines_for(model.signature, assets, False) == {"entails": Entails}
+    assert pipelines_for(model.signature, assets, False) == {"entails": EntailmentPipeline}
     viewer = Roles(RolesOptions(), saved, load(saved))
-    pipeline, said = Entails(saved, model), list[Mapping[str, Any]]()
+    pipeline, said = EntailmentPipeline(saved, model), list[Mapping[str, Any]]()
     pipeline.ask(pipeline.example(), said.append)
     assert said[0]["classes"] == ["entails", "does not entail"]
     for text, why in NO_PROPOSITIONS.items():

@@ -81,7 +81,7 @@ class Share:
         return self.weights.get(term, self.usual)
 
 
-def shared(
+def step_batches(
     task: AnyTask, batches: Iterable[Batch], total: int, process: int = 0, processes: int = 1
 ) -> Iterator[tuple[Batch, Share, bool]]:
     """The batches of a step that one process trains on, each with what it counts, and whether it is the last.

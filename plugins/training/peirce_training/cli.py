@@ -98,7 +98,7 @@ def train(
     from peirce_training.settings import (
         data_setting,
         make_task,
-        plain,
+        plain_options,
         read_settings,
         settings_by_part,
         task_for,
@@ -126,7 +126,7 @@ def train(
         start=start,
     )
     facts = {"directory": str(directory), "task": task, "seed": seed}
-    also = {"remarks": result.remarks, "start": result.start and plain(result.start)}
+    also = {"remarks": result.remarks, "start": result.start and plain_options(result.start)}
     show_result(result, options.test_split, "peirce.train/1" if json else None, facts, also)
 
 

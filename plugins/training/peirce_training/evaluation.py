@@ -39,7 +39,7 @@ def _undisturbed(model: Model, seed: int) -> Iterator[None]:
     training = model.training
     model.eval()
     try:
-        with torch.no_grad(), randomness.isolated(seed):
+        with torch.no_grad(), randomness.isolated_generators(seed):
             yield
     finally:
         model.train(training)
@@ -63,7 +63,7 @@ def mean_loss(model: Model, task: AnyTask, data: Any, split: str, seed: int = 0)
     )
 
 
-def monitored(
+def evaluate_monitor(
     model: Model, task: AnyTask, data: Any, options: TrainingOptions, seed: int
 ) -> tuple[float, dict[str, float]]:
     """What an evaluation during training is judged by, and all of the metrics.

@@ -33,7 +33,7 @@ def layers_of(model: Model) -> list[nn.Module]:
 
 
 @contextmanager
-def layers_run(model: Model, *, compiling: bool = False, recomputing: bool = False) -> Iterator[None]:
+def wrap_layers(model: Model, *, compiling: bool = False, recomputing: bool = False) -> Iterator[None]:
     """Within it layers run in another way; `forward` is replaced in instances, so that names of parameters stay.
 
     Args:

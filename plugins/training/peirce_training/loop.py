@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from peirce.compose import build, resolve
 from peirce.errors import BusyError, SpecError, TaskError
-from peirce.files import clear, disk_error, writing
+from peirce.files import clear_leftovers, disk_error, explain_disk_errors
 from peirce.model import AnyTask
 from peirce.parts import Plan
 from peirce.registry import Registry, default_registry, load_spec
@@ -18,7 +18,7 @@ from peirce_training import randomness
 from peirce_training.checkpoints import Checkpoints
 from peirce_training.curves import EVENTS, LOGS, PICTURE
 from peirce_training.options import TrainingOptions, TrainResult
-from peirce_training.processes import accelerator_of, alone_in, launched_first, threads
+from peirce_training.processes import exclusive_lock, launched_first, make_accelerator, torch_threads
 from peirce_training.records import METRICS, TRAINING
 from peirce_training.training import Training
 from peirce_training.warm_start import SavedModel, WarmStart, keep_vocabulary, saved_spec, with_tokenizer
@@ -91,8 +91,8 @@ def train(
     checkpoints = Checkpoints(directory)
     with (
         _TRAINING,
-        writing(f"the training in {directory}", lambda: _safe(checkpoints)),
-        alone_in(directory),
+        explain_disk_errors(f"the training in {directory}", lambda: _safe(checkpoints)),
+        exclusive_lock(directory),
     ):
         if not (resume or overwrite) and ((directory / TRAINING).exists() or checkpoints.paths()):
             raise TaskError(
@@ -106,8 +106,8 @@ def train(
             task = with_tokenizer(task, start) if start is not None else task
             data = task.prepare() if data is None else data
             plan = _suited_plan(spec, task, data, registry, saved)
-            accelerator = accelerator_of(options)
-            with randomness.isolated(), threads(options.threads):
+            accelerator = make_accelerator(options)
+            with randomness.isolated_generators(), torch_threads(options.threads):
                 model = build(plan, seed=seed, registry=registry)
                 task.check(model, data)
                 begun: WarmStart | None = None
@@ -155,7 +155,7 @@ def _clear(directory: Path, *, resume: bool, overwrite: bool) -> None:
     Files that no training writes stay.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    clear(directory)
+    clear_leftovers(directory)
     checkpoints = Checkpoints(directory)
     checkpoints.sweep()
     if resume:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from peirce.errors import TaskError
 from peirce_training.options import TrainingOptions
-from peirce_training.sharding import placed_as, whole
+from peirce_training.sharding import place_like, whole_tensor
 
 KEPT = ("step", "exp_avg", "exp_avg_sq")
 """The state that a next step depends on; what else an optimiser notes down is for whoever watches it."""
@@ -86,8 +86,8 @@ class Lamb(torch.optim.Optimizer):
 
 def _trust(parameter: Tensor, update: Tensor, epsilon: float) -> Tensor:
     """How large a step may be, by the norms of a tensor and of its update: a scalar that every process agrees on."""
-    weight = whole(torch.linalg.vector_norm(parameter)).clamp(max=_LARGEST_NORM)
-    change = whole(torch.linalg.vector_norm(update))
+    weight = whole_tensor(torch.linalg.vector_norm(parameter)).clamp(max=_LARGEST_NORM)
+    change = whole_tensor(torch.linalg.vector_norm(update))
     return torch.where((weight != 0) & (change != 0), weight / (change + epsilon), 1.0)
 
 
@@ -118,7 +118,7 @@ def optimizer_tensors(
 ) -> dict[str, Tensor]:
     """The optimiser's state by the names of the parameters, whole; every process must ask for it together."""
     return {
-        f"{name}/{key}": whole(state[key])
+        f"{name}/{key}": whole_tensor(state[key])
         for name, parameter in parameters.items()
         for state in (optimizer.state.get(parameter, {}),)
         for key in KEPT
@@ -135,5 +135,5 @@ def restore_optimizer(
         parameter = parameters[name]
         # Steps are counted in a tensor without axes, on the device of the parameters.
         optimizer.state[parameter][entry] = (
-            value.to(parameter.device) if entry == "step" else placed_as(parameter, value)
+            value.to(parameter.device) if entry == "step" else place_like(parameter, value)
         )

@@ -129,12 +129,12 @@ class TrainingOptions:
                 raise TaskError(message)
 
     @property
-    def falls(self) -> bool:
+    def lower_is_better(self) -> bool:
         """Whether a lower value of `monitor` is a better one."""
-        return falls(self.monitor) if self.goal == "auto" else self.goal == "min"
+        return lower_is_better(self.monitor) if self.goal == "auto" else self.goal == "min"
 
 
-def falls(metric: str) -> bool:
+def lower_is_better(metric: str) -> bool:
     """Whether a lower value of a metric is a better one: of a loss and a perplexity."""
     return metric.endswith(("loss", "perplexity"))
 

@@ -11,12 +11,12 @@ from typing import Any
 import torch
 
 from peirce.errors import TaskError
-from peirce.files import locked
+from peirce.files import hold_lock
 from peirce.resources import usable_cores
 from peirce_training.options import TrainingOptions
 
 
-def accelerator_of(options: TrainingOptions) -> Any:
+def make_accelerator(options: TrainingOptions) -> Any:
     """Accelerate's view of the processes and devices, an `Accelerator`.
 
     Accelerate keeps its state in the process; what an earlier training left there is dropped, so that trainings with
@@ -61,7 +61,7 @@ def launched_first() -> bool:
 
 
 @contextmanager
-def alone_in(directory: Path) -> Iterator[None]:
+def exclusive_lock(directory: Path) -> Iterator[None]:
     """Within it no other training writes to a folder, which is made if it is not there.
 
     Of several processes of one training, the first asks for all of them.
@@ -72,7 +72,7 @@ def alone_in(directory: Path) -> Iterator[None]:
     if not launched_first():
         yield
         return
-    with locked(directory, folder=True):
+    with hold_lock(directory, folder=True):
         yield
 
 
@@ -91,7 +91,7 @@ def oversubscribed() -> str | None:
 
 
 @contextmanager
-def threads(count: int) -> Iterator[None]:
+def torch_threads(count: int) -> Iterator[None]:
     """Within it torch has so many threads; 0 leaves their number."""
     before = torch.get_num_threads()
     try:

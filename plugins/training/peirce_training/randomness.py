@@ -51,7 +51,7 @@ def restore(states: Mapping[str, Tensor]) -> None:
 
 
 @contextmanager
-def isolated(seed: int | None = None) -> Iterator[None]:
+def isolated_generators(seed: int | None = None) -> Iterator[None]:
     """Within it the generators may be used freely, from a seed if one is given; outside, nothing has happened."""
     states = capture()
     try:

@@ -140,11 +140,12 @@ def _structured(cls: type[Any], settings: Mapping[str, Any], prefix: str, label:
         raise cause or TaskError(str(error)) from error
 
 
-def plain(options: Any) -> dict[str, Any]:
+def plain_options(options: Any) -> dict[str, Any]:
     """An options value as what JSON holds, without what is None; the inverse of reading it from settings."""
     values = attrs.asdict(options, recurse=False, filter=lambda _, value: value is not None)
     return {
-        name: plain(value) if attrs.has(type(value)) else to_plain(value) for name, value in values.items()
+        name: plain_options(value) if attrs.has(type(value)) else to_plain(value)
+        for name, value in values.items()
     }
 
 

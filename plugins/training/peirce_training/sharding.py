@@ -35,12 +35,12 @@ def synchronise(objective: Objective, *, now: bool) -> None:
     sharded.set_is_last_backward(now)
 
 
-def whole(tensor: Tensor) -> Tensor:
+def whole_tensor(tensor: Tensor) -> Tensor:
     """A tensor as a whole; every process that holds a part of it must ask for it together."""
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 
-def placed_as(pattern: Tensor, tensor: Tensor) -> Tensor:
+def place_like(pattern: Tensor, tensor: Tensor) -> Tensor:
     """A whole tensor on the device of another one, and spread over processes as that one is."""
     tensor = tensor.to(pattern.device)
     if not isinstance(pattern, DTensor):
@@ -50,12 +50,12 @@ def placed_as(pattern: Tensor, tensor: Tensor) -> Tensor:
 
 def whole_state(model: Model) -> dict[str, Tensor]:
     """The state of a model with whole tensors; every process must ask for it together."""
-    return {name: whole(tensor.detach()) for name, tensor in model.state_dict().items()}
+    return {name: whole_tensor(tensor.detach()) for name, tensor in model.state_dict().items()}
 
 
 def load_whole(model: Model, state: Mapping[str, Tensor]) -> None:
     """Put whole tensors into a model, sharded or not."""
     own = model.state_dict()
     model.load_state_dict(
-        {name: placed_as(own[name], tensor) if name in own else tensor for name, tensor in state.items()}
+        {name: place_like(own[name], tensor) if name in own else tensor for name, tensor in state.items()}
     )

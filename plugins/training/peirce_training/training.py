@@ -21,23 +21,23 @@ from attrs import asdict, define, field, fields_dict
 from torch import Tensor
 
 from peirce.errors import TaskError
-from peirce.files import write_json, writing
+from peirce.files import explain_disk_errors, write_json
 from peirce.model import AnyTask, Model
-from peirce.progress import lasting, progress_bars
+from peirce.progress import format_duration, progress_bars
 from peirce.spec import to_plain
 from peirce_training import randomness
-from peirce_training.batches import Feed, Objective, shared
+from peirce_training.batches import Feed, Objective, step_batches
 from peirce_training.checkpoints import Checkpoints, CheckpointWarning
 from peirce_training.curves import PICTURE, Curves, draw
-from peirce_training.evaluation import evaluate, monitored
-from peirce_training.layers import layers_run
+from peirce_training.evaluation import evaluate, evaluate_monitor
+from peirce_training.layers import wrap_layers
 from peirce_training.optimizer import learning_rate, make_optimizer, optimizer_tensors, restore_optimizer
 from peirce_training.options import HARMLESS, TrainingOptions, TrainResult
 from peirce_training.processes import oversubscribed
 from peirce_training.records import METRICS, METRICS_SCHEMA, TRAINING, TRAINING_SCHEMA, differences
-from peirce_training.settings import plain
+from peirce_training.settings import plain_options
 from peirce_training.sharding import load_whole, shard, synchronise, whole_state
-from peirce_training.warm_start import WarmStart, flat
+from peirce_training.warm_start import WarmStart, flatten
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -131,7 +131,7 @@ class Training:
         first: tuple[int, float] | None = None
         with (
             self.bars,
-            layers_run(self.model, compiling=options.compile, recomputing=options.checkpointing),
+            wrap_layers(self.model, compiling=options.compile, recomputing=options.checkpointing),
         ):
             while progress.step < self.total and not progress.stopped:
                 self._step()
@@ -163,7 +163,7 @@ class Training:
             minutes = self.options.save_minutes
             often = f"; a checkpoint every {minutes:g} minutes" if minutes else ""
             steps = f"{self.total - step:,} steps to come, at {spent / done:.2g} s each"
-            self.tell(f"about {lasting(left)} for the {steps}{often}")
+            self.tell(f"about {format_duration(left)} for the {steps}{often}")
         return 0, now
 
     def _minutes_due(self) -> bool:
@@ -186,7 +186,7 @@ class Training:
             group["lr"] = rate
         sums: dict[str, Tensor] = {}
         batches = self.feed.take(self.per_step)
-        for batch, share, last in shared(
+        for batch, share, last in step_batches(
             self.task, batches, self.per_step, accelerator.process_index, accelerator.num_processes
         ):
             # Gradients are summed over processes after the last batch of a step alone.
@@ -261,7 +261,7 @@ class Training:
         self._settle()
         options, progress, step = self.options, self.progress, self.progress.step
         with self._bars_paused():
-            value, metrics = monitored(self._whole_model(), self.task, self.data, options, self.seed)
+            value, metrics = evaluate_monitor(self._whole_model(), self.task, self.data, options, self.seed)
             self.curves.add(step, metrics, options.valid_split)
             progress.evaluations.append(
                 {"step": step, "monitor": options.monitor, "value": value, "metrics": metrics}
@@ -286,7 +286,9 @@ class Training:
         self._settle()
         self.saved = time.monotonic()
         accelerator, step, add = self.accelerator, self.progress.step, self.checkpoints.add
-        with writing(f"the checkpoint of step {step} in {self.directory}", "those before it are whole"):
+        with explain_disk_errors(
+            f"the checkpoint of step {step} in {self.directory}", "those before it are whole"
+        ):
             if self.main:
                 self.checkpoints.begin(step)
             accelerator.wait_for_everyone()
@@ -360,9 +362,9 @@ class Training:
         """All that the parameters depend on, as plain values."""
         assets = self.task.assets(self.data)
         return {
-            **{f"{TRAIN}.{k}": v for k, v in plain(self.options).items() if k not in HARMLESS},
-            **{f"task.{k}": v for k, v in plain(self.given).items()},
-            **flat("model", to_plain(self.model.spec)),
+            **{f"{TRAIN}.{k}": v for k, v in plain_options(self.options).items() if k not in HARMLESS},
+            **{f"task.{k}": v for k, v in plain_options(self.given).items()},
+            **flatten("model", to_plain(self.model.spec)),
             **{f"assets/{name}": hashlib.sha256(content).hexdigest() for name, content in assets.items()},
             "task": self.task.name,
             "seed": self.seed,
@@ -412,8 +414,8 @@ class Training:
         write_json(self.directory / METRICS, {"schema": METRICS_SCHEMA, **measured})
         record = {
             "schema": TRAINING_SCHEMA,
-            "task": {"name": self.task.name, "options": plain(self.given)},
-            "training": plain(options),
+            "task": {"name": self.task.name, "options": plain_options(self.given)},
+            "training": plain_options(options),
             "seed": self.seed,
             "steps": result.steps,
             "losses": {"first": losses[0], "last": losses[-1], "final_mean": math.fsum(last) / len(last)},
@@ -426,7 +428,7 @@ class Training:
             "device": str(self.accelerator.device),
             "parameters": self.numbers,
             "seconds": result.seconds,
-            "start": result.start and plain(result.start),
+            "start": result.start and plain_options(result.start),
         }
         write_json(self.directory / TRAINING, record)
 
@@ -434,7 +436,7 @@ class Training:
         """The model with whole tensors, one of its own where processes hold parts of it."""
         if not self.sharded:
             return self.model
-        with randomness.isolated():  # what it is initialised with is overwritten
+        with randomness.isolated_generators():  # what it is initialised with is overwritten
             whole = Model(self.model.plan, self.model.provenance)
         whole.load_state_dict(whole_state(self.model))
         return whole.to(self.accelerator.device)

@@ -235,13 +235,13 @@ def _other_sizes(model: Model, saved: Model, *, length: bool) -> Iterator[str]:
 
 
 def _changed(spec: Spec, saved: Spec) -> tuple[str, ...]:
-    ours, theirs = (flat("model", to_plain(value)) for value in (spec, saved))
+    ours, theirs = (flatten("model", to_plain(value)) for value in (spec, saved))
     aside = ("model.heads", "model.name", "model.regularisation")
     keys = sorted(key for key in {*ours, *theirs} if ours.get(key) != theirs.get(key))
     return tuple(key for key in keys if not key.startswith(aside))
 
 
-def flat(prefix: str, value: Any) -> dict[str, Any]:
+def flatten(prefix: str, value: Any) -> dict[str, Any]:
     """Nested plain values by dotted key."""
     if isinstance(value, Mapping):
         items: list[tuple[str, Any]] = list(value.items())
@@ -249,7 +249,7 @@ def flat(prefix: str, value: Any) -> dict[str, Any]:
         items = [(str(i), item) for i, item in enumerate(value)]
     else:
         return {prefix: value}
-    return {key: v for name, item in items for key, v in flat(f"{prefix}.{name}", item).items()}
+    return {key: v for name, item in items for key, v in flatten(f"{prefix}.{name}", item).items()}
 
 
 def _same(first: bytes, second: bytes) -> bool:

@@ -17,7 +17,7 @@ from peirce.errors import TaskError
 from peirce.registry import Registry
 from peirce.spec import Spec
 from peirce_training import TrainingOptions, layers, layers_of, train
-from peirce_training.layers import layers_run
+from peirce_training.layers import wrap_layers
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch's own imports
 OPTIONS = TrainingOptions(steps=4, lr=1e-2, save_every=0, device="cpu", threads=1, test_split="")
@@ -70,7 +70,7 @@ def test_what_cannot_be_compiled_says_so(parts: Registry, monkeypatch: pytest.Mo
     ids = torch.randint(2, 10, (2, 5))
     with (
         pytest.raises(TaskError, match=r"cannot compile a layer \(.*it needs a C\+\+ compiler.*Leave it off"),
-        layers_run(model, compiling=True),
+        wrap_layers(model, compiling=True),
     ):
         model(input_ids=ids)
     model(input_ids=ids)

@@ -17,7 +17,7 @@ import peirce
 from peirce.errors import TaskError
 from peirce.registry import Registry
 from peirce_training import Checkpoints, TrainingOptions, train
-from peirce_training.batches import Objective, Share, shared
+from peirce_training.batches import Objective, Share, step_batches
 from peirce_training.evaluation import mean_loss
 
 PLAIN = FOLNET.replace(
@@ -38,7 +38,7 @@ def _shares(counts: list[int | None], process: int = 0, processes: int = 1) -> l
         {"index": torch.tensor(i), **({} if n is None else {"count": torch.tensor(n)})}
         for i, n in enumerate(counts)
     ]
-    given = list(shared(Counting(FilledOptions()), batches, len(counts), process, processes))
+    given = list(step_batches(Counting(FilledOptions()), batches, len(counts), process, processes))
     assert [last for _, _, last in given] == [False] * (len(given) - 1) + [True]
     return [(int(batch["index"]), share.of("filled"), share.of("upper")) for batch, share, _ in given]
 
@@ -74,7 +74,7 @@ def test_a_step_of_131072_sequences_holds_one_batch_at_a_time() -> None:
             del batch
 
     Batch.__hash__ = object.__hash__  # type: ignore[assignment]
-    for batch, share, _ in shared(Marked(MarkedOptions()), batches(), 4096):
+    for batch, share, _ in step_batches(Marked(MarkedOptions()), batches(), 4096):
         most, rows = max(most, len(alive)), rows + len(batch["input_ids"])
         assert share.of("loss") == 1 / 4096
     assert rows == 131_072

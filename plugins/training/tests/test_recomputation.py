@@ -13,7 +13,7 @@ import peirce
 from peirce.errors import TaskError
 from peirce.registry import Registry
 from peirce_training import TrainingOptions, layers_of, train
-from peirce_training.layers import layers_run
+from peirce_training.layers import wrap_layers
 
 OPTIONS = TrainingOptions(steps=8, lr=1e-2, save_every=0, device="cpu", threads=1)
 DEEP = {"model.dims.layers": 4, "model.regularisation.dropout": 0.3}
@@ -47,7 +47,7 @@ def _held(model: peirce.Model, inputs: dict[str, torch.Tensor], *, active: bool)
         return tensor
 
     with (
-        layers_run(model, recomputing=active),
+        wrap_layers(model, recomputing=active),
         torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t),
     ):
         outputs = model(**inputs)
@@ -70,6 +70,6 @@ def test_an_architecture_without_layers_is_named(parts: Registry) -> None:
     del model.network.layers
     with (
         pytest.raises(TaskError, match=r"architecture 'transformer' has no ModuleList called 'layers'"),
-        layers_run(model, recomputing=True),
+        wrap_layers(model, recomputing=True),
     ):
         pass

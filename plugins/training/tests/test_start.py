@@ -27,7 +27,7 @@ from peirce.commands.main import main
 from peirce.compose import load
 from peirce.errors import ModelFileError, TaskError
 from peirce.registry import Registry
-from peirce_training import TrainingOptions, TrainResult, plain, train, with_tokenizer
+from peirce_training import TrainingOptions, TrainResult, plain_options, train, with_tokenizer
 from peirce_training.evaluation import check_data
 
 OPTIONS = TrainingOptions(steps=2, lr=1e-2, device="cpu", save_every=1, threads=1)
@@ -75,7 +75,7 @@ def test_the_body_and_the_heads_that_fit_are_taken(parts: Registry, saved: Path,
     assert start.parameters_new == sum(fresh[name].numel() for name in new)
     for name in new:
         torch.testing.assert_close(after[name], fresh[name], rtol=0, atol=1e-6)
-    assert json.loads((tmp_path / "training.json").read_text())["start"] == plain(start)
+    assert json.loads((tmp_path / "training.json").read_text())["start"] == plain_options(start)
 
 
 def test_without_a_spec_the_saved_one_is_taken(parts: Registry, saved: Path, tmp_path: Path) -> None:

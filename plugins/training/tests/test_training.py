@@ -19,7 +19,7 @@ import peirce
 from peirce.errors import BusyError, PlanError, TaskError
 from peirce.model import Task
 from peirce.registry import Registry
-from peirce_training import TrainingOptions, TrainResult, plain, train, training_options
+from peirce_training import TrainingOptions, TrainResult, plain_options, train, training_options
 from peirce_training.evaluation import check_data, evaluate
 
 SPECS = {"folnet": FOLNET, "transformer": TRANSFORMER}
@@ -283,4 +283,4 @@ def test_other_data_than_those_of_the_training_are_refused(
 
 def test_options_survive_being_written_as_plain_values() -> None:
     options = TrainingOptions(steps=5, lr=1, monitor="mrr", goal="max")
-    assert training_options(json.loads(json.dumps(plain(options)))) == options
+    assert training_options(json.loads(json.dumps(plain_options(options)))) == options

@@ -16,10 +16,10 @@ from peirce.networks import (
     CachedState,
     Pooler,
     TokenInput,
-    cache_from_layer,
-    cache_of_layer,
+    flatten_layer_cache,
     pooled_output,
     recur,
+    select_layer_cache,
     unary_output,
 )
 from peirce.parts import (
@@ -185,7 +185,7 @@ class Recurrent(Recurrences, GenerativeArchitecture):
                 meaning=f"The state of layer {i} after the tokens before.",
             )
             for i, layer in enumerate(cast(Iterable[Layer], self.layers))
-            for name, value in cache_from_layer(i, dict(layer.forwards.initial())).items()
+            for name, value in flatten_layer_cache(i, dict(layer.forwards.initial())).items()
         ]  # fmt: skip
         return (*self.input.cached_state(), *states)
 
@@ -200,9 +200,9 @@ class Recurrent(Recurrences, GenerativeArchitecture):
         atoms = self._dropped(self.input.unary(tokens))
         real = None if tokens.real is None else tokens.rows(tokens.real)
         for i, layer in enumerate(cast(Iterable[Layer], self.layers)):
-            atoms, state = layer.follow(atoms, cache_of_layer(i, cache) or None, real)
+            atoms, state = layer.follow(atoms, select_layer_cache(i, cache) or None, real)
             atoms = self._dropped(atoms)
-            kept |= cache_from_layer(i, state)
+            kept |= flatten_layer_cache(i, state)
         return self._end(atoms, tokens, scope), tokens, kept
 
     def _end(self, atoms: Tensor, tokens: Tokens, scope: Scope) -> Encoded:

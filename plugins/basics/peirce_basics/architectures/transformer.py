@@ -22,7 +22,7 @@ from peirce.networks import (
     Recurrence,
     TokenInput,
     UnaryNorm,
-    layer_cached_states,
+    cached_state_specs,
     pooled_output,
     run_layers,
     unary_output,
@@ -188,7 +188,7 @@ class Transformer(GenerativeArchitecture):
 
     def cached_state(self) -> tuple[TensorSpec, ...]:
         """The tokens before, and each layer's keys and values."""
-        return (*self.input.cached_state(), *layer_cached_states(self.layers))
+        return (*self.input.cached_state(), *cached_state_specs(self.layers))
 
     def advance(
         self, inputs: Mapping[str, Tensor], cache: CachedState

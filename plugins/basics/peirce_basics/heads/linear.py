@@ -8,10 +8,11 @@ from typing import Any, ClassVar, Literal
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
+from torch import Tensor, nn
+
 from peirce.algebra import at_least_float32
 from peirce.errors import InputError
 from peirce.parts import IGNORED, Dims, Encoded, Head, TensorSpec, Tokens, check_labels, mean_cross_entropy
-from torch import Tensor, nn
 
 AXES: Mapping[str, tuple[str | int, ...]] = {
     "pooled": ("batch",),

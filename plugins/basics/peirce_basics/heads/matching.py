@@ -7,9 +7,10 @@ from typing import Literal
 
 import torch
 from attrs import field, frozen, validators
+from torch import Tensor, nn
+
 from peirce.algebra import at_least_float32
 from peirce.parts import Dims, Encoded, Head, TensorSpec, Tokens, mean_cross_entropy
-from torch import Tensor, nn
 
 POOLS, JOINS = ("last", "ends", "max", "mean"), ("plain", "compared")
 

@@ -9,9 +9,10 @@ from typing import Any, ClassVar, Literal, get_args
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
+from torch import Tensor, nn
+
 from peirce.algebra import NORM_EPS, Norm
 from peirce.parts import Dims, Encoded, Head, TensorSpec, Tokens, mean_cross_entropy
-from torch import Tensor, nn
 
 Affine = Literal["plain", "affine"]
 Activation = Literal["gelu", "gelu_tanh", "relu", "silu"]

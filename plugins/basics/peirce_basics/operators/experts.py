@@ -10,7 +10,7 @@ from attrs import field, frozen, validators
 from torch import Tensor, nn
 
 from peirce.algebra import Predicates, Scope, at_least_float32
-from peirce.parts import Dims, StateOperator, dense, without_autocast
+from peirce.parts import Dims, StateOperator, has_static_shapes, without_autocast
 from peirce_basics.operators.feedforward import KINDS, GeluOptions, hidden_layer
 
 Kind = Literal["gelu", "relu", "silu", "reglu", "geglu", "swiglu"]
@@ -92,7 +92,7 @@ class Experts(StateOperator):
             chosen = chosen / chosen.sum(-1, keepdim=True)
         if self.training:
             self._balance = self._balanced(chances, ids, scope.tokens)
-        if dense(atoms):
+        if has_static_shapes(atoms):
             weights = torch.zeros_like(chances).scatter(-1, ids, chosen).to(atoms.dtype)
             every = (expert(atoms) * weights[..., i, None] for i, expert in enumerate(self.experts))
             return Predicates(sum(every, torch.zeros_like(atoms)))

@@ -6,10 +6,10 @@ from typing import Literal
 
 import torch
 from attrs import field, frozen, validators
-from peirce.errors import InputError
-from peirce.parts import Dims, Tokens, UnaryPosition, new_table
 from torch import Tensor
 
+from peirce.errors import InputError
+from peirce.parts import Dims, Tokens, UnaryPosition, new_table
 from peirce_basics.positions.waves import angles
 
 KINDS = ("learned", "sinusoidal")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import Tensor
+
 from peirce.algebra import at_least_float32
 from peirce.kernels import DenseBias
 from peirce.parts import Dims, PairPosition, Tokens, offsets
-from torch import Tensor
 
 
 class Alibi(PairPosition):

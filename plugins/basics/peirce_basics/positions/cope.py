@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 import torch
 from attrs import field, frozen, validators
+from torch import Tensor, nn
+
 from peirce.algebra import Scope, at_least_float32
 from peirce.parts import Dims, PairPosition, Tokens
-from torch import Tensor, nn
 
 
 @frozen(kw_only=True)

@@ -7,9 +7,10 @@ from typing import Literal
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
+from torch import Tensor, nn
+
 from peirce.kernels import PairBias
 from peirce.parts import Dims, PairPosition, Tokens, distance_limit, new_table, offsets
-from torch import Tensor, nn
 
 
 @frozen(kw_only=True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import torch
 from attrs import field, frozen, validators
+from torch import Tensor, nn
+
 from peirce.algebra import at_least_float32
 from peirce.kernels import DenseBias
 from peirce.parts import Dims, Linear, PairPosition, Tokens, offsets
-from torch import Tensor, nn
 
 EPSILON = 1e-6
 """Added to what distances are divided by, as in the published code."""

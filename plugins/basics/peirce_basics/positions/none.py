@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from peirce.parts import Dims, Tokens, UnaryPosition
 from torch import Tensor
+
+from peirce.parts import Dims, Tokens, UnaryPosition
 
 
 class NoPosition(UnaryPosition):

@@ -7,10 +7,11 @@ from typing import Literal
 
 import torch
 from attrs import field, frozen, validators
+from torch import Tensor
+
 from peirce.algebra import at_least_float32
 from peirce.kernels import Rotation
 from peirce.parts import Dims, RotaryPosition, Tokens
-from torch import Tensor
 
 PAIRINGS = ("halves", "interleaved")
 SCALINGS = ("none", "linear", "llama3", "yarn")

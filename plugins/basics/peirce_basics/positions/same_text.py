@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from attrs import frozen
-from peirce.parts import Dims, ScopePosition, Tokens
 from torch import Tensor
+
+from peirce.parts import Dims, ScopePosition, Tokens
 
 
 @frozen(kw_only=True)

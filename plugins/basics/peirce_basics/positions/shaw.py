@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Literal
 
 from attrs import field, frozen, validators
+from torch import Tensor, nn
+
 from peirce.kernels import PairBias
 from peirce.parts import Dims, PairPosition, Tokens, distance_limit, layer_biases, new_table, offsets
-from torch import Tensor, nn
 
 TERMS = ("key", "key+value")
 

@@ -6,6 +6,7 @@ import math
 
 import torch
 from attrs import field, frozen, validators
+
 from peirce.kernels import PairBias
 from peirce.parts import Dims, PairPosition, Tokens, new_table, offsets
 

@@ -7,11 +7,11 @@ from typing import NamedTuple
 import torch
 import torch.nn.functional as F
 from attrs import frozen
+from torch import Tensor, nn
+
 from peirce.algebra import Scope
 from peirce.kernels import PairBias, pair_scores
 from peirce.parts import Dims, PairPosition, Tokens, distance_limit, offsets
-from torch import Tensor, nn
-
 from peirce_basics.positions.waves import angles
 
 STD = 0.02

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 import torch
-from peirce.algebra import at_least_float32
 from torch import Tensor
+
+from peirce.algebra import at_least_float32
 
 LONGEST_WAVE = 10_000.0
 """The longest wavelength, divided by 2 pi."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+
 from peirce.compose import build
 from peirce.errors import PlanError
 from peirce.model import Model

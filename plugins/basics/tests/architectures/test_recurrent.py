@@ -8,13 +8,14 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_specs import RECURRENT
+from torch import nn
+
 from peirce.compose import build, resolve
 from peirce.errors import InputError, PlanError, SpecError
 from peirce.model import Model
 from peirce.registry import Registry, default_registry
 from peirce.spec import Spec
-from small_specs import RECURRENT
-from torch import nn
 
 SPEC = Spec.from_toml(
     """

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import peirce
 import pytest
 import torch
-from peirce.errors import PlanError
-from peirce.registry import Registry
 from small_specs import TRANSFORMER
 from torch import nn
+
+import peirce
+from peirce.errors import PlanError
+from peirce.registry import Registry
 
 WIDTH, HEADS, HIDDEN = 24, 3, 96
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 
 import attrs
-import peirce
 import pytest
 import torch
+from small_specs import FOLNET
+
+import peirce
 from peirce.algebra import Scope
 from peirce.errors import InputError
 from peirce.parts import Dims, Encoded, NoOptions, Tokens
@@ -27,7 +29,6 @@ from peirce_basics.heads.linear import (
 )
 from peirce_basics.heads.vocabulary import MaskedLanguageModel, MlmOptions
 from peirce_kg.parts.heads.entities import Entities, EntitiesOptions
-from small_specs import FOLNET
 
 DIMS = Dims(layers=1, unary=3, heads=1, head_size=3, feedforward_unary=6, vocabulary=8)
 BINARY = attrs.evolve(DIMS, binary=4, feedforward_binary=8)

@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 import torch
+from small_specs import FOLNET, TRANSFORMER
+from torch import Tensor
+
 from peirce.algebra import Predicates, Scope, attention_of
 from peirce.compose import build, resolve
 from peirce.errors import SpecError
 from peirce.model import Model
 from peirce.networks import Norms
 from peirce.registry import Registry
-from small_specs import FOLNET, TRANSFORMER
-from torch import Tensor
 
 POSITIONS: tuple[list[dict[str, Any]], ...] = (
     [], [{"use": "t5", "num_buckets": 8}], [{"use": "shaw", "clip": 2}], [{"use": "disentangled", "clip": 3}],

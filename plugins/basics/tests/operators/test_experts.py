@@ -5,15 +5,16 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
-import peirce
 import pytest
 import torch
+from small_specs import TRANSFORMER
+
+import peirce
 from peirce.algebra import Predicates, Scope
 from peirce.errors import PlanError
 from peirce.parts import Dims
 from peirce.registry import Registry
 from peirce_basics.operators.experts import BALANCE, Experts, ExpertsOptions
-from small_specs import TRANSFORMER
 
 DIMS = Dims(layers=1, unary=6, feedforward_unary=10, vocabulary=9)
 REAL = torch.tensor([[True] * 5, [True, True, False, False, False]])

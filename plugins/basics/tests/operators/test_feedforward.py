@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 
-import peirce
 import pytest
 import torch
+from small_specs import FOLNET, TRANSFORMER
+
+import peirce
 from peirce.algebra import Predicates, Scope
 from peirce.parts import Dims
 from peirce.registry import Registry
 from peirce_basics.operators.feedforward import KINDS
-from small_specs import FOLNET, TRANSFORMER
 
 DIMS = Dims(layers=1, unary=3, feedforward_unary=4, vocabulary=9)
 

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+
 from peirce.errors import InputError
 from peirce.parts import Dims, Tokens
 from peirce_basics.positions.absolute import Absolute

@@ -2,10 +2,11 @@
 
 import pytest
 import torch
+from transformers.models.bloom.modeling_bloom import build_alibi_tensor
+
 from peirce.algebra import Scope
 from peirce.parts import Dims, Tokens
 from peirce_basics.positions.alibi import Alibi
-from transformers.models.bloom.modeling_bloom import build_alibi_tensor
 
 MASK = torch.tensor([[1, 1, 1, 1, 1, 0, 0], [0, 0, 1, 1, 1, 1, 1], [1, 1, 0, 1, 1, 0, 1]]).bool()
 

@@ -6,12 +6,13 @@ import itertools
 
 import pytest
 import torch
+from small_specs import TRANSFORMER
+
 from peirce.compose import build
 from peirce.kernels import pair_scores as scores
 from peirce.parts import Dims, Tokens
 from peirce.registry import Registry
 from peirce_basics.positions.disentangled import Disentangled
-from small_specs import TRANSFORMER
 
 DIMS = Dims(layers=2, unary=8, heads=2, head_size=3, feedforward_unary=1, vocabulary=9)
 

@@ -10,17 +10,18 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import peirce
 import pytest
 import torch
 from first_scores import IDS, MASK, Scored, first_scores, random_model, with_position
+from small_specs import ENCODER_DECODER
+from thorough import often
+from torch import Tensor
+
+import peirce
 from peirce.algebra import Scope
 from peirce.model import Model
 from peirce.registry import Registry
 from peirce_folnet.operators.join import Join
-from small_specs import ENCODER_DECODER
-from thorough import often
-from torch import Tensor
 
 ROOT = 4**0.5
 """Of the head size."""

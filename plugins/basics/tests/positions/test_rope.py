@@ -5,13 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import peirce
 import pytest
 import torch
 from first_scores import IDS, MASK, random_model, with_position
-from peirce.parts import Dims, Tokens
-from peirce.registry import Registry
-from peirce_basics.positions.rope import Rope
 from small_specs import ENCODER_DECODER
 from transformers import GPTNeoXConfig, LlamaConfig
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
@@ -21,6 +17,11 @@ from transformers.models.gptj.modeling_gptj import apply_rotary_pos_emb as turn_
 from transformers.models.gptj.modeling_gptj import create_sinusoidal_positions
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb as turn_halves
+
+import peirce
+from peirce.parts import Dims, Tokens
+from peirce.registry import Registry
+from peirce_basics.positions.rope import Rope
 
 LENGTH, FAR = 50, 80
 """Tokens, and how far each stands from the next."""

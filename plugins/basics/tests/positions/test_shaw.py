@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+
 from peirce.algebra import Scope
 from peirce.kernels import pair_scores as scores
 from peirce.kernels import pair_values as mix

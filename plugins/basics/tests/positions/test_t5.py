@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+
 from peirce.kernels import pair_scores as scores
 from peirce.parts import Dims, Tokens
 from peirce_basics.positions.t5 import T5

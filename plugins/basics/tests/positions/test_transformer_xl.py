@@ -2,11 +2,12 @@
 
 import pytest
 import torch
+from torch import nn
+from transformers import XLNetConfig, XLNetModel
+
 from peirce.algebra import Scope
 from peirce.parts import Dims, Tokens
 from peirce_basics.positions.transformer_xl import TransformerXL
-from torch import nn
-from transformers import XLNetConfig, XLNetModel
 
 LAYERS, HEADS, SIZE, LENGTH = 2, 3, 4, 7
 

@@ -13,13 +13,13 @@ from typing import ClassVar, Literal, cast
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
+from torch import Tensor, nn
+
 from peirce.algebra import Predicates, Scope
 from peirce.errors import PlanError
 from peirce.kernels import Rotation
-from peirce.networks import CachedState, Norms, cache_from_layer, layer_cached_states, run_layers
+from peirce.networks import CachedState, Norms, cached_state_specs, flatten_layer_cache, run_layers
 from peirce.parts import Dtype, Encoded, GenerativeArchitecture, Plan, TensorSpec, Tokens
-from torch import Tensor, nn
-
 from peirce_folnet.architectures.folnet import FolNet, FolNetDims, FolNetOptions, Layer
 
 IDS, MASK, TYPES, TARGET = "input_ids", "attention_mask", "token_type_ids", "target"
@@ -159,7 +159,7 @@ class FolNetEncoderDecoder(GenerativeArchitecture):
             )
             for name, dtype, high, meaning in columns
         ]
-        return (*known, *layer_cached_states(self.layers))
+        return (*known, *cached_state_specs(self.layers))
 
     def advance(
         self, inputs: Mapping[str, Tensor], cache: CachedState
@@ -197,7 +197,7 @@ class FolNetEncoderDecoder(GenerativeArchitecture):
         }
         source = Predicates(encoded.unary, encoded.binary)
         for i, (layer, turns) in enumerate(zip(self.layers, self._rotations(tokens), strict=True)):
-            cache |= cache_from_layer(i, cast(Layer, layer).read_source(source, encoded.scope, turns))
+            cache |= flatten_layer_cache(i, cast(Layer, layer).read_source(source, encoded.scope, turns))
         return cache
 
     def _rotations(self, tokens: Tokens) -> list[tuple[Rotation, ...]]:

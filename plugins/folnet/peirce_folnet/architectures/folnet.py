@@ -8,6 +8,8 @@ from typing import Any, Literal, cast
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
+from torch import Tensor, nn
+
 from peirce.algebra import Predicates, Scope
 from peirce.kernels import PairTerm, Rotation, on_cpu, portions
 from peirce.networks import (
@@ -19,16 +21,15 @@ from peirce.networks import (
     Recurrence,
     SourceReader,
     TokenInput,
-    added,
+    add_increment,
     binary_output,
-    both_branches,
-    layer_cached_states,
+    cached_state_specs,
     pooled_output,
     run_layers,
+    two_branch_sizes,
     unary_output,
 )
 from peirce.parts import Encoded, GenerativeArchitecture, Plan, StateOperator, TensorSpec, Tokens
-from torch import Tensor, nn
 
 
 @frozen(kw_only=True)
@@ -90,7 +91,7 @@ class FolNet(GenerativeArchitecture):
     @classmethod
     def sizes(cls, options: FolNetOptions, dims: FolNetDims) -> Mapping[str, int]:
         """Both branches; feedforward widths default to four times the branch's."""
-        return {**both_branches(dims), "recurrent": dims.unary}
+        return {**two_branch_sizes(dims), "recurrent": dims.unary}
 
     @classmethod
     def gives(cls, options: FolNetOptions) -> frozenset[Literal["pooled", "binary", "past"]]:
@@ -175,7 +176,7 @@ class FolNet(GenerativeArchitecture):
 
     def cached_state(self) -> tuple[TensorSpec, ...]:
         """The tokens before, and each layer's keys and values."""
-        return (*self.input.cached_state(), *layer_cached_states(self.layers))
+        return (*self.input.cached_state(), *cached_state_specs(self.layers))
 
     def advance(
         self, inputs: Mapping[str, Tensor], cache: CachedState
@@ -259,7 +260,7 @@ class Layer(nn.Module):
         for operator in self._states:
             if self.state_norm is not None:
                 normal = self.state_norm(state, scope)
-            state = added(state, operator(normal, scope), self.rate if self.training else 0.0)
+            state = add_increment(state, operator(normal, scope), self.rate if self.training else 0.0)
         return state, kept
 
     def read_source(

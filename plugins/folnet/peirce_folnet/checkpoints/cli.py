@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+
 from peirce.commands import Json, Overwrite, made, made_model, vacant
 from peirce.errors import ModelFileError
 

@@ -15,16 +15,16 @@ from typing import Any
 import tomlkit
 import torch
 from attrs import asdict
-from peirce.compose import build, resolve
-from peirce.errors import ModelFileError, unknown
-from peirce.files import locked, parse_json, read_bytes, scratch, writing
-from peirce.model import Model, check_published, published_config, published_tensors, some
-from peirce.parts import Plan, PlannedOperator
-from peirce.registry import Registry, default_registry
-from peirce.spec import Spec
 from safetensors.torch import save_file
 from torch import Tensor
 
+from peirce.compose import build, resolve
+from peirce.errors import ModelFileError, unknown
+from peirce.files import explain_disk_errors, hold_lock, parse_json, read_bytes, scratch_folder
+from peirce.model import Model, check_published, published_config, published_tensors, shorten_list
+from peirce.parts import Plan, PlannedOperator
+from peirce.registry import Registry, default_registry
+from peirce.spec import Spec
 from peirce_folnet.checkpoints.names import EMBEDDING, TIED, Names, names
 
 CONFIG_ASSET = "published-config.json"
@@ -98,7 +98,7 @@ def export_folnet(directory: Path, output: Path, *, registry: Registry | None = 
     homeless = sorted(set(state) - {part for parts in table.values() for part in parts})
     if homeless:
         raise ModelFileError(
-            f"{directory} cannot be written as a published FOLNet: it has no place for {some(homeless)}"
+            f"{directory} cannot be written as a published FOLNet: it has no place for {shorten_list(homeless)}"
         )
     published = {theirs: torch.cat([state[part] for part in parts]) for theirs, parts in table.items()}
     if "mlm" in model.heads:
@@ -122,9 +122,9 @@ def export_folnet(directory: Path, output: Path, *, registry: Registry | None = 
             f"depends on can be changed in {directory / 'spec.toml'}"
         )
     with (
-        writing(f"the checkpoint in {output}"),
-        locked(output, folder=True),
-        scratch(output / "config.json") as fresh,
+        explain_disk_errors(f"the checkpoint in {output}"),
+        hold_lock(output, folder=True),
+        scratch_folder(output / "config.json") as fresh,
     ):
         save_file(
             {key: value.contiguous() for key, value in published.items()}, fresh / "weights.safetensors"

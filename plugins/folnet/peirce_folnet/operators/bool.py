@@ -10,7 +10,7 @@ from attrs import field, frozen, validators
 from torch import Tensor, nn
 
 from peirce.algebra import Predicates, Scope
-from peirce.kernels import blocked, blocked_training, in_blocks
+from peirce.kernels import in_blocks, uses_blocks, uses_blocks_in_training
 from peirce.parts import Dims, StateOperator
 
 
@@ -55,7 +55,7 @@ class Bool(StateOperator):
         assert self.binary is not None
         assert self.converse is not None
         weights = self.converse.weight, self.converse.bias, *self.binary.weights()
-        if not blocked(atoms) and not blocked_training(atoms):
+        if not uses_blocks(atoms) and not uses_blocks_in_training(atoms):
             return _infer(atoms, converse, *weights)
         (result,) = in_blocks(
             lambda items, rows, *tensors: [_infer(*tensors)],

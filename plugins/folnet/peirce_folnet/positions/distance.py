@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import torch
 from attrs import field, frozen, validators
-from peirce.parts import BinaryPosition, Dims, Tokens, new_table, offsets
 from torch import Tensor
+
+from peirce.parts import BinaryPosition, Dims, Tokens, new_table, offsets
 
 
 @frozen(kw_only=True)

@@ -8,13 +8,14 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_specs import DECODER, ENCODER_DECODER, FOLNET
+from torch import Tensor
+
 from peirce.compose import build
 from peirce.errors import InputError
 from peirce.model import Model
 from peirce.registry import Registry
 from peirce.spec import Spec
-from small_specs import DECODER, ENCODER_DECODER, FOLNET
-from torch import Tensor
 
 BATCH, LENGTH = 3, 8
 UNARY, BINARY = ("join", "mu", "cjoin"), ("assoc", "prod", "trans")

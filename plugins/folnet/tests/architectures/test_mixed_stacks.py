@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import peirce
 import pytest
 import torch
+from small_specs import FOLNET, TRANSFORMER
+
+import peirce
 from peirce.compose import summarise
 from peirce.errors import SpecError
 from peirce.registry import Registry
 from peirce.spec import Spec
-from small_specs import FOLNET, TRANSFORMER
 
 CAUSAL = {"model.scope.kind": "causal", "model.heads": [{"use": "causal_lm"}], "model.dims.layers": 4}
 STACKS: dict[str, tuple[Spec, list[dict[str, Any]]]] = {

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import peirce
 import pytest
 import torch
+
+import peirce
 from peirce.registry import Registry
 
 ENCODERS = {

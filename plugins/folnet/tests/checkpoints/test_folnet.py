@@ -7,16 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import peirce
 import pytest
 import torch
 from command_line import exit_code as run
-from peirce.errors import ModelFileError
-from peirce.registry import Registry
-from peirce_folnet.checkpoints.folnet import export_folnet, import_folnet
 from safetensors.torch import load_file, save_file
 from small_specs import FOLNET
 from torch import Tensor
+
+import peirce
+from peirce.errors import ModelFileError
+from peirce.registry import Registry
+from peirce_folnet.checkpoints.folnet import export_folnet, import_folnet
 
 CASES = ("ja", "ja-ape", "jm.ap", "jmc.atp", "jmc.atp-ape-only", "jmc.atp-diag-scl", "jmc.atp-reglu")
 BIAS = "cls.heads.predictions.bias"

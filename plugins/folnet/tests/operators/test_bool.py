@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
+from small_specs import FOLNET
+
 from peirce.algebra import Predicates, Scope
 from peirce.compose import resolve
 from peirce.parts import Dims
 from peirce.registry import Registry
 from peirce_folnet.operators.bool import Bool, BoolOptions
-from small_specs import FOLNET
 
 DIMS = Dims(
     layers=1,

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+
 from peirce.parts import Dims, Tokens
 from peirce_folnet.positions.distance import Distance
 

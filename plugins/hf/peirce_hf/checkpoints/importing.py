@@ -11,14 +11,14 @@ from pathlib import Path
 
 import tomlkit
 import torch
+from torch import Tensor
+
 from peirce.compose import build
 from peirce.errors import ModelFileError, unknown
 from peirce.files import read_bytes
-from peirce.model import Model, check_published, published_config, published_tensors, some
+from peirce.model import Model, check_published, published_config, published_tensors, shorten_list
 from peirce.registry import Registry
 from peirce.spec import FORMAT, Spec
-from torch import Tensor
-
 from peirce_hf.checkpoints.bert import Bert
 from peirce_hf.checkpoints.gpt2 import GPT2
 from peirce_hf.checkpoints.layout import Layout
@@ -98,7 +98,7 @@ def _tensors(folder: Path) -> dict[str, Tensor]:
         own = published_tensors(folder / file)
         if differing := sorted(own.keys() ^ {key for key, value in placed.items() if value == file}):
             raise ModelFileError(
-                f"{path} and {file} do not agree on {some(differing)}; save or copy the model again"
+                f"{path} and {file} do not agree on {shorten_list(differing)}; save or copy the model again"
             )
         found |= own
     return found

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from attrs import field, fields, frozen, validators
-from peirce.errors import ModelFileError, check_known, unknown
-from peirce.spec import StructureError, structured
 from torch import Tensor
+
+from peirce.errors import ModelFileError, check_known, unknown
+from peirce.spec import StructureError, structure_value
 
 T = TypeVar("T", bound="Layout")
 EMBEDDING = "network.input.embedding.weight"
@@ -77,7 +78,7 @@ class Layout(ABC):
                 raise ModelFileError(
                     f"{unknown('setting', rest[0], known)}; remove it if it says nothing of the network"
                 )
-            layout = structured(cls, given)
+            layout = structure_value(cls, given)
             object.__setattr__(layout, "held", frozenset(tensors))
             layout.spec()
         except (StructureError, ModelFileError) as error:

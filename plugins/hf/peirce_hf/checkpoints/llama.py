@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from attrs import field, frozen
-from peirce.errors import ModelFileError, check_known
 
+from peirce.errors import ModelFileError, check_known
 from peirce_hf.checkpoints.layout import EMBEDDING, Decoder, Ours, at_least, leaves, one_of
 
 ACTIVATIONS: Mapping[str, Any] = {

@@ -7,12 +7,12 @@ from typing import Any, ClassVar, cast
 
 import torch
 from attrs import evolve, field, frozen
+from torch import Tensor, nn
+
 from peirce.errors import PlanError, one_line, unusable
 from peirce.networks import TokenInput
 from peirce.parts import Architecture, Head, Plan, PlannedHead, TensorSpec
 from peirce.spec import Spec
-from torch import Tensor, nn
-
 from peirce_hf.pretrained.configuration import (
     completed,
     configuration,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from peirce.errors import one_line
-from peirce.networks import cache_from_layer
-from peirce.parts import TensorSpec
 from torch import Tensor
 
+from peirce.errors import one_line
+from peirce.networks import flatten_layer_cache
+from peirce.parts import TensorSpec
 from peirce_hf.pretrained.architecture import REFUSALS
 from peirce_hf.pretrained.configuration import without_storage
 from peirce_hf.pretrained.packing import without_choices
@@ -58,7 +58,7 @@ def kept_specs(layers: Layers) -> tuple[TensorSpec, ...]:
         )
         for i, layer in enumerate(layers)
         for name, value in layer.items()
-        for named in cache_from_layer(i, {name: value})
+        for named in flatten_layer_cache(i, {name: value})
     )  # fmt: skip
 
 

@@ -7,10 +7,11 @@ from typing import Any, cast
 
 import torch
 from attrs import fields
+from torch import nn
+
 from peirce.errors import PlanError
 from peirce.extras import quiet_transformers, require
 from peirce.spec import InputSpec, Spec
-from torch import nn
 
 NOT_KEPT = (
     "_name_or_path", "transformers_version", "architectures", "dtype", "id2label", "label2id", "return_dict",

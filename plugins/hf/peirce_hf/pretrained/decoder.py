@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from peirce.networks import CachedState, cache_from_layer, cache_of_layer, unary_output
-from peirce.parts import Encoded, GenerativeArchitecture, Plan, TensorSpec, Tokens
 from torch import Tensor
 
+from peirce.networks import CachedState, flatten_layer_cache, select_layer_cache, unary_output
+from peirce.parts import Encoded, GenerativeArchitecture, Plan, TensorSpec, Tokens
 from peirce_hf.pretrained.architecture import HeadOptions, NoDims, SourceOptions, WithHeads
 from peirce_hf.pretrained.caching import (
     TOKENS,
@@ -81,10 +81,10 @@ class PretrainedDecoder(WithHeads, GenerativeArchitecture):
     ) -> tuple[Encoded, Tokens, dict[str, Tensor]]:
         """The atoms of tokens that follow others, from their keys and values."""
         tokens, kept = self.input.following(inputs, cache)
-        before = [dict(cache_of_layer(i, cache)) for i in range(len(self._kept))] if cache else []
+        before = [dict(select_layer_cache(i, cache)) for i in range(len(self._kept))] if cache else []
         encoded, layers = self._read(tokens, before)
         for i, layer in enumerate(layers):
-            kept |= cache_from_layer(i, layer)
+            kept |= flatten_layer_cache(i, layer)
         return encoded, tokens, kept
 
     def _read(self, tokens: Tokens, before: Layers | None) -> tuple[Encoded, Layers]:

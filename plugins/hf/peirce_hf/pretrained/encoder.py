@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import ClassVar, Literal, cast
 
 from attrs import frozen
-from peirce.networks import Pooler, pooled_output, unary_output
-from peirce.parts import Encoded, Plan, TensorSpec, Tokens
 from torch import Tensor, nn
 
+from peirce.networks import Pooler, pooled_output, unary_output
+from peirce.parts import Encoded, Plan, TensorSpec, Tokens
 from peirce_hf.pretrained.architecture import HeadOptions, WithHeads
 from peirce_hf.pretrained.packing import Packing, without_choices
 

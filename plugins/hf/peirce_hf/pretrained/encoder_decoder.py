@@ -10,11 +10,11 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar, Literal, cast
 
 import torch
-from peirce.algebra import Scope
-from peirce.networks import CachedState, cache_from_layer, cache_of_layer
-from peirce.parts import Encoded, GenerativeArchitecture, Head, Plan, PlannedHead, TensorSpec, Tokens
 from torch import Tensor
 
+from peirce.algebra import Scope
+from peirce.networks import CachedState, flatten_layer_cache, select_layer_cache
+from peirce.parts import Encoded, GenerativeArchitecture, Head, Plan, PlannedHead, TensorSpec, Tokens
 from peirce_hf.pretrained.architecture import NoDims, PretrainedArchitecture, SourceOptions
 from peirce_hf.pretrained.caching import (
     OWN,
@@ -142,7 +142,7 @@ class PretrainedEncoderDecoder(PretrainedArchitecture, GenerativeArchitecture):
     ) -> tuple[Encoded, Tokens, dict[str, Tensor]]:
         """The target's next tokens; with an empty cache, encode the source first."""
         if cache:
-            before = [cache_of_layer(i, cache) for i in range(len(self._kept))]
+            before = [select_layer_cache(i, cache) for i in range(len(self._kept))]
             read, written, keys = cache[READ], cache[WRITTEN], before[0][SOURCE[0]]
             # Nothing but the shape is asked of a source whose keys and values are there.
             source = keys.new_zeros(1, 1, 1).expand(*read.shape, self.plan.dims.unary)
@@ -156,7 +156,7 @@ class PretrainedEncoderDecoder(PretrainedArchitecture, GenerativeArchitecture):
         kept = {READ: read, WRITTEN: ends.pack(mask)}
         for i, layer in enumerate(layers_in(layers)):
             own = {name: ends.pack(layer[name], TOKENS) for name in OWN}
-            kept |= cache_from_layer(i, layer | own)
+            kept |= flatten_layer_cache(i, layer | own)
         return encoded, tokens, kept
 
     def _encode(self, inputs: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:

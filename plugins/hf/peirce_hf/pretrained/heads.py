@@ -10,10 +10,10 @@ from typing import Any, cast
 import attrs
 import torch
 import torch.nn.functional as F
-from peirce.errors import PlanError
-from peirce.parts import Encoded, Head, PlannedHead, TensorSpec, Tokens
 from torch import Tensor, nn
 
+from peirce.errors import PlanError
+from peirce.parts import Encoded, Head, PlannedHead, TensorSpec, Tokens
 from peirce_hf.pretrained.configuration import published
 from peirce_hf.pretrained.packing import Packing
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from peirce.errors import InputError
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
+
+from peirce.errors import InputError
 
 
 class Packing:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from peirce.model import Model
 from peirce_queries import Floats, Groundings, Index, Template
+
+if TYPE_CHECKING:
+    from peirce.model import Model
 
 Scorer: TypeAlias = Callable[[Template, Groundings], Floats]
 """Scores [n, entities] of every entity as an answer to n groundings of a template; higher is better.

@@ -10,7 +10,7 @@ from typing import Any
 from attrs import evolve, frozen
 
 from peirce.errors import TaskError
-from peirce.files import parse_json, read_text, parse_integer
+from peirce.files import parse_integer, parse_json, read_text
 from peirce_text import SPLIT_NAMES as PUBLISHED_NAMES
 from peirce_text import Row
 
@@ -111,7 +111,7 @@ def _question(row: Row) -> Question:
     options = _value(row, "options")
     if not isinstance(options, Sequence) or isinstance(options, str) or len(options) < 2:
         raise TaskError(
-            f"{row.where}: there must be a list of two options or more, and there is {_short(options)}"
+            f"{row.where}: there must be a list of two options or more, and there is {_shorten(options)}"
         )
     texts = tuple(_text(row, "options", option) for option in options)
     return Question(
@@ -140,7 +140,7 @@ def _text(row: Row, what: str, value: Any) -> str:
     if isinstance(value, Sequence) and not isinstance(value, str) and all(isinstance(v, str) for v in value):
         value = "\n".join(value)
     if not isinstance(value, str) or not value.strip():
-        raise TaskError(f"{row.where}: {_short(value)} stands where a text must stand, in the {what}")
+        raise TaskError(f"{row.where}: {_shorten(value)} stands where a text must stand, in the {what}")
     return value.strip()
 
 
@@ -158,7 +158,7 @@ def _answer(row: Row, options: Sequence[str]) -> int | None:
         return None
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < len(options):
         raise TaskError(
-            f"{row.where}: the answer {_short(value)} is none of {len(options)} options; it is a number from 0, a "
+            f"{row.where}: the answer {_shorten(value)} is none of {len(options)} options; it is a number from 0, a "
             "letter from A, or an option's text"
         )
     return value
@@ -175,11 +175,11 @@ def _types(row: Row) -> list[str]:
 
 def _rows(path: Path, annotated: Mapping[tuple[str, int], Sequence[str]]) -> Iterator[Row]:
     """The questions of a file as named columns; its content tells which format it has."""
-    content = _content(path)
+    content = _read(path)
     try:
         objects: list[Any] = []
         if content.lstrip().startswith("["):
-            objects = [each for item in parse_json(content) for each in _flat(item, annotated)]
+            objects = [each for item in parse_json(content) for each in _flatten(item, annotated)]
         elif content.lstrip().startswith("{"):
             objects = [parse_json(line) for line in content.split("\n") if line.strip()]
         elif content.strip():
@@ -190,11 +190,11 @@ def _rows(path: Path, annotated: Mapping[tuple[str, int], Sequence[str]]) -> Ite
         raise TaskError(f"{path}: there are no questions in it; fetch the file again")
     for number, values in enumerate(objects, 1):
         if not isinstance(values, dict):
-            raise TaskError(f"{path}, question {number}: it must be a JSON object, and is {_short(values)}")
+            raise TaskError(f"{path}, question {number}: it must be a JSON object, and is {_shorten(values)}")
         yield Row(path, number, values)
 
 
-def _flat(item: Any, annotated: Mapping[tuple[str, int], Sequence[str]]) -> list[Any]:
+def _flatten(item: Any, annotated: Mapping[tuple[str, int], Sequence[str]]) -> list[Any]:
     """The questions of an item of a list: DREAM's are [turns, questions, id], others' are questions."""
     if not (isinstance(item, list) and len(item) == 3 and isinstance(item[1], list)):
         return [item]
@@ -227,18 +227,20 @@ def _annotations(paths: Iterable[Path]) -> dict[tuple[str, int], list[str]]:
     """The types of DREAM's questions, by dialogue and number: those that either annotator gave."""
     found: dict[tuple[str, int], list[str]] = {}
     for path in paths:
-        for number, line in enumerate(_content(path).split("\n")[1:], 2):
+        for number, line in enumerate(_read(path).split("\n")[1:], 2):
             if not line.strip():
                 continue
             match = re.fullmatch(rf"(\S+)\t(\d{{1,9}})\t([{''.join(DREAM_TYPES)}]+)\s*", line)
             if match is None:
-                raise TaskError(f"{path}, line {number}: it is no dialogue, number and types: {_short(line)}")
+                raise TaskError(
+                    f"{path}, line {number}: it is no dialogue, number and types: {_shorten(line)}"
+                )
             types = found.setdefault((match[1], int(match[2])), [])
             types += [DREAM_TYPES[letter] for letter in match[3] if DREAM_TYPES[letter] not in types]
     return found
 
 
-def _content(path: Path) -> str:
+def _read(path: Path) -> str:
     try:
         return read_text(path)
     except UnicodeDecodeError as error:
@@ -247,5 +249,5 @@ def _content(path: Path) -> str:
         raise TaskError(f"{path}: cannot be read: {error.strerror or error}; fetch the file again") from error
 
 
-def _short(value: Any) -> str:
+def _shorten(value: Any) -> str:
     return repr(value)[:80]

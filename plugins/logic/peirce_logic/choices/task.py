@@ -98,8 +98,8 @@ class Questions:
             [b choices, K, x], where K > 0; logical_relations: int64 [b choices, relations, x], where the task has
             them; labels: int64 [b].
         """
-        made = batch_of([row for i in rows for row in self.rows[i]], self.pad_id)
-        return tensors({**made, "labels": self.answers[rows]})
+        batch = batch_of([row for i in rows for row in self.rows[i]], self.pad_id)
+        return tensors({**batch, "labels": self.answers[rows]})
 
 
 ChoiceData = TextData[Questions]
@@ -142,7 +142,9 @@ class MultipleChoice(TextTask[MultipleChoiceOptions, Question, Questions]):
         else:
             found = {split: read_questions(rows) for split, rows in read_splits(place, ()).items()}
         there = {split: found[split][: options.limit or None] for split in SPLITS if split in found}
-        read = {split: own for split, own in there.items() if _answered(place, split, own)}
+        read = {
+            split: questions for split, questions in there.items() if _has_answers(place, split, questions)
+        }
         if not read:
             raise TaskError(f"{place}: no split has questions with answers; fetch the files again")
         most = max(len(q.options) for questions in read.values() for q in questions)
@@ -156,29 +158,35 @@ class MultipleChoice(TextTask[MultipleChoiceOptions, Question, Questions]):
 
     def texts_of(self, example: Question) -> Iterable[str]:
         """The context, and the question with each option."""
-        return (example.context, *_asked(example))
+        return (example.context, *_texts_asked(example))
 
     def data_of(self, tokenizer: Tokenizer, read: Mapping[str, Sequence[Question]]) -> ChoiceData:
         """All splits as ids; their relations are found at once."""
-        fitting = {split: self._fitting(tokenizer, split, own) for split, own in read.items()}
+        fitting = {
+            split: self._fitting_questions(tokenizer, split, questions) for split, questions in read.items()
+        }
         found = relations_of(
-            self.options, (text for own in fitting.values() for q in own for text in self.texts_of(q))
+            self.options,
+            (text for questions in fitting.values() for q in questions for text in self.texts_of(q)),
         )
-        return TextData(tokenizer, {k: self._questions(tokenizer, own, found) for k, own in fitting.items()})
+        splits = {split: self._questions(tokenizer, some, found) for split, some in fitting.items()}
+        return TextData(tokenizer, splits)
 
     def encoded(self, tokenizer: Tokenizer, split: str, examples: Sequence[Question]) -> Questions:
         """The questions of one split as ids."""
         return self.data_of(tokenizer, {split: examples}).splits[split]
 
-    def _fitting(self, tokenizer: Tokenizer, split: str, questions: Sequence[Question]) -> list[Question]:
+    def _fitting_questions(
+        self, tokenizer: Tokenizer, split: str, questions: Sequence[Question]
+    ) -> list[Question]:
         """The questions whose options all leave the context room; one in a hundred may not."""
         length = self.options.length
 
         def fits(question: Question) -> bool:
             try:
                 rows = [
-                    tokenizer.encode(".", asked, length=length, shorten="middle")
-                    for asked in _asked(question)
+                    tokenizer.encode(".", text, length=length, shorten="middle")
+                    for text in _texts_asked(question)
                 ]
             except TaskError:
                 return False
@@ -201,10 +209,10 @@ class MultipleChoice(TextTask[MultipleChoiceOptions, Question, Questions]):
         options, rows = self.options, []
         for question in questions:
             row = []
-            for asked in _asked(question):
-                encoding = tokenizer.encode(question.context, asked, length=options.length, shorten="middle")
-                own = [found[question.context], found[asked]] if options.parsed else []
-                row.append(row_of(encoding, own, options.depth, options.relations))
+            for second in _texts_asked(question):
+                encoding = tokenizer.encode(question.context, second, length=options.length, shorten="middle")
+                relations = [found[question.context], found[second]] if options.parsed else []
+                row.append(row_of(encoding, relations, options.depth, options.relations))
             rows.append(row)
         return Questions(
             rows,
@@ -274,27 +282,27 @@ def with_ids(data: ChoiceData, split: str, seed: int | None) -> ChoiceData:
     found = data.splits[split]
     order = None if seed is None else np.random.default_rng(seed).permutation(len(found.rows))
 
-    def fitted(ids: NDArray[np.int8], size: int) -> NDArray[np.int8]:
+    def fit(ids: NDArray[np.int8], size: int) -> NDArray[np.int8]:
         return np.pad(ids, ((0, 0), (0, size)))[:, :size] * (order is not None)
 
-    def told(own: TextRow, other: TextRow) -> TextRow:
-        relations = None if other.relations is None else fitted(other.relations, len(own.ids))
-        return own._replace(levels=fitted(other.levels, len(own.ids)), relations=relations)
+    def with_ids_of(row: TextRow, other: TextRow) -> TextRow:
+        relations = None if other.relations is None else fit(other.relations, len(row.ids))
+        return row._replace(levels=fit(other.levels, len(row.ids)), relations=relations)
 
     places = range(len(found.rows)) if order is None else order
     rows = [
-        [told(*both) for both in zip(row, found.rows[place], strict=True)]
+        [with_ids_of(*both) for both in zip(row, found.rows[place], strict=True)]
         for row, place in zip(found.rows, places, strict=True)
     ]
     return evolve(data, splits={split: evolve(found, rows=rows)})
 
 
-def _asked(question: Question) -> list[str]:
+def _texts_asked(question: Question) -> list[str]:
     """The second text of each row: the question and an option."""
     return [f"{question.text} {option}" for option in question.options]
 
 
-def _answered(place: str, split: str, questions: Sequence[Question]) -> bool:
+def _has_answers(place: str, split: str, questions: Sequence[Question]) -> bool:
     """Whether the answers of a split are known; in ReClor those of the test split are not."""
     without = [question for question in questions if question.answer is None]
     if without and len(without) < len(questions):

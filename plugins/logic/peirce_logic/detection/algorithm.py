@@ -83,7 +83,7 @@ def detect(trees: Sequence[Tree], lexicon: Lexicon, choose: Choose = default_sen
             sense = choose(trees, number, match)
             if sense is None:
                 continue
-            alpha, beta, depth = _mapped(tree, before, match, sense)
+            alpha, beta, depth = _map_keyword(tree, before, match, sense)
             tokens = tree.tokens[match.start : match.stop]
             found.append(
                 Relation(
@@ -100,7 +100,7 @@ def detect(trees: Sequence[Tree], lexicon: Lexicon, choose: Choose = default_sen
     return found
 
 
-def _mapped(tree: Tree, before: Tree | None, match: Match, sense: Keyword) -> tuple[Spans, Spans, int]:
+def _map_keyword(tree: Tree, before: Tree | None, match: Match, sense: Keyword) -> tuple[Spans, Spans, int]:
     """The spans of a keyword: lines 9 to 21 of Algorithm 1."""
     start, stop = match.start, match.stop
     previous = () if before is None else _spans(before, [(0, len(before.tokens))])

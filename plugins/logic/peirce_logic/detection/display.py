@@ -34,8 +34,8 @@ def marks_of(relations: Sequence[Relation], text: str, start: int = 0) -> Iterat
         label, key = relation.relation.replace("_", " "), relation.key
         spans = f"{words_of(relation.alpha, text) or '-'} | {words_of(relation.beta, text) or '-'}"
         yield Mark(start=start + key.start, end=start + key.end, label=label, meaning=f"{label}: {spans}")
-        for role, sign, own in (("alpha", "α", relation.alpha), ("beta", "β", relation.beta)):
+        for role, sign, role_spans in (("alpha", "α", relation.alpha), ("beta", "β", relation.beta)):
             meaning = f"{label}: {role} of {relation.keyword}"
-            for span in own:
+            for span in role_spans:
                 place = {"start": start + span.start, "end": start + span.end}
                 yield Mark(label=label, meaning=meaning, sign=sign, group=group, **place)

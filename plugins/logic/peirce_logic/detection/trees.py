@@ -87,7 +87,7 @@ class Tree:
         return parent, above[-1] if above else None, depth
 
 
-def flat(tokens: Sequence[Token]) -> Tree:
+def flat_tree(tokens: Sequence[Token]) -> Tree:
     """The tree of a sentence that could not be parsed: every token is a child of the root."""
     leaves = [Constituent("X", i, i + 1, 1) for i in range(len(tokens))]
     return Tree(tuple(tokens), (Constituent("S", 0, len(tokens), 0), *leaves), parsed=False)
@@ -188,9 +188,9 @@ def tree_of(nested: Nested, offset: int = 0, given: Sequence[Token] | None = Non
     if not add(nested, 0):
         return None
     if given is not None and len(given) != len(tokens):
-        return flat(given)
-    own = tuple(tokens if given is None else given)
-    return Tree(own, tuple(each for each in found if each is not None))
+        return flat_tree(given)
+    leaves = tuple(tokens if given is None else given)
+    return Tree(leaves, tuple(each for each in found if each is not None))
 
 
 def tree_over(printed: str, tokens: Sequence[Token], source: str) -> Tree:
@@ -202,6 +202,6 @@ def tree_over(printed: str, tokens: Sequence[Token], source: str) -> Tree:
         source: what printed it.
     """
     try:
-        return tree_of(next(read_brackets(printed, source)), given=tokens) or flat(tokens)
+        return tree_of(next(read_brackets(printed, source)), given=tokens) or flat_tree(tokens)
     except (InputError, StopIteration):
-        return flat(tokens)
+        return flat_tree(tokens)

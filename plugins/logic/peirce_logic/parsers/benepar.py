@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 
 from peirce.errors import TaskError
-from peirce_logic.detection.trees import Token, Tree, flat, tree_over
+from peirce_logic.detection.trees import Token, Tree, flat_tree, tree_over
 from peirce_logic.parsers.conversion import Word
 from peirce_logic.parsers.parser import Parsed, Parser
 from peirce_logic.parsers.spacy import Spacy
@@ -76,4 +76,4 @@ class Benepar(Parser):
 def _tree(nested: object, words: Sequence[Word]) -> Tree:
     """The tree of a sentence as benepar prints it, over spaCy's tokens."""
     tokens: list[Token] = [word.token for word in words]
-    return flat(tokens) if nested is None else tree_over(str(nested), tokens, "benepar's tree")
+    return flat_tree(tokens) if nested is None else tree_over(str(nested), tokens, "benepar's tree")

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from attrs import evolve, frozen
 
 from peirce_logic.detection.tree_senses import MEASURED, NEAR, STRETCHES, TIMES
-from peirce_logic.detection.trees import Constituent, Token, Tree, flat
+from peirce_logic.detection.trees import Constituent, Token, Tree, flat_tree
 
 SUBJECTS = frozenset({"nsubj", "nsubjpass", "csubj", "csubjpass", "expl"})
 AUXILIARIES = frozenset({"aux", "auxpass"})
@@ -62,11 +62,11 @@ def tree_of_words(words: Sequence[Word]) -> Tree:
     tokens = [word.token for word in words]
     roots = [i for i, word in enumerate(words) if word.head == i]
     if len(roots) != 1:
-        return flat(tokens)
+        return flat_tree(tokens)
     try:
-        return _converted(lifted(evidence(reasons(relative(words)))), roots[0]) or flat(tokens)
+        return _converted(lifted(evidence(reasons(relative(words)))), roots[0]) or flat_tree(tokens)
     except RecursionError:
-        return flat(tokens)
+        return flat_tree(tokens)
 
 
 def _converted(words: Sequence[Word], top: int) -> Tree | None:
@@ -195,49 +195,51 @@ class _Conversion:
         if self.words[0].relation == "cc" and head != 0 and not self.children[0]:
             self.children[self.words[0].head].remove(0)
             first = [0]
-        own = list(self.children[head])
+        dependents = list(self.children[head])
         last: list[int] = []
-        while own and own[-1] > head and self.words[own[-1]].relation == "punct":
-            last.insert(0, own.pop())
-        node = self._phrase(head, own)
+        while dependents and dependents[-1] > head and self.words[dependents[-1]].relation == "punct":
+            last.insert(0, dependents.pop())
+        node = self._phrase(head, dependents)
         inner = node.children if isinstance(node, _Node) and node.label == "S" else [node]
         return _Node("S", [*first, *inner, *last])
 
-    def _has(self, own: Sequence[int], relations: Collection[str]) -> bool:
+    def _has(self, dependents: Sequence[int], relations: Collection[str]) -> bool:
         """Whether some of the words have one of these relations."""
-        return any(self.words[i].relation in relations for i in own)
+        return any(self.words[i].relation in relations for i in dependents)
 
     def _of(self, head: int) -> _Node | int:
         return self._phrase(head, self.children[head])
 
-    def _phrase(self, head: int, own: list[int]) -> _Node | int:
+    def _phrase(self, head: int, dependents: list[int]) -> _Node | int:
         """What a word and some of the words that depend on it make."""
         word = self.words[head]
-        if joined := [i for i in own if i > head and self.words[i].relation == "conj"]:
-            return self._coordination(head, own, joined[0])
-        if not own:
+        if joined := [i for i in dependents if i > head and self.words[i].relation == "conj"]:
+            return self._coordination(head, dependents, joined[0])
+        if not dependents:
             return head
-        if word.pos in VERBS or self._has(own, SUBJECTS):
-            return self._clause(head, own)
+        if word.pos in VERBS or self._has(dependents, SUBJECTS):
+            return self._clause(head, dependents)
         if word.pos in NOUNS:
-            return self._noun(head, own)
+            return self._noun(head, dependents)
         label = {"ADP": "PP", "SCONJ": "PP", "ADV": "ADVP", "ADJ": "ADJP"}.get(word.pos, "X")
-        return _Node(label, self._flat(head, own))
+        return _Node(label, self._flat(head, dependents))
 
-    def _flat(self, head: int, own: Sequence[int]) -> list[_Node | int]:
-        return [i if i == head else self._of(i) for i in sorted([*own, head])]
+    def _flat(self, head: int, dependents: Sequence[int]) -> list[_Node | int]:
+        return [i if i == head else self._of(i) for i in sorted([*dependents, head])]
 
-    def _coordination(self, head: int, own: list[int], first: int) -> _Node | int:
+    def _coordination(self, head: int, dependents: list[int], first: int) -> _Node | int:
         """`a, b and c`: in the parse each of them depends on the one before; `first` is b."""
-        links = [i for i in own if head < i < first and self.words[i].relation in ("cc", "preconj", "punct")]
+        links = [
+            i for i in dependents if head < i < first and self.words[i].relation in ("cc", "preconj", "punct")
+        ]
         while links and self._begin(links[0]) - 1 != self._end(
-            head, [i for i in own if i < links[0] and i not in links]
+            head, [i for i in dependents if i < links[0] and i not in links]
         ):
             links.pop(0)
         begin = links[0] if links else first
-        inner = [i for i in own if i < begin]
+        inner = [i for i in dependents if i < begin]
         tail: list[_Node | int] = []
-        for i in (i for i in own if i >= begin):
+        for i in (i for i in dependents if i >= begin):
             tail += self._members(i) if i == first else self._marks([i]) if i in links else [self._of(i)]
         if self.words[head].pos not in VERBS and not self._has(inner, SUBJECTS):
             one = self._phrase(head, inner)
@@ -271,18 +273,18 @@ class _Conversion:
             head = self.children[head][0]
         return head
 
-    def _end(self, head: int, own: list[int]) -> int:
+    def _end(self, head: int, dependents: list[int]) -> int:
         """The last word of what a word and some of its dependents make."""
-        last = max([head, *own])
+        last = max([head, *dependents])
         while last != head and self.children[last] and self.children[last][-1] > last:
             last = self.children[last][-1]
         return last
 
     def _clause(
-        self, head: int, own: list[int], tail: Sequence[_Node | int] = (), shares: bool = False
+        self, head: int, dependents: list[int], tail: Sequence[_Node | int] = (), shares: bool = False
     ) -> _Node:
         """A verb with what depends on it; `tail` is coordinated with its verb phrase, and may share auxiliaries."""
-        opening, rest = self._opening(head, own)
+        opening, rest = self._opening(head, dependents)
         helpers = [i for i in rest if i < head and self.words[i].relation in AUXILIARIES]
         verb = min([head, *helpers])
         before = [i for i in rest if i < verb]
@@ -306,13 +308,13 @@ class _Conversion:
 
     def _marks(self, opening: Sequence[int]) -> list[_Node | int]:
         """Words that open a clause or join members, what is before them beside them: "only because", "but also"."""
-        made: list[_Node | int] = []
+        nodes: list[_Node | int] = []
         for node in map(self._of, opening):
             plain = isinstance(node, _Node) and all(isinstance(child, int) for child in node.children)
-            made += node.children if plain and isinstance(node, _Node) else [node]
-        return made
+            nodes += node.children if plain and isinstance(node, _Node) else [node]
+        return nodes
 
-    def _opening(self, head: int, own: list[int]) -> tuple[list[int], list[int]]:
+    def _opening(self, head: int, dependents: list[int]) -> tuple[list[int], list[int]]:
         """What a subordinate clause begins with, such as "because" and "just as", and the rest."""
         words = self.words
 
@@ -322,11 +324,11 @@ class _Conversion:
             adverbs = all(words[j].relation == "advmod" and not self.children[j] for j in self.children[i])
             return words[i].relation == "mark" or (asks and adverbs)
 
-        marks = [i for i in own if i < head and opens(i)]
-        others = [i for i in own if words[i].relation in SUBJECTS | AUXILIARIES and i not in marks]
+        marks = [i for i in dependents if i < head and opens(i)]
+        others = [i for i in dependents if words[i].relation in SUBJECTS | AUXILIARIES and i not in marks]
         if not marks or not self._is_clause(head) or marks[-1] > min([head, *others]):
-            return [], own
-        return [i for i in own if i <= marks[-1]], [i for i in own if i > marks[-1]]
+            return [], dependents
+        return [i for i in dependents if i <= marks[-1]], [i for i in dependents if i > marks[-1]]
 
     def _verbs(
         self, head: int, after: list[int], helpers: list[int], tail: Sequence[_Node | int] = ()
@@ -340,23 +342,23 @@ class _Conversion:
         between, later = [i for i in after if i < inner], [i for i in after if i > inner]
         return _Node("VP", [*map(self._of, [first, *between]), self._verbs(head, later, others, tail)])
 
-    def _noun(self, head: int, own: list[int]) -> _Node:
+    def _noun(self, head: int, dependents: list[int]) -> _Node:
         """A noun phrase, and around it one with the modifiers that follow."""
-        later = [i for i in own if i > head and self.words[i].relation in NOUN_MODIFIERS]
+        later = [i for i in dependents if i > head and self.words[i].relation in NOUN_MODIFIERS]
         if not later:
-            return _Node("NP", self._plain(head, own))
+            return _Node("NP", self._plain(head, dependents))
         first = self._begin(later[0])
-        while first - 1 in own and self.words[first - 1].relation == "punct":
+        while first - 1 in dependents and self.words[first - 1].relation == "punct":
             first -= 1
-        inner = [i for i in own if i < first]
+        inner = [i for i in dependents if i < first]
         base: _Node | int = _Node("NP", self._plain(head, inner)) if inner else head
-        return _Node("NP", [base, *(self._of(i) for i in own if i >= first)])
+        return _Node("NP", [base, *(self._of(i) for i in dependents if i >= first)])
 
-    def _plain(self, head: int, own: Sequence[int]) -> list[_Node | int]:
+    def _plain(self, head: int, dependents: Sequence[int]) -> list[_Node | int]:
         """As `_flat`; what is coordinated in front of a noun lies flat: "the sales and marketing team"."""
-        made: list[_Node | int] = []
-        for child in self._flat(head, own):
+        nodes: list[_Node | int] = []
+        for child in self._flat(head, dependents):
             inner = child.children if isinstance(child, _Node) and child.label in ("NP", "ADJP", "X") else ()
             words = [i for i in inner if isinstance(i, int) and i < head]
-            made += words if words and len(words) == len(inner) and self._has(words, ("cc",)) else [child]
-        return made
+            nodes += words if words and len(words) == len(inner) and self._has(words, ("cc",)) else [child]
+        return nodes

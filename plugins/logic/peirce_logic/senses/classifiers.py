@@ -14,7 +14,7 @@ from attrs import frozen
 from numpy.typing import NDArray
 
 from peirce.errors import ModelFileError, TaskError
-from peirce.files import digest_of, checks_digests, parse_json, tensor_header, parse_integer, write_whole
+from peirce.files import checks_digests, digest_of, parse_integer, parse_json, tensor_header, write_whole
 from peirce_logic.detection.lexicon import Keyword, Match
 from peirce_logic.detection.tree_senses import sense_by_tree
 from peirce_logic.detection.trees import Tree
@@ -22,7 +22,7 @@ from peirce_logic.senses.sentences import NONE
 from peirce_logic.senses.vectors import Vectors
 
 FORMAT = 1
-_OWN = "own_digest"
+_FILE_DIGEST = "own_digest"
 """The key of the digest of all else in the file, in its header."""
 _AGAIN = "write it again with `peirce logic senses train`"
 
@@ -72,13 +72,13 @@ class Senses:
         Raises:
             TaskError: it cannot be loaded, or its weights are not those that the classifiers were trained with.
         """
-        made = Vectors(self.encoder)
-        if made.digest != self.digest:
+        vectors = Vectors(self.encoder)
+        if vectors.digest != self.digest:
             raise TaskError(
                 f"the encoder {self.encoder!r} has other weights than those that the senses were trained with; put "
                 "them back, or train the senses again"
             )
-        return made
+        return vectors
 
     def choose(self, trees: Sequence[Tree], sentence: int, match: Match) -> Keyword | None:
         """The sense of a keyword, as `detect` asks for it; None where it shows no relation.
@@ -115,7 +115,7 @@ class Senses:
             for word, each in self.classifiers.items()
             for name in ("weight", "bias")
         }
-        metadata[_OWN] = _digest(arrays, metadata)
+        metadata[_FILE_DIGEST] = _digest(arrays, metadata)
         write_whole(path, save(arrays, metadata))
 
 
@@ -138,7 +138,11 @@ def read_senses(path: str | os.PathLike[str]) -> tuple[Senses, str]:
         )
     try:
         metadata, arrays = tensor_header(file).metadata, load_file(file)
-        if _OWN in metadata and checks_digests() and metadata[_OWN] != _digest(arrays, metadata):
+        if (
+            _FILE_DIGEST in metadata
+            and checks_digests()
+            and metadata[_FILE_DIGEST] != _digest(arrays, metadata)
+        ):
             raise ValueError("its digest is another than it says")
         if (version := parse_integer(metadata.get("format", ""))) is None or "relations" not in metadata:
             raise ValueError("its header names no senses")
@@ -158,7 +162,7 @@ def read_senses(path: str | os.PathLike[str]) -> tuple[Senses, str]:
 def _digest(arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]) -> str:
     """The digest of what a file of senses holds, but for the digest itself."""
     each = {name: [str(a.dtype), a.shape, digest_of(a.tobytes())] for name, a in arrays.items()}
-    return digest_of({**{key: text for key, text in metadata.items() if key != _OWN}, "arrays": each})
+    return digest_of({**{key: text for key, text in metadata.items() if key != _FILE_DIGEST}, "arrays": each})
 
 
 def sentence_text(tree: Tree) -> str:

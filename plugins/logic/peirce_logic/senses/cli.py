@@ -46,20 +46,20 @@ def train(
 ) -> None:
     """Train a linear support vector machine for each keyword, on an encoder's vectors of it."""
     from peirce_logic.senses.sentences import read_sentences
-    from peirce_logic.senses.training import encoded
+    from peirce_logic.senses.training import encode_keywords
     from peirce_logic.senses.training import train as fit
     from peirce_logic.senses.vectors import Vectors
 
     labelled = read_sentences(sentences)
-    found = fit(vectors := Vectors(encoder), encoded(vectors, labelled))
+    found = fit(vectors := Vectors(encoder), encode_keywords(vectors, labelled))
     found.save(output)
     senses = {word: list(each.relations) for word, each in found.classifiers.items()}
     if json:
         as_json(SCHEMA_OF_TRAINING, file=str(output), sentences=len(labelled), senses=senses)
         return
     typer.echo(f"{output}: trained on {len(labelled)} sentences")
-    for word, own in senses.items():
-        typer.echo(f"{word}: {', '.join(own)}")
+    for word, relations in senses.items():
+        typer.echo(f"{word}: {', '.join(relations)}")
 
 
 @app.command()
@@ -87,7 +87,7 @@ def evaluate(
     from peirce.extras import check_picture
     from peirce_logic.senses.classifiers import read_senses
     from peirce_logic.senses.sentences import agreement, read_sentences
-    from peirce_logic.senses.training import cross_validated, draw, encoded, scored
+    from peirce_logic.senses.training import cross_validate, draw, encode_keywords, score
     from peirce_logic.senses.vectors import Vectors
 
     if (encoder is None) == (trained is None):
@@ -101,17 +101,17 @@ def evaluate(
     labelled = read_sentences(sentences)
     if trained is None:
         encoder = str(encoder)
-        given = encoded(Vectors(encoder), labelled)
-        scores = cross_validated(given)
+        given = encode_keywords(Vectors(encoder), labelled)
+        scores = cross_validate(given)
     else:
         found, _ = read_senses(trained)
-        encoder, given = found.encoder, encoded(found.vectors, labelled)
+        encoder, given = found.encoder, encode_keywords(found.vectors, labelled)
         if foreign := [word for word in given if word not in found.classifiers]:
             raise InputError(
                 f"{trained} has no classifier of {', '.join(foreign)}; train it on such sentences"
             )
-        said = {word: found.classifiers[word].of(vectors) for word, (vectors, _) in given.items()}
-        scores = {word: scored(truth, [said[word]]) for word, (_, truth) in given.items()}
+        predicted = {word: found.classifiers[word].of(vectors) for word, (vectors, _) in given.items()}
+        scores = {word: score(truth, [predicted[word]]) for word, (_, truth) in given.items()}
     if plot is not None:
         draw(given, plot)
     agreed = {word: agreement([each for each in labelled if each.keyword == word]) for word in scores}

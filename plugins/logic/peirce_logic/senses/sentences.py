@@ -21,7 +21,7 @@ LABELS = (*(name for name, _ in RELATIONS), NONE)
 
 
 @frozen(kw_only=True)
-class Labelled:
+class LabelledSentence:
     """A sentence with one keyword that has a label.
 
     Args:
@@ -46,7 +46,7 @@ class Labelled:
         return self.start, self.start + len(self.keyword)
 
 
-def read_sentences(path: str | os.PathLike[str] | None = None) -> list[Labelled]:
+def read_sentences(path: str | os.PathLike[str] | None = None) -> list[LabelledSentence]:
     """Labelled sentences of a file.
 
     Args:
@@ -62,7 +62,7 @@ def read_sentences(path: str | os.PathLike[str] | None = None) -> list[Labelled]
         raise InputError(
             f"sentences {file} cannot be read: {error}; it holds a JSON object a line"
         ) from error
-    found = [_labelled(line, f"{file}, line {i}") for i, line in enumerate(lines, 1) if line.strip()]
+    found = [_read_sentence(line, f"{file}, line {i}") for i, line in enumerate(lines, 1) if line.strip()]
     if not found:
         raise InputError(
             f"{file} holds no sentences; write a JSON object a line, with text, keyword and relation"
@@ -70,7 +70,7 @@ def read_sentences(path: str | os.PathLike[str] | None = None) -> list[Labelled]
     return found
 
 
-def agreement(sentences: Sequence[Labelled]) -> dict[str, float] | None:
+def agreement(sentences: Sequence[LabelledSentence]) -> dict[str, float] | None:
     """How far two readings agree: the `share` of sentences, and Cohen's `kappa`; None where there are not two of each.
 
     Args:
@@ -84,7 +84,7 @@ def agreement(sentences: Sequence[Labelled]) -> dict[str, float] | None:
     return {"share": same, "kappa": 1.0 if chance == 1.0 else (same - chance) / (1.0 - chance)}
 
 
-def _place(text: str, keyword: str, where: str) -> int:
+def _find_keyword(text: str, keyword: str, where: str) -> int:
     """Where a keyword stands as whole words; a clitic such as `n't` ends one."""
     before = "" if "'" in keyword else r"(?<!\w)"
     found = re.finditer(rf"{before}{re.escape(keyword)}(?!\w)", text, re.IGNORECASE)
@@ -101,11 +101,11 @@ def _place(text: str, keyword: str, where: str) -> int:
     return places[0]
 
 
-def _labelled(line: str, where: str) -> Labelled:
+def _read_sentence(line: str, where: str) -> LabelledSentence:
     try:
         given: Any = parse_json(line)
         text, keyword = str(given["text"]), str(given["keyword"]).lower()
-        start = int(given["start"]) if "start" in given else _place(text, keyword, where)
+        start = int(given["start"]) if "start" in given else _find_keyword(text, keyword, where)
         passes = tuple(map(str, given.get("passes", ())))
         relation, source = str(given["relation"]), str(given.get("source", ""))
     except (ValueError, LookupError, TypeError, AttributeError) as error:
@@ -117,4 +117,6 @@ def _labelled(line: str, where: str) -> Labelled:
             raise InputError(f"{where}: {unknown('relation', each, LABELS)}")
     if not keyword or start < 0 or text[start : start + len(keyword)].lower() != keyword:
         raise InputError(f"{where}: {keyword!r} does not stand at character {start}; correct `start`")
-    return Labelled(text=text, keyword=keyword, start=start, relation=relation, passes=passes, source=source)
+    return LabelledSentence(
+        text=text, keyword=keyword, start=start, relation=relation, passes=passes, source=source
+    )

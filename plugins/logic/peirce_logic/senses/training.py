@@ -12,11 +12,11 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
-from peirce.errors import InputError, escape
+from peirce.errors import InputError, escape_controls
 from peirce.extras import check_picture
 from peirce.files import write_whole
 from peirce_logic.senses.classifiers import Classifier, Senses
-from peirce_logic.senses.sentences import NONE, Labelled
+from peirce_logic.senses.sentences import NONE, LabelledSentence
 from peirce_logic.senses.vectors import Vectors
 
 PENALTY = 0.01
@@ -47,12 +47,12 @@ Given = Mapping[str, tuple[NDArray[np.float32], list[str]]]
 """By keyword: the vectors of its sentences, float32 [n, width], and their senses."""
 
 
-def encoded(vectors: Vectors, sentences: Sequence[Labelled]) -> Given:
+def encode_keywords(vectors: Vectors, sentences: Sequence[LabelledSentence]) -> Given:
     """The vectors of labelled keywords, with their senses."""
     found = vectors.of([each.text for each in sentences], [each.place for each in sentences])
     words = dict.fromkeys(each.keyword for each in sentences)
     rows = {word: [i for i, each in enumerate(sentences) if each.keyword == word] for word in words}
-    return {word: (found[own], [sentences[i].relation for i in own]) for word, own in rows.items()}
+    return {word: (found[places], [sentences[i].relation for i in places]) for word, places in rows.items()}
 
 
 def train(vectors: Vectors, given: Given) -> Senses:
@@ -63,11 +63,11 @@ def train(vectors: Vectors, given: Given) -> Senses:
 
     Source: Logical Transformers, Section 3.1.
     """
-    found = {word: _fitted(word, *each) for word, each in given.items()}
+    found = {word: _fit(word, *each) for word, each in given.items()}
     return Senses(vectors.encoder, vectors.digest, found)
 
 
-def cross_validated(given: Given, folds: int = FOLDS, repeats: int = REPEATS) -> dict[str, Scores]:
+def cross_validate(given: Given, folds: int = FOLDS, repeats: int = REPEATS) -> dict[str, Scores]:
     """How well the senses of sentences are found that were left out of the training.
 
     Args:
@@ -87,19 +87,19 @@ def cross_validated(given: Given, folds: int = FOLDS, repeats: int = REPEATS) ->
             raise InputError(f"{word!r} has one sentence of the sense {rarest!r}; cross-validation needs two")
         truth, rounds = np.array(senses), []
         for seed in range(repeats):
-            said = truth.copy()
+            predicted = truth.copy()
             parts = StratifiedKFold(min(folds, fewest), shuffle=True, random_state=seed)
             for kept, left in parts.split(vectors, truth):
-                said[left] = _fitted(word, vectors[kept], truth[kept].tolist()).of(vectors[left])
-            rounds.append(said)
-        scores[word] = scored(senses, rounds)
+                predicted[left] = _fit(word, vectors[kept], truth[kept].tolist()).of(vectors[left])
+            rounds.append(predicted)
+        scores[word] = score(senses, rounds)
     return scores
 
 
-def scored(senses: Sequence[str], rounds: Sequence[Sequence[str] | NDArray[np.str_]]) -> Scores:
+def score(senses: Sequence[str], rounds: Sequence[Sequence[str] | NDArray[np.str_]]) -> Scores:
     """Hold what was said, once or several times, against the senses of sentences."""
     truth = np.array(senses)
-    right = np.array([np.array(said) == truth for said in rounds])
+    right = np.array([np.array(predicted) == truth for predicted in rounds])
     each = right.mean(1)
     return Scores(
         sentences=len(truth),
@@ -133,7 +133,7 @@ def draw(given: Given, path: Path) -> None:
                 points = flat[truth == sense]
                 colour, mark = ("black", "x") if sense == NONE else (None, "o")  # None is the next colour
                 panel.scatter(points[:, 0], points[:, 1], s=14, color=colour, marker=mark, label=sense)
-            panel.set_title(escape(word), parse_math=False)
+            panel.set_title(escape_controls(word), parse_math=False)
             panel.set_xticks([])
             panel.set_yticks([])
             panel.legend(fontsize=8)
@@ -142,7 +142,7 @@ def draw(given: Given, path: Path) -> None:
     write_whole(path, picture.getvalue())
 
 
-def _fitted(word: str, vectors: NDArray[np.float32], senses: Sequence[str]) -> Classifier:
+def _fit(word: str, vectors: NDArray[np.float32], senses: Sequence[str]) -> Classifier:
     from sklearn.svm import LinearSVC
 
     if len(set(senses)) < 2:

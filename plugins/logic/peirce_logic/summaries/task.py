@@ -96,11 +96,11 @@ class Summaries:
             input_ids: int64 [b, x]; attention_mask: bool [b, x]; logical_ids: int64 [b, K, x], where K > 0; labels:
             int64 [b, y], -100 behind a summary's end; cls: int64 [b, 1], the token that stands first.
         """
-        made = batch_of([self.rows[i] for i in rows], self.tokenizer.pad_id)
-        del made["token_type_ids"]
+        batch = batch_of([self.rows[i] for i in rows], self.tokenizer.pad_id)
+        del batch["token_type_ids"]
         labels, _ = pad([self.summaries[i] for i in rows], IGNORED)
         cls = np.full((len(rows), 1), self.tokenizer.cls_id, np.int64)
-        return tensors({**made, "labels": labels, "cls": cls})
+        return tensors({**batch, "labels": labels, "cls": cls})
 
 
 SummaryData = TextData[Summaries]
@@ -135,7 +135,7 @@ class Summarise(TextTask[SummariseOptions, Example, Summaries]):
             {"dialogue": r["dialogue"], "summary1": r["summary"], "summary2": r["summary"]} for r in rows[:4]
         ]
         files = {"data": rows, "valid_data": rows[:4], "test_data": tests}
-        named = {name: write_json_lines(folder / f"{name}.jsonl", own) for name, own in files.items()}
+        named = {name: write_json_lines(folder / f"{name}.jsonl", some) for name, some in files.items()}
         sizes = {"vocabulary": 60, "length": 24, "summary_length": 8, "batch_size": 4}
         return {**named, **sizes, "beams": 2, "examples": 2}
 
@@ -144,7 +144,10 @@ class Summarise(TextTask[SummariseOptions, Example, Summaries]):
         options = self.options
         files = {split: read_rows(file) for split, file in options.files.items()}
         rows = read_splits(options.dataset, ()) if options.dataset else files
-        return {split: examples_of(own, (options.text, options.summary)) for split, own in rows.items()}
+        return {
+            split: examples_of(split_rows, (options.text, options.summary))
+            for split, split_rows in rows.items()
+        }
 
     def texts_of(self, example: Example) -> Iterable[str]:
         """The text and its summaries."""
@@ -152,8 +155,10 @@ class Summarise(TextTask[SummariseOptions, Example, Summaries]):
 
     def data_of(self, tokenizer: Tokenizer, read: Mapping[str, Sequence[Example]]) -> SummaryData:
         """All splits as ids; their relations are found at once."""
-        found = relations_of(self.options, (each.text for own in read.values() for each in own))
-        return TextData(tokenizer, {k: self._summaries(tokenizer, own, found) for k, own in read.items()})
+        found = relations_of(self.options, (each.text for examples in read.values() for each in examples))
+        return TextData(
+            tokenizer, {k: self._summaries(tokenizer, examples, found) for k, examples in read.items()}
+        )
 
     def encoded(self, tokenizer: Tokenizer, split: str, examples: Sequence[Example]) -> Summaries:
         """The texts of one split as ids."""
@@ -196,7 +201,7 @@ class Summarise(TextTask[SummariseOptions, Example, Summaries]):
 
     def loss(self, model: Model, batch: Mapping[str, Tensor]) -> Tensor:
         """The cross-entropy of the summaries' tokens, of the one that ends them too."""
-        begun = _begun(model, batch["cls"])
+        begun = _decoder_start(model, batch["cls"])
         labels, size = batch["labels"], begun.shape[1]
         target = torch.cat([begun, labels[:, :-1].clamp_min(0)], 1)
         outputs = model(**_source_of(model, batch), decoder_input_ids=target)
@@ -214,11 +219,11 @@ class Summarise(TextTask[SummariseOptions, Example, Summaries]):
             for batch in self.batches(data, split, 0, 0) if split != "train" else ():
                 count = self.targets(batch)["loss"]
                 loss, tokens = loss + float(self.loss(model, moved(batch))) * count, tokens + count
-        written = self.written(model, data, split)
+        written = self.write(model, data, split)
         found = rouge(written, self.part(data, split).references[: len(written)])
         return {**found, **({"loss": loss / tokens} if tokens else {})}
 
-    def written(self, model: Model, data: SummaryData, split: str) -> list[str]:
+    def write(self, model: Model, data: SummaryData, split: str) -> list[str]:
         """The summaries that a model writes of the first `examples` texts of a split, by a beam search."""
         options, part = self.options, self.part(data, split)
         first = np.arange(len(part.rows))[: options.examples or None]
@@ -226,14 +231,14 @@ class Summarise(TextTask[SummariseOptions, Example, Summaries]):
         with evaluation_mode(model) as moved:
             for start in range(0, len(first), options.batch_size):
                 batch = moved(part.batch(first[start : start + options.batch_size]))
-                made = model.generate(
-                    {**_source_of(model, batch), DECODER: _begun(model, batch["cls"])},
+                generated = model.generate(
+                    {**_source_of(model, batch), DECODER: _decoder_start(model, batch["cls"])},
                     max_new=options.summary_length,
                     eos_id=data.tokenizer.sep_id,
                     beams=options.beams,
                     length_penalty=options.length_penalty,
                 )
-                texts += [data.tokenizer.decode(each.tokens) for each in made]
+                texts += [data.tokenizer.decode(each.tokens) for each in generated]
         return texts
 
     def assets(self, data: SummaryData) -> Mapping[str, bytes]:
@@ -241,7 +246,7 @@ class Summarise(TextTask[SummariseOptions, Example, Summaries]):
         return assets_of(data.tokenizer, self.options)
 
 
-def _begun(model: Model, cls: Tensor) -> Tensor:
+def _decoder_start(model: Model, cls: Tensor) -> Tensor:
     """int64 [b, 1 or 2]: what a summary begins after: the token that a pretrained decoder starts with, and [CLS]."""
     start = start_in(model.spec.options)
     if start is None or start == int(cls[0, 0]):

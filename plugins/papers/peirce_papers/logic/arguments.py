@@ -106,8 +106,8 @@ class Arguments(Networks[ArgumentRow]):
             write_whole(folder / LEXICON_FILE, LEXICON)
             write_whole(folder / VOCABULARY, "\n".join(WORDS))
             for type, (sizes, words) in TESTS.items():
-                made = islice(arguments(sizes, Random(1)), self.twos[1])
-                write_whole(folder / f"test_{type}.json", _questions(made, words))
+                twos = islice(arguments(sizes, Random(1)), self.twos[1])
+                write_whole(folder / f"test_{type}.json", _questions(twos, words))
             write_whole(folder / TRAIN, _questions(islice(arguments((2, 3), Random(0)), self.twos[0]), SEEN))
         return {
             "task.folder": str(folder),
@@ -134,9 +134,9 @@ class Arguments(Networks[ArgumentRow]):
         """The test arguments of each type."""
         right, types = self.task.right(model, data, "test"), data.splits["test"].types
         for name in TESTS:
-            own = np.array([name in each for each in types])
+            here = np.array([name in each for each in types])
             yield {
-                "split": "test", "type": name, "arguments": int(own.sum()), "right": int(right[own].sum())
+                "split": "test", "type": name, "arguments": int(here.sum()), "right": int(right[here].sum())
             }  # fmt: skip
 
     def baseline(self, data: ChoiceData) -> dict[str, tuple[dict[str, object], float]]:

@@ -136,7 +136,7 @@ class Table2(LogicalMatrix[ChoiceRow]):
             data, type = columns[column]
             return accuracies(rows, label=label, data=data, type=type, ids=FOUND)
 
-        asked = [
+        notes = [
             f"{column}: {len(self.prepared.of(task).splits['train'].answers):,} questions for training"
             for column, task in self.tasks.items()
         ]
@@ -148,7 +148,7 @@ class Table2(LogicalMatrix[ChoiceRow]):
             labels=PAPER,
             name="table2",
             title="Logical Transformers, Table 2: questions about a text",
-            about="; ".join(asked) + ".",
+            about="; ".join(notes) + ".",
             facts=[f"Accuracy in %, {self.over_seeds}, after {self.lengths(rows)} steps.", *_probes(rows)],
             published="the published models",
             unit="accuracy (%)",

@@ -99,7 +99,7 @@ class Argument:
         return self.premises.format(*(connective.words[words] for connective in self.chosen))
 
 
-def arguments(sizes: Sequence[int], drawn: Random) -> Iterator[tuple[Argument, Argument]]:
+def arguments(sizes: Sequence[int], rng: Random) -> Iterator[tuple[Argument, Argument]]:
     """Arguments in twos without end: of the first the conclusion follows, of the other it does not.
 
     Args:
@@ -108,8 +108,8 @@ def arguments(sizes: Sequence[int], drawn: Random) -> Iterator[tuple[Argument, A
         drawn: where they come from.
     """
     while True:
-        size, turn = drawn.choice(sizes), drawn.choice(TURNS)
-        while (found := _Drawing(drawn, max(MOST, size + 1)).two(size, turn)) is None:
+        size, turn = rng.choice(sizes), rng.choice(TURNS)
+        while (found := _Drawing(rng, max(MOST, size + 1)).two(size, turn)) is None:
             pass
         yield found
 
@@ -121,8 +121,8 @@ class _Drawing:
     function of the connectives at all places.
     """
 
-    def __init__(self, drawn: Random, count: int) -> None:
-        self.drawn, self.names, self.kinds = drawn, drawn.sample(NAMES, count), list[bool]()
+    def __init__(self, rng: Random, count: int) -> None:
+        self.rng, self.names, self.kinds = rng, rng.sample(NAMES, count), list[bool]()
         self.every, self.clauses = (1 << (1 << count)) - 1, dict[str, int]()
         for i, name in enumerate(self.names):
             table = sum(1 << v for v in range(1 << count) if v >> i & 1)
@@ -130,36 +130,36 @@ class _Drawing:
 
     def two(self, size: int, turn: tuple[str, str]) -> tuple[Argument, Argument] | None:
         """Arguments of `size` premises that differ in one connective; None where nothing turns on that."""
-        drawn = self.drawn
+        rng = self.rng
         first, second = (next(each for each in CONNECTIVES if each.relation == name) for name in turn)
-        premises = [self._sentence(iter(drawn.sample(self.names, MOST)), 0.5, 0.2) for _ in range(size)]
+        premises = [self._sentence(iter(rng.sample(self.names, MOST)), 0.5, 0.2) for _ in range(size)]
         if first.outer not in self.kinds:
             return None
-        chosen = [drawn.choice(KINDS[outer]) for outer in self.kinds]
-        slot = drawn.choice([i for i, outer in enumerate(self.kinds) if outer is first.outer])
-        one, other = ((*chosen[:slot], own, *chosen[slot + 1 :]) for own in (first, second))
+        chosen = [rng.choice(KINDS[outer]) for outer in self.kinds]
+        slot = rng.choice([i for i, outer in enumerate(self.kinds) if outer is first.outer])
+        one, other = ((*chosen[:slot], choice, *chosen[slot + 1 :]) for choice in (first, second))
         true, others = (
-            reduce(and_, (table(own) for _, table in premises), self.every) for own in (one, other)
+            reduce(and_, (table(choice) for _, table in premises), self.every) for choice in (one, other)
         )
         turning = [
             text for text, table in self.clauses.items() if true and not true & ~table and others & ~table
         ]
         if not turning:
             return None
-        text, conclusion = "".join(f"{text} . " for text, _ in premises).strip(), drawn.choice(turning)
+        text, conclusion = "".join(f"{text} . " for text, _ in premises).strip(), rng.choice(turning)
         return Argument(text, one, conclusion), Argument(text, other, conclusion)
 
     def _sentence(self, names: Iterator[str], outer: float, inner: float) -> tuple[str, Table]:
         """A sentence with names in their order, which joins two others by a connective of a kind that likely."""
-        luck = self.drawn.random()
+        luck = self.rng.random()
         if luck >= outer + inner:
             name = next(names)
-            text = name if self.drawn.random() < POSITIVE else f"not {name}"
+            text = name if self.rng.random() < POSITIVE else f"not {name}"
             return text, lambda chosen: self.clauses[text]
         kind, slot = luck < outer, len(self.kinds)
         self.kinds.append(kind)
         (left, a), (right, b) = (self._sentence(names, 0, 0.3 if kind else 0) for _ in range(2))
-        key, front = f"{{{slot}}}", kind and self.drawn.random() < 0.5
+        key, front = f"{{{slot}}}", kind and self.rng.random() < 0.5
         joined = f"{key} {right} , {left}" if front else f"{left} {', ' if kind else ''}{key} {right}"
         return joined, lambda chosen: chosen[slot].holds(self.every, a(chosen), b(chosen))
 

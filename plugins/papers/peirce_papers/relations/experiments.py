@@ -185,8 +185,8 @@ class RelationNetworks(Networks[GraphRow]):
     def cells(self) -> Iterator[Cell]:
         """The trainings; one of the networks reads texts."""
         for cell in super().cells():
-            told = self.told("", self.text)
-            run = identity(cell.spec, told, cell.training, cell.seed)
+            settings = self.told("", self.text)
+            run = identity(cell.spec, settings, cell.training, cell.seed)
             yield evolve(cell, task=self.text, run=run) if cell.label == TEXT else cell
 
     def counted(self, model: Model, data: RelationsData) -> Iterator[dict[str, Any]]:
@@ -199,13 +199,13 @@ class RelationNetworks(Networks[GraphRow]):
             few = [each for each in data.of("test") if (each.steps, each.paths) == (longest, self.shown)]
             some = evolve(data, splits={"test": few}) if more else data
             spec = model.spec.replace({"model.dims.layers": model.spec.dims["layers"] + more})
-            asked = build(spec, registry=self.registry)
-            asked.load_state_dict(model.state_dict())
-            right = task.right(asked, some, "test")
+            rebuilt = build(spec, registry=self.registry)
+            rebuilt.load_state_dict(model.state_dict())
+            right = task.right(rebuilt, some, "test")
             sizes = np.array([(each.steps, each.paths) for each in some.of("test")])
             for k, b in np.unique(sizes, axis=0):
-                own = (sizes == (k, b)).all(1)
-                counts = {"problems": int(own.sum()), "right": int(right[own].sum())}
+                here = (sizes == (k, b)).all(1)
+                counts = {"problems": int(here.sum()), "right": int(right[here].sum())}
                 yield {"split": "test", "k": int(k), "b": int(b), "more": more, **counts}
 
     def wanted(self, row: GraphRow) -> bool:
@@ -228,7 +228,7 @@ class RelationNetworks(Networks[GraphRow]):
                 found.setdefault(sizes[by], []).append(each.answer == guess)
         where: dict[str, object] = {**only, "more": 0}
         return {
-            str(value): ({by: value, **where}, float(np.mean(own))) for value, own in sorted(found.items())
+            str(value): ({by: value, **where}, float(np.mean(hits))) for value, hits in sorted(found.items())
         }
 
     def tables(self, rows: Sequence[GraphRow]) -> Sequence[FigureTable]:
@@ -256,9 +256,9 @@ class RelationNetworks(Networks[GraphRow]):
         """Accuracy by network and number of paths."""
         columns = self._commonest(self.data, "b", k=self.many)
         trained = sorted({str(each.paths) for each in self.data.of("train")})
-        told = {"name": "paths", "across": "paths", "shaded": (trained, "trained on")}
+        options = {"name": "paths", "across": "paths", "shaded": (trained, "trained on")}
         return self.accuracies(
-            rows, f"{self.title}, paths of {self.many} edges", self.about, columns=columns, **told
+            rows, f"{self.title}, paths of {self.many} edges", self.about, columns=columns, **options
         )
 
     def by_rounds(self, rows: Sequence[GraphRow]) -> FigureTable:
@@ -311,9 +311,10 @@ class MadeNetworks(RelationNetworks):
             if name not in published:
                 write_whole(folder / f"test_{name}.jsonl", _lines(self._made((k,), (b,), MANY, 1)))
         count, steps, branches = self.train
-        made = source(self.kinds[0])
+        problems_of = source(self.kinds[0])
         taught = (
-            evolve(each, also=tuple(made.decided(each))) for each in self._made(steps, branches, count, 0)
+            evolve(each, also=tuple(problems_of.decided_pairs(each)))
+            for each in self._made(steps, branches, count, 0)
         )
         write_whole(folder / TRAIN, _lines(taught))
 
@@ -373,9 +374,9 @@ class OffPathNetworks(MadeNetworks):
             for k in found
         }
         label = "facts on paths alone"
-        own = [Figure(row=label, column=k, values=(100 * float(np.mean(figures[k])),)) for k in found]
+        row = [Figure(row=label, column=k, values=(100 * float(np.mean(figures[k])),)) for k in found]
         table = super().table(rows)
-        return evolve(table, figures={**table.figures, label: own}, constant=(*table.constant, label))
+        return evolve(table, figures={**table.figures, label: row}, constant=(*table.constant, label))
 
 
 def _lines(problems: Iterable[Problem]) -> str:

@@ -135,7 +135,9 @@ class TegaRuns(Matrix[RankingRow]):
                     weights = [read_json(as_is / PROVENANCE)["weights"]]
                 if row.vectors:
                     vectors = plain_options(EmbeddingOptions(model=row.vectors, dim=spec.dims["unary"]))
-                told = {name: value for name, value in plain_options(made.options).items() if name != "strata"}
+                told = {
+                    name: value for name, value in plain_options(made.options).items() if name != "strata"
+                }
                 yield TegaCell(
                     label=row.label,
                     seed=seed,

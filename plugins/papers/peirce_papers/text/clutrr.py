@@ -41,16 +41,16 @@ class ClutrrNetworks(FromScratch[StoryRow]):
 
     def counted(self, model: Model, data: TextClassData) -> Iterator[dict[str, Any]]:
         """The stories of each split and number of facts."""
-        told = " ".join(map(str, self.task.options.train_hops))
+        trained = " ".join(map(str, self.task.options.train_hops))
         for split in ("valid", "test"):
             if split not in data.splits:
                 continue
             right, hops = self.task.right(model, data, split), np.asarray(data.splits[split].notes)
             for k in np.unique(hops):
-                own = hops == k
-                known, stories = int(right[own].sum()), int(own.sum())
+                here = hops == k
+                known, stories = int(right[here].sum()), int(here.sum())
                 yield {
-                    "train_hops": told, "split": split, "hops": int(k), "stories": stories, "right": known
+                    "train_hops": trained, "split": split, "hops": int(k), "stories": stories, "right": known
                 }  # fmt: skip
 
     def baseline(self, data: TextClassData) -> dict[str, tuple[dict[str, object], float]]:

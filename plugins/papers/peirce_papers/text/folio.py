@@ -47,9 +47,9 @@ class FolioNetworks(FromScratch[ProblemRow]):
             labels = data.splits[split].labels
             given = self.task.predicted(model, data, split)
             for number, label in enumerate(LABELS):
-                own = labels == number
-                known = int((given[own] == number).sum())
-                yield {"split": split, "label": label, "problems": int(own.sum()), "right": known}
+                here = labels == number
+                known = int((given[here] == number).sum())
+                yield {"split": split, "label": label, "problems": int(here.sum()), "right": known}
 
     def baseline(self, data: TextClassData) -> dict[str, tuple[dict[str, object], float]]:
         """Always giving the training problems' commonest label."""

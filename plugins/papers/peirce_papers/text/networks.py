@@ -59,7 +59,9 @@ class FromScratch(Networks[R]):
         )
 
 
-def from_scratch(matrix: type[FromScratch[Any]], settings: Mapping[str, Any], **told: Any) -> TableExperiment:
+def from_scratch(
+    matrix: type[FromScratch[Any]], settings: Mapping[str, Any], **options: Any
+) -> TableExperiment:
     """The networks on a task, as an experiment.
 
     Args:
@@ -68,8 +70,8 @@ def from_scratch(matrix: type[FromScratch[Any]], settings: Mapping[str, Any], **
         told: the experiment's name, title and columns.
     """
     return TableExperiment(
-        **told,
-        folder=f"runs/{told['name']}",
+        **options,
+        folder=f"runs/{options['name']}",
         rows=tuple(arm.name for arm in ARMS),
         more=(LONGER.name,),
         matrix=matrix,

@@ -140,8 +140,8 @@ class Table1(SeededMatrix[EntailmentRow]):
 
     def training_of(self, label: str) -> TrainingOptions:
         """With its own rate, where a row has one and the request has none."""
-        own = {} if "train.lr" in self.request.settings else self.scale.rates
-        return evolve(self.training, lr=own.get(label, self.training.lr))
+        rates = {} if "train.lr" in self.request.settings else self.scale.rates
+        return evolve(self.training, lr=rates.get(label, self.training.lr))
 
     def measured(
         self, cell: Cell, trained: TrainResult, data: EntailmentData, before: Sequence[EntailmentRow]

@@ -165,7 +165,7 @@ class Table2(SeededMatrix[InferenceRow]):
         return self.beside(
             rows,
             SPLITS,
-            lambda label, column: [100 * own[0].value for own in by_run(rows, label=label, task=column)],
+            lambda label, column: [100 * found[0].value for found in by_run(rows, label=label, task=column)],
             PAPER2,
             name="table2",
             title="TPRU, Table 2: natural language inference",
@@ -194,8 +194,10 @@ class Table3(Table2):
         sentences = sentences_of(self.path(cell), model=trained.model, vectors=vectors_in(data) or "")
         how = {"folds": self.scale.folds, "limit": self.scale.limit}
         common = {**self.facts(cell, trained), **how}
-        for name, own in evaluate(sentences, _within(Path(self.request.data), "senteval"), **how).items():
-            for measure, value in own.items():
+        for name, measures in evaluate(
+            sentences, _within(Path(self.request.data), "senteval"), **how
+        ).items():
+            for measure, value in measures.items():
                 if "/" not in measure:
                     yield InferenceRow(**common, task=name, measure=measure, value=round(value, 6))
 
@@ -203,9 +205,9 @@ class Table3(Table2):
         """SentEval's measures by row."""
         from peirce_tpru.senteval.evaluation import means
 
-        def measures(own: Sequence[InferenceRow]) -> Mapping[str, float]:
+        def measures(figures: Sequence[InferenceRow]) -> Mapping[str, float]:
             results: dict[str, dict[str, float]] = {}
-            for row in own:
+            for row in figures:
                 results.setdefault(row.task, {})[row.measure] = row.value
             return means(results)
 
@@ -215,7 +217,7 @@ class Table3(Table2):
         return self.beside(
             rows,
             COLUMNS,
-            lambda label, column: [100 * own[column] for own in found[label] if column in own],
+            lambda label, column: [100 * figures[column] for figures in found[label] if column in figures],
             PAPER3,
             name="table3",
             title="TPRU, Table 3: transfer to the tasks of SentEval",

@@ -24,7 +24,7 @@ from peirce_papers.relations.experiments import (
     MadeNetworks,
     Rcc8Networks,
 )
-from peirce_relations.augmentation import compositions, with_further
+from peirce_relations.augmentation import add_inferred_pairs, compositions
 from peirce_relations.encoding import Relations
 from peirce_relations.graphs import Problem, read_graphs
 from peirce_relations.task import RelationsData, RelationsOptions, RelationsTask
@@ -182,10 +182,10 @@ def test_what_two_edges_show_gives_longer_problems_further_pairs(tmp_path: Path)
     ]
     assert compositions(shown) == {("a", "b"): "c", ("c", "b"): "d", ("b", "c"): "e", ("a", "c"): "d"}
     known = {(0, 1): "a", (1, 2): "b", (2, 3): "b", (0, 2): "c", (0, 3): "d"}
-    whole = with_further(path("abb", "d"), compositions(shown))
+    whole = add_inferred_pairs(path("abb", "d"), compositions(shown))
     assert {(x, y): name for x, y, name in whole.also} == known
     # both ways give another relation, and the answer stands
-    other = with_further(path("abc", "x"), compositions(shown))
+    other = add_inferred_pairs(path("abc", "x"), compositions(shown))
     assert {(x, y): name for x, y, name in other.also}[0, 3] == "x"
     (tmp_path / "train.jsonl").write_text("".join(each.line() for each in [*shown, path("abb", "d")]))
     (tmp_path / "test.jsonl").write_text(path("abb", "d").line())
@@ -195,5 +195,5 @@ def test_what_two_edges_show_gives_longer_problems_further_pairs(tmp_path: Path)
     half = RelationsTask(RelationsOptions(data=str(tmp_path), taught=True, valid=0.6)).prepare().splits
     composed = compositions(half["train"])
     assert 0 < len(composed) < 4
-    assert half["train"] == [with_further(evolve(each, also=()), composed) for each in half["train"]]
+    assert half["train"] == [add_inferred_pairs(evolve(each, also=()), composed) for each in half["train"]]
     assert not any(each.also for each in half["valid"])

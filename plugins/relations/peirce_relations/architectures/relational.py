@@ -16,10 +16,10 @@ from peirce.networks import (
     Norms,
     Projections,
     TokenInput,
-    added,
+    add_increment,
     binary_output,
-    both_branches,
     run_layers,
+    two_branch_sizes,
     unary_output,
 )
 from peirce.parts import Architecture, Encoded, Plan, StateOperator, TensorSpec, Tokens
@@ -94,7 +94,7 @@ class Relational(Architecture):
     @classmethod
     def sizes(cls, options: RelationalOptions, dims: RelationalDims) -> Mapping[str, int]:
         """Both branches; feed-forward widths default to four times the branch's."""
-        return both_branches(dims)
+        return two_branch_sizes(dims)
 
     @classmethod
     def gives(cls, options: RelationalOptions) -> frozenset[Literal["pooled", "binary", "past"]]:
@@ -181,5 +181,5 @@ class Layer(nn.Module):
         for operator, norm in zip(self._states, norms, strict=True):
             normal = norm(state, scope)
             rate = self.rate if self.training else 0.0
-            state = added(normal if self.normed else state, operator(normal, scope), rate)
+            state = add_increment(normal if self.normed else state, operator(normal, scope), rate)
         return state, {}

@@ -55,7 +55,7 @@ def closure(
             left &= allowed > 0
             if not (known := left.any(2)).all():
                 x, y = np.argwhere(~known)[0]
-                said = f"over node {middle} no relation is left from node {x} to node {y}"
-                raise InconsistentError(f"the edges contradict each other: {said}")
+                where = f"over node {middle} no relation is left from node {x} to node {y}"
+                raise InconsistentError(f"the edges contradict each other: {where}")
         if left.sum() == before:
             return left

@@ -67,7 +67,7 @@ class OffPath:
             raise InputError(f"level {level} of offpath: there are 1, 2 and 3")
         self.name, self.level = f"offpath:{level}", level
 
-    def make(self, steps: int, branches: int, drawn: Random) -> Problem:
+    def make(self, steps: int, branches: int, rng: Random) -> Problem:
         """One problem whose path has `steps` edges: one answer is left by all facts, and more by those of the path.
 
         Raises:
@@ -75,9 +75,9 @@ class OffPath:
         """
         if branches != 1:
             raise InputError(f"offpath has one path, and {branches} are asked for; leave --paths out")
-        cuts = min(steps, drawn.choice((1, 2)))
+        cuts = min(steps, rng.choice((1, 2)))
         for _ in range(TRIES):
-            problem = self._drawn(steps, cuts, drawn)
+            problem = self._draw(steps, cuts, rng)
             try:
                 if self.possible(problem) == [problem.answer] and len(self.possible(on_paths(problem))) > 1:
                     return problem
@@ -92,21 +92,21 @@ class OffPath:
             InconsistentError: there is no such world.
             InputError: a word is unknown, or says of two people what is said of one.
         """
-        return _left(problem, [problem.query])[problem.query]
+        return _possible_answers(problem, [problem.query])[problem.query]
 
-    def decided(self, problem: Problem) -> list[tuple[int, int, str]]:
+    def decided_pairs(self, problem: Problem) -> list[tuple[int, int, str]]:
         """Every two people, how far whose guilds are apart all facts together decide, and the answer.
 
         Raises:
             InconsistentError, InputError: as `possible`.
         """
-        left = _left(problem, permutations(range(problem.nodes), 2))
+        left = _possible_answers(problem, permutations(range(problem.nodes), 2))
         return [(x, y, answers[0]) for (x, y), answers in left.items() if len(answers) == 1]
 
-    def _drawn(self, steps: int, cuts: int, drawn: Random) -> Problem:
+    def _draw(self, steps: int, cuts: int, rng: Random) -> Problem:
         """A world's problem, whose masters may contradict each other."""
         guilds, edges, labels, fresh = (
-            [drawn.randrange(5)],
+            [rng.randrange(5)],
             list[tuple[int, int]](),
             list[str](),
             count(steps + 1),
@@ -117,30 +117,30 @@ class OffPath:
             labels.append(word)
 
         def chain(node: int, guild: int, *, longest: int, known: bool = True) -> None:
-            for _ in range(longest and drawn.randint(1, longest)):
-                step, before = drawn.randrange(5), next(fresh)
+            for _ in range(longest and rng.randint(1, longest)):
+                step, before = rng.randrange(5), next(fresh)
                 fact(before, node, STEPS[step])
                 node, guild = before, (guild - step) % 5
             if known:
                 fact(node, node, GUILDS[guild])
 
-        weak = sorted(drawn.sample(range(steps), cuts))
+        weak = sorted(rng.sample(range(steps), cuts))
         ways = []
         for i in range(steps):
-            word = drawn.choice(tuple(WEAK)) if i in weak else drawn.choice(STEPS)
-            step = drawn.choice(WEAK[word]) if i in weak else STEPS.index(word)
+            word = rng.choice(tuple(WEAK)) if i in weak else rng.choice(STEPS)
+            step = rng.choice(WEAK[word]) if i in weak else STEPS.index(word)
             fact(i, i + 1, word)
             guilds.append((guilds[-1] + step) % 5)
             ways.append(step)
         segments = [*pairwise([0, *(i + 1 for i in weak), steps + 1])]
-        told, longest = drawn.randrange(len(segments)), (steps + 1) // 2
+        anchored, longest = rng.randrange(len(segments)), (steps + 1) // 2
         for j, (start, stop) in enumerate(segments):
-            node = drawn.randrange(start, stop)
-            if j == told or self.level == 1:
+            node = rng.randrange(start, stop)
+            if j == anchored or self.level == 1:
                 chain(node, guilds[node], longest=longest)
                 continue
             # The other way of the fact that leads here from the side of the segment that is told.
-            turned = -2 * ways[weak[j - 1]] if j > told else 2 * ways[weak[j]]
+            turned = -2 * ways[weak[j - 1]] if j > anchored else 2 * ways[weak[j]]
             excluded, person = (guilds[node] + turned) % 5, next(fresh)
             if self.level == 2:
                 fact(person, node, OTHER)
@@ -150,16 +150,16 @@ class OffPath:
             fact(person, person, MASTER)
             chain(person, excluded, longest=longest)
             chain(next(fresh), guilds[node], longest=longest)
-        node = drawn.randrange(steps + 1)
+        node = rng.randrange(steps + 1)
         chain(node, guilds[node], longest=longest, known=False)
-        order = drawn.sample(range(len(edges)), len(edges))
+        order = rng.sample(range(len(edges)), len(edges))
         return Problem(
             nodes=next(fresh), edges=tuple(edges[i] for i in order), labels=tuple(labels[i] for i in order),
             query=(0, steps), answer=STEPS[(guilds[steps] - guilds[0]) % 5], steps=steps,
         )  # fmt: skip
 
 
-def _left(problem: Problem, pairs: Iterable[tuple[int, int]]) -> dict[tuple[int, int], list[str]]:
+def _possible_answers(problem: Problem, pairs: Iterable[tuple[int, int]]) -> dict[tuple[int, int], list[str]]:
     """The answers for each of some pairs that some world has in which all facts hold."""
     import clingo
 

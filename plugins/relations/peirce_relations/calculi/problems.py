@@ -60,18 +60,18 @@ class Paths:
             self.counts.append(dict(counts))
             self.steps.append(dict(steps))
 
-    def draw(self, length: int, composed: int, drawn: Random) -> list[int]:
+    def draw(self, length: int, composed: int, rng: Random) -> list[int]:
         """The edges of one of the paths of a length that compose to a set, each as likely as the others."""
         edges = []
         while length > 1:
             choices = self.steps[length][composed]
             weights = [self.counts[length - 1][rest] for _, rest in choices]
-            first, composed = drawn.choices(choices, weights)[0]
+            first, composed = rng.choices(choices, weights)[0]
             edges.append(first)
             length -= 1
         return [*edges, composed.bit_length() - 1]
 
-    def make(self, steps: int, branches: int, drawn: Random) -> Problem:
+    def make(self, steps: int, branches: int, rng: Random) -> Problem:
         """One problem with `branches` paths of `steps` edges.
 
         Raises:
@@ -79,18 +79,18 @@ class Paths:
         """
         algebra, sets = self.algebra, self.counts[steps]
         for _ in range(TRIES):
-            answer = drawn.randrange(len(algebra.relations))
+            answer = rng.randrange(len(algebra.relations))
             holding = [(composed, count) for composed, count in sets.items() if composed >> answer & 1]
             if branches == 1:
                 holding = [(composed, count) for composed, count in holding if composed == 1 << answer]
             if not holding:
                 continue
-            chosen = drawn.choices(*zip(*holding, strict=True), k=branches)
+            chosen = rng.choices(*zip(*holding, strict=True), k=branches)
             left = ~0
             for composed in chosen:
                 left &= composed
             if left == 1 << answer:
-                problem = _graph(self, steps, chosen, answer, drawn)
+                problem = _graph(self, steps, chosen, answer, rng)
                 if algebra.decided_by_closure or self._is_answer(problem):
                     return problem
         raise InputError(
@@ -108,7 +108,7 @@ class Paths:
         left = closure(self.algebra, problem.nodes, problem.edges, problem.labels)[problem.query]
         return [self.algebra.relations[r] for r in left.nonzero()[0]]
 
-    def decided(self, problem: Problem) -> list[tuple[int, int, str]]:
+    def decided_pairs(self, problem: Problem) -> list[tuple[int, int, str]]:
         """Every two nodes of which path consistency leaves one relation, and that relation.
 
         Raises:
@@ -125,7 +125,7 @@ class Paths:
             return False
 
 
-def _graph(paths: Paths, steps: int, chosen: list[int], answer: int, drawn: Random) -> Problem:
+def _graph(paths: Paths, steps: int, chosen: list[int], answer: int, rng: Random) -> Problem:
     """The graph of paths that compose to these sets; the ends are the first and the last node."""
     names, last = paths.algebra.relations, len(chosen) * (steps - 1) + 1
     edges: list[tuple[int, int]] = []
@@ -136,7 +136,7 @@ def _graph(paths: Paths, steps: int, chosen: list[int], answer: int, drawn: Rand
         fresh += steps - 1
         nodes = [0, *middle, last]
         edges += pairwise(nodes)
-        labels += [names[r] for r in paths.draw(steps, composed, drawn)]
+        labels += [names[r] for r in paths.draw(steps, composed, rng)]
     return Problem(
         nodes=last + 1, edges=tuple(edges), labels=tuple(labels), query=(0, last), answer=names[answer],
         steps=steps, paths=len(chosen),

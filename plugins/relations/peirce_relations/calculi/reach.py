@@ -23,17 +23,17 @@ class Reach:
     name = "reach"
     branches: tuple[int, ...] = (1, 2, 3)
 
-    def make(self, steps: int, branches: int, drawn: Random) -> Problem:
+    def make(self, steps: int, branches: int, rng: Random) -> Problem:
         """One problem with `branches` paths of `steps` edges."""
-        reached, last = drawn.random() < 0.5, branches * (steps - 1) + 1
-        whole = branches if not reached else drawn.randrange(branches)
+        reached, last = rng.random() < 0.5, branches * (steps - 1) + 1
+        whole = branches if not reached else rng.randrange(branches)
         edges: list[tuple[int, int]] = []
         for i in range(branches + 1):
             fresh = range(1 + i * (steps - 1), 1 + (i + 1) * (steps - 1))
             tail = range(last, last + steps + 1)
             walk = [*pairwise([0, *fresh, last] if i < branches else tail)]
             if i != whole:
-                j = drawn.randrange(steps)
+                j = rng.randrange(steps)
                 walk[j] = walk[j][::-1]
             edges += walk
         return Problem(
@@ -55,7 +55,7 @@ class Reach:
             seen |= more
         return [ANSWERS[problem.query[1] in seen]]
 
-    def decided(self, problem: Problem) -> list[tuple[int, int, str]]:
+    def decided_pairs(self, problem: Problem) -> list[tuple[int, int, str]]:
         """Every two nodes, and whether the one reaches the other."""
         pairs = permutations(range(problem.nodes), 2)
         return [(x, y, self.possible(evolve(problem, query=(x, y)))[0]) for x, y in pairs]

@@ -25,13 +25,13 @@ class Source(Protocol):
     name: str
     branches: tuple[int, ...]
 
-    def make(self, steps: int, branches: int, drawn: Random) -> Problem:
+    def make(self, steps: int, branches: int, rng: Random) -> Problem:
         """A problem with `branches` paths of `steps` edges between the two nodes that are asked for."""
 
     def possible(self, problem: Problem) -> list[str]:
         """The answers that are left; one for the problems that it makes. Raises InconsistentError if none is."""
 
-    def decided(self, problem: Problem) -> list[tuple[int, int, str]]:
+    def decided_pairs(self, problem: Problem) -> list[tuple[int, int, str]]:
         """Every two nodes of which one relation is left, and that relation. Raises InconsistentError if none is."""
 
 
@@ -69,9 +69,9 @@ def block(
         number: of this block.
         count: how many problems it has.
     """
-    drawn = Random(f"relations/1/{paths.name}/{seed}/{number}")
+    rng = Random(f"relations/1/{paths.name}/{seed}/{number}")
     for _ in range(count):
-        yield paths.make(drawn.choice(sizes["steps"]), drawn.choice(sizes["branches"]), drawn)
+        yield paths.make(rng.choice(sizes["steps"]), rng.choice(sizes["branches"]), rng)
 
 
 def lines(
@@ -79,5 +79,5 @@ def lines(
 ) -> str:
     """One block of `count` problems as JSON lines; the last block is shorter."""
     some = min(BLOCK, count - number * BLOCK)
-    made = block(source(name, max(steps)), {"steps": steps, "branches": branches}, seed, number, some)
-    return "".join(problem.line() for problem in made)
+    problems = block(source(name, max(steps)), {"steps": steps, "branches": branches}, seed, number, some)
+    return "".join(problem.line() for problem in problems)

@@ -69,11 +69,13 @@ class Compose(StateOperator):
         logits = (
             at_least_float32(state.binary).unflatten(-1, (self.options.facets, -1)).permute(3, 4, 0, 1, 2)
         )
-        told = 1 - (logits.mean(1) - logits.amax(1)).exp()  # [f, b, x, y]
-        told = scope.zero_binary(told.permute(1, 2, 3, 0)).permute(3, 0, 1, 2)
+        certainty = 1 - (logits.mean(1) - logits.amax(1)).exp()  # [f, b, x, y]
+        certainty = scope.zero_binary(certainty.permute(1, 2, 3, 0)).permute(3, 0, 1, 2)
         p = logits.contiguous().softmax(1)  # [f, i, b, x, y]
         symbols = p.shape[1]
-        weights = told.transpose(2, 3).unsqueeze(4) * told.unsqueeze(3)  # w(x, a) w(a, y): [f, b, a, x, y]
+        weights = certainty.transpose(2, 3).unsqueeze(4) * certainty.unsqueeze(
+            3
+        )  # w(x, a) w(a, y): [f, b, a, x, y]
         weights = weights * self._third(weights)
         tables = (at_least_float32(self.tables).softmax(-1) + EPSILON).flatten(2)  # [f, i, (j, k)]
         left = (tables.transpose(1, 2) @ p.flatten(2)).unflatten(2, p.shape[2:])  # [f, (j, k), b, x, a]

@@ -122,10 +122,10 @@ class EdgeAttention(PureOperator):
             keys = [key[x][y] if options.lesion_scores else key[a][y] for a in tokens]
             terms = []
             for a in (a for a in tokens if scope[x][a]):
-                held = value[x][a][h]
+                product = value[x][a][h]
                 if right:
-                    held = [v * w for v, w in zip(held, right[0][a][y][h], strict=True)]
-                terms.append((_dot(query[x][a][h], keys[a][h]), held))
+                    product = [v * w for v, w in zip(product, right[0][a][y][h], strict=True)]
+                terms.append((_dot(query[x][a][h], keys[a][h]), product))
             return _weighed(terms, sizes)
 
         return [[[pair(x, y, h) for h in heads] for y in tokens] for x in tokens]
@@ -149,9 +149,9 @@ def _flat(query: Tensor, key: Tensor, value: Tensor, scope: Scope) -> Tensor:
     else:
         weights = scores.softmax(4)
     left, right = _dropped(weights.to(value.dtype), scope).tensor_split(2, 4)
-    own = left @ value.transpose(2, 3)  # [b, x, h, y, s]
+    left_part = left @ value.transpose(2, 3)  # [b, x, h, y, s]
     others = (right.transpose(1, 3) @ value.permute(0, 2, 3, 1, 4)).transpose(1, 3)
-    return (own + others).transpose(2, 3)
+    return (left_part + others).transpose(2, 3)
 
 
 def _dropped(weights: Tensor, scope: Scope) -> Tensor:

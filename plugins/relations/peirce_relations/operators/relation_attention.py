@@ -63,10 +63,10 @@ class RelationAttention(PureOperator):
                 scores = [sum(i * j for i, j in zip(q, k, strict=True)) for k in keys]
                 weights = [math.exp(score - max(scores)) for score in scores]
                 total = sum(weights)
-                held = [
+                weighted = [
                     (w / total, value[a][h], relation_value[x][a])
                     for w, a in zip(weights, nodes, strict=True)
                 ]
-                heads.append([sum(w * (v[s] + r[s]) for w, v, r in held) for s in range(len(q))])
+                heads.append([sum(w * (v[s] + r[s]) for w, v, r in weighted) for s in range(len(q))])
             result.append(heads)
         return result

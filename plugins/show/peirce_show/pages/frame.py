@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from peirce.files import finite
+from peirce.files import replace_non_finite
 from peirce_show.svg import THEME, Markup, element
 
 _HERE = Path(__file__).parent
@@ -52,7 +52,7 @@ def page(
     )
     scripts = []
     if data is not None:
-        text = json.dumps(finite(data), ensure_ascii=False).replace("<", "\\u003c")
+        text = json.dumps(replace_non_finite(data), ensure_ascii=False).replace("<", "\\u003c")
         scripts.append(element("script", Markup(text), type="application/json", id="data"))
         script = _read("page.js") + script
     for name, text in (files or {}).items():

@@ -84,7 +84,7 @@ def look(
     json: Json = False,
 ) -> None:
     """Show what a trained model computes between the tokens of a text: attention, kernels, atoms, roles, relations."""
-    from peirce.errors import InputError, escaped
+    from peirce.errors import InputError, escape_controls
     from peirce_show.files import check_format, save
     from peirce_show.views.collection import ViewOptions, collect_views
     from peirce_show.views.rendering import render_page, render_picture, select
@@ -108,9 +108,9 @@ def look(
         titles = (
             ", ".join(dict.fromkeys(matrix.title for matrix in each.matrices)) or f"{len(each.marks)} marks"
         )
-        typer.echo(f"{output}: {escaped(each.name)}: {escaped(titles)}")
+        typer.echo(f"{output}: {escape_controls(each.name)}: {escape_controls(titles)}")
         for note in each.notes:
-            typer.echo(f"note: {escaped(note)}", err=True)
+            typer.echo(f"note: {escape_controls(note)}", err=True)
 
 
 def _to_json(view: View) -> dict[str, object]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from peirce.errors import escaped
+from peirce.errors import escape_controls
 from peirce.model import Matrix
 from peirce_show.svg import Markup, element, joined, text_of, text_width
 
@@ -43,7 +43,7 @@ def shorten(tokens: Sequence[str]) -> list[str]:
     last = {token: re.split(r"[/#]", token.rstrip("/#"))[-1] or token for token in tokens}
     parts, end = list(last.values()), LONGEST // 2
     texts = [last[token] if parts.count(last[token]) == 1 else token for token in tokens]
-    texts = [escaped(text).replace("\n", "\\n") for text in texts]
+    texts = [escape_controls(text).replace("\n", "\\n") for text in texts]
     return [t if len(t) <= LONGEST else f"{t[: LONGEST - end - 1]}…{t[-end:]}" for t in texts]
 
 

@@ -13,7 +13,7 @@ from attrs import define, field
 from torch import Tensor, nn
 
 from peirce.algebra import Scope
-from peirce.parts import Dims, TensorSpec, terms
+from peirce.parts import Dims, TensorSpec, dim_terms
 from peirce.registry import Registered, Registry
 from peirce_testing.compare import BrokenError
 from peirce_testing.examples import BASE, OTHER_AXES, Slot, Tensors, View, normal
@@ -179,7 +179,7 @@ def size_of(axis: str | int, sizes: Mapping[Any, int]) -> int:
     """How long an axis is: a number, a symbolic one, or a sum of several."""
     if isinstance(axis, int):
         return axis
-    return sum(int(term) if term.isdigit() else sizes.get(term, OTHER_AXES) for term in terms(axis))
+    return sum(int(term) if term.isdigit() else sizes.get(term, OTHER_AXES) for term in dim_terms(axis))
 
 
 @define(slots=False)

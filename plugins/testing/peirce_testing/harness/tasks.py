@@ -16,7 +16,7 @@ from torch import Tensor
 from peirce.compose import build, resolve
 from peirce.errors import PeirceError
 from peirce.model import AnyTask, Model
-from peirce.spec import HeadSpec, Spec, structured
+from peirce.spec import HeadSpec, Spec, structure_value
 from peirce_testing.compare import BrokenError, NotApplicableError, NotRunError
 from peirce_testing.harness.base import UsedHarness
 from peirce_testing.options import recording
@@ -42,7 +42,7 @@ class TaskHarness(UsedHarness):
         """The options that read the small data, which record what is read of them."""
         part: type[AnyTask] = self.entry.part
         try:
-            chosen = structured(part.Options, {**part.example, **part.example_in(self.folder)})
+            chosen = structure_value(part.Options, {**part.example, **part.example_in(self.folder)})
         except Exception as error:
             said = f"`example_in` gives no options that the task takes: {type(error).__name__}: {error}"
             raise BrokenError(said) from error

@@ -10,8 +10,7 @@ from typing import Annotated
 
 import typer
 
-from peirce.commands.lines import CORE, GROUPS, commands
-from peirce.commands.show import Json, as_json
+from peirce.commands import Json, as_json, commands, groups
 from peirce.errors import InputError, RegistryError, check_known
 from peirce.registry import default_registry
 from peirce_testing.new.package import Package, write
@@ -78,8 +77,8 @@ def _part(kind: str, given: str, package: Path | None) -> _Files:
         proper = re.sub(r"[^a-z0-9]+", "_", given.lower()).strip("_0123456789")
         proper = "my_part" if not proper or keyword.iskeyword(proper) else proper
         raise InputError(
-            f"{given!r} is no name for the {kind}: small letters, digits and '_', a letter first, and no word of "
-            f"Python's, such as {proper}"
+            f"{given!r} cannot name the {kind}; a name has small letters, digits and '_', begins with a letter, "
+            f"and is no keyword of Python, such as {proper}"
         )
     if package is None:
         if kind == "command":
@@ -108,7 +107,7 @@ def _free(part: NewPart) -> None:
     kind = part.registered
     if kind == "commands":
         owners = {each.name: str(each.entries[0].distribution) for each in commands()}
-        owners |= dict.fromkeys((*CORE, *GROUPS), "peirce")
+        owners |= dict.fromkeys(groups(), "peirce-core")
     else:
         registry = default_registry()
         owners = {entry.name: entry.plugin for entry in registry.entries(kind)}

@@ -14,7 +14,7 @@ from typing import Any
 from attrs import frozen
 
 from peirce.errors import InputError
-from peirce.files import parse_toml, read_text, scratch, writing
+from peirce.files import explain_disk_errors, parse_toml, read_text, scratch_folder
 from peirce.resources import __version__
 from peirce_testing.new.part import NewPart, filled
 
@@ -64,7 +64,7 @@ class Package:
         module = re.sub(r"[-_.]+", "_", name).lower()
         if not _NAME.fullmatch(name):
             raise InputError(
-                f"{name!r} is no name of a distribution: letters and digits with '-' between them, such as peirce-mine"
+                f"{name!r} cannot name a distribution; use letters and digits with '-' between them, such as peirce-mine"
             )
         if (spec := find_spec(module)) is not None:
             raise InputError(
@@ -81,7 +81,7 @@ class Package:
             (target,) = project["entry-points"]["peirce.plugins"].values()
         except (ValueError, KeyError, AttributeError) as error:
             raise InputError(
-                f"{file} is not that of a distribution with one plug-in ({type(error).__name__}: {error}): give it one "
+                f"{file} does not describe a distribution with one plug-in ({type(error).__name__}: {error}): give it one "
                 'line under [project.entry-points."peirce.plugins"], or name a folder that is not there yet'
             ) from None
         for root in (Path("src"), Path()):
@@ -99,15 +99,16 @@ class Package:
         Raises:
             InputError: the plug-in's hook does not return a list or a dictionary as it stands there.
         """
-        own, plugin = self.inside / f"{part.name}.py", self.inside / "__init__.py"
+        module, plugin = self.inside / f"{part.name}.py", self.inside / "__init__.py"
+        version = __version__.partition("+")[0]
         words = {
             "new-package": self.distribution,
             "new_package": self.module,
-            "new-version": __version__.partition("+")[0],
+            "new-version": version,
             "new-entry": self.distribution.lower().removeprefix("peirce-"),
             **part.words,
         }
-        fresh: dict[Path, str] = {own: part.code}
+        fresh: dict[Path, str] = {module: part.code}
         edited: dict[Path, str] = {}
         source = filled("distribution/plugin.py", words) if self.new else read_text(self.folder / plugin)
         if self.new:
@@ -117,14 +118,20 @@ class Package:
             fresh[self.inside / "specs" / f"{part.name}.toml"] = part.spec
         changed = fresh if self.new else edited
         changed[plugin] = registered(source, part, self.folder / plugin)
-        if part.kind == "command":
+        if part.kind == "command" or part.requires:
             import tomlkit
 
-            project = Path("pyproject.toml")
-            document: Any = tomlkit.parse(fresh[project] if self.new else read_text(self.folder / project))
-            points = document["project"]["entry-points"]
-            points.setdefault("peirce.commands", tomlkit.table())[part.called] = f"{part.module}:{part.name}"
-            changed[project] = tomlkit.dumps(document)
+            path = Path("pyproject.toml")
+            document: Any = tomlkit.parse(fresh[path] if self.new else read_text(self.folder / path))
+            project = document["project"]
+            if part.kind == "command":
+                points = project["entry-points"].setdefault("peirce.commands", tomlkit.table())
+                points[part.called] = f"{part.module}:{part.name}"
+            dependencies = project.setdefault("dependencies", tomlkit.array())
+            for name in part.requires:
+                if not any(re.match(rf"{name}\b(?!-)", each) for each in dependencies):
+                    dependencies.append(f"{name}>={version}")
+            changed[path] = tomlkit.dumps(document)
         return fresh, edited
 
 
@@ -155,8 +162,8 @@ def registered(source: str, part: NewPart, path: Path) -> str:
         imports = [node for node in hook.body if isinstance(node, ast.ImportFrom)]
         later = next((node.lineno for node in imports if (node.module or "") > part.module), None)
         behind = (imports[-1].end_lineno or 0) + 1 if imports else hook.body[-1].lineno
-        own = f"    from {part.module} import {part.element}\n"
-        lines.insert((later or behind) - 1, own if imports else f"{own}\n")
+        line_of_import = f"    from {part.module} import {part.element}\n"
+        lines.insert((later or behind) - 1, line_of_import if imports else f"{line_of_import}\n")
     return "".join(lines)
 
 
@@ -174,7 +181,7 @@ def write(root: Path, fresh: Mapping[Path, str], edited: Mapping[Path, str]) -> 
     if not root.absolute().parent.is_dir():
         raise InputError(f"folder {root.absolute().parent} does not exist; create it, or write elsewhere")
     done, new_root = list[Path](), not root.exists()
-    with writing(str(root)), scratch(root.absolute() if new_root else root.absolute() / "new") as folder:
+    with explain_disk_errors(str(root)), scratch_folder(root.absolute() if new_root else root.absolute() / "new") as folder:
         staged = folder / "whole"
         for path, text in {**fresh, **edited}.items():
             (staged / path).parent.mkdir(parents=True, exist_ok=True)

@@ -30,7 +30,7 @@ _RETURNED = {
     "architectures": "list[type[peirce.parts.Architecture]]",
     "tasks": "list[type[peirce.model.AnyTask]]",
     "exporters": "list[type[peirce.model.Exporter]]",
-    "experiments": "list[peirce.model.Experiment]",
+    "experiments": "list[peirce_training.experiments.Experiment]",
     "parsers": "dict[str, str]",
     "commands": "dict[str, str]",
 }
@@ -106,6 +106,15 @@ class NewPart:
             f"{self.name!r} is a name that the code of a {self.words['new-kind']} uses itself; choose another, "
             f"such as my_{self.name}"
         )
+
+    @property
+    def requires(self) -> list[str]:
+        """The distributions of Peirce, beside its core, that the module imports."""
+        modules: set[str] = set()
+        for node in ast.walk(ast.parse(self.code)):
+            if isinstance(node, ast.ImportFrom):
+                modules.add((node.module or "").partition(".")[0])
+        return sorted(name.replace("_", "-") for name in modules if name.startswith("peirce_"))
 
     @property
     def element(self) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import tomlkit
 
-from peirce.commands.shapes import scope_for
+from peirce.commands import scope_for
 from peirce.compose import resolve
 from peirce.errors import PeirceError, PlanError
 from peirce.registry import Registry, fields, first_line, load_spec, ready_specs
@@ -60,13 +60,13 @@ def spec_of(name: str, architecture: str, registry: Registry) -> str:
 
 def _table(key: str, cls: type[Any], given: Mapping[str, Any]) -> Iterator[str]:
     """A table with each field of a class below its meaning; a field that is absent by default stands in a comment."""
-    own = fields(cls)
-    if own or key == "dims":
+    items = fields(cls)
+    if items or key == "dims":
         yield from ("", f"[model.{key}]")
-    for each in own:
-        said = each["meaning"]
+    for each in items:
+        meaning = each["meaning"]
         value = given.get(each["name"], each.get("default"))
-        yield from _comment(f"{said[:1].upper()}{said[1:]}" if said else "")
+        yield from _comment(f"{meaning[:1].upper()}{meaning[1:]}" if meaning else "")
         if value is None:
             yield f"# {each['name']} = ...    absent by default"
         else:
@@ -91,8 +91,8 @@ def _operators(part: Any, registry: Registry) -> Iterator[str]:
 def _operator_options(part: Any) -> Iterator[str]:
     """The operators' options in the first ready spec of the architecture, which may need others than the defaults."""
     specs = (load_spec(path) for path in ready_specs().values())
-    own = (spec.operators for spec in specs if spec.architecture == part.name)
-    ready = next((operators for operators in own if operators.layer in (None, part.layer)), None)
+    every = (spec.operators for spec in specs if spec.architecture == part.name)
+    ready = next((operators for operators in every if operators.layer in (None, part.layer)), None)
     for name, options in (ready.options if ready else {}).items():
         yield from ("", f"[model.operators.options.{name}]")
         yield from (f"{key} = {_toml(value)}" for key, value in options.items())

@@ -13,7 +13,7 @@ from attrs import field, frozen
 from torch import Tensor
 
 from peirce.errors import TaskError, check_known
-from peirce.files import whole_number
+from peirce.files import parse_integer
 from peirce.model import Model
 from peirce_text.glue.metrics import Numbers, score
 from peirce_text.glue.subtasks import DIAGNOSTIC, MISMATCHED, SUBTASKS, Subtask
@@ -136,7 +136,7 @@ class Glue(TextClasses[GlueOptions]):
                 )
             return problem
         index = next((row.values[name] for name in ("index", "id", "idx") if name in row.values), "")
-        number = whole_number(str(index))
+        number = parse_integer(str(index))
         return Example(texts, label, row.number - 1 if number is None else number)
 
     def _label(self, row: Row, column: str) -> float | None:

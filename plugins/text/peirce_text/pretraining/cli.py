@@ -99,7 +99,7 @@ def pretrain_command(
     from peirce_text.pretraining.record import FILE, Record
     from peirce_text.pretraining.task import Pretraining
     from peirce_training import (
-        alone_in,
+        exclusive_lock,
         make_task,
         read_settings,
         settings_by_part,
@@ -123,7 +123,7 @@ def pretrain_command(
     how = training_options(training)
     if directory.exists() and not directory.is_dir():
         raise TaskError(f"{directory} is a file; give a directory for the trained model")
-    with alone_in(directory):
+    with exclusive_lock(directory):
         if not options.tokenizer:
             path = _find_or_train_tokenizer(options, found.vocabulary, directory, resume=resume)
             options = make_task("pretraining", {**task_settings, "tokenizer": str(path)}).options
@@ -156,7 +156,7 @@ def _find_or_train_tokenizer(options: Any, vocabulary: int, directory: Path, *, 
 
     One process trains it, and the others of the same training find it.
     """
-    from peirce.files import digest_of, locked, read_json, write_json
+    from peirce.files import digest_of, hold_lock, read_json, write_json
     from peirce_text.pretraining.record import FILE
     from peirce_text.text.shards import find_shards
     from peirce_text.text.training import train_tokenizer
@@ -166,7 +166,7 @@ def _find_or_train_tokenizer(options: Any, vocabulary: int, directory: Path, *, 
     files = [[str(s.path), s.size, s.path.stat().st_mtime_ns] for s in shards]
     wanted = {"vocabulary": vocabulary, "shards": files}
     known = None
-    with locked(path, folder=False, wait=True):
+    with hold_lock(path, folder=False, wait=True):
         # A training that is resumed holds the tokenizer against its own record.
         holds = resume and (directory / FILE).is_file()
         with suppress(OSError, ValueError):

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from attrs import field, frozen
 
-from peirce.files import check_file, digest_of, digests_checked, write_whole
+from peirce.files import check_file, checks_digests, digest_of, write_whole
 from peirce_text.pretraining.store import Ints, ShardTokens, map_array
 
 Objective = Literal["nsp", "sop", "mlm", "causal"]
@@ -82,7 +82,7 @@ def _is_whole(path: Path) -> bool:
     with path.open("rb") as file:
         file.seek(size)
         stated = file.read()
-    return not digests_checked() or digest_of(path, size) == stated.hex()
+    return not checks_digests() or digest_of(path, size) == stated.hex()
 
 
 def _cut_examples(tokens: ShardTokens, most: int) -> array[int]:

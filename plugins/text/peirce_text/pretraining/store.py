@@ -26,13 +26,13 @@ from attrs import frozen
 from peirce.extras import require
 from peirce.files import (
     check_file,
+    checks_digests,
     digest_of,
-    digests_checked,
-    locked,
+    explain_disk_errors,
+    hold_lock,
     read_json,
-    scratch,
+    scratch_folder,
     write_json,
-    writing,
 )
 from peirce_text.text.documents import documents, sentences
 from peirce_text.text.shards import Shard
@@ -89,7 +89,7 @@ class Store:
         self._type: Any = np.uint16 if tokenizer.vocabulary <= 1 << 16 else np.uint32
         if folder is None:
             stack = ExitStack()
-            folder = stack.enter_context(scratch(Path(tempfile.gettempdir()) / "tokens"))
+            folder = stack.enter_context(scratch_folder(Path(tempfile.gettempdir()) / "tokens"))
             weakref.finalize(self, stack.close)
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
@@ -110,7 +110,7 @@ class Store:
         digests = _digests(folder)
         if digests is None:
             safe = "the shards that were tokenised before are whole"
-            with writing(f"tokens in {self.folder}", safe), locked(folder, folder=False, wait=True):
+            with explain_disk_errors(f"tokens in {self.folder}", safe), hold_lock(folder, folder=False, wait=True):
                 digests = _digests(folder)  # another process may have been faster
                 if digests is None:
                     digests = self._write(shard, folder, advance)
@@ -130,7 +130,7 @@ class Store:
 
     def _write(self, shard: Shard, folder: Path, advance: Callable[[int], None]) -> Mapping[str, str]:
         shutil.rmtree(folder, ignore_errors=True)
-        with scratch(folder) as place:
+        with scratch_folder(folder) as place:
             fresh = place / "new"
             fresh.mkdir()
             ends: tuple[array[int], array[int]] = (array("q"), array("q"))
@@ -189,7 +189,7 @@ def _digests(folder: Path) -> Mapping[str, str] | None:
         record = read_json(folder / _RECORD)
         found = {name: str(record["sha256"][name]) for name in (_TOKENS, _SENTENCES, _DOCUMENTS)}
         whole = record["format"] == FORMAT and all(
-            check_file(folder / name) >= 0 and (not digests_checked() or digest_of(folder / name) == digest)
+            check_file(folder / name) >= 0 and (not checks_digests() or digest_of(folder / name) == digest)
             for name, digest in found.items()
         )
     except (OSError, ValueError, KeyError, TypeError):

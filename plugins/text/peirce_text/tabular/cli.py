@@ -75,7 +75,7 @@ def predict(
     from rich.console import Console
 
     from peirce.extras import check_picture
-    from peirce.files import replacing
+    from peirce.files import replace_file
     from peirce.progress import progress_bars
     from peirce_text.tabular.measures import Measurement
     from peirce_text.tabular.predictor import predictor, read_cell
@@ -97,7 +97,7 @@ def predict(
         count = empty = 0
         bars = progress_bars(console if console.is_terminal else None)
         bar = bars.add_task("predicting", total=count_rows(file), shown="")
-        with bars, replacing(output) as fresh, table_writer(fresh, output) as write:
+        with bars, replace_file(output) as fresh, table_writer(fresh, output) as write:
             for chunk in _chunks(rows, CHUNK):
                 columns = [
                     [read_cell(row.value(name), words=found.tags) for row in chunk] for name in roles.texts

@@ -10,7 +10,7 @@ import typer
 from attrs import asdict
 
 from peirce.commands import Json, as_json
-from peirce.errors import TaskError, escaped
+from peirce.errors import TaskError, escape_controls
 from peirce.files import read_text
 
 SCHEMA = "peirce.generate/1"
@@ -83,7 +83,7 @@ def generate(
         as_json(SCHEMA, model=str(model), texts=[asdict(one) for one in written])
         return
     for one in written:
-        typer.echo(escaped(one.text))
+        typer.echo(escape_controls(one.text))
 
 
 def _read_prompts(given: list[str], file: str | None) -> list[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from attrs import frozen
 
-from peirce.files import locked, write_whole, writing
+from peirce.files import explain_disk_errors, hold_lock, write_whole
 from peirce_text.progress import ShardProgress
 from peirce_text.text.shards import Shard, ShardError
 from peirce_text.text.tokenizer import Tokenizer
@@ -59,7 +59,7 @@ def train_tokenizer(
         BusyError: another process trains one there.
         WriteError: the disk takes no more.
     """
-    with writing(str(path)), locked(path, folder=False):
+    with explain_disk_errors(str(path)), hold_lock(path, folder=False):
         with ShardProgress(2 * len(shards), "reading", "characters") as progress:
             texts = _Texts(shards, column, skip, progress)
             tokenizer = Tokenizer.train(texts, vocabulary, lowercase=not cased)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from peirce.errors import ModelFileError, TaskError
 from peirce.extras import require
-from peirce.model import Generated, decoding
+from peirce.model import Generated, make_decoding
 from peirce.parts import TensorSpec
 from peirce_text.text.encoding import pad
 from peirce_text.text.tokenizer import Tokenizer
@@ -76,7 +76,7 @@ class TextWriter:
         if not prompts:
             raise TaskError("there is no prompt; give a text, which may be empty")
         how = {"eos_id": self.tokenizer.sep_id, **settings}
-        decoding(how)
+        make_decoding(how)
         rows = [self._row(prompt) for prompt in prompts]
         texts = self.generate(self._inputs(rows), **how)
         return [

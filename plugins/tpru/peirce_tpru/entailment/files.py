@@ -42,7 +42,7 @@ class Pair:
         return ",".join([self.one, self.other, *(str(int(flag)) for flag in (self.entails, *self.guesses))])
 
 
-def guessed(one: str, other: str) -> tuple[bool, bool, bool]:
+def guess(one: str, other: str) -> tuple[bool, bool, bool]:
     """What the heuristics say of a pair."""
     return (
         connectives(one) >= connectives(other),
@@ -75,7 +75,7 @@ def read_pairs(path: Path) -> tuple[Pair, ...]:
     return tuple(found)
 
 
-def found_in(folder: Path) -> dict[str, Path]:
+def find_files(folder: Path) -> dict[str, Path]:
     """The files of a folder, by name without `.txt` and `.gz`: the training file, `validate` and each `test_*`.
 
     Raises:

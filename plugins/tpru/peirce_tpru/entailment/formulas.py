@@ -39,21 +39,21 @@ def entails(one: str, other: str) -> bool:
     connected: Mapping[str, Callable[[int, int], int]] = {
         "~": lambda value, _: every ^ value, "&": and_, "|": or_, ">": lambda one, other: (every ^ one) | other,
     }  # fmt: skip
-    first, second = (evaluated(text, worlds, connected) for text in (one, other))
+    first, second = (evaluate(text, worlds, connected) for text in (one, other))
     return not first & ~second
 
 
 @lru_cache(maxsize=16)
 def columns_of(count: int) -> tuple[int, ...]:
     """The tables of `count` variables."""
-    made = []
+    columns = []
     for i in range(count):
         column, width = ((1 << (1 << i)) - 1) << (1 << i), 2 << i
         while width < 1 << count:
             column |= column << width
             width *= 2
-        made.append(column)
-    return tuple(made)
+        columns.append(column)
+    return tuple(columns)
 
 
 def literals(text: str) -> frozenset[str]:
@@ -66,10 +66,10 @@ def literals(text: str) -> frozenset[str]:
         "|": lambda one, other: (one[0] | other[0], one[1] | other[1]),
         ">": lambda one, other: (one[1] | other[0], one[0] | other[1]),
     }
-    return evaluated(text, each, connected)[0]
+    return evaluate(text, each, connected)[0]
 
 
-def evaluated(text: str, values: Mapping[str, T], connected: Mapping[str, Callable[[T, T], T]]) -> T:
+def evaluate(text: str, values: Mapping[str, T], connected: Mapping[str, Callable[[T, T], T]]) -> T:
     """The value of a proposition, by those of its variables; `~` is given its one value twice.
 
     Raises:
@@ -115,10 +115,10 @@ def check_proposition(text: str) -> None:
     Raises:
         TaskError: says what does not belong there, or is not closed.
     """
-    evaluated(text, dict.fromkeys(VARIABLES, 0), dict.fromkeys(CONNECTIVES, lambda one, other: 0))
+    evaluate(text, dict.fromkeys(VARIABLES, 0), dict.fromkeys(CONNECTIVES, lambda one, other: 0))
 
 
-def renamed(*texts: str) -> str:
+def rename_in_order(*texts: str) -> str:
     """Propositions with their variables renamed in the order in which they come, with commas between them."""
     names: dict[str, str] = {}
     signs = [

@@ -21,10 +21,10 @@ from shutil import rmtree
 from attrs import frozen
 
 from peirce.errors import TaskError
-from peirce.files import locked, write_whole, writing
+from peirce.files import explain_disk_errors, hold_lock, write_whole
 from peirce.workers import part_file, write_parts
-from peirce_tpru.entailment.files import TRAIN, Pair, connectives, found_in, guessed, read_pairs
-from peirce_tpru.entailment.formulas import CONNECTIVES, VARIABLES, columns_of, renamed, variables
+from peirce_tpru.entailment.files import TRAIN, Pair, connectives, find_files, guess, read_pairs
+from peirce_tpru.entailment.formulas import CONNECTIVES, VARIABLES, columns_of, rename_in_order, variables
 
 LETTERS: Mapping[int, int] = {1: 109, 2: 299, 3: 604, 4: 721, 5: 992, 6: 1000, 7: 781, 8: 371, 9: 109, 10: 14}
 """How many of the published validation pairs have so many variables."""
@@ -47,7 +47,7 @@ _KEPT = "the blocks that were done are kept, and the same command goes on from t
 
 
 @frozen
-class Drawn:
+class RandomFormula:
     """A proposition with its table, and the bits of the letters that it has."""
 
     text: str
@@ -56,7 +56,7 @@ class Drawn:
 
 
 @frozen
-class Made:
+class GenerationResult:
     """What was made.
 
     Args:
@@ -80,7 +80,7 @@ def generate(
     workers: int = 1,
     published: Path | None = None,
     overwrite: bool = False,
-) -> Made:
+) -> GenerationResult:
     """Write `train.txt` into a folder. What an interrupted call made is kept beside it, and the same call goes on.
 
     Args:
@@ -102,7 +102,7 @@ def generate(
         raise TaskError(f"{folder} is a file; give the folder that {NAME} goes into")
     file, zipped = folder / NAME, folder / f"{NAME}.gz"
     taken = TaskError(f"{file} is there already; choose another folder, or give --overwrite to replace it")
-    with writing(f"the pairs in {file}", _KEPT), locked(file, folder=False):
+    with explain_disk_errors(f"the pairs in {file}", _KEPT), hold_lock(file, folder=False):
         if zipped.exists():
             raise TaskError(
                 f"{zipped} is there already, and a folder has one of the two; remove it, or choose another folder"
@@ -110,7 +110,7 @@ def generate(
         parts = folder / f".{NAME}-{DRAWING}-{seed}.parts"
         if file.exists() and not overwrite and not parts.exists():
             raise taken
-        known = set() if published is None else _known(published)
+        known = set() if published is None else _known_pairs(published)
         parts.mkdir(exist_ok=True)
         kept: set[str] = set()
         fours: list[str] = []
@@ -119,15 +119,15 @@ def generate(
             numbers = range(done, done + ceil((pairs - 4 * len(fours)) / (4 * FOURS)))
             for _ in write_parts(parts, numbers, partial(block, seed), workers):
                 pass
-            for four in _read(parts, numbers):
-                keys = {renamed(*line.split(",")[:2]) for line in four.splitlines()}
+            for draw_four in _read(parts, numbers):
+                keys = {rename_in_order(*line.split(",")[:2]) for line in draw_four.splitlines()}
                 if keys & known:
                     theirs += 1
                 elif keys & kept or len(keys) < 4:
                     twice += 1
                 elif 4 * len(fours) < pairs:
                     kept |= keys
-                    fours.append(four)
+                    fours.append(draw_four)
             done = numbers.stop
         text = "".join(fours)
         # A call that was killed after its last file left the same file and its parts.
@@ -135,38 +135,38 @@ def generate(
             raise taken
         write_whole(file, text)
         rmtree(parts)
-    return Made(file, 4 * len(fours), 4 * (twice + theirs), 4 * theirs)
+    return GenerationResult(file, 4 * len(fours), 4 * (twice + theirs), 4 * theirs)
 
 
 def block(seed: int, number: int) -> str:
     """The lines of one block."""
-    drawn = Random(f"entailment/{DRAWING}/{seed}/{number}")
-    return "".join(f"{pair.line}\n" for _ in range(FOURS) for pair in four(drawn))
+    rng = Random(f"entailment/{DRAWING}/{seed}/{number}")
+    return "".join(f"{pair.line}\n" for _ in range(FOURS) for pair in draw_four(rng))
 
 
-def four(drawn: Random) -> list[Pair]:
+def draw_four(rng: Random) -> list[Pair]:
     """Two premises and two conclusions, each premise with each conclusion."""
-    count = _pick(LETTERS, drawn)
+    count = _pick(LETTERS, rng)
     pool = count if count < 3 else count + 1 if count < 5 else count + 2
     letters = list(VARIABLES)
-    names = [letters.pop(int(drawn.random() * len(letters))) for _ in range(pool)]
+    names = [letters.pop(int(rng.random() * len(letters))) for _ in range(pool)]
     columns, every = columns_of(pool), (1 << (1 << pool)) - 1
     while True:
         ones, others = (
             [
-                [_drawn(size, names, columns, every, drawn) for _ in range(CANDIDATES)]
-                for size in (_pick(sizes, drawn), _pick(sizes, drawn))
+                [_draw_formula(size, names, columns, every, rng) for _ in range(CANDIDATES)]
+                for size in (_pick(sizes, rng), _pick(sizes, rng))
             ]
             for sizes in SIZES
         )
         first, second = (_entailing(a, b, count, every) for a, b in zip(ones, others, strict=True))
         for (a1, b1), (a2, b2) in product(first, second):
-            made = [(a1, b1, True), (a1, b2, False), (a2, b2, True), (a2, b1, False)]
+            pairs = [(a1, b1, True), (a1, b2, False), (a2, b2, True), (a2, b1, False)]
             apart = a1.table & ~b2.table and a2.table & ~b1.table
             # Who looks at variables alone guesses as often right as wrong.
-            within = [label for a, b, label in made if not b.letters & ~a.letters]
+            within = [label for a, b, label in pairs if not b.letters & ~a.letters]
             if apart and within.count(True) == within.count(False):
-                return [Pair(a.text, b.text, label, guessed(a.text, b.text)) for a, b, label in made]
+                return [Pair(a.text, b.text, label, guess(a.text, b.text)) for a, b, label in pairs]
 
 
 def histograms(pairs: Sequence[Pair]) -> dict[str, dict[int, float]]:
@@ -189,8 +189,8 @@ def _shares(counts: Mapping[int, int]) -> dict[int, float]:
 
 
 def _entailing(
-    ones: Sequence[Drawn], others: Sequence[Drawn], count: int, every: int
-) -> list[tuple[Drawn, Drawn]]:
+    ones: Sequence[RandomFormula], others: Sequence[RandomFormula], count: int, every: int
+) -> list[tuple[RandomFormula, RandomFormula]]:
     """The pairs of which one entails the other, with so many variables together."""
     return [
         (one, other)
@@ -202,34 +202,36 @@ def _entailing(
     ]
 
 
-def _drawn(size: int, names: Sequence[str], columns: Sequence[int], every: int, drawn: Random) -> Drawn:
+def _draw_formula(
+    size: int, names: Sequence[str], columns: Sequence[int], every: int, rng: Random
+) -> RandomFormula:
     """A proposition of `size` connectives, all four alike likely."""
     if size == 0:
-        i = int(drawn.random() * len(names))
-        return Drawn(names[i], columns[i], 1 << i)
-    sign = CONNECTIVES[int(drawn.random() * len(CONNECTIVES))]
+        i = int(rng.random() * len(names))
+        return RandomFormula(names[i], columns[i], 1 << i)
+    sign = CONNECTIVES[int(rng.random() * len(CONNECTIVES))]
     if sign == "~":
-        inner = _drawn(size - 1, names, columns, every, drawn)
-        return Drawn(f"~({inner.text})", every ^ inner.table, inner.letters)
-    split = int(drawn.random() * size)
-    left = _drawn(split, names, columns, every, drawn)
-    right = _drawn(size - 1 - split, names, columns, every, drawn)
+        inner = _draw_formula(size - 1, names, columns, every, rng)
+        return RandomFormula(f"~({inner.text})", every ^ inner.table, inner.letters)
+    split = int(rng.random() * size)
+    left = _draw_formula(split, names, columns, every, rng)
+    right = _draw_formula(size - 1 - split, names, columns, every, rng)
     if sign == "&":
         table = left.table & right.table
     else:
         table = (left.table if sign == "|" else every ^ left.table) | right.table
-    return Drawn(f"({left.text}{sign}{right.text})", table, left.letters | right.letters)
+    return RandomFormula(f"({left.text}{sign}{right.text})", table, left.letters | right.letters)
 
 
-def _pick(counts: Mapping[int, int], drawn: Random) -> int:
+def _pick(counts: Mapping[int, int], rng: Random) -> int:
     """A number, as likely as it is counted."""
-    return drawn.choices(list(counts), list(counts.values()))[0]
+    return rng.choices(list(counts), list(counts.values()))[0]
 
 
-def _known(folder: Path) -> set[str]:
+def _known_pairs(folder: Path) -> set[str]:
     """The pairs of a folder's files, with renamed variables; its own training file is none of them."""
-    files = [path for name, path in found_in(folder).items() if name != TRAIN]
-    return {renamed(pair.one, pair.other) for path in files for pair in read_pairs(path)}
+    files = [path for name, path in find_files(folder).items() if name != TRAIN]
+    return {rename_in_order(pair.one, pair.other) for path in files for pair in read_pairs(path)}
 
 
 def _read(parts: Path, numbers: Iterable[int]) -> Iterator[str]:

@@ -17,8 +17,8 @@ from peirce.errors import TaskError, check_known
 from peirce.model import Model, Task
 from peirce.parts import one_of
 from peirce_text import EncodedTexts, Ints, Tokenizer, at_least, batch_rows, evaluation_mode, outputs_of
-from peirce_tpru.entailment.files import HEURISTICS, TRAIN, VALID, Pair, found_in, read_pairs
-from peirce_tpru.entailment.formulas import SIGNS, VARIABLES, renamed
+from peirce_tpru.entailment.files import HEURISTICS, TRAIN, VALID, Pair, find_files, read_pairs
+from peirce_tpru.entailment.formulas import SIGNS, VARIABLES, rename_in_order
 from peirce_tpru.vectors import CLS, PAD, SEP, SPECIALS
 
 HEAD = "matching"
@@ -27,7 +27,7 @@ SYMBOLS = (*SPECIALS, *SIGNS)
 CLASSES = ("does not entail", "entails")
 FIRST = SYMBOLS.index("a")
 """The id of the first variable."""
-SORTED = 50
+BATCHES_SORTED = 50
 """Among so many training batches, pairs of about one length share one, which saves padding."""
 
 
@@ -52,7 +52,7 @@ class EntailmentOptions:
     batch_size: int = at_least(1, 64)
 
 
-def encoded(pairs: Sequence[Pair]) -> EncodedTexts:
+def encode_pairs(pairs: Sequence[Pair]) -> EncodedTexts:
     """Pairs as `[CLS] A [SEP] B [SEP]`, with labels; the notes are what the heuristics say.
 
     There may be a hundred thousand, so all characters are looked up at once.
@@ -71,15 +71,15 @@ def encoded(pairs: Sequence[Pair]) -> EncodedTexts:
     )
 
 
-def longer(pairs: EncodedTexts) -> Ints:
+def longer_lengths(pairs: EncodedTexts) -> Ints:
     """int64 [n], the tokens of the longer text of each pair, which a reader of each text by itself pads to."""
     return np.maximum(pairs.firsts, pairs.lengths - pairs.firsts)
 
 
-def renaming(batch: dict[str, Tensor], drawn: np.random.Generator) -> dict[str, Tensor]:
+def rename_variables(batch: dict[str, Tensor], rng: np.random.Generator) -> dict[str, Tensor]:
     """A batch of which each pair has other variables, one to one."""
     ids = batch["input_ids"].numpy()
-    names = drawn.permuted(np.tile(np.arange(len(VARIABLES)), (len(ids), 1)), axis=1)
+    names = rng.permuted(np.tile(np.arange(len(VARIABLES)), (len(ids), 1)), axis=1)
     letters = ids >= FIRST
     rows = np.broadcast_to(np.arange(len(ids))[:, None], ids.shape)
     ids[letters] = names[rows[letters], ids[letters] - FIRST] + FIRST
@@ -139,15 +139,15 @@ class Entailment(Task[EntailmentOptions, EntailmentData]):
                 "entailment needs task.folder: the folder of train.txt, validate.txt and test_*.txt, such as "
                 "--set folder=data; `peirce entailment generate` makes a training file"
             )
-        paths = found_in(Path(options.folder))
+        paths = find_files(Path(options.folder))
         if options.pairs:
             paths[TRAIN] = Path(options.pairs)
         read = {name: read_pairs(path) for name, path in paths.items()}
         if options.limit and TRAIN in read:
             read[TRAIN] = read[TRAIN][: options.limit]
         if options.names == "ordered":
-            read = {name: tuple(map(_ordered, pairs)) for name, pairs in read.items()}
-        return EntailmentData({name: encoded(pairs) for name, pairs in read.items()}, options.folder)
+            read = {name: tuple(map(_rename_pair, pairs)) for name, pairs in read.items()}
+        return EntailmentData({name: encode_pairs(pairs) for name, pairs in read.items()}, options.folder)
 
     def overrides(self, data: EntailmentData) -> Mapping[str, Any]:
         """The vocabulary, and two token types."""
@@ -172,18 +172,18 @@ class Entailment(Task[EntailmentOptions, EntailmentData]):
         """
         size = self.options.batch_size
         for pairs in data.of(split).values():
-            lengths = longer(pairs)
+            lengths = longer_lengths(pairs)
             if split != "train":
                 yield from map(pairs.batch, batch_rows(lengths, size, None, 1))
                 continue
-            drawn = np.random.default_rng([seed, epoch])
-            order = drawn.permutation(len(pairs))
-            for start in range(0, len(order), SORTED * size):
-                some = order[start : start + SORTED * size]
+            rng = np.random.default_rng([seed, epoch])
+            order = rng.permutation(len(pairs))
+            for start in range(0, len(order), BATCHES_SORTED * size):
+                some = order[start : start + BATCHES_SORTED * size]
                 batches = batch_rows(lengths[some], size, None, 1)
-                for i in drawn.permutation(len(batches)):
+                for i in rng.permutation(len(batches)):
                     batch = pairs.batch(some[batches[i]])
-                    yield renaming(batch, drawn) if self.options.names == "permuted" else batch
+                    yield rename_variables(batch, rng) if self.options.names == "permuted" else batch
 
     def loss(self, model: Model, batch: Mapping[str, Tensor]) -> Tensor:
         """The cross-entropy of the head."""
@@ -209,7 +209,7 @@ class Entailment(Task[EntailmentOptions, EntailmentData]):
         """Whether a model decides each pair as its label says."""
         found = np.zeros(len(pairs), np.bool_)
         with evaluation_mode(model) as moved:
-            for rows in batch_rows(longer(pairs), self.options.batch_size, None, 1):
+            for rows in batch_rows(longer_lengths(pairs), self.options.batch_size, None, 1):
                 scores = outputs_of(model, moved(pairs.batch(rows)))[f"{HEAD}_logits"]
                 found[rows] = scores.argmax(1).cpu().numpy() == pairs.labels[rows]
         return found
@@ -234,8 +234,8 @@ def check_pairs(task: str, model: Model, classes: int, what: str, longest: int) 
         )
 
 
-def _ordered(pair: Pair) -> Pair:
-    one, other = renamed(pair.one, pair.other).split(",")
+def _rename_pair(pair: Pair) -> Pair:
+    one, other = rename_in_order(pair.one, pair.other).split(",")
     return evolve(pair, one=one, other=other)
 
 

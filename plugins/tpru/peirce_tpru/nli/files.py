@@ -77,16 +77,16 @@ def pair(row: Row) -> Example | str:
         TaskError: the row is not in a published format.
     """
     one, other, label = _columns(row)
-    said = str(row.value(label)).lower()
-    said = LABELS[int(said)] if isinstance(row.file, str) and said in _NUMBERS else said
-    if said in _NONE:
+    name = str(row.value(label)).lower()
+    name = LABELS[int(name)] if isinstance(row.file, str) and name in _NUMBERS else name
+    if name in _NONE:
         return "annotators do not agree on its label, or none is published"
-    if said not in LABELS:
+    if name not in LABELS:
         raise TaskError(
-            f"{row.where}: column {label!r} holds {said[:40]!r}, where one of {', '.join(LABELS)} must stand, or "
+            f"{row.where}: column {label!r} holds {name[:40]!r}, where one of {', '.join(LABELS)} must stand, or "
             "'-' for none"
         )
-    return Example((row.text(one), row.text(other)), LABELS.index(said))
+    return Example((row.text(one), row.text(other)), LABELS.index(name))
 
 
 def _columns(row: Row) -> tuple[str, str, str]:

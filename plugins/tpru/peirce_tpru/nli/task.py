@@ -136,7 +136,7 @@ class Nli(TextClasses[NliOptions]):
         read = super().read()
         if TRAIN in read:
             read[TRAIN] = read[TRAIN][: self.options.limit or None]
-        return {split: own for split, own in read.items() if own or not self.options.dataset}
+        return {split: examples for split, examples in read.items() if examples or not self.options.dataset}
 
     def tokenizer(self, examples: Iterable[Example] | None) -> Tokenizer:
         """What divides texts; with vectors, special tokens alone."""
@@ -149,20 +149,20 @@ class Nli(TextClasses[NliOptions]):
         if not options.vectors:
             return super().data_of(tokenizer, read)
         vectors = vectors_of(options.vectors, **how)
-        columns = (zip(*(each.texts for each in own), strict=True) for own in read.values())
-        vectors.keep(text for own in columns for column in own for text in column)
+        columns = (zip(*(each.texts for each in examples), strict=True) for examples in read.values())
+        vectors.keep(text for examples in columns for column in examples for text in column)
         none = np.zeros(0, np.int64)
         splits = {
             split: PairsWithVectors(
                 ids=none,
                 starts=none,
-                firsts=np.zeros(len(own), np.int64),
+                firsts=np.zeros(len(examples), np.int64),
                 pad_id=tokenizer.pad_id,
-                columns={"labels": np.array([each.label for each in own], np.int64)},
-                notes=[each.texts for each in own],
+                columns={"labels": np.array([each.label for each in examples], np.int64)},
+                notes=[each.texts for each in examples],
                 vectors=vectors,
             )
-            for split, own in read.items()
+            for split, examples in read.items()
         }
         return TextClassData(tokenizer, splits, LABELS)
 

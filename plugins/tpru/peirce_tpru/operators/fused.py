@@ -55,16 +55,20 @@ class _Recurrence(Function):
         tokens, token_gates = read[..., :count].clamp(min=0), read[..., count:]
         parts, sums, mixtures, gates = each(count), each(1), each(size), each(size)
         candidates = each(size) if tanh else mixtures
-        turned, own, squares = weight.t(), read.new_empty(batch, count + size), read.new_empty(batch, count)
-        own_fillers, own_gate = own.split_with_sizes([count, size], 1)
+        turned, state_part, squares = (
+            weight.t(),
+            read.new_empty(batch, count + size),
+            read.new_empty(batch, count),
+        )
+        state_fillers, state_gate = state_part.split_with_sizes([count, size], 1)
         for t in range(length):
-            torch.addmm(offset, states[t], turned, out=own)
-            part = torch.clamp(own_fillers, min=0, out=parts[t]).add_(tokens[t])
+            torch.addmm(offset, states[t], turned, out=state_part)
+            part = torch.clamp(state_fillers, min=0, out=parts[t]).add_(tokens[t])
             torch.mul(part, part, out=squares)
             total = torch.sum(squares, 1, keepdim=True, out=sums[t]).clamp_(min=smallest)
             mixture = torch.mm(squares, roles, out=mixtures[t]).div_(total)
             candidate = torch.tanh(mixture, out=candidates[t]) if tanh else mixture
-            gate = torch.add(own_gate, token_gates[t], out=gates[t]).sigmoid_()
+            gate = torch.add(state_gate, token_gates[t], out=gates[t]).sigmoid_()
             torch.lerp(states[t], candidate, gate, out=states[t + 1])
         if keeps:
             ctx.save_for_backward(tokens, weight, roles, states, parts, sums, mixtures, candidates, gates)
@@ -88,7 +92,7 @@ class _Recurrence(Function):
         to_means = (to_products * mixtures).masked_fill_(sums <= ctx.smallest, 0)
         lessened = torch.cat([roles.t(), roles.new_full((1, count), -1)])
         # [x, b, N + d]: of what the token and the state give to the fillers, before their rectifiers, and to the gate.
-        read, own = (parts.new_empty(length, batch, count + size) for _ in range(2))
+        read, state_part = (parts.new_empty(length, batch, count + size) for _ in range(2))
         given, of_parts = parts.new_empty(batch, size + 1), parts.new_empty(batch, count)
         of_states, state = torch.empty_like(gates), parts.new_zeros(batch, size)
         for t in range(length - 1, -1, -1):
@@ -99,12 +103,12 @@ class _Recurrence(Function):
             torch.mm(given, lessened, out=of_parts).mul_(parts[t])
             _where_positive(of_parts, tokens[t], out=read[t, :, :count])
             # A filler of the state passed its rectifier where the part is more than the token's own.
-            own_part = torch.sub(parts[t], tokens[t], out=own[t, :, :count])
-            _where_positive(of_parts, own_part, out=own_part)
-            torch.mul(to_gates[t], state, out=own[t, :, count:])
-            state = torch.addmm(state * kept[t], own[t], weight)
-        read[..., count:] = own[..., count:]
-        flat, needs = own.flatten(0, 1), ctx.needs_input_grad
+            state_fillers = torch.sub(parts[t], tokens[t], out=state_part[t, :, :count])
+            _where_positive(of_parts, state_fillers, out=state_fillers)
+            torch.mul(to_gates[t], state, out=state_part[t, :, count:])
+            state = torch.addmm(state * kept[t], state_part[t], weight)
+        read[..., count:] = state_part[..., count:]
+        flat, needs = state_part.flatten(0, 1), ctx.needs_input_grad
         of_mixtures = of_states.mul_(to_mixtures).div_(sums)
         return (
             read,

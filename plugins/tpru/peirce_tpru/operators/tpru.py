@@ -122,8 +122,8 @@ class TPRU(RecurrentOperator):
             fillers = unbinding @ weight[: self.size]
             if bias is not None:
                 offset = offset + unbinding @ bias[: self.size]
-        own = weight.new_zeros(self.size) if bias is None else bias[-self.size :]
-        return torch.cat([fillers, weight[-self.size :]]), torch.cat([offset, own])
+        gate_offset = weight.new_zeros(self.size) if bias is None else bias[-self.size :]
+        return torch.cat([fillers, weight[-self.size :]]), torch.cat([offset, gate_offset])
 
     def initial(self) -> Mapping[str, Tensor]:
         """Zeros, [r]."""
@@ -134,14 +134,16 @@ class TPRU(RecurrentOperator):
     ) -> tuple[Tensor, Mapping[str, Tensor]]:
         """See `RecurrentOperator.step`."""
         last, sizes = state["state"], [self.options.roles, self.size]
-        own, own_gate = F.linear(last, weights["state"], weights["offset"]).split_with_sizes(sizes, -1)
+        state_part, state_gate = F.linear(last, weights["state"], weights["offset"]).split_with_sizes(
+            sizes, -1
+        )
         token, token_gate = read.split_with_sizes(sizes, -1)
-        squares = (F.relu(own) + token).square()
+        squares = (F.relu(state_part) + token).square()
         fillers = self.fillers(squares / squares.sum(-1, keepdim=True).clamp_min(SMALLEST))
         candidate = fillers @ weights["roles"]
         if self.options.tanh:
             candidate = candidate.tanh()
-        gate = (own_gate + token_gate).sigmoid()
+        gate = (state_gate + token_gate).sigmoid()
         output = gate * candidate + (1 - gate) * last
         return output, {"state": output}
 
@@ -169,9 +171,11 @@ class TPRU(RecurrentOperator):
             read = _affine(p, "token", atom)
             squares = []
             for vectors in roles:
-                own = sum(u * b for u, b in zip(vectors[d:], unbound, strict=True)) + p["state_offset"][0]
+                state_part = (
+                    sum(u * b for u, b in zip(vectors[d:], unbound, strict=True)) + p["state_offset"][0]
+                )
                 token = sum(u * x for u, x in zip(vectors[d:], read[:d], strict=True)) + p["token_offset"][0]
-                squares.append((max(own, 0.0) + max(token, 0.0)) ** 2)
+                squares.append((max(state_part, 0.0) + max(token, 0.0)) ** 2)
             total = max(sum(squares), SMALLEST)
             for i in range(d):
                 candidate = sum(vectors[i] * s / total for vectors, s in zip(roles, squares, strict=True))

@@ -75,7 +75,7 @@ def senteval(
         model, pool=pool, vectors=vectors, cache=cache, batch_size=batch_size, device=device
     )
     found = evaluate(sentences, data, task or (), folds=folds, limit=limit)
-    figures = {task: _rounded(own) for task, own in found.items()}
+    figures = {task: _rounded(measured) for task, measured in found.items()}
     content = {
         "model": model, "about": sentences.about, "commit": commit(), "folds": folds, "limit": limit,
         "seconds": round(time.perf_counter() - began, 1), "tasks": figures, "means": _rounded(means(found)),
@@ -88,10 +88,12 @@ def senteval(
     most = f", at most {limit:,} examples a file" if limit else ""
     typer.echo(f"{sentences.about}; {folds} folds{most}")
     rows = []
-    for name, own in figures.items():
+    for name, measured in figures.items():
         main = TASKS[name].measure
-        others = [f"{each} {100 * own[each]:.1f}" for each in own if each != main and "/" not in each]
-        rows.append((name, main, f"{100 * own[main]:.1f}", ", ".join(others)))
+        others = [
+            f"{each} {100 * measured[each]:.1f}" for each in measured if each != main and "/" not in each
+        ]
+        rows.append((name, main, f"{100 * measured[main]:.1f}", ", ".join(others)))
     as_table(("task", "measure", "%", "others"), rows)
     shown = [(name, f"{100 * value:.1f}") for name, value in means(found).items()]
     as_table(("mean, as in TPRU's Table 3", "%"), shown)

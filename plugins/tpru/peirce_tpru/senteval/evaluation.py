@@ -14,12 +14,12 @@ from peirce_tpru.senteval.files import FOLDED, STS_SETS, TASKS, TEST, TRAIN, VAL
 from peirce_tpru.senteval.protocol import (
     check_classes,
     check_scores,
-    chosen_and_tested,
-    compared,
-    cross_validated,
-    on_test_set,
-    related,
-    similar,
+    choose_and_test,
+    cross_validate,
+    pair_features,
+    relatedness,
+    score_on_test_set,
+    similarity,
 )
 from peirce_tpru.senteval.sentences import Sentences
 
@@ -56,18 +56,22 @@ def evaluate(
         TaskError: a task is unknown, or its files are not there or not in their format.
     """
     read = {task: read_task(folder, task) for task in (tasks or tasks_in(folder))}
-    for task, own in read.items():  # all of them before any takes its time
+    for task, splits in read.items():  # all of them before any takes its time
         if TASKS[task].measure == "accuracy":
-            read[task] = {split: examples.first(limit) for split, examples in own.items()}
+            read[task] = {split: examples.first(limit) for split, examples in splits.items()}
         try:
             _check(task, read[task], folds)
         except TaskError as error:
             raise TaskError(f"{task}: {error}") from error
     sentences.keep(
-        text for own in read.values() for each in own.values() for column in each.texts for text in column
+        text
+        for splits in read.values()
+        for each in splits.values()
+        for column in each.texts
+        for text in column
     )
     each = with_progress(list(read), "tasks", len(read), 2)
-    return {task: _measured(task, read[task], sentences, folds) for task in each}
+    return {task: _measure(task, read[task], sentences, folds) for task in each}
 
 
 def means(results: Results) -> dict[str, float]:
@@ -89,25 +93,25 @@ def _check(task: str, read: Read, folds: int) -> None:
         check_classes(read[TRAIN].labels, 0 if VALID in read else folds, nested=task in FOLDED)
 
 
-def _measured(task: str, read: Read, sentences: Sentences, folds: int) -> Measures:
+def _measure(task: str, read: Read, sentences: Sentences, folds: int) -> Measures:
     vectors = {
         split: [sentences.of(column, f"{task} {split}") for column in examples.texts]
         for split, examples in read.items()
     }
     if task in STS_SETS:
-        return similar({name: (*vectors[name], examples.labels) for name, examples in read.items()})  # type: ignore[misc]
+        return similarity({name: (*vectors[name], examples.labels) for name, examples in read.items()})  # type: ignore[misc]
     rows: dict[str, Any] = {
-        split: (found[0] if len(found) == 1 else compared(*found), read[split].labels)
+        split: (found[0] if len(found) == 1 else pair_features(*found), read[split].labels)
         for split, found in vectors.items()
     }
     if task in ("SICK-R", "STS-B"):
-        return related(rows[TRAIN], rows[VALID], rows[TEST])
+        return relatedness(rows[TRAIN], rows[VALID], rows[TEST])
     if task in FOLDED:
         features, labels = rows[TRAIN]
-        return {"accuracy": cross_validated(features, labels, folds, f"{task}, folds")}
+        return {"accuracy": cross_validate(features, labels, folds, f"{task}, folds")}
     if VALID in rows:
-        return {"accuracy": chosen_and_tested(rows[TRAIN], rows[VALID], rows[TEST])}
-    accuracy, given = on_test_set(rows[TRAIN], rows[TEST], folds)
+        return {"accuracy": choose_and_test(rows[TRAIN], rows[VALID], rows[TEST])}
+    accuracy, given = score_on_test_set(rows[TRAIN], rows[TEST], folds)
     if task != "MRPC":
         return {"accuracy": accuracy}
     from sklearn.metrics import f1_score

@@ -62,7 +62,7 @@ class Source:
     measure: str = "accuracy"
 
 
-def _classed(path: Path, classes: int) -> Iterator[Line]:
+def _class_lines(path: Path, classes: int) -> Iterator[Line]:
     """A class, a space and a sentence a line."""
     for number, line in enumerate(_lines(path), 1):
         label, _, text = line.strip().partition(" ")
@@ -77,13 +77,13 @@ def _classed(path: Path, classes: int) -> Iterator[Line]:
 def _table(path: Path, one: str, other: str, label: str, classes: Sequence[str] = ()) -> Iterator[Line]:
     """Pairs in a table with a header, with one of the classes, or with a score from 1 to 5."""
     for row in read_rows(path, (one, other, label), quotes=False):
-        said = row.text(label)
-        if classes and said not in classes:
-            raise TaskError(f"{row.where}: {said[:40]!r}, where one of {', '.join(classes)} must stand")
-        yield classes.index(said) if classes else _score(row.where, said, 1), row.text(one), row.text(other)
+        name = row.text(label)
+        if classes and name not in classes:
+            raise TaskError(f"{row.where}: {name[:40]!r}, where one of {', '.join(classes)} must stand")
+        yield classes.index(name) if classes else _score(row.where, name, 1), row.text(one), row.text(other)
 
 
-def _scored(path: Path, score: int) -> Iterator[Line]:
+def _score_lines(path: Path, score: int) -> Iterator[Line]:
     """Pairs between tabs without a header: in field `score` a score, and the two sentences in the fields after it. What
     has no score does not count."""
     for number, line in enumerate(_lines(path), 1):
@@ -109,7 +109,7 @@ def _score(where: str, text: str, low: int) -> float:
 def _split(name: str, classes: int) -> Source:
     ends = {TRAIN: "train", VALID: "dev", TEST: "test"}
     return Source(
-        {split: [f"{name}.{end}"] for split, end in ends.items()}, partial(_classed, classes=classes)
+        {split: [f"{name}.{end}"] for split, end in ends.items()}, partial(_class_lines, classes=classes)
     )
 
 
@@ -129,10 +129,13 @@ _STS_B = {TRAIN: ["sts-train.csv"], VALID: ["sts-dev.csv"], TEST: ["sts-test.csv
 _SICK_TABLE = partial(_table, one="sentence_A", other="sentence_B")
 _JUDGMENTS = ("CONTRADICTION", "NEUTRAL", "ENTAILMENT")
 TASKS: Mapping[str, Source] = {
-    **{task: Source({TRAIN: [f"{name}.all"]}, partial(_classed, classes=2)) for task, name in FOLDED.items()},
+    **{
+        task: Source({TRAIN: [f"{name}.all"]}, partial(_class_lines, classes=2))
+        for task, name in FOLDED.items()
+    },
     "SST-2": _split("stsa.binary", 2),
     "SST-5": _split("stsa.fine", 5),
-    "TREC": Source({TRAIN: ["TREC.train.all"], TEST: ["TREC.test.all"]}, partial(_classed, classes=6)),
+    "TREC": Source({TRAIN: ["TREC.train.all"], TEST: ["TREC.test.all"]}, partial(_class_lines, classes=6)),
     # Its tables for training and choosing are one training set, as it is published.
     "MRPC": Source(
         _MRPC, partial(_table, one="#1 String", other="#2 String", label="Quality", classes=("0", "1"))
@@ -141,11 +144,13 @@ TASKS: Mapping[str, Source] = {
     "SICK-R": Source(_SICK, partial(_SICK_TABLE, label="relatedness_score"), "pearson"),
     **{
         task: Source(
-            {name: [f"20{task[3:]}.{name}.test.tsv"] for name in names}, partial(_scored, score=0), "pearson"
+            {name: [f"20{task[3:]}.{name}.test.tsv"] for name in names},
+            partial(_score_lines, score=0),
+            "pearson",
         )
         for task, names in STS_SETS.items()
     },
-    "STS-B": Source(_STS_B, partial(_scored, score=4), "pearson"),
+    "STS-B": Source(_STS_B, partial(_score_lines, score=4), "pearson"),
 }
 """All tasks; the sets of a year may lie in a folder `sts`, and some of them may lack."""
 

@@ -30,12 +30,12 @@ BATCH, EPOCHS, MOST_EPOCHS, PATIENCE = 64, 50, 1000, 4
 """Relatedness is trained with so many rows a step, so many passes between two looks at the scores, and these ends."""
 
 
-def compared(u: Features, v: Features) -> Features:
+def pair_features(u: Features, v: Features) -> Features:
     """[|u - v|; u * v], what classifiers of pairs read."""
     return np.concatenate([np.abs(u - v), u * v], axis=1)
 
 
-def cross_validated(features: Features, labels: Labels, folds: int, what: str = "folds") -> float:
+def cross_validate(features: Features, labels: Labels, folds: int, what: str = "folds") -> float:
     """Accuracy over folds, with the strength chosen for each by folds of its training part.
 
     Args:
@@ -46,13 +46,13 @@ def cross_validated(features: Features, labels: Labels, folds: int, what: str = 
     """
     parts = list(_folds(features, labels, folds))
     scores = [
-        on_test_set((features[train], labels[train]), (features[test], labels[test]), folds, GRID)[0]
+        score_on_test_set((features[train], labels[train]), (features[test], labels[test]), folds, GRID)[0]
         for train, test in with_progress(parts, what, len(parts), 2)
     ]
     return float(sum(scores) / len(parts))
 
 
-def on_test_set(
+def score_on_test_set(
     train: tuple[Features, Labels], test: tuple[Features, Labels], folds: int, grid: Sequence[float] = WIDER
 ) -> tuple[float, Labels]:
     """Accuracy on a test set and the labels given, with the strength chosen by folds of the training set.
@@ -62,23 +62,23 @@ def on_test_set(
     features, labels = train
     parts = list(_folds(features, labels, folds))
     means = [
-        np.mean([_fitted(features[a], labels[a], strength).score(features[b], labels[b]) for a, b in parts])
+        np.mean([_fit(features[a], labels[a], strength).score(features[b], labels[b]) for a, b in parts])
         for strength in grid
     ]
-    model = _fitted(*train, grid[int(np.argmax(np.round(100 * np.array(means), 2)))])
+    model = _fit(*train, grid[int(np.argmax(np.round(100 * np.array(means), 2)))])
     return float(model.score(*test)), model.predict(test[0])
 
 
-def chosen_and_tested(
+def choose_and_test(
     train: tuple[Features, Labels], valid: tuple[Features, Labels], test: tuple[Features, Labels]
 ) -> float:
     """Accuracy on a test set, with the strength chosen by the set for choosing."""
-    models = [_fitted(*train, strength) for strength in GRID]
+    models = [_fit(*train, strength) for strength in GRID]
     scores = [round(100 * model.score(*valid), 2) for model in models]
     return float(models[int(np.argmax(scores))].score(*test))
 
 
-def related(
+def relatedness(
     train: tuple[Features, Scores], valid: tuple[Features, Scores], test: tuple[Features, Scores]
 ) -> dict[str, float]:
     """Relatedness from 1 to 5 as the expectation of a softmax over these five, trained on the squared error to a
@@ -88,7 +88,7 @@ def related(
         Pearson's and Spearman's correlation on the test set.
     """
     generator = torch.Generator().manual_seed(SEED)
-    given, wanted = torch.from_numpy(train[0]), torch.from_numpy(_spread(train[1]))
+    given, wanted = torch.from_numpy(train[0]), torch.from_numpy(_rating_distribution(train[1]))
     model = nn.Sequential(nn.Linear(given.shape[1], len(RATINGS)), nn.Softmax(dim=-1))
     with torch.no_grad():
         bound = given.shape[1] ** -0.5
@@ -96,11 +96,11 @@ def related(
             parameter.uniform_(-bound, bound, generator=generator)
     optimizer = torch.optim.Adam(model.parameters())
 
-    def rated(features: Features) -> Scores:
+    def rate(features: Features) -> Scores:
         with torch.no_grad():
             return np.asarray(model(torch.from_numpy(features)).numpy() @ RATINGS)
 
-    best, answer, worse = -2.0, rated(test[0]), 0
+    best, answer, worse = -2.0, rate(test[0]), 0
     for _ in range(0, MOST_EPOCHS, EPOCHS):
         for _ in range(EPOCHS):
             order = torch.randperm(len(given), generator=generator)
@@ -110,9 +110,9 @@ def related(
                 optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()
-        score = correlations(rated(valid[0]), valid[1])["pearson"]
+        score = correlations(rate(valid[0]), valid[1])["pearson"]
         if score > best:
-            best, answer = score, rated(test[0])
+            best, answer = score, rate(test[0])
         else:
             worse += 1
             if worse == PATIENCE:
@@ -120,7 +120,7 @@ def related(
     return correlations(answer, test[1])
 
 
-def similar(pairs: Mapping[str, tuple[Features, Features, Scores]]) -> dict[str, float]:
+def similarity(pairs: Mapping[str, tuple[Features, Features, Scores]]) -> dict[str, float]:
     """Correlations of the cosine of two vectors with the scores of people.
 
     Args:
@@ -135,13 +135,13 @@ def similar(pairs: Mapping[str, tuple[Features, Features, Scores]]) -> dict[str,
     weights = [len(scores) for _, scores in found.values()]
     result: dict[str, float] = {}
     for kind in ("pearson", "spearman"):
-        values = [own[kind] for own in by_set.values()]
+        values = [figures[kind] for figures in by_set.values()]
         result[kind] = float(np.average(values, weights=weights))
         result[f"{kind}_mean"] = float(np.mean(values))
     together = [np.concatenate(arrays) for arrays in zip(*found.values(), strict=True)]
     result["spearman_all"] = correlations(*together)["spearman"]
     for kind in ("pearson", "spearman"):
-        result |= {f"{kind}/{name}": own[kind] for name, own in by_set.items()}
+        result |= {f"{kind}/{name}": figures[kind] for name, figures in by_set.items()}
     return result
 
 
@@ -194,7 +194,7 @@ def check_classes(labels: Labels | Scores, folds: int, nested: bool = False) -> 
         )
 
 
-def _spread(scores: Scores) -> Features:
+def _rating_distribution(scores: Scores) -> Features:
     """A distribution over the ratings with each score as its expectation, on the two nearest: [n] -> [n, 5]."""
     return np.clip(1 - np.abs(scores[:, None] - RATINGS), 0, 1).astype(np.float32)
 
@@ -206,7 +206,7 @@ def _folds(features: Features, labels: Labels, folds: int) -> Any:
     return StratifiedKFold(folds, shuffle=True, random_state=SEED).split(features, labels)
 
 
-def _fitted(features: Features, labels: Labels, strength: float) -> Any:
+def _fit(features: Features, labels: Labels, strength: float) -> Any:
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 

@@ -93,21 +93,21 @@ def sentences_of(
     if pool and pool not in POOLS:
         raise TaskError(f"there is no way {pool!r} to pool; there are {', '.join(POOLS)}")
     if model is None and not (folder / SPEC).is_file():
-        return _of_encoder(str(source), pool or "mean", cache, batch_size, device)
+        return _encoder_sentences(str(source), pool or "mean", cache, batch_size, device)
     model = (model or load(folder)).to(device)
-    asked = {spec.name for spec in model.signature.inputs if spec.required}
+    required = {spec.name for spec in model.signature.inputs if spec.required}
     pool = pool or next(
         (str(head.options.get("pool", "last")) for head in model.spec.heads if head.use == "matching"), "mean"
     )
     if pool == "pooled" and "pooled" not in {spec.name for spec in model.signature.outputs}:
         raise TaskError(f"{folder} has no pooled output; pool by {', '.join(POOLS[:-1])}")
     given: Vectors | Tokenizer
-    if "word_vectors" in asked:
+    if "word_vectors" in required:
         given = vectors if isinstance(vectors, Vectors) else _vectors(folder, vectors, cache, device)
-    elif asked - {"input_ids"}:
+    elif required - {"input_ids"}:
         raise TaskError(
-            f"{folder} reads {', '.join(sorted(asked - {'input_ids'}))}, which no text alone gives; take a model that "
-            "reads token ids, or vectors of words"
+            f"{folder} reads {', '.join(sorted(required - {'input_ids'}))}, which no text alone gives; take a model "
+            "that reads token ids, or vectors of words"
         )
     elif (folder / ASSETS / TOKENIZER).is_file():
         given = Tokenizer.load(folder)
@@ -126,24 +126,26 @@ def sentences_of(
             batch = moved(inputs)
             encoded, _ = model.network({name: each for name, each in batch.items() if name in known})
             states = encoded.pooled if pool == "pooled" else encoded.unary
-            return pooled(states.float(), batch["attention_mask"], pool).cpu().numpy()
+            return pool_states(states.float(), batch["attention_mask"], pool).cpu().numpy()
 
     about = f"{model.spec.name}, {pool} of {model.plan.dims.unary} channels"
     return Sentences(about, batch_size, read, given if isinstance(given, Vectors) else None)
 
 
-def _of_encoder(source: str, pool: str, cache: str, batch_size: int, device: str) -> Sentences:
+def _encoder_sentences(source: str, pool: str, cache: str, batch_size: int, device: str) -> Sentences:
     if pool in ("ends", "pooled"):
         raise TaskError(f"an encoder's vectors are pooled by mean, max, first or last, and not by {pool!r}")
     given = vectors_of(source, length=LENGTH, cache=cache, device=device)
-    take: Any = {"mean": lambda own: own.mean(0), "max": lambda own: own.max(0)}.get(
-        pool, lambda own: own[0 if pool == "first" else -1]
+    take: Any = {"mean": lambda states: states.mean(0), "max": lambda states: states.max(0)}.get(
+        pool, lambda states: states[0 if pool == "first" else -1]
     )
     about = f"{source}, {pool} of {given.width} channels"
-    return Sentences(about, batch_size, lambda part: np.stack([take(own) for own in given.of(part)]), given)
+    return Sentences(
+        about, batch_size, lambda part: np.stack([take(states) for states in given.of(part)]), given
+    )
 
 
-def pooled(states: Tensor, real: Tensor, pool: str) -> Tensor:
+def pool_states(states: Tensor, real: Tensor, pool: str) -> Tensor:
     """One vector a text: [b, x, d] -> [b, d], over the tokens `real`, bool [b, x], which stand first."""
     last = real.long().sum(1) - 1
     at_last = states[torch.arange(len(states)), last] if states.dim() == 3 else states
@@ -167,17 +169,17 @@ def _vectors(folder: Path, source: str, cache: str, device: str) -> Vectors:
     """What gives a model the vectors that it was trained on."""
     path = folder / ASSETS / ASSET
     try:
-        said = read_json(path)
-        trained, identity = str(said["source"]), str(said["identity"])
+        content = read_json(path)
+        trained, identity = str(content["source"]), str(content["identity"])
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise TaskError(
             f"{path} does not say which vectors of words the model reads: {error!r}; train it with the task nli"
         ) from error
     length = int(identity.rpartition("-")[2]) if identity.rpartition("-")[2].isdecimal() else LENGTH
-    made = vectors_of(source or trained, length=length, cache=cache, device=device)
-    if made.identity != identity:
+    found = vectors_of(source or trained, length=length, cache=cache, device=device)
+    if found.identity != identity:
         raise TaskError(
-            f"the vectors of {made.source} are not those that {folder} was trained on, from {trained}; name that "
+            f"the vectors of {found.source} are not those that {folder} was trained on, from {trained}; name that "
             "file or encoder with --vectors"
         )
-    return made
+    return found

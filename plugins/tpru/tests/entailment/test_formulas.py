@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from peirce.errors import TaskError
-from peirce_tpru.entailment.files import found_in, guessed, read_pairs
-from peirce_tpru.entailment.formulas import entails, literals, renamed, variables
+from peirce_tpru.entailment.files import find_files, guess, read_pairs
+from peirce_tpru.entailment.formulas import entails, literals, rename_in_order, variables
 
 FORMULAS = st.recursive(
     st.sampled_from("pqrs"),
@@ -35,7 +35,7 @@ def test_a_decision_is_that_of_every_world(one: str, other: str) -> None:
 
 
 def test_published_labels_are_decided_again(shared: Path) -> None:
-    files = found_in(shared / "data" / "logical-entailment")
+    files = find_files(shared / "data" / "logical-entailment")
     assert len(files) == 6
     for path in files.values():
         for pair in read_pairs(path):
@@ -43,8 +43,8 @@ def test_published_labels_are_decided_again(shared: Path) -> None:
 
 
 def test_the_heuristics_are_those_of_the_published_files(shared: Path) -> None:
-    for pair in read_pairs(found_in(shared / "data" / "logical-entailment")["validate"])[:500]:
-        assert guessed(pair.one, pair.other) == pair.guesses
+    for pair in read_pairs(find_files(shared / "data" / "logical-entailment")["validate"])[:500]:
+        assert guess(pair.one, pair.other) == pair.guesses
 
 
 def test_literals_are_those_of_the_negation_normal_form() -> None:
@@ -53,8 +53,8 @@ def test_literals_are_those_of_the_negation_normal_form() -> None:
 
 
 def test_names_of_variables_do_not_count() -> None:
-    assert renamed("(q&p)", "p") == renamed("(x&a)", "a") == "(a&b),b"
-    assert renamed("(q&p)", "p") != renamed("(q&p)", "q")
+    assert rename_in_order("(q&p)", "p") == rename_in_order("(x&a)", "a") == "(a&b),b"
+    assert rename_in_order("(q&p)", "p") != rename_in_order("(q&p)", "q")
 
 
 @pytest.mark.parametrize("text", ["", "(p", "p)", "(p&)", "&p", "pq", "~", "(p&q", "()", "p&1"])
@@ -82,7 +82,7 @@ def test_files_in_another_format_are_named(line: str, words: str, tmp_path: Path
     with pytest.raises(TaskError, match=words):
         read_pairs(tmp_path / "train.txt")
     with pytest.raises(TaskError, match="has no files of pairs"):
-        found_in(empty)
+        find_files(empty)
     (tmp_path / "train.txt.gz").touch()
     with pytest.raises(TaskError, match=r"holds train\.txt and train\.txt\.gz; remove one"):
-        found_in(tmp_path)
+        find_files(tmp_path)

@@ -12,8 +12,8 @@ import pytest
 from peirce.errors import TaskError
 from peirce_tpru.cli import generate as command
 from peirce_tpru.entailment import generation
-from peirce_tpru.entailment.files import guessed, read_pairs
-from peirce_tpru.entailment.formulas import entails, renamed
+from peirce_tpru.entailment.files import guess, read_pairs
+from peirce_tpru.entailment.formulas import entails, rename_in_order
 from peirce_tpru.entailment.generation import generate, histograms, published_histograms
 
 
@@ -28,7 +28,7 @@ def test_labels_are_exact_and_no_proposition_gives_one_away(tmp_path: Path) -> N
     assert len(pairs) == made.pairs == 80
     for pair in pairs:
         assert entails(pair.one, pair.other) == pair.entails
-        assert guessed(pair.one, pair.other) == pair.guesses
+        assert guess(pair.one, pair.other) == pair.guesses
         assert not entails(pair.one, "(p&~(p))")
         assert not entails("(p|~(p))", pair.other)
     for start in range(0, len(pairs), 4):
@@ -38,7 +38,7 @@ def test_labels_are_exact_and_no_proposition_gives_one_away(tmp_path: Path) -> N
             stands["B", pair.other].append(pair.entails)
         assert all(sorted(labels) == [False, True] for labels in stands.values())
         assert len(stands) == 4
-    assert len({renamed(pair.one, pair.other) for pair in pairs}) == len(pairs)
+    assert len({rename_in_order(pair.one, pair.other) for pair in pairs}) == len(pairs)
 
 
 def test_an_interrupted_run_goes_on_and_workers_change_nothing(

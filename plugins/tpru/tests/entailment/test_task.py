@@ -12,7 +12,7 @@ import torch
 from peirce.compose import build
 from peirce.errors import TaskError
 from peirce.registry import load_spec
-from peirce_tpru.entailment.formulas import entails, renamed
+from peirce_tpru.entailment.formulas import entails, rename_in_order
 from peirce_tpru.entailment.task import CLASSES, SYMBOLS, Entailment, EntailmentOptions, tokenizer
 
 SMALL = {"model.dims.unary": 8, "model.dims.embedding": 4, "model.operators.options.tpru.roles": 5}
@@ -61,7 +61,7 @@ def test_variables_change_names_each_epoch_and_labels_do_not(task: Entailment) -
     assert epochs[0] != epochs[2]
     for pairs in epochs:
         assert all(entails(*both) == label for both, label in pairs)
-    kinds = [sorted(renamed(*both) for both, _ in pairs) for pairs in epochs]
+    kinds = [sorted(rename_in_order(*both) for both, _ in pairs) for pairs in epochs]
     assert kinds[0] == kinds[2]
 
 
@@ -70,7 +70,7 @@ def test_ordered_names_are_those_of_the_order(tmp_path: Path) -> None:
     data = task.prepare()
     for split in ("train", "valid"):
         for batch in task.batches(data, split, 3, 0):
-            assert all(renamed(*both) == ",".join(both) for both in texts(batch))
+            assert all(rename_in_order(*both) == ",".join(both) for both in texts(batch))
 
 
 def test_accuracy_by_file_and_the_heuristics_beside_it(task: Entailment) -> None:

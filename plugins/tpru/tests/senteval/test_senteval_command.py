@@ -18,7 +18,7 @@ from peirce.registry import load_spec
 from peirce_text import Tokenizer, vocabulary_settings
 from peirce_tpru.senteval.evaluation import COLUMNS, evaluate, means
 from peirce_tpru.senteval.protocol import Features
-from peirce_tpru.senteval.sentences import Sentences, pooled, sentences_of
+from peirce_tpru.senteval.sentences import Sentences, pool_states, sentences_of
 from peirce_tpru.vectors import EncoderVectors
 
 SMALL = {"model.dims.unary": 8, "model.dims.embedding": 6, "model.operators.options.tpru.roles": 5}
@@ -28,7 +28,7 @@ def test_each_way_to_pool() -> None:
     states = torch.arange(12.0).reshape(1, 3, 4)
     real = torch.tensor([[True, True, False]])
     found = {
-        pool: pooled(states, real, pool)[0].tolist() for pool in ("mean", "max", "last", "ends", "first")
+        pool: pool_states(states, real, pool)[0].tolist() for pool in ("mean", "max", "last", "ends", "first")
     }
     assert found == {
         "mean": [2, 3, 4, 5], "max": [4, 5, 6, 7], "last": [4, 5, 6, 7], "ends": [4, 5, 2, 3], "first": [0, 1, 2, 3],

@@ -118,7 +118,7 @@ def do(
 
     from peirce.spec import parse_override
     from peirce_training.experiments.contract import ExperimentRequest
-    from peirce_training.experiments.matrix import kept_in
+    from peirce_training.experiments.matrix import results_lock
 
     found = _experiments()
     check_known("experiment", name, found, TaskError)
@@ -139,7 +139,7 @@ def do(
         command=shlex.join(["peirce", *sys.argv[1:]]),
         only_evaluate=context.info_name == "evaluate",
     )
-    with kept_in(request.directory):
+    with results_lock(request.directory):
         report = experiment.run(request, Console(stderr=True))
     if json:
         files = list(map(str, report.files))

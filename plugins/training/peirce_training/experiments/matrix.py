@@ -17,7 +17,7 @@ from attrs import field, fields, frozen
 from rich.console import Console
 
 from peirce.errors import TaskError
-from peirce.files import read_json, write_json, writing
+from peirce.files import explain_disk_errors, read_json, write_json
 from peirce_training.experiments.contract import ExperimentRequest
 from peirce_training.experiments.results import commit, digest, read_rows, write_rows
 
@@ -40,17 +40,17 @@ R = TypeVar("R", bound=Any)
 
 
 @contextmanager
-def kept_in(directory: Path) -> Iterator[None]:
+def results_lock(directory: Path) -> Iterator[None]:
     """Within it nobody else writes results to a folder, and a disk that takes no more is told of.
 
     Raises:
         BusyError: another process writes there.
         WriteError: the disk takes no more.
     """
-    from peirce_training import alone_in
+    from peirce_training import exclusive_lock
 
     kept = "what was done before is kept, and the same command goes on from there"
-    with writing(f"results in {directory}", kept), alone_in(directory):
+    with explain_disk_errors(f"results in {directory}", kept), exclusive_lock(directory):
         yield
 
 
@@ -131,10 +131,10 @@ def identity(spec: Spec, task: Mapping[str, Any], training: TrainingOptions, see
         seed: the seed.
         more: what else it depends on, as JSON holds it.
     """
-    from peirce_training import plain
+    from peirce_training import plain_options
 
     # Runs from before an option was there, or had its default, keep their names.
-    told = plain(training) | {"threads": 0, "save_every": training.save_every or 500}
+    told = plain_options(training) | {"threads": 0, "save_every": training.save_every or 500}
     del told["save_minutes"]
     if not training.compile:
         del told["compile"]
@@ -149,9 +149,9 @@ class PreparedData:
 
     def of(self, task: AnyTask) -> Any:
         """What `task.prepare()` gives, read anew only if the last task read something else."""
-        from peirce_training import plain
+        from peirce_training import plain_options
 
-        key = digest(task.name, {k: v for k, v in plain(task.options).items() if k not in _UNREAD})
+        key = digest(task.name, {k: v for k, v in plain_options(task.options).items() if k not in _UNREAD})
         if key != self._key:
             self._data = None  # two large ones need not fit
             self._data, self._key = task.prepare(), key
@@ -230,7 +230,7 @@ class Matrix(ABC, Generic[R]):
         def say(text: str) -> None:
             console.print(text, markup=False, highlight=False, soft_wrap=True)
 
-        with kept_in(self.request.directory):
+        with results_lock(self.request.directory):
             again, cells = self.request.only_evaluate, list(self.cells())
             kept = self.kept(cells)
             trained = {cell.run for cell in cells if cell.as_is or read_training(self.path(cell)) is not None}

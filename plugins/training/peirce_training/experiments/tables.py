@@ -162,9 +162,9 @@ class SeededMatrix(Matrix[S]):
 
     def told(self, name: str, task: AnyTask) -> Mapping[str, Any]:
         """The options of a task that tell runs apart, as JSON holds them."""
-        from peirce_training import plain
+        from peirce_training import plain_options
 
-        return plain(task.options) | dict(self.aside)
+        return plain_options(task.options) | dict(self.aside)
 
     def wanted(self, row: S) -> bool:
         """Whether a result is one of this table: by default each of the rows' is."""

@@ -15,7 +15,7 @@ from attrs import field, frozen, validators
 from peirce.errors import TaskError, unknown
 from peirce.registry import no_recipe
 from peirce.spec import is_path, read_document, structure
-from peirce_training import make_task, plain, settings_by_part
+from peirce_training import make_task, plain_options, settings_by_part
 
 FORMAT = 1
 """The newest format of recipes that this version reads."""
@@ -143,7 +143,7 @@ def cases(recipe: Recipe, given: Settings, each: tuple[str, Sequence[Any]] | Non
     for value in each[1] if each else (None,):
         base = {**recipe.settings, **given, **({each[0]: value} if each else {})}
         single = {key: value for key, value in base.items() if not isinstance(value, list)}
-        options = plain(make_task(recipe.task, settings_by_part(single)[1]).options)
+        options = plain_options(make_task(recipe.task, settings_by_part(single)[1]).options)
         known = {f"task.{name}": option for name, option in options.items()} | single
         axes = {key: values for key, values in _grid(recipe, known).items() if key not in given}
         for key, values in given.items():

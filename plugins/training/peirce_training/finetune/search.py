@@ -17,9 +17,9 @@ from peirce_training import (
     Checkpoints,
     TrainResult,
     differences,
-    falls,
+    lower_is_better,
     make_task,
-    plain,
+    plain_options,
     read_training,
     saved_spec,
     settings_by_part,
@@ -96,7 +96,9 @@ class Search(Matrix[Run]):
         for cell in cells:
             if (record := read_training(self.path(cell))) is None:
                 continue
-            ours = _told(plain(cell.task.options), plain(cell.training), cell.seed, self.digest)
+            ours = _told(
+                plain_options(cell.task.options), plain_options(cell.training), cell.seed, self.digest
+            )
             begun = (record.get("start") or {}).get("digest")
             theirs = _told(record["task"]["options"], record["training"], record["seed"], begun)
             if differing := differences(ours, theirs):
@@ -201,7 +203,7 @@ def outcome(point: Point, runs: Sequence[Run], metric: str) -> dict[str, Any]:
 
     The median is None if half of the runs failed, or gave no number.
     """
-    worst = math.inf if falls(metric) else -math.inf
+    worst = math.inf if lower_is_better(metric) else -math.inf
     values = [run.metrics.get(metric, math.nan) for run in runs]
     median = statistics.median(worst if math.isnan(value) else value for value in values)
     metrics = dict.fromkeys(name for run in runs for name in run.metrics)
@@ -231,7 +233,7 @@ def best(outcomes: Sequence[Mapping[str, Any]], metric: str) -> dict[str, Any] |
     ranked = [each for each in outcomes if each["median"] is not None]
     if not ranked:
         return None
-    found = (min if falls(metric) else max)(ranked, key=lambda each: each["median"])
+    found = (min if lower_is_better(metric) else max)(ranked, key=lambda each: each["median"])
     runs = [run for run in found["runs"] if metric in run["metrics"]]
     typical = min(runs, key=lambda run: abs(run["metrics"][metric] - found["median"]))
     return {**{k: v for k, v in found.items() if k != "runs"}, "directory": typical["directory"]}

@@ -69,7 +69,9 @@ class Clmpt(Lmpnn):
         # where each node finds its messages and itself among all of them
         places = torch.arange(2 * length + 1, device=state.device).expand(real.shape)
         places = torch.where(places < 2 * length, places, 2 * length + itself.unsqueeze(1))
-        if not has_static_shapes(real):  # in a traced graph, whose shapes are fixed, a set has room for every message
+        if not has_static_shapes(
+            real
+        ):  # in a traced graph, whose shapes are fixed, a set has room for every message
             most = int(real.sum(2).max().item()) if real.numel() else 1
             kept = real.long().argsort(dim=2, descending=True, stable=True)[..., :most]
             real, places = real.gather(2, kept), places.gather(2, kept)

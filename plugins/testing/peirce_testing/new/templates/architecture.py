@@ -16,11 +16,10 @@ from typing import Literal
 
 import torch
 from attrs import field, frozen, validators
-from torch import Tensor, nn
-
 from peirce.algebra import Norm
 from peirce.networks import Pooler, TokenInput, pooled_output, unary_output
 from peirce.parts import Architecture, Encoded, NoOptions, Plan, TensorSpec, Tokens
+from torch import Tensor, nn
 
 
 @frozen(kw_only=True)

@@ -7,9 +7,8 @@ A spec with it:
 """
 
 import torch
-from torch import Tensor, nn
-
 from peirce.parts import Augmenter, Dims, NoOptions, Tokens
+from torch import Tensor, nn
 
 
 class NewPart(Augmenter):

@@ -6,9 +6,8 @@ A spec with it:
     use = "new_part"
 """
 
-from torch import Tensor
-
 from peirce.parts import BinaryPosition, Dims, NoOptions, Tokens, new_table
+from torch import Tensor
 
 
 class NewPart(BinaryPosition):

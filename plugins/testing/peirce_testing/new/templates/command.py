@@ -6,9 +6,8 @@ $ peirce new-part bert-base
 import json as json_module
 from typing import Annotated
 
-import typer
-
 import peirce
+import typer
 from peirce.compose import resolve
 
 COMMAND_EXAMPLES = {"new-part": [["bert-base"], ["bert-base", "--json"]]}

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from attrs import field, frozen
-
 from peirce_training import TrainResult
 from peirce_training.experiments import (
     AccuracyRow,

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 from attrs import frozen
-
 from peirce import ExportError, Model
 from peirce.model import Exporter, Report
 

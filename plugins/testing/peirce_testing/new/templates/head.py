@@ -11,10 +11,9 @@ from collections.abc import Mapping
 
 import torch.nn.functional as F
 from attrs import field, frozen, validators
-from torch import Tensor, nn
-
 from peirce.algebra import at_least_float32
 from peirce.parts import Dims, Encoded, Head, TensorSpec, Tokens, check_labels
+from torch import Tensor, nn
 
 
 @frozen(kw_only=True)

@@ -14,10 +14,9 @@ Layers of a spec with it:
 
 from typing import Any
 
-from torch import Tensor
-
 from peirce.algebra import Scope
 from peirce.parts import Operator, PlainScope, Reader, Writer
+from torch import Tensor
 
 
 class NewPart(Operator):

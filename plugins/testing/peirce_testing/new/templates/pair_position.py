@@ -9,10 +9,9 @@ A spec with it:
 from collections.abc import Sequence
 
 import torch
-from torch import nn
-
 from peirce.kernels import PairBias, PairTerm
 from peirce.parts import Dims, NoOptions, PairPosition, Tokens
+from torch import nn
 
 
 class NewPart(PairPosition):

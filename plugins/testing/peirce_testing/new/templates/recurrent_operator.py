@@ -16,9 +16,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from torch import Tensor, nn
-
 from peirce.parts import Dims, NoOptions, RecurrentOperator
+from torch import Tensor, nn
 
 
 class NewPart(RecurrentOperator):

@@ -9,11 +9,10 @@ A spec with it:
 from collections.abc import Sequence
 
 import torch
-from torch import nn
-
 from peirce.algebra import at_least_float32
 from peirce.kernels import Rotation
 from peirce.parts import Dims, NoOptions, RotaryPosition, Tokens
+from torch import nn
 
 
 class NewPart(RotaryPosition):

@@ -8,9 +8,8 @@ A spec with it:
 """
 
 from attrs import field, frozen, validators
-from torch import Tensor
-
 from peirce.parts import Dims, ScopePosition, Tokens, offsets
+from torch import Tensor
 
 
 @frozen(kw_only=True)

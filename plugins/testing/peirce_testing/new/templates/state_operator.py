@@ -8,10 +8,9 @@ Layers of a spec with it:
 """
 
 import torch
-from torch import nn
-
 from peirce.algebra import Predicates, Scope
 from peirce.parts import Dims, NoOptions, StateOperator
+from torch import nn
 
 
 class NewPart(StateOperator):

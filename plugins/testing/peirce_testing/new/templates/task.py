@@ -14,10 +14,9 @@ from typing import Any
 
 import torch
 from attrs import field, frozen, validators
-from torch import Tensor
-
 from peirce import Model, TaskError
 from peirce.model import Task
+from torch import Tensor
 
 Data = dict[str, tuple[Tensor, Tensor]]  # token ids [n, length] and labels [n] of each split
 

@@ -7,10 +7,9 @@ A spec with it:
 """
 
 import torch
-from torch import Tensor, nn
-
 from peirce.algebra import at_least_float32
 from peirce.parts import Dims, NoOptions, Tokens, UnaryPosition
+from torch import Tensor, nn
 
 
 class NewPart(UnaryPosition):

@@ -3,10 +3,9 @@
 from importlib.resources import files
 from pathlib import Path
 
+import peirce
 import pytest
 import torch
-
-import peirce
 from peirce_testing import Conformance
 
 SPECS = sorted(Path(str(files("new_package"))).glob("specs/*.toml"))
