@@ -1,0 +1,271 @@
+"""Each check of parts finds a flaw of the kind that it is about, and nothing in the part without that flaw.
+
+The parts are the templates of `peirce new` and the suite's stub parts, each with one change of its source.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+from attrs import frozen
+
+from peirce.registry import KINDS, Registry
+from peirce_testing import BrokenError, Case, stub_parts
+from peirce_testing.checks import CHECKS
+from peirce_testing.new.part import NewPart
+from peirce_testing.stub_parts import with_stub_parts
+
+Change = tuple[str, str]
+"""What stands in the source, and what stands there in its place."""
+
+
+@frozen
+class Flaw:
+    """A change that one check must find.
+
+    Args:
+        check: the check.
+        source: a kind of which `peirce new` has a template, or `stub` for the suite's stub parts.
+        about: what is wrong with the part.
+        changes: of the source; further ones make room for the first.
+        part: kind and name of the part.
+    """
+
+    check: str
+    source: str
+    about: str
+    changes: tuple[Change, ...]
+    part: tuple[str, str]
+
+
+def _flaw(check: str, source: str, about: str, *changes: Change) -> Flaw:
+    kind = "operators" if source == "stub" else f"{source.rpartition('-')[2]}s"
+    return Flaw(check, source, about, changes, (kind, "join" if source == "stub" else "flawed"))
+
+
+def _infer(check: str, about: str, expression: str) -> Flaw:
+    """An operator that computes something else than the product of its readings."""
+    return _flaw(check, "operator", about, ("return kernel * premise\n", f"return {expression}\n"))
+
+
+_FORWARD = "unary = self.gate(state.unary).sigmoid() * self.content(state.unary)"
+_WEIGHTS = "self.weights = nn.Parameter(torch.ones(dims.vocabulary, 1))"
+_GATED = "return embeddings * self.weights[tokens.rows(tokens.inputs["
+_LOSS = 'return model.loss("classification", model(input_ids=batch["input_ids"]), batch["labels"])'
+
+FLAWS = (
+    _flaw("declaration", "operator", "another typing", ('typing = "B <- B x B"', 'typing = "B <- U x B"')),
+    _flaw("shapes", "head", "one logit too many", ('dims=("batch", self.grades - 1)', 'dims=("batch", self.grades)')),
+    _infer("dtypes", "float64 whatever the model is in", "(kernel * premise).double()"),
+    _flaw("options", "scope-position", "an option is ignored", ("self.width = options.width", "self.width = 8")),
+    _flaw(
+        "defaults", "scope-position", "the default does not work",
+        ("self.width = options.width", "self.width = {2: 2}[options.width]"),
+        ("    Options = ", '    example = {"width": 2}\n    Options = '),
+    ),
+    _flaw(
+        "inputs", "augmenter", "ids below zero",
+        ('tokens.inputs["input_ids"])]', 'tokens.inputs["input_ids"] - 1)]'),
+    ),
+    _flaw("needs", "head", "reads what it does not ask for", ('needs = frozenset({"pooled"})', "needs = frozenset()")),
+    _flaw("words", "augmenter", "words stay as they are", ("return embeddings * self.weights\n", "return embeddings\n")),
+    _infer("reference", "a sum for a product", "kernel + premise"),
+    _infer("purity", "changes its input", "kernel.mul_(premise)"),
+    _flaw(
+        "calls", "operator", "knows the longest text that it has seen",
+        (
+            "return kernel * premise\n",
+            'self.most = max(vars(self).get("most", 0), len(kernel[0]))\n        return kernel * premise * (self.most == len(kernel[0]))\n',
+        ),
+    ),
+    _flaw(
+        "long_sequences", "unary-position", "counts in eight bits",
+        ("tokens.rows(tokens.index).to(", "tokens.rows(tokens.index).to(torch.uint8).to("),
+    ),
+    _infer("limits", "texts of 255 tokens at most", "kernel * premise * (kernel.shape[1] < 256)"),
+    _infer("batch", "depends on the size of the batch", "kernel * premise * len(kernel)"),
+    _infer("token_permutation", "depends on the order of tokens", "kernel * premise.cumsum(1)"),
+    _infer("padding", "a mean over padding", "kernel * premise.mean(1, keepdim=True)"),
+    _flaw("outside", "architecture", "atoms of padding", ("unary = scope.zero_unary(unary)\n", "unary = unary + 1\n")),
+    _infer("no_look_ahead", "a sum over what follows", "kernel * premise.flip(1).cumsum(1).flip(1)"),
+    _flaw(
+        "empty_rows", "stub", "zero divided by zero",
+        ("return (kernel.permute", "kernel = kernel / kernel.sum(2, keepdim=True)\n        return (kernel.permute"),
+    ),
+    _infer("finite", "an exponential of what it reads", "kernel * premise.exp() / premise.exp() * premise"),
+    _infer("compiled", "another way when compiled", "kernel * premise * (1 + torch.compiler.is_compiling())"),
+    _infer("precision", "float32 inside", "(kernel.float() * premise.float()).to(kernel.dtype)"),
+    _infer("devices", "a constant on the CPU", "kernel * premise * torch.ones(len(kernel[0]), 1).to(kernel.dtype)"),
+    _infer("gradients", "no gradient of the kernel", "kernel.detach() * premise"),
+    _flaw(
+        "learning", "augmenter", "begins where nothing moves it",
+        (_WEIGHTS, _WEIGHTS.replace("torch.ones", "-torch.ones")),
+        ('["input_ids"])]', '["input_ids"])].relu()'),
+    ),
+    _flaw("modes", "state-operator", "another factor in training", (_FORWARD, f"{_FORWARD} * (1 + self.training)")),
+    _flaw(
+        "terms", "state-operator", "a term for each token",
+        (_FORWARD, f"{_FORWARD}\n        self.size = unary.square()"),
+        ("    def forward", '    def terms(self):\n        return {"size": self.size}\n\n    def forward'),
+    ),
+    _flaw("loss", "head", "nothing is known of its labels", ('"int64 [b]: the grade, from 0"', '""')),
+    _flaw("loss_numerics", "head", "a loss in float32", ("at_least_float32(outputs[", "torch.Tensor.float(outputs[")),
+    _flaw("targets", "head", "a sum over rows", (".to(logits.dtype))", '.to(logits.dtype), reduction="sum")')),
+    _flaw("seed", "augmenter", "seeds the generator of all", (_WEIGHTS, f"{_WEIGHTS}\n        torch.manual_seed(0)")),
+    _flaw(
+        "state_dict", "augmenter", "a factor that is not in the state dict",
+        (_WEIGHTS, f"{_WEIGHTS}\n        self.factor = torch.randn(())"),
+        (_GATED, _GATED.replace("embeddings", "embeddings * self.factor")),
+    ),
+    _flaw(
+        "save_load", "augmenter", "another factor in each process",
+        (_WEIGHTS, f'{_WEIGHTS}\n        self.factor = hash("a text") % 1009'),
+        (_GATED, _GATED.replace("embeddings", "embeddings * self.factor")),
+    ),
+    _flaw(
+        "memory", "stub", "does not cache what it attends to",
+        ("shape=self.output().shape, cached=True", "shape=self.output().shape"),
+    ),
+    _flaw(
+        "onnx", "operator", "the length of its example in the graph",
+        (
+            "return kernel * premise\n",
+            "return torch.stack([k * v for k, v in zip(kernel.unbind(1), premise.unbind(1))], 1)\n",
+        ),
+    ),
+    _infer(
+        "tensorrt", "adds in a scatter",
+        "torch.zeros_like(kernel).scatter_add(1, torch.ones_like(kernel).long().cumsum(1) - 1, kernel * premise)",
+    ),
+    _flaw(
+        "scopes", "architecture", "attends to everything",
+        ("weights = scope.softmax(unary.new_zeros(", "weights = (unary.new_ones("),
+    ),
+    _flaw(
+        "places", "architecture", "word embeddings that no augmenter changes",
+        ("scope, self.input.words())", "scope, torch.zeros_like(self.input.words()))"),
+    ),
+    _flaw(
+        "dims", "architecture", "a size that nothing depends on",
+        (
+            "    unary: int = field(validator=validators.ge(1))\n",
+            "    unary: int = field(validator=validators.ge(1))\n    spare: int = 3\n",
+        ),
+    ),
+    _flaw(
+        "fused", "architecture", "another network where it is fused",
+        ("unary = scope.zero_unary(unary)\n", "unary = scope.zero_unary(unary) * (1 + 1e-6 * self.input.plan.fuse)\n"),
+    ),
+    _flaw("export_report", "exporter", "reports another file", ("Report(file=path,", "Report(file=path.parent,")),
+    _flaw(
+        "export_overwrites", "exporter", "removes another file",
+        ('with path.open("wb")', '(path.parent / "notes.txt").unlink()\n        with path.open("wb")'),
+    ),
+    _flaw(
+        "export_failure", "exporter", "opens the file before it has its content",
+        ("        arrays = {", '        path.write_bytes(b"")\n        arrays = {'),
+    ),
+    _flaw(
+        "export_options", "exporter", "an option is ignored",
+        ("(np.savez_compressed if self.options.compressed else np.savez)", "np.savez"),
+    ),
+    _flaw(
+        "task_data", "task", "other data each time",
+        ("generator = torch.Generator().manual_seed(0)", "generator = torch.default_generator"),
+    ),
+    _flaw("task_batches", "task", "one order for all epochs", ("manual_seed(1000 * seed + epoch)", "manual_seed(seed)")),
+    _flaw("task_terms", "task", "changes its batch", (_LOSS, _LOSS.replace('["labels"]', '["labels"].mul_(0)'))),
+    _flaw(
+        "task_metrics", "task", "metrics of another split",
+        ("ids, labels = data[split]\n        device", 'ids, labels = data["train"]\n        device'),
+    ),
+    _flaw("task_training", "task", "a loss without a gradient", (_LOSS, f"{_LOSS}.detach().requires_grad_()")),
+    _flaw("task_options", "task", "an option is ignored", ("order.split(self.options.batch_size)", "order.split(32)")),
+    _flaw(
+        "task_errors", "task", "a damaged file ends in a traceback",
+        ("Generator().manual_seed(0)", "Generator().manual_seed(int(open(self.options.file).read()))"),
+        ("    batch_size: int", '    file: str = ""\n    batch_size: int'),
+        (
+            "    def prepare(",
+            '    @classmethod\n    def example_in(cls, folder):\n        (folder / "seed").write_text("7")\n'
+            '        return {"file": str(folder / "seed")}\n\n    def prepare(',
+        ),
+    ),
+)  # fmt: skip
+"""At least one for each check of parts."""
+
+
+BY_NAME = {check.name: check for check in CHECKS}
+
+
+def changed(text: str, changes: tuple[Change, ...]) -> str:
+    """A source after changes, each of something that stands in it once."""
+    for old, new in changes:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    return text
+
+
+def case_of(flaw: Flaw, changes: tuple[Change, ...]) -> Case:
+    """The part of a flaw after some changes of its source."""
+    stub = flaw.source == "stub"
+    text = inspect.getsource(stub_parts) if stub else NewPart(flaw.source, "flawed").text
+    if stub:  # another flaw's change may have taken either of two places
+        text, _, rest = text.partition("class Score")
+        text = changed(text, changes) + "class Score" + rest
+    else:
+        text = changed(text, changes)
+    module = sys.modules["flawed"] = ModuleType("flawed")
+    vars(module)["torch"] = torch
+    exec(compile(text, "flawed.py", "exec"), vars(module))
+    plugins = ["peirce_export.plugin"] if flaw.check in ("onnx", "tensorrt") else []
+    registry = with_stub_parts(Registry.of(module, *plugins, *_hosts(flaw)))
+    return Case(registry.entry(*flaw.part), registry)
+
+
+def _hosts(flaw: Flaw) -> list[str]:
+    """Plug-ins that a part's tiny models need: a head for tasks, a recurrent architecture."""
+    return ["peirce_basics.plugin"] if flaw.source in ("task", "exporter") else []
+
+
+@pytest.mark.parametrize("flaw", FLAWS, ids=lambda flaw: flaw.check)
+def test_a_check_finds_its_flaw_and_nothing_without_it(
+    flaw: Flaw, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if flaw.check == "tensorrt" and find_spec("tensorrt_rtx") is None:
+        pytest.skip("`tox -e tensorrt` has TensorRT for RTX")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    check = BY_NAME[flaw.check]
+    with pytest.raises(BrokenError) as failure:
+        check.run(case_of(flaw, flaw.changes))
+    assert flaw.part[1] in str(failure.value)
+    section = f'read on:  the guide\'s page of conformance checks, "Check: {flaw.check.replace("_", " ")}"'
+    assert section in str(failure.value)
+    kept = re.search(r"The file that failed is kept: (.+)", str(failure.value))
+    assert (kept is not None and Path(kept[1]).is_file()) is (flaw.check == "onnx")
+    if flaw.check not in ("terms", "task_errors"):  # of which the part without the flaw has nothing
+        check.run(case_of(flaw, flaw.changes[1:] if flaw.check == "defaults" else ()))
+
+
+def test_every_check_of_parts_has_a_flaw() -> None:
+    of_parts = {check.name for check in CHECKS if not {*check.kinds}.isdisjoint(KINDS)}
+    assert {flaw.check for flaw in FLAWS} == of_parts - {"record"}  # which has tests of its own
+
+
+def test_a_failure_shows_the_smallest_example_and_the_command_that_repeats_it() -> None:
+    flaw = next(each for each in FLAWS if each.check == "padding")
+    with pytest.raises(BrokenError) as failure:
+        BY_NAME["padding"].run(case_of(flaw, flaw.changes))
+    message = str(failure.value)
+    assert "batch 1, length 2" in message
+    assert "heads 1, head_size 1" in message
+    assert "Falsifying example" not in message
+    assert "again:    peirce plugins check module:flawed -k 'padding[operators.flawed]'" in message
