@@ -5,27 +5,17 @@ from __future__ import annotations
 import re
 import tomllib
 from configparser import ConfigParser
-from importlib import resources
 from pathlib import Path
-from typing import Any
 
-import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 from shared_folder import ROOT
+from workspace import distributions, normal
 
 from peirce.registry import ready_specs
 
-ROOTS = (
-    "core/peirce",
-    *sorted(f"plugins/{path.name}" for path in (ROOT / "plugins").iterdir()),
-    "export/peirce_export",
-)
-
-
-@pytest.fixture(scope="module")
-def project() -> dict[str, Any]:
-    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+DISTRIBUTIONS = distributions()
+PACKAGES = {package: each.folder / package for each in DISTRIBUTIONS.values() for package in each.packages}
 
 
 def pins(path: Path) -> dict[str, Version]:
@@ -39,53 +29,86 @@ def pins(path: Path) -> dict[str, Version]:
     return found
 
 
-def normal(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
+def requirements(*without: str) -> list[Requirement]:
+    """What the distributions require of other projects, but for some extras."""
+    listed = []
+    for each in DISTRIBUTIONS.values():
+        listed += each.dependencies
+        listed += [line for extra, lines in each.extras.items() if extra not in without for line in lines]
+    return [requirement for requirement in listed if normal(requirement.name) not in DISTRIBUTIONS]
 
 
-def requirements(project: dict[str, Any], *without: str) -> list[Requirement]:
-    extras = project["project"]["optional-dependencies"]
-    listed = list(project["project"]["dependencies"])
-    for extra, lines in extras.items():
-        if extra not in without:
-            listed += lines
-    return [Requirement(line) for line in listed if not line.startswith("peirce[")]
-
-
-def test_the_source_roots_are_typed_and_described() -> None:
-    for root in ROOTS:
-        assert (ROOT / root / "py.typed").is_file()
-        package = Path(root).name
-        assert (resources.files(package) / "py.typed").is_file()
-        for path in (ROOT / root).rglob("*.py"):
+def test_the_packages_are_typed_and_described() -> None:
+    for folder in PACKAGES.values():
+        assert (folder / "py.typed").is_file()
+        for path in folder.rglob("*.py"):
             text = path.read_text(encoding="utf-8")
             assert not text.strip() or text.lstrip("r").startswith('"""'), f"{path} has no docstring"
 
 
+def test_every_list_names_every_distribution() -> None:
+    folders = {f"./{each.folder.relative_to(ROOT).as_posix()}" for each in DISTRIBUTIONS.values()}
+    for name, prefix in (("dev.txt", "-e "), ("install.txt", "")):
+        lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
+        found = [
+            line.removeprefix(prefix).partition("[")[0] for line in lines if line.startswith(f"{prefix}./")
+        ]
+        assert sorted(found) == sorted(folders), name
+    mypy = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mypy"]
+    assert {*mypy["packages"]} == {*PACKAGES}
+    sources = {folder.parent.relative_to(ROOT).as_posix() for folder in PACKAGES.values()}
+    assert {*mypy["mypy_path"]} == sources
+    tox = (ROOT / "tox.ini").read_text(encoding="utf-8")
+    assert sources <= {*re.findall(r"\{tox_root\}/([a-z/]+)", tox)}
+    layers = tomllib.loads((ROOT / "layers.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    assert {*layers["root_packages"]} == {*PACKAGES}
+
+
+def test_every_face_is_held() -> None:
+    """A folder with `__init__.pyi` has a contract in layers.toml, so that nobody reaches past it."""
+    layers = tomllib.loads((ROOT / "layers.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    held = {one for each in layers["contracts"] for one in each.get("protected_modules", ())}
+    for package, folder in PACKAGES.items():
+        for face in folder.rglob("__init__.pyi"):
+            if face.parent != ROOT / "core" / "peirce":
+                room = ".".join((package, *face.parent.relative_to(folder).parts, "*"))
+                assert room in held
+
+
+def test_every_distribution_has_its_readme_and_the_licence() -> None:
+    licence = (ROOT / "LICENSE").read_bytes()
+    for name, each in DISTRIBUTIONS.items():
+        assert (each.folder / "LICENSE").read_bytes() == licence
+        assert not (each.folder / "LICENSE").is_symlink(), "an sdist would have a link that leads nowhere"
+        assert (each.folder / "README.md").read_text(encoding="utf-8").startswith(f"# {name}\n")
+
+
 def test_every_spec_of_a_package_is_a_ready_one() -> None:
-    shipped = {path.stem for path in ROOT.glob("plugins/*/specs/*.toml")}
+    shipped = {path.stem for folder in PACKAGES.values() for path in folder.glob("specs/*.toml")}
     assert shipped == set(ready_specs())
 
 
-BY_NAME = ("gpu", "tensorrt", "tensorrt-rtx", "logic")
+BY_NAME = ("gpu", "tensorrt", "tensorrt-rtx")
 """Extras that no environment of every change installs."""
 
 
-def test_constraints_pin_all_that_ci_installs(project: dict[str, Any]) -> None:
+def test_constraints_pin_all_that_ci_installs() -> None:
     """An unpinned package is another one next week, and may bring another torch."""
     pinned = pins(ROOT / "constraints.txt")
     tox = ConfigParser(interpolation=None)
     tox.read(ROOT / "tox.ini", encoding="utf-8")
-    wanted = {normal(requirement.name) for requirement in requirements(project, *BY_NAME)}
+    wanted = {normal(requirement.name) for requirement in requirements(*BY_NAME)}
+    for each in DISTRIBUTIONS.values():
+        wanted |= {normal(requirement.name) for requirement in each.test_group} - {*DISTRIBUTIONS}
     for section in tox.sections():
-        deps = tox.get(section, "deps", fallback="").split()
-        wanted |= {normal(name) for name in deps if not name.startswith("{")}
+        lines = tox.get(section, "deps", fallback="").splitlines()
+        wanted |= {normal(Requirement(line).name) for line in lines if line and not line.startswith("{")}
     assert wanted - {*pinned} == set()
 
 
-def test_the_lowest_releases_are_the_lower_bounds(project: dict[str, Any]) -> None:
+def test_the_lowest_releases_are_the_lower_bounds() -> None:
     bounds = {}
-    for requirement in requirements(project, *BY_NAME, "docs"):
+    for requirement in requirements(*BY_NAME):
         (bound,) = [one for one in requirement.specifier if one.operator == ">="]
         bounds[normal(requirement.name)] = Version(bound.version)
     lowest = pins(ROOT / "tests" / "lowest.txt")
