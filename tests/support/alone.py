@@ -1,18 +1,19 @@
 """Runs the tests of single distributions, each in an environment with its wheel and what it declares, nothing else.
 
-`tox -e alone -- kg queries` tries two of them, `tox -e alone` all, one after the other. An environment has the
+`tox -e alone -- kg queries` tries two of them, `tox -e alone` all, one after the other; what follows the names goes to
+pytest. An environment has the
 distribution and its group `test` of pyproject.toml, which names what its tests need beside it; siblings come from the
 wheels that were built here.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
 import sys
 import time
 import venv
+from itertools import takewhile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -51,28 +52,27 @@ def try_alone(each: Distribution, constraints: Path, folder: Path, options: list
     return f"pytest ends with {done.returncode}" if done.returncode else None
 
 
-def main() -> int:
-    """Try distributions, all when none is named; 1 if one does not work alone."""
+def main(arguments: list[str]) -> int:
+    """Try distributions, all when none is named; 1 if one does not work alone, 2 if there is none of a name."""
     tested = {
         name.removeprefix("peirce-"): each
         for name, each in distributions().items()
         if (each.folder / "tests").is_dir()
     }
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(tested))
-    chosen, options = parser.parse_known_args()
-    if unknown := sorted({*chosen.names} - {*tested}):
-        parser.error(f"no distribution {', '.join(unknown)}; there are {', '.join(tested)}")
+    names = [*takewhile(lambda argument: not argument.startswith("-"), arguments)]
+    if unknown := sorted({*names} - {*tested}):
+        print(f"no distribution {', '.join(unknown)}; there are {', '.join(tested)}")
+        return 2
     failed = 0
-    with TemporaryDirectory(prefix="peirce-alone-") as name:
-        constraints = build(Path(name) / "wheels")
-        for short in chosen.names or tested:
+    with TemporaryDirectory(prefix="peirce-alone-") as folder:
+        constraints = build(Path(folder) / "wheels")
+        for name in names or tested:
             start = time.monotonic()
-            wrong = try_alone(tested[short], constraints, Path(name) / short, options)
-            print(f"{short}: {wrong or 'works alone'}, {time.monotonic() - start:.0f} s", flush=True)
+            wrong = try_alone(tested[name], constraints, Path(folder) / name, arguments[len(names) :])
+            print(f"{name}: {wrong or 'works alone'}, {time.monotonic() - start:.0f} s", flush=True)
             failed |= wrong is not None
     return int(failed)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
