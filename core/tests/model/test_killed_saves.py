@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-SCRIPT = Path(__file__).parents[2] / "support" / "killed_saves.py"
+SCRIPT = Path(__file__).parents[3] / "tests" / "support" / "killed_saves.py"
 
 
 def test_a_killed_save_leaves_a_whole_model(tmp_path: Path) -> None:
