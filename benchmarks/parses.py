@@ -21,7 +21,7 @@ from measuring import record
 from peirce_logic.detection.algorithm import Relation, detect
 from peirce_logic.detection.lexicon import read_lexicon
 from peirce_logic.detection.tree_senses import sense_by_tree
-from peirce_logic.detection.trees import Token, Tree, flat, read_brackets, tree_of
+from peirce_logic.detection.trees import Token, Tree, flat_tree, read_brackets, tree_of
 from peirce_logic.parsers import parser_of
 from peirce_logic.parsers.conversion import tree_of_words
 from peirce_logic.parsers.parser import Parser
@@ -130,7 +130,7 @@ def parse(made: Parser, gold: Tree) -> Tree:
         return tree_of_words(words_of(made.pipeline(doc)[:]))
     text = " ".join(gold.words)
     trees = made.parse(text).trees
-    return trees[0] if len(trees) == 1 else flat([Token(text, 0, len(text))])
+    return trees[0] if len(trees) == 1 else flat_tree([Token(text, 0, len(text))])
 
 
 def brackets(tree: Tree) -> set[tuple[int, int]]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from measuring import RESULTS, record
 
 from peirce_logic.senses.sentences import agreement, read_sentences
-from peirce_logic.senses.training import cross_validated, draw, encoded
+from peirce_logic.senses.training import cross_validate, draw, encode_keywords
 from peirce_logic.senses.vectors import Vectors
 
 
@@ -25,9 +25,9 @@ def main() -> None:
     parser.add_argument("--encoder", help="a folder or a name of the hub; all-MiniLM-L6-v2 if absent")
     encoder = parser.parse_args().encoder
     sentences = read_sentences()
-    given = encoded(Vectors(encoder or minilm()), sentences)
+    given = encode_keywords(Vectors(encoder or minilm()), sentences)
     rows = []
-    for word, scores in cross_validated(given).items():
+    for word, scores in cross_validate(given).items():
         own = [each for each in sentences if each.keyword == word]
         agreed = agreement(own) or {}
         rows.append(

@@ -30,13 +30,13 @@ TEXTS = [
 
 def count_parses(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     parsed: list[str] = []
-    written = module._written
+    detect = module._detect_as_json
 
     def counting(text: str, *others: Any) -> str:
         parsed.append(text)
-        return written(text, *others)
+        return detect(text, *others)
 
-    monkeypatch.setattr(module, "_written", counting)
+    monkeypatch.setattr(module, "_detect_as_json", counting)
     return parsed
 
 
@@ -126,7 +126,7 @@ def killed(*given: Any) -> None:
 
 
 def test_a_process_that_is_killed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_parsed_part", killed)
+    monkeypatch.setattr(module, "_detect_part", killed)
     with pytest.raises(TaskError, match=r"a process that parses was killed, .*; give fewer processes"):
         Detector("brackets", processes=2).find(TEXTS)
 

@@ -38,7 +38,7 @@ class Relations:
 
         Args:
             problems: the problems.
-            drawn: what nodes are named anew by; where it is None, and nodes have names, they are 0, 1, ...
+            rng: what nodes are named anew by; where it is None, and nodes have names, they are 0, 1, ...
 
         Returns:
             edge_ids: int64 [b, x, y], the number of relations where no edge is; attention_mask: bool [b, x]; and
@@ -93,7 +93,7 @@ class Relations:
 
         Args:
             problems: the problems.
-            drawn: what edges are put into an order by and nodes are named anew by; where it is None, both stay.
+            rng: what edges are put into an order by and nodes are named anew by; where it is None, both stay.
 
         Returns:
             input_ids: int64 [b, x]; attention_mask: bool [b, x].

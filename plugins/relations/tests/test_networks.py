@@ -246,7 +246,7 @@ def test_a_trained_model_is_exported_and_asked(tmp_path: Path, invoke: Any) -> N
     runtime.mkdir()
     for name in ("ort.wasm.min.mjs", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm"):
         (runtime / name).write_text(name)
-    assert "let it end in .html" in invoke(*asked, str(tmp_path / "page"), "--runtime", str(runtime)).output
+    assert "does not end in .html" in invoke(*asked, str(tmp_path / "page"), "--runtime", str(runtime)).output
     assert invoke(*asked, str(page), "--runtime", str(runtime)).exit_code == 0
     html = page.read_text()
     held = dict(re.findall(r'<script type="(?:application/json|text/plain)" id="(\w+)">(.*?)</script>', html))

@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 from attrs import evolve
-from code_blocks import run_page
-from shared_folder import ROOT
 
 from peirce.errors import InputError
 from peirce_relations.calculi import sources
@@ -153,7 +151,3 @@ def test_any_number_of_workers_writes_the_same_and_what_was_done_is_kept(
     assert (
         json.loads(invoke("relations", "solve", str(tmp_path / "one.jsonl"), *solved).stdout)["agree"] == 600
     )
-
-
-def test_the_blocks_of_the_page_run(tmp_path: Path) -> None:
-    assert run_page(ROOT / "plugins" / "relations" / "README.md", tmp_path) == 4

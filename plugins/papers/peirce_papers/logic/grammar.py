@@ -105,7 +105,7 @@ def arguments(sizes: Sequence[int], rng: Random) -> Iterator[tuple[Argument, Arg
     Args:
         sizes: the numbers of premises; each is as likely as the others, and so is each of `TURNS`. One premise
             alone does not turn on each of these.
-        drawn: where they come from.
+        rng: where they come from.
     """
     while True:
         size, turn = rng.choice(sizes), rng.choice(TURNS)

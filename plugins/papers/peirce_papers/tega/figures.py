@@ -28,11 +28,11 @@ def figures_of(runs: TegaRuns, rows: Sequence[RankingRow], paper_graph: str) -> 
         paper_graph: the graph of the paper whose figures stand beside.
     """
     table = runs.table
-    values = {"mrr": _ranked, "parameters": _sizes, "graph": _statistics}[table.measure](runs, rows)
+    values = {"mrr": _mrr_figures, "parameters": _sizes, "graph": _statistics}[table.measure](runs, rows)
     found: dict[str, list[Figure]] = {}
     for row, measured in zip(table.rows, values, strict=True):
         printed = [*row.paper.get(paper_graph, ()), *repeat(None, len(table.columns))]
-        cells = zip(table.columns, measured, printed, _supported(runs, row), strict=False)
+        cells = zip(table.columns, measured, printed, _support_texts(runs, row), strict=False)
         found[row.label] = [
             Figure(row=row.label, column=column, values=tuple(seeds), paper=paper, types=types)
             for column, seeds, paper, types in cells
@@ -40,7 +40,7 @@ def figures_of(runs: TegaRuns, rows: Sequence[RankingRow], paper_graph: str) -> 
     return found
 
 
-def _ranked(runs: TegaRuns, rows: Sequence[RankingRow]) -> Iterator[list[list[float]]]:
+def _mrr_figures(runs: TegaRuns, rows: Sequence[RankingRow]) -> Iterator[list[list[float]]]:
     """The figures of each row and column: MRR in percent, a value for each seed that is done."""
     known: dict[str, list[str]] = {}
     for cell in runs.cells():
@@ -69,7 +69,7 @@ def _means(runs: TegaRuns, rows: Sequence[RankingRow], column: Column, known: Se
     return [float(np.mean(found)) for found in values if found]
 
 
-def _supported(runs: TegaRuns, row: TegaRow) -> list[str]:
+def _support_texts(runs: TegaRuns, row: TegaRow) -> list[str]:
     """How many types of each column a row's model supports, where it does not support all."""
     table = runs.table
     architecture = load_spec(row.spec).architecture if row.spec else ""

@@ -128,7 +128,7 @@ class TegaRuns(Matrix[RankingRow]):
                 spec = load_spec(row.spec, {} if row.imported else model)
                 made = make_task(KgQa.name, task, self.registry)
                 options = training_options(training)
-                vectors, as_is, weights = None, self._imported(row), []
+                vectors, as_is, weights = None, self._imported_model(row), []
                 if as_is and seed != self.request.seeds[0]:
                     continue
                 if as_is and (as_is / PROVENANCE).is_file():
@@ -161,14 +161,14 @@ class TegaRuns(Matrix[RankingRow]):
         if self.table.measure != "mrr":
             return []
         for row in self.table.rows:
-            if (path := self._imported(row)) and not (path / PROVENANCE).is_file():
+            if (path := self._imported_model(row)) and not (path / PROVENANCE).is_file():
                 raise TaskError(
                     f"{row.label} is not trained, and {path} holds no model to measure; make it with "
                     f"`{row.imported} -o {path}`"
                 )
         return [row for row in super().run(console) if row.evaluation in self._keys]
 
-    def _imported(self, row: TegaRow) -> Path | None:
+    def _imported_model(self, row: TegaRow) -> Path | None:
         """Where the model of a row lies that is measured as it is."""
         return self.request.directory / "imported" / row.spec if row.imported else None
 
@@ -244,7 +244,7 @@ class TegaRuns(Matrix[RankingRow]):
         scorer = scorer_of(trained.model.eval(), data.graph, vocabulary)
         spent = scored = 0.0
 
-        def timed(template: Template, groundings: Groundings) -> Floats:
+        def score_timed(template: Template, groundings: Groundings) -> Floats:
             nonlocal spent, scored
             since = time.process_time()
             scores = scorer(template, groundings)
@@ -254,7 +254,7 @@ class TegaRuns(Matrix[RankingRow]):
         report = evaluate(
             cell.label,
             sets,
-            timed,
+            score_timed,
             console if console.is_terminal else None,
             entities=data.graph.entities,
             seen={queries.type.name for queries in sets if queries.type.seen},

@@ -67,7 +67,7 @@ def from_scratch(
     Args:
         matrix: of the task.
         settings: the task's and the training's, by dotted key.
-        told: the experiment's name, title and columns.
+        options: the experiment's name, title and columns.
     """
     return TableExperiment(
         **options,

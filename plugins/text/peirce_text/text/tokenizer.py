@@ -156,7 +156,7 @@ class Tokenizer:
         return cls(inner, where)
 
     @classmethod
-    def from_symbols(cls, symbols: Sequence[str]) -> Tokenizer:
+    def of_symbols(cls, symbols: Sequence[str]) -> Tokenizer:
         """A tokenizer whose tokens are single characters, with special tokens among the symbols; none is trained."""
         from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 
