@@ -15,8 +15,8 @@ from peirce.registry import KINDS, Registry
 PROJECTS = sorted(
     path.parent for pattern in ("*/pyproject.toml", "plugins/*/pyproject.toml") for path in ROOT.glob(pattern)
 )
-RUN_ELSEWHERE = ("hf", "logic", "relations")
-"""Those whose blocks run with the other pages of their distributions."""
+RUN_ELSEWHERE = ("hf", "logic")
+"""Those whose blocks take minutes: tests of their distributions run them, with the other pages."""
 
 
 @pytest.fixture(params=PROJECTS, ids=lambda path: path.name)
