@@ -232,7 +232,7 @@ class WritingPipeline(Pipeline):
             ended = tokens[-1] == self._writer.tokenizer.sep_id
             say({"text": self._writer.follow(prompt, tokens), "token": tokens[-1], "ended": ended})
 
-        writer = evolve(self._writer, generate=partial(self._model.generate, said=append))
+        writer = evolve(self._writer, generate=partial(self._model.generate, on_tokens=append))
         writer.write([prompt], **settings)
 
 

@@ -127,10 +127,10 @@ class Arguments(Networks[ArgumentRow]):
             levels = [each["depth"] for each in self.arms[cell.label].changes["model.augmenters"]]
             kind = OtherIds if cell.label == OTHERS else type(self.task)
             task = kind(evolve(self.task.options, depth=(*levels, DEPTH)[0]))
-            run = identity(cell.spec, self.told("", task), cell.training, cell.seed)
+            run = identity(cell.spec, self.task_identity("", task), cell.training, cell.seed)
             yield evolve(cell, task=task, run=run)
 
-    def counted(self, model: Model, data: ChoiceData) -> Iterator[dict[str, Any]]:
+    def count_right(self, model: Model, data: ChoiceData) -> Iterator[dict[str, Any]]:
         """The test arguments of each type."""
         right, types = self.task.right(model, data, "test"), data.splits["test"].types
         for name in TESTS:

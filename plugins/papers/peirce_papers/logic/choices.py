@@ -93,14 +93,14 @@ class Table2(LogicalMatrix[ChoiceRow]):
             )
         return found
 
-    def told(self, name: str, task: AnyTask) -> Mapping[str, Any]:
+    def task_identity(self, name: str, task: AnyTask) -> Mapping[str, Any]:
         """Which data they are counts, wherever they lie."""
-        told = {**super().told(name, task), "folder": name}
+        told = {**super().task_identity(name, task), "folder": name}
         if not told["relations"]:
             del told["relations"]  # runs from before there was such an option keep their names
         return told
 
-    def measured(
+    def measure(
         self, cell: Cell, trained: TrainResult, data: ChoiceData, before: Sequence[ChoiceRow]
     ) -> Iterator[ChoiceRow]:
         """Rows for all questions, for those of each type, and for the first ones with and without their ids."""
@@ -140,7 +140,7 @@ class Table2(LogicalMatrix[ChoiceRow]):
             f"{column}: {len(self.prepared.of(task).splits['train'].answers):,} questions for training"
             for column, task in self.tasks.items()
         ]
-        return self.beside(
+        return self.comparison_table(
             rows,
             columns,
             accuracy,

@@ -43,7 +43,7 @@ class LogicalMatrix(SeededMatrix[S]):
         """Which tasks there are, by a name of each, and where their data lie where `places` does not say it."""
         return {"": {}}
 
-    def made(self, options: dict[str, Any]) -> Mapping[str, AnyTask]:
+    def make_tasks(self, options: dict[str, Any]) -> Mapping[str, AnyTask]:
         """The tasks, with the tokenizer of a pretrained model that lies in a folder, unless another is named.
 
         Raises:

@@ -105,11 +105,11 @@ class Table3(LogicalMatrix[SummaryRow]):
         data, test = (str(file_of(Path(self.request.data), split)) for split in (self.scale.read, "test"))
         return {**super().places(), "task.data": data, "task.test_data": test}
 
-    def told(self, name: str, task: AnyTask) -> Mapping[str, Any]:
+    def task_identity(self, name: str, task: AnyTask) -> Mapping[str, Any]:
         """Which files they are counts, wherever they lie."""
-        return {**super().told(name, task), "data": self.scale.read, "test_data": "test"}
+        return {**super().task_identity(name, task), "data": self.scale.read, "test_data": "test"}
 
-    def measured(
+    def measure(
         self, cell: Cell, trained: TrainResult, data: SummaryData, before: Sequence[SummaryRow]
     ) -> Iterator[SummaryRow]:
         """One row: ROUGE on the test file."""
@@ -130,7 +130,7 @@ class Table3(LogicalMatrix[SummaryRow]):
             read == "dev"
         )
         score = f"ROUGE F1 in %, the mean over a dialogue's references; {self.over_seeds}"
-        return self.beside(
+        return self.comparison_table(
             rows,
             COLUMNS,
             lambda label, column: [

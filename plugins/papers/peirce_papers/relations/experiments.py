@@ -172,24 +172,24 @@ class RelationNetworks(Networks[GraphRow]):
     @cached_property
     def text(self) -> Any:
         """The task with the same problems as texts."""
-        return self.made({**self.settings[1], "form": "text"})[""]
+        return self.make_tasks({**self.settings[1], "form": "text"})[""]
 
-    def changed(self, label: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    def spec_changes(self, label: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
         """The network that reads texts has no relations, and the words of its own task."""
         if label != TEXT:
             spec = load_spec(self.arms[label].spec)
-            return super().changed(label, self.task.overrides_for(spec, self.prepared.of(self.task)))
-        found = super().changed(label, self.text.overrides(self.prepared.of(self.text)))
+            return super().spec_changes(label, self.task.overrides_for(spec, self.prepared.of(self.task)))
+        found = super().spec_changes(label, self.text.overrides(self.prepared.of(self.text)))
         return {key: value for key, value in found.items() if key not in _RELATIONAL}
 
     def cells(self) -> Iterator[Cell]:
         """The trainings; one of the networks reads texts."""
         for cell in super().cells():
-            settings = self.told("", self.text)
+            settings = self.task_identity("", self.text)
             run = identity(cell.spec, settings, cell.training, cell.seed)
             yield evolve(cell, task=self.text, run=run) if cell.label == TEXT else cell
 
-    def counted(self, model: Model, data: RelationsData) -> Iterator[dict[str, Any]]:
+    def count_right(self, model: Model, data: RelationsData) -> Iterator[dict[str, Any]]:
         """The test problems of each number of steps and paths; the longest also with more rounds, where these share."""
         from peirce.compose import build
 
@@ -208,7 +208,7 @@ class RelationNetworks(Networks[GraphRow]):
                 counts = {"problems": int(here.sum()), "right": int(right[here].sum())}
                 yield {"split": "test", "k": int(k), "b": int(b), "more": more, **counts}
 
-    def wanted(self, row: GraphRow) -> bool:
+    def is_wanted(self, row: GraphRow) -> bool:
         """Whether a result is one that the first table shows."""
         return row.more == 0 and row.b == self.shown
 
@@ -269,7 +269,7 @@ class RelationNetworks(Networks[GraphRow]):
         def accuracy(label: str, column: str) -> tuple[float, ...]:
             return accuracies(shared, arm=label, k=longest, b=self.shown, more=int(column))
 
-        return self.beside(
+        return self.comparison_table(
             shared,
             [f"{more:+d}" if more else "0" for more in MORE],
             accuracy,

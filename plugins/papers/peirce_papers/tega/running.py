@@ -180,7 +180,7 @@ class TegaRuns(Matrix[RankingRow]):
         """Whether there are rows of each evaluation."""
         return {row.evaluation for row in rows} >= self._keys
 
-    def begun(self, cell: TegaCell, data: KgQaData, console: Console) -> Spec:
+    def spec_to_train(self, cell: TegaCell, data: KgQaData, console: Console) -> Spec:
         """The spec of a training, with the file of the vectors that it begins with."""
         if not cell.vectors:
             return cell.spec
@@ -190,7 +190,7 @@ class TegaRuns(Matrix[RankingRow]):
         links = {"model.heads.0.links": str(path)} if "links" in cell.spec.heads[0].options else {}
         return cell.spec.replace({"model.augmenters.0.file": str(path), **links})
 
-    def measured(
+    def measure(
         self, cell: TegaCell, trained: TrainResult, data: KgQaData, before: Sequence[RankingRow]
     ) -> Iterable[RankingRow]:
         """A row for each evaluation that is not there, each filtering, type and kind of answers.

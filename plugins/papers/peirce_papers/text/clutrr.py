@@ -39,7 +39,7 @@ class ClutrrNetworks(FromScratch[StoryRow]):
     learns = "clutrr"
     constant = "commonest relation"
 
-    def counted(self, model: Model, data: TextClassData) -> Iterator[dict[str, Any]]:
+    def count_right(self, model: Model, data: TextClassData) -> Iterator[dict[str, Any]]:
         """The stories of each split and number of facts."""
         trained = " ".join(map(str, self.task.options.train_hops))
         for split in ("valid", "test"):

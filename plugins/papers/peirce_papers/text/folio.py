@@ -41,7 +41,7 @@ class FolioNetworks(FromScratch[ProblemRow]):
     learns = "folio"
     constant = "the commonest label"
 
-    def counted(self, model: Model, data: TextClassData) -> Iterator[dict[str, Any]]:
+    def count_right(self, model: Model, data: TextClassData) -> Iterator[dict[str, Any]]:
         """The problems of each split and label."""
         for split in SHOWN:
             labels = data.splits[split].labels

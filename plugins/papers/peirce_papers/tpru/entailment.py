@@ -119,7 +119,7 @@ class Table1(SeededMatrix[EntailmentRow]):
     common: ClassVar[Mapping[str, Any]] = {**SeededMatrix.common, "train.weight_decay": 0.0}
     aside: ClassVar[Mapping[str, Any]] = {"folder": "", "pairs": ""}
 
-    def told(self, name: str, task: AnyTask) -> Mapping[str, Any]:
+    def task_identity(self, name: str, task: AnyTask) -> Mapping[str, Any]:
         """The task's options.
 
         Raises:
@@ -132,7 +132,7 @@ class Table1(SeededMatrix[EntailmentRow]):
                 f"{data.folder} has no file to evaluate on, such as validate.txt or test_easy.txt; put a published "
                 "one there, or keep some lines of train.txt as validate.txt"
             )
-        return super().told(name, task)
+        return super().task_identity(name, task)
 
     def spec_of(self, label: str) -> tuple[str, Mapping[str, Any]]:
         """See `spec_of`."""
@@ -143,7 +143,7 @@ class Table1(SeededMatrix[EntailmentRow]):
         rates = {} if "train.lr" in self.request.settings else self.scale.rates
         return evolve(self.training, lr=rates.get(label, self.training.lr))
 
-    def measured(
+    def measure(
         self, cell: Cell, trained: TrainResult, data: EntailmentData, before: Sequence[EntailmentRow]
     ) -> Iterator[EntailmentRow]:
         """A row for each file of evaluation."""
@@ -173,7 +173,7 @@ class Table1(SeededMatrix[EntailmentRow]):
             guesses = np.array(files[file].notes)[:, HEURISTICS.index(label)]
             return (100 * float((guesses == files[file].labels).mean()),)
 
-        return self.beside(
+        return self.comparison_table(
             rows,
             COLUMNS,
             accuracy,
@@ -202,7 +202,7 @@ class Table1(SeededMatrix[EntailmentRow]):
             i = columns.index(column)
             return [float(curve[i]) for (name, _), curve in found.items() if name == label and i < len(curve)]
 
-        return self.beside(
+        return self.comparison_table(
             longest,
             columns,
             loss,

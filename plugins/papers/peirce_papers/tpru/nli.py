@@ -135,22 +135,22 @@ class Table2(SeededMatrix[InferenceRow]):
             "task.cache": str(self.request.directory / "vectors") if self.scale.limit else "",
         }
 
-    def told(self, name: str, task: AnyTask) -> Mapping[str, Any]:
+    def task_identity(self, name: str, task: AnyTask) -> Mapping[str, Any]:
         """Which vectors they are counts, wherever they lie."""
         from peirce_tpru.nli.task import vectors_in
 
         vectors = vectors_in(self.data)
-        return {**super().told(name, task), "vectors": vectors.identity if vectors is not None else ""}
+        return {**super().task_identity(name, task), "vectors": vectors.identity if vectors is not None else ""}
 
     def spec_of(self, label: str) -> tuple[str, Mapping[str, Any]]:
         """See `spec_of`."""
         return spec_of(label, self.scale.channels)
 
-    def wanted(self, row: InferenceRow) -> bool:
+    def is_wanted(self, row: InferenceRow) -> bool:
         """Whether it is an accuracy."""
         return row.task in SPLITS
 
-    def measured(
+    def measure(
         self, cell: Cell, trained: TrainResult, data: TextClassData, before: Sequence[InferenceRow]
     ) -> Iterator[InferenceRow]:
         """A row for each split."""
@@ -162,7 +162,7 @@ class Table2(SeededMatrix[InferenceRow]):
 
     def table(self, rows: Sequence[InferenceRow]) -> FigureTable:
         """Accuracy by row and split."""
-        return self.beside(
+        return self.comparison_table(
             rows,
             SPLITS,
             lambda label, column: [100 * found[0].value for found in by_run(rows, label=label, task=column)],
@@ -179,11 +179,11 @@ class Table2(SeededMatrix[InferenceRow]):
 class Table3(Table2):
     """The same rows, and what their sentence vectors know on SentEval's tasks, which lie beside or in `senteval`."""
 
-    def wanted(self, row: InferenceRow) -> bool:
+    def is_wanted(self, row: InferenceRow) -> bool:
         """Whether it is a measure of SentEval, at this scale."""
         return row.task not in SPLITS and (row.folds, row.limit) == (self.scale.folds, self.scale.limit)
 
-    def measured(
+    def measure(
         self, cell: Cell, trained: TrainResult, data: TextClassData, before: Sequence[InferenceRow]
     ) -> Iterator[InferenceRow]:
         """A row for each measure of each task of SentEval."""
@@ -211,10 +211,10 @@ class Table3(Table2):
                 results.setdefault(row.task, {})[row.measure] = row.value
             return means(results)
 
-        wanted = list(filter(self.wanted, rows))
+        wanted = list(filter(self.is_wanted, rows))
         found = {label: list(map(measures, by_run(wanted, label=label))) for label in {r.label for r in rows}}
         limit = f", at most {self.scale.limit:,} examples of a file" if self.scale.limit else ""
-        return self.beside(
+        return self.comparison_table(
             rows,
             COLUMNS,
             lambda label, column: [100 * figures[column] for figures in found[label] if column in figures],

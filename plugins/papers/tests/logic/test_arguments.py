@@ -89,7 +89,7 @@ def test_the_table_has_every_row_and_the_control_reads_other_ids(
     assert {(figure["row"], figure["seeds"]) for figure in report.figures} >= {(label, 1) for label in labels}
     rows = read_rows(tmp_path / RESULTS, ArgumentRow)
     assert [(row.arm, row.type, row.arguments) for row in rows] == [(a, t, 4) for a in labels for t in TESTS]
-    tasks = [cell.task for cell in ARGUMENTS.asked(request).cells()]
+    tasks = [cell.task for cell in ARGUMENTS.matrix_for(request).cells()]
     own, others = (task.prepare().splits["train"].rows for task in tasks[:2])
     pairs = [two for both in zip(own, others, strict=True) for two in zip(*both, strict=True)]
     assert all((a.ids == b.ids).all() for a, b in pairs)

@@ -46,7 +46,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MadeNetworks:
     request = ExperimentRequest(
         data=str(published), directory=tmp_path / "out", seeds=(0,), settings=TINY, rows=("trans", TEXT)
     )
-    found = RCC8.asked(request)
+    found = RCC8.matrix_for(request)
     assert isinstance(found, MadeNetworks)
     return found
 
@@ -68,7 +68,7 @@ def test_networks_of_one_size_are_tested_by_edges_paths_and_rounds(asked: MadeNe
     folder = asked.request.directory
     assert read_rows(folder / "results.csv", GraphRow) == rows
     before = {path: path.stat().st_mtime_ns for path in (folder / "problems-rcc8").iterdir()}
-    assert RCC8.asked(asked.request).run(Console(quiet=True)) == rows
+    assert RCC8.matrix_for(asked.request).run(Console(quiet=True)) == rows
     assert {path: path.stat().st_mtime_ns for path in before} == before
     assert {each.answer for each in read_graphs(folder / "problems-rcc8")["test"]} <= {
         "DC", "EC", "PO", "TPP", "NTPP", "TPPI", "NTPPI", "EQ"
@@ -78,7 +78,7 @@ def test_networks_of_one_size_are_tested_by_edges_paths_and_rounds(asked: MadeNe
 def test_all_networks_have_one_size(asked: MadeNetworks) -> None:
     for scale in RCC8.scales:
         request = ExperimentRequest(data=asked.request.data, directory=asked.request.directory, scale=scale)
-        every = RCC8.asked(request)
+        every = RCC8.matrix_for(request)
         specs = every.specs(every.task.overrides(every.data))
         assert list(specs) == [arm.name for arm in ARMS]
         counts = {label: every.parameters(spec) for label, spec in specs.items()}

@@ -52,7 +52,7 @@ def folio(tmp_path: Path) -> ExperimentRequest:
 
 def test_each_label_of_each_split_has_a_row_and_every_run_is_done_once(folio: ExperimentRequest) -> None:
     console = Console(width=140, record=True)
-    networks = FOLIO.asked(folio)
+    networks = FOLIO.matrix_for(folio)
     rows = networks.run(console)
     assert [(row.seed, row.split, row.label) for row in rows] == [
         (seed, split, label) for seed in (0, 1) for split in ("train", "valid") for label in LABELS
@@ -85,7 +85,7 @@ def clutrr(tmp_path: Path) -> ExperimentRequest:
 
 
 def test_networks_are_tested_by_number_of_facts(clutrr: ExperimentRequest) -> None:
-    networks = CLUTRR.asked(clutrr)
+    networks = CLUTRR.matrix_for(clutrr)
     rows = networks.run(Console(quiet=True))
     assert [(row.arm, row.split, row.hops) for row in rows] == [
         (arm.name, split, hops)
@@ -102,7 +102,7 @@ def test_networks_are_tested_by_number_of_facts(clutrr: ExperimentRequest) -> No
 
 def test_the_networks_have_one_size(clutrr: ExperimentRequest, tmp_path: Path) -> None:
     few = {key: value for key, value in clutrr.settings.items() if not key.startswith("model.")}
-    real = CLUTRR.asked(ExperimentRequest(data=clutrr.data, directory=tmp_path, settings=few))
+    real = CLUTRR.matrix_for(ExperimentRequest(data=clutrr.data, directory=tmp_path, settings=few))
     given = real.task.overrides(real.data)
     specs = real.specs(given)
     counts = [real.parameters(spec) for spec in specs.values()]
@@ -111,7 +111,7 @@ def test_the_networks_have_one_size(clutrr: ExperimentRequest, tmp_path: Path) -
     assert specs["FOLNet (j.a)"].operators.layer == "j.a"
     # one network alone has the size that it has among the others
     alone = ExperimentRequest(data=clutrr.data, directory=tmp_path, settings=few, rows=("BERT",))
-    assert CLUTRR.asked(alone).specs(given) == {"BERT": specs["BERT"]}
+    assert CLUTRR.matrix_for(alone).specs(given) == {"BERT": specs["BERT"]}
 
 
 def test_the_table_and_the_commonest_relation(clutrr: ExperimentRequest, tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_the_table_and_the_commonest_relation(clutrr: ExperimentRequest, tmp_pat
             right=right, parameters=5, steps=3, seconds=1.5, last_loss=0.1, commit="abc", command="python, -m x",
         )  # fmt: skip
 
-    networks = CLUTRR.asked(clutrr)
+    networks = CLUTRR.matrix_for(clutrr)
     table = networks.table(
         [row("A", 0, 2, 9), row("A", 1, 2, 7), row("B", 0, 2, 5), row("A", 0, 2, 1, "valid")]
     )
@@ -138,7 +138,7 @@ def test_the_runs_that_were_kept_are_those_that_are_asked_for_today(shared: Path
     data = str(shared / "data" / "folio")
     request = ExperimentRequest(data=data, directory=Path("unused"), settings={"train.steps": 126})
     rows = read_rows(ROOT / "benchmarks" / "results" / "folio.csv", ProblemRow)
-    assert {cell.run for cell in FOLIO.asked(request).cells()} == {row.run for row in rows}
+    assert {cell.run for cell in FOLIO.matrix_for(request).cells()} == {row.run for row in rows}
 
 
 @pytest.mark.parametrize(

@@ -93,4 +93,4 @@ def test_rows_have_a_learning_rate_of_their_own_unless_one_is_given(
     given = {"task.batch_size": batch, **settings}
     rows = ("GRU", "transformer")
     request = ExperimentRequest(data=str(tmp_path), directory=tmp_path, rows=rows, seeds=(0,), settings=given)
-    assert tuple(cell.training.lr for cell in TABLE1.asked(request).cells()) == rates
+    assert tuple(cell.training.lr for cell in TABLE1.matrix_for(request).cells()) == rates

@@ -1,1 +1,1 @@
-"""Natural language inference: does a premise entail a hypothesis, and Table 2."""
+"""Natural language inference: does a premise entail a hypothesis."""
