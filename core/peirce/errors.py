@@ -111,8 +111,8 @@ def renamed(old: str, new: str, gone: str) -> None:
         old: the name that was used. new: today's.
         gone: the version from which on the old one is not known.
     """
-    said = f"{old} is called {new} now; from version {gone} on it is not known"
-    warnings.warn(said, RenamedWarning, stacklevel=3)
+    message = f"{old} is called {new} now; from version {gone} on it is not known"
+    warnings.warn(message, RenamedWarning, stacklevel=3)
 
 
 def with_older_names(
@@ -152,8 +152,8 @@ def message_of(error: BaseException) -> str:
 
 def one_line(error: BaseException) -> str:
     """What an exception is and says, in one line and not at any length."""
-    said = printable(" ".join(message_of(error).split()), 1000)
-    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+    message = printable(" ".join(message_of(error).split()), 1000)
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
 def escape_controls(text: object) -> str:

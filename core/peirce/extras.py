@@ -130,9 +130,9 @@ def plugin_devices(name: str) -> list[Any]:
         onnxruntime.register_execution_provider_library(name, package.get_library_path())
     except Exception as error:  # whatever the package or the loading of its library raises
         if "already registered" not in str(error):
-            said = " ".join(str(error).split()).rpartition("with error: ")[2]
+            message = " ".join(str(error).split()).rpartition("with error: ")[2]
             raise InputError(
-                f"{_RTX} does not start: {said}; it needs an NVIDIA GPU and its driver"
+                f"{_RTX} does not start: {message}; it needs an NVIDIA GPU and its driver"
             ) from error
     found = [device for device in onnxruntime.get_ep_devices() if device.ep_name == name]
     if not found:

@@ -35,7 +35,7 @@ def worker_processes(
     """
     others = set(active_children())
     with safe_path():
-        executor = _Processes(count, get_context("spawn"), _begin, (begin, given))
+        executor = _Processes(count, get_context("spawn"), _start_worker, (begin, given))
         try:
             yield executor
         except BaseException:
@@ -89,12 +89,12 @@ def _write_part(folder: Path, number: int, part: Callable[[int], str]) -> int:
 class _Processes(ProcessPoolExecutor):
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """As ever; a process that is started for it inherits that Ctrl-C is held back."""
-        with _without_ctrl_c():
+        with _blocked_ctrl_c():
             return super().submit(fn, *args, **kwargs)
 
 
 @contextmanager
-def _without_ctrl_c() -> Iterator[None]:
+def _blocked_ctrl_c() -> Iterator[None]:
     """Ctrl-C is held back within it, in this process and for good in those that are started."""
     if not hasattr(signal, "pthread_sigmask"):  # on Windows
         yield
@@ -106,7 +106,7 @@ def _without_ctrl_c() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _begin(begin: Callable[..., object] | None, given: tuple[Any, ...]) -> None:
+def _start_worker(begin: Callable[..., object] | None, given: tuple[Any, ...]) -> None:
     Thread(target=_end_with_parent, daemon=True).start()
     if begin is not None:
         begin(*given)

@@ -90,12 +90,12 @@ def between_tokens(
         traced: whether a graph that is being traced tells it too, as its own values; else it tells nothing.
     """
 
-    def told() -> bool:
+    def is_watched() -> bool:
         return traced or not torch.compiler.is_compiling()
 
     def attended(place: str, module: Attended) -> Any:
         def read(_: nn.Module, given: tuple[Any, ...], values: Tensor) -> None:
-            if told():
+            if is_watched():
                 name, share = given[1:] or (WEIGHTS, True)
                 keep(BetweenTokens(place, module.operator, name, share, values.detach()))
 
@@ -104,7 +104,7 @@ def between_tokens(
     def layer(place: str) -> Any:
         def read(_: nn.Module, given: tuple[Any, ...], result: Any) -> None:
             state, scope = (*given, None, None)[:2]
-            if not told() or not isinstance(state, Predicates):
+            if not is_watched() or not isinstance(state, Predicates):
                 return
             after = result[0] if isinstance(result, tuple) else None
             if isinstance(scope, Scope) and isinstance(after, Predicates):

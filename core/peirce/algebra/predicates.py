@@ -46,7 +46,7 @@ def standardise(
     """
     if atoms.dtype in _EXACT and (weight is None or weight.dtype == atoms.dtype):
         return F.layer_norm(atoms, atoms.shape[-1:], weight, bias, epsilon)
-    if _exact_inside(atoms):
+    if _norm_is_exact(atoms):
         weight = atoms.new_ones(atoms.shape[-1], dtype=torch.float32) if weight is None else weight.float()
         return F.layer_norm(atoms, atoms.shape[-1:], weight, None if bias is None else bias.float(), epsilon)
     exact = at_least_float32(atoms)
@@ -54,7 +54,7 @@ def standardise(
     return F.layer_norm(exact, exact.shape[-1:], weight, bias, epsilon).to(atoms.dtype)
 
 
-def _exact_inside(atoms: Tensor) -> bool:
+def _norm_is_exact(atoms: Tensor) -> bool:
     """Whether torch's norm of these atoms computes in float32, and keeps its statistics so, given a float32 weight.
 
     It does so for bfloat16 on a CPU. Then no float32 copy of the atoms is made.

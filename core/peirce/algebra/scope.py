@@ -42,14 +42,14 @@ class Scope:
     @property
     def rows(self) -> Tensor:
         """Each row's position counted over real tokens, int64 [b or 1, x]."""
-        return self._known(0)
+        return self._positions(0)
 
     @property
     def columns(self) -> Tensor:
         """Each column's position counted over real tokens, int64 [b or 1, a]; a source is counted by itself."""
-        return self._known(1)
+        return self._positions(1)
 
-    def _known(self, side: int) -> Tensor:
+    def _positions(self, side: int) -> Tensor:
         if self.places is None:
             raise ValueError("this scope was made without positions; `Scope.at` says where its tokens stand")
         return self.places[side]
@@ -77,7 +77,7 @@ class Scope:
             device: of the pairs.
             before: how many of them stand before the rows; None when every token is a row.
         """
-        pairs = _past(length, device)
+        pairs = _causal_pairs(length, device)
         if before is None:
             return cls(pairs=pairs, uniform=False, causal=True)
         return cls(pairs=pairs.narrow(1, before, length - before), uniform=False, before=before)
@@ -91,7 +91,7 @@ class Scope:
             index: int64 [b or 1, x], each token's position counted over real tokens.
         """
         within = index < lengths.unsqueeze(1)
-        past = _past(index.shape[1], index.device)
+        past = _causal_pairs(index.shape[1], index.device)
         return cls(pairs=past | (within.unsqueeze(2) & within.unsqueeze(1)), uniform=False)
 
     @classmethod
@@ -103,8 +103,8 @@ class Scope:
         if self.dropout or other.dropout:
             raise AssertionError("scopes combine before the composer sets their dropout")
         return Scope(
-            tokens=_both(self.tokens, other.tokens),
-            pairs=_both(self.pairs, other.pairs),
+            tokens=_intersection(self.tokens, other.tokens),
+            pairs=_intersection(self.pairs, other.pairs),
             uniform=self.uniform and other.uniform,
             causal=(self.causal and (other.causal or other.uniform)) or (other.causal and self.uniform),
             before=self.before if other.before is None else other.before,
@@ -135,11 +135,11 @@ class Scope:
 
     def zero_unary(self, atoms: Tensor) -> Tensor:
         """Unary atoms [b, x, ...] with exact zeros at padding, whatever stood there."""
-        return atoms if self.tokens is None else _where(self.tokens, atoms)
+        return atoms if self.tokens is None else _zero_outside(self.tokens, atoms)
 
     def zero_binary(self, atoms: Tensor) -> Tensor:
         """Binary atoms [b, x, y, ...] with exact zeros outside the scope, whatever stood there."""
-        return atoms if self.pairs is None else _where(self.pairs, atoms)
+        return atoms if self.pairs is None else _zero_outside(self.pairs, atoms)
 
     def converse(self, atoms: Tensor) -> Tensor:
         """u(y, x) for each of the atoms u(x, y), [b, x, y, ...] -> [b, x, y, ...].
@@ -175,13 +175,13 @@ class Scope:
         return weights if weights.dtype == logits.dtype else weights.to(logits.dtype)
 
 
-def _past(length: int, device: torch.device | None) -> Tensor:
+def _causal_pairs(length: int, device: torch.device | None) -> Tensor:
     """bool [1, x, a], a <= x."""
     index = torch.arange(length, device=device)
     return (index.unsqueeze(0) <= index.unsqueeze(1)).unsqueeze(0)
 
 
-def _both(one: Tensor | None, other: Tensor | None) -> Tensor | None:
+def _intersection(one: Tensor | None, other: Tensor | None) -> Tensor | None:
     if one is None or other is None:
         return one if other is None else other
     return one & other
@@ -192,5 +192,5 @@ def stretch(mask: Tensor, values: Tensor) -> Tensor:
     return mask.reshape(*mask.shape, *[1] * (values.dim() - mask.dim()))
 
 
-def _where(mask: Tensor, atoms: Tensor) -> Tensor:
+def _zero_outside(mask: Tensor, atoms: Tensor) -> Tensor:
     return torch.where(stretch(mask, atoms), atoms, torch.zeros((), dtype=atoms.dtype, device=atoms.device))

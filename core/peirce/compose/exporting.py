@@ -59,8 +59,8 @@ def export(
     try:
         chosen = part.Options(**options)
     except (TypeError, ValueError) as error:
-        said = error.args[0] if error.args else error  # those of attrs hold more
-        raise ExportError(f"exporter {to!r} cannot use these options: {said}") from error
+        message = error.args[0] if error.args else error  # those of attrs hold more
+        raise ExportError(f"exporter {to!r} cannot use these options: {message}") from error
     path = Path(path)
     with explain_disk_errors(str(path)), ExitStack() as alone:
         fits = path.is_dir() if part.writes == "folder" else path.is_file()

@@ -85,14 +85,14 @@ def verify_folder(directory: Path) -> FolderReport:
     elif saved.digests is None:
         notes.append("Peirce 0.1 saved this model, without digests; save it again to have them")
     for path in sorted(path for path in directory.iterdir() if path.is_file() and path.name not in files):
-        if found := _beside(path):
+        if found := _exported_state(path):
             files[path.name] = {"state": found[0], "bytes": path.stat().st_size}
             notes += filter(None, [found[1]])
     passed = {OK, UNKNOWN} >= {str(file["state"]) for file in files.values()}
     return FolderReport(file=directory, passed=passed, notes=tuple(notes), files=files)
 
 
-def _beside(path: Path) -> tuple[str, str] | None:
+def _exported_state(path: Path) -> tuple[str, str] | None:
     """The state of a file beside the model's own and a note on it; None of one that carries no digest."""
     try:
         runtime = runtime_of(path)()
@@ -107,8 +107,8 @@ def _beside(path: Path) -> tuple[str, str] | None:
             return None
     except ModelFileError as error:
         return UNKNOWN, str(error)  # whole, and exported by others
-    told = staleness(path, runtime)
-    return (STALE, told) if told else (state, "")
+    message = staleness(path, runtime)
+    return (STALE, message) if message else (state, "")
 
 
 class StaleWarning(UserWarning):

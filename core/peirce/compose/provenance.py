@@ -34,10 +34,10 @@ def differences(recorded: Mapping[str, Any], registry: Registry) -> tuple[list[s
         try:
             found = _origin(registry, *part.split(".", 1))
         except RegistryError as error:
-            missing.append(f"{part} from {_said(origin)} ({error})")
+            missing.append(f"{part} from {_description(origin)} ({error})")
             continue
         if found != origin:
-            other.append(f"{part} was from {_said(origin)} and is now from {_said(found)}")
+            other.append(f"{part} was from {_description(origin)} and is now from {_description(found)}")
     return missing, other
 
 
@@ -53,7 +53,7 @@ def _renamed(origin: Mapping[str, Any]) -> dict[str, Any]:
     return {**origin, "plugin": plugin, "distribution": distribution}
 
 
-def _said(origin: Mapping[str, Any]) -> str:
+def _description(origin: Mapping[str, Any]) -> str:
     if origin["distribution"] is None:
         return f"plug-in {origin['plugin']}"
     return f"{origin['distribution']} {origin['version']} ({origin['plugin']})"

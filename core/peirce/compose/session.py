@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from peirce.compose.folder import StaleWarning, staleness
-from peirce.errors import InputError, ModelFileError, RegistryError, check_known
+from peirce.errors import InputError, ModelFileError, RegistryError, check_known, renamed
 from peirce.files import checks_digests
 from peirce.model import (
     Callback,
@@ -92,26 +92,28 @@ class Session:
         self.path = Path(path)
         runtime = runtime_for(self.path)
         self.digest: str | None = runtime.check(self.path) if checks_digests(digests) else None
-        if checks_digests(digests) and (told := staleness(self.path, runtime)):
-            warnings.warn(told, StaleWarning, stacklevel=2)
-        self._hold(runtime.open_with_options(self.path, providers, threads, provider_options or {}))
+        if checks_digests(digests) and (message := staleness(self.path, runtime)):
+            warnings.warn(message, StaleWarning, stacklevel=2)
+        self._set_file(runtime.open_with_options(self.path, providers, threads, provider_options or {}))
 
     @classmethod
     def over(cls, file: LoadedModel, path: str | Path) -> Session:
         """A session of a file that is open already, such as one that a server holds; errors name the path."""
         made = cls.__new__(cls)
         made.path, made.digest = Path(path), None
-        made._hold(file)
+        made._set_file(file)
         return made
 
-    def _hold(self, file: LoadedModel) -> None:
+    def _set_file(self, file: LoadedModel) -> None:
         self._file: LoadedModel | None = file
         self.signature: Signature = file.signature
         self.providers: tuple[str, ...] = file.providers
         self.role: str = file.role
         specs = (*self.signature.inputs, *self.signature.outputs)
         self._dtypes = {spec.name: file.dtype(spec.name) for spec in specs}
-        self._inputs = Inputs(self.signature, (np.ndarray, OnDevice), self._dtypes, _bounds, self._item)
+        self._inputs = Inputs(
+            self.signature, (np.ndarray, OnDevice), self._dtypes, _bounds, self._float_bytes
+        )
 
     def dtype(self, name: str) -> np.dtype[Any]:
         """The numpy dtype of an input or output; bfloat16 outputs come as float32, which numpy has."""
@@ -131,10 +133,10 @@ class Session:
         Raises:
             InputError: a name, dtype, rank, dim or id that the signature does not allow; it names the input.
         """
-        names, feeds = self._named(outputs), self._feeds(inputs, on_device=False)
+        names, feeds = self._output_names(outputs), self._feeds(inputs, on_device=False)
         if not names:
             return {}
-        return dict(zip(names, _run(feeds, lambda: self._opened().run(feeds, names)), strict=True))
+        return dict(zip(names, _run(feeds, lambda: self._loaded().run(feeds, names)), strict=True))
 
     def run_on_device(
         self, inputs: Mapping[str, Any], outputs: Sequence[str] | None = None
@@ -151,17 +153,17 @@ class Session:
         Raises:
             InputError: as `run`, or the runtime of the file leaves nothing on a device.
         """
-        names, feeds = self._named(outputs), self._feeds(inputs)
-        return dict(zip(names, _run(feeds, lambda: self._opened().run_on_device(feeds, names)), strict=True))
+        names, feeds = self._output_names(outputs), self._feeds(inputs)
+        return dict(zip(names, _run(feeds, lambda: self._loaded().run_on_device(feeds, names)), strict=True))
 
     def generate(
-        self, inputs: Mapping[str, Any], said: Callback | None = None, **settings: Any
+        self, inputs: Mapping[str, Any], on_tokens: Callback | None = None, **settings: Any
     ) -> tuple[Generated, ...]:
         """Generate a text for each prompt, token for token what `Model.generate` gives.
 
         Args:
             inputs: the prompts, as for `run`; they may have different lengths, padded on either side.
-            said: called with the tokens of all rows, int64 [b], as soon as they are chosen; not with beams.
+            on_tokens: called with the tokens of all rows, int64 [b], as soon as they are chosen; not with beams.
             settings: how tokens are chosen, as in `peirce.model.Decoding`.
 
         Returns:
@@ -171,13 +173,16 @@ class Session:
             InputError: an input or a setting is wrong, or the file was not exported to generate.
             ModelFileError: the file of the step is missing, or belongs to another model.
         """
+        if "said" in settings:
+            renamed("said", "on_tokens", "2.0")
+            on_tokens = settings.pop("said")
         make_decoding(settings)
-        opened = self._opened()
+        opened = self._loaded()
         begin, feeds = opened.stepper(), self._feeds(inputs)
         name = opened.generated
         free = None if name is None else free_tokens(self.signature, name, feeds[name].shape[1])
         how = make_decoding(settings, free)
-        return _run(feeds, lambda: generate(begin(feeds), how, said))
+        return _run(feeds, lambda: generate(begin(feeds), how, on_tokens))
 
     def close(self) -> None:
         """Let go of the model's memory; the session cannot run after it."""
@@ -191,7 +196,7 @@ class Session:
     def __exit__(self, *raised: object) -> None:
         self.close()
 
-    def _named(self, outputs: Sequence[str] | None) -> list[str]:
+    def _output_names(self, outputs: Sequence[str] | None) -> list[str]:
         """The names of the outputs to compute."""
         if isinstance(outputs, str):
             raise InputError(f"outputs is the text {outputs!r}; give a list of names, [{outputs!r}]")
@@ -201,7 +206,7 @@ class Session:
             check_known("output", name, known)
         return names
 
-    def _opened(self) -> LoadedModel:
+    def _loaded(self) -> LoadedModel:
         if self._file is None:
             raise InputError(f"the session of {self.path} is closed; open another")
         return self._file
@@ -222,7 +227,7 @@ class Session:
             given[spec.name] = np.full(shape, spec.default, self._dtypes[spec.name])
         return {spec.name: given[spec.name] for spec in self.signature.inputs}
 
-    def _item(self) -> int | None:
+    def _float_bytes(self) -> int | None:
         """Bytes of a floating number, as far as an output has any; None where a GPU computes."""
         if any(word in name.lower() for name in self.providers for word in ("cuda", "tensorrt")):
             return None

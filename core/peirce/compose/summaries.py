@@ -100,7 +100,7 @@ def summarise(
     with torch.no_grad():
         with FlopCounterMode(display=False) as counter:
             model(**inputs)  # this first pass also joins the fused weights, which is no work of the second
-        with _Written() as written:
+        with _ByteCounter() as written:
             model(**inputs)
     parameters = list(model.named_parameters())
     recurrences = tuple(f"{at}." for at, part in model.named_modules() if isinstance(part, RecurrentOperator))
@@ -127,7 +127,7 @@ def summarise(
     )
 
 
-class _Written(TorchDispatchMode):
+class _ByteCounter(TorchDispatchMode):
     """Adds up the bytes that operations write; views write nothing."""
 
     def __init__(self) -> None:

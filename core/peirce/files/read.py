@@ -116,11 +116,11 @@ def open_file(path: str | os.PathLike[str], *, piped: bool = False) -> IO[bytes]
         return os.fdopen(os.dup(int(match[2] or 0)), "rb")
     check_file(path)
     if name.endswith(".gz"):
-        return io.BufferedReader(_Unpacked(Path(path)), 1 << 16)
+        return io.BufferedReader(_GzipReader(Path(path)), 1 << 16)
     return Path(path).open("rb")
 
 
-class _Unpacked(io.RawIOBase):
+class _GzipReader(io.RawIOBase):
     """What a gzipped file holds, as long as it is no bomb."""
 
     def __init__(self, path: Path) -> None:
@@ -214,7 +214,7 @@ def parse_json(text: str | bytes, **hooks: Callable[[Any], Any]) -> Any:
     Raises:
         ValueError: it is no JSON, or nested too deeply.
     """
-    return _parsed(lambda: json.loads(text, **cast(Any, hooks)))
+    return _parse_checked(lambda: json.loads(text, **cast(Any, hooks)))
 
 
 def parse_toml(text: str) -> dict[str, Any]:
@@ -224,25 +224,25 @@ def parse_toml(text: str) -> dict[str, Any]:
         ValueError: it is no TOML, or nested too deeply.
     """
     try:
-        return cast(dict[str, Any], _parsed(lambda: tomllib.loads(text)))
+        return cast(dict[str, Any], _parse_checked(lambda: tomllib.loads(text)))
     except tomllib.TOMLDecodeError as error:
-        said, at, place = str(error).rpartition(" (at ")
-        if "Unescaped" in said or "hex value" in said:  # as in a path of Windows, "C:\\Users"
-            said += (
+        message, at, place = str(error).rpartition(" (at ")
+        if "Unescaped" in message or "hex value" in message:  # as in a path of Windows, "C:\\Users"
+            message += (
                 """; a backslash in "..." begins an escape: write a path as '...', which takes it as it is"""
             )
-        raise ValueError(said + at + place) from None
+        raise ValueError(message + at + place) from None
 
 
-def _parsed(parse: Callable[[], Any]) -> Any:
+def _parse_checked(parse: Callable[[], Any]) -> Any:
     with suppress(RecursionError):
         content = parse()
-        if not _too_deep(content):
+        if not _is_too_deep(content):
             return content
     raise ValueError(f"tables and lists are nested more than {_DEEPEST} deep")
 
 
-def _too_deep(value: Any) -> bool:
+def _is_too_deep(value: Any) -> bool:
     """Whether tables and lists hold each other to too many levels; without recursion of its own."""
     level = [value]
     for _ in range(_DEEPEST + 1):

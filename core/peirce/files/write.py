@@ -37,7 +37,7 @@ _ADVICE = {
 }
 _RUST = re.compile(r"\(os error (\d+)\)")
 _SHORT = re.compile(r"\d+ requested and \d+ written|No usable temporary directory")
-_held: ContextVar[frozenset[Path]] = ContextVar("held", default=frozenset())
+_held_locks: ContextVar[frozenset[Path]] = ContextVar("held", default=frozenset())
 
 
 @contextmanager
@@ -57,17 +57,17 @@ def hold_lock(place: Path, *, folder: bool, wait: bool = False) -> Iterator[None
     """
     path = place / LOCK if folder else place.with_name(f".{place.name}{LOCK}")
     known = path.absolute()
-    if known in _held.get():
+    if known in _held_locks.get():
         yield
         return
     made = [parent for parent in path.parents if not parent.exists()]
     try:
-        lock = _take_within(path, place, wait)
-        token = _held.set(_held.get() | {known})
+        lock = _acquire_in_folder(path, place, wait)
+        token = _held_locks.set(_held_locks.get() | {known})
         try:
             yield
         finally:
-            _held.reset(token)
+            _held_locks.reset(token)
             _release(lock)
     finally:
         for parent in made:
@@ -75,12 +75,12 @@ def hold_lock(place: Path, *, folder: bool, wait: bool = False) -> Iterator[None
                 parent.rmdir()
 
 
-def _take_within(path: Path, place: Path, wait: bool) -> FileLock | None:
+def _acquire_in_folder(path: Path, place: Path, wait: bool) -> FileLock | None:
     """Take the lock of a place in a folder that is made for it."""
     while True:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            return _take(path, wait=wait)
+            return _acquire(path, wait=wait)
         except FileNotFoundError:  # who had made the folder removed it again
             continue
         except TimeoutError:
@@ -89,7 +89,7 @@ def _take_within(path: Path, place: Path, wait: bool) -> FileLock | None:
             ) from None
 
 
-def _take(path: Path, *, wait: bool = False) -> FileLock | None:
+def _acquire(path: Path, *, wait: bool = False) -> FileLock | None:
     """Take a lock; None where the file system has none.
 
     Raises:
@@ -127,7 +127,7 @@ def scratch_folder(place: Path) -> Iterator[Path]:
         try:
             folder.mkdir(mode=0o700)
             with suppress(FileNotFoundError, TimeoutError):  # another process took it for a dead one's
-                lock = _take(folder / LOCK)
+                lock = _acquire(folder / LOCK)
                 break
         except BaseException:  # such as a signal, right after it was made
             shutil.rmtree(folder, ignore_errors=True)
@@ -154,7 +154,7 @@ def clear_leftovers(folder: Path) -> None:
             with suppress(OSError):
                 if not (each / LOCK).exists():
                     each.rmdir()  # made a moment ago, or somebody's own
-                elif lock := _take(each / LOCK):
+                elif lock := _acquire(each / LOCK):
                     shutil.rmtree(each, ignore_errors=True)
                     _release(lock)
 
@@ -216,10 +216,10 @@ def sync(path: Path) -> None:
 
 @contextmanager
 def explain_disk_errors(what: str, safe: str | Callable[[], str] = AS_IT_WAS) -> Iterator[None]:
-    """Within it, a disk that takes no more is one sentence, whichever library met it.
+    """Within it, the error of a full or read-only disk is one sentence, whichever library raised it.
 
     Args:
-        what: what is written, and where, such as `the model in runs/a`; an `explain_disk_errors` within this one knows better.
+        what: what is written, and where, such as `the model in runs/a`; one within this one knows better.
         safe: what is whole all the same, or what tells it once it is asked; this one knows better than those within.
 
     Raises:
@@ -241,16 +241,16 @@ def disk_error(
     seen: list[BaseException] = []
     while link is not None and link not in seen:
         seen.append(link)
-        if (number := _number(link)) in _ADVICE:
+        if (number := _error_number(link)) in _ADVICE:
             what = link.what if isinstance(link, WriteError) else what
-            said = safe if isinstance(safe, str) else safe()
-            return WriteError(what, number, said, _ADVICE[number])
+            message = safe if isinstance(safe, str) else safe()
+            return WriteError(what, number, message, _ADVICE[number])
         # A complaint of Peirce's own names its cause; what merely was handled when it came is another matter.
         link = link.__cause__ or (None if isinstance(link, PeirceError) else link.__context__)
     return None
 
 
-def _number(error: BaseException) -> int:
+def _error_number(error: BaseException) -> int:
     if isinstance(error, WriteError):
         return error.number
     if isinstance(error, OSError) and error.errno in _ADVICE:

@@ -23,12 +23,12 @@ ALIKE = 0.5
 
 def uses_blocks(atoms: Tensor) -> bool:
     """Whether binary atoms are worked on in blocks in this pass, without gradients."""
-    return _in_inference(atoms) and _large(atoms)
+    return _is_inference(atoms) and _is_large(atoms)
 
 
 def uses_blocks_in_training(atoms: Tensor) -> bool:
     """Whether binary atoms are worked on in blocks in this pass, with gradients."""
-    return on_cpu(atoms) and torch.is_grad_enabled() and _large(atoms)
+    return on_cpu(atoms) and torch.is_grad_enabled() and _is_large(atoms)
 
 
 def blocks(atoms: Tensor, channels: int) -> Iterator[tuple[slice, slice]]:
@@ -51,7 +51,7 @@ def channels_first(values: Tensor) -> Tensor:
     gradients, which would keep the copy, they are copied at once.
     """
     moved = values.permute(0, 3, 1, 2)
-    return moved.contiguous() if _in_inference(values) else moved
+    return moved.contiguous() if _is_inference(values) else moved
 
 
 def on_cpu(sample: Tensor) -> bool:
@@ -84,11 +84,11 @@ def portions(sample: Tensor, lengths: Tensor, width: int) -> list[Tensor]:
     return found
 
 
-def _in_inference(atoms: Tensor) -> bool:
+def _is_inference(atoms: Tensor) -> bool:
     return on_cpu(atoms) and not torch.is_grad_enabled()
 
 
-def _large(atoms: Tensor) -> bool:
+def _is_large(atoms: Tensor) -> bool:
     return atoms.numel() * atoms.element_size() > sizes.BLOCK_BYTES
 
 
@@ -185,7 +185,7 @@ class _InBlocks(Function):
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
         tensors: tuple[Tensor | None, ...] = ctx.saved_tensors
         wanted = {i: t for i, t in enumerate(tensors) if t is not None and ctx.needs_input_grad[i + 2]}
-        way = _differentiable if torch.is_grad_enabled() else _added_up
+        way = _differentiable_gradients if torch.is_grad_enabled() else _sum_gradients
         found = way(ctx, tensors, wanted, grads)
         return None, None, *(found.get(i) for i in range(len(tensors)))
 
@@ -195,7 +195,7 @@ Found = dict[int, Tensor]
 """Gradients by the numbers of their tensors; one that nothing depends on has none."""
 
 
-def _added_up(ctx: Any, tensors: Tensors, wanted: Mapping[int, Tensor], grads: Tensors) -> Found:
+def _sum_gradients(ctx: Any, tensors: Tensors, wanted: Mapping[int, Tensor], grads: Tensors) -> Found:
     """The gradients of the wanted tensors by their numbers, each block's put or added where it belongs."""
     work: _Work = ctx.work
     sums: Found = {}
@@ -204,7 +204,7 @@ def _added_up(ctx: Any, tensors: Tensors, wanted: Mapping[int, Tensor], grads: T
         leaves = {
             i: part.requires_grad_() for i, part in enumerate(parts) if part is not None and i in wanted
         }
-        results, own = _recomputed(ctx, number, block, parts, grads)
+        results, own = _recompute(ctx, number, block, parts, grads)
         found = torch.autograd.grad(results, list(leaves.values()), own, allow_unused=True)
         for i, grad in zip(leaves, found, strict=True):
             if grad is None:  # of this block, and so of every other
@@ -223,19 +223,21 @@ def _added_up(ctx: Any, tensors: Tensors, wanted: Mapping[int, Tensor], grads: T
     return {i: total.to(wanted[i].dtype) for i, total in sums.items()}
 
 
-def _differentiable(ctx: Any, tensors: Tensors, wanted: Mapping[int, Tensor], grads: Tensors) -> Found:
+def _differentiable_gradients(
+    ctx: Any, tensors: Tensors, wanted: Mapping[int, Tensor], grads: Tensors
+) -> Found:
     """The gradients of the blocks by operations that are themselves differentiable."""
     work: _Work = ctx.work
     every: list[tuple[Tensor, Tensor]] = []
     for number, block in enumerate(work.blocks(tensors)):
         parts = [None if t is None else work.of(i, t, block) for i, t in enumerate(tensors)]
-        every.extend(zip(*_recomputed(ctx, number, block, parts, grads), strict=True))
+        every.extend(zip(*_recompute(ctx, number, block, parts, grads), strict=True))
     results, own = zip(*every, strict=True)
     found = torch.autograd.grad(results, list(wanted.values()), own, create_graph=True, allow_unused=True)
     return {i: grad for i, grad in zip(wanted, found, strict=True) if grad is not None}
 
 
-def _recomputed(
+def _recompute(
     ctx: Any, number: int, block: Block, parts: Tensors, grads: Tensors
 ) -> tuple[list[Tensor], list[Tensor]]:
     """A block's results, recomputed with the autocast and the random numbers of the first time, and their gradients."""

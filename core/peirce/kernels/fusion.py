@@ -107,11 +107,11 @@ class FusedLinear(nn.Module):
         """[..., d] -> one [..., width] a map, in one product unless they are not fused."""
         if self.fuse:
             return F.linear(atoms, *self.weights()).split_with_sizes(self.widths, -1)
-        return [F.linear(atoms, *_scaled(linear, scale)) for linear, scale in self.maps]
+        return [F.linear(atoms, *_scaled_weights(linear, scale)) for linear, scale in self.maps]
 
     def write_each(self, channels: Sequence[Tensor]) -> Tensor:
         """The sum of the maps' results, one product a map: in training neither weights nor channels are joined."""
-        parts = [_scaled(linear, scale) for linear, scale in self.maps]
+        parts = [_scaled_weights(linear, scale) for linear, scale in self.maps]
         biases = [bias for _, bias in parts if bias is not None]
         first, *rest = channels
         total = F.linear(first.flatten(0, -2), parts[0][0], sum(biases[1:], biases[0]) if biases else None)
@@ -134,7 +134,7 @@ class FusedLinear(nn.Module):
         return super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
 
     def _join(self) -> Weights:
-        parts = [_scaled(linear, scale) for linear, scale in self.maps]
+        parts = [_scaled_weights(linear, scale) for linear, scale in self.maps]
         weight = torch.cat([w for w, _ in parts], 0 if self.along == "outputs" else 1)
         biases = [b for _, b in parts]
         if all(b is None for b in biases):
@@ -197,7 +197,7 @@ def make_weights_constant(model: nn.Module, dtype: torch.dtype) -> None:
             module._constant = weight.to(dtype), None if bias is None else bias.to(dtype)
 
 
-def _scaled(linear: nn.Linear, scale: float) -> Weights:
+def _scaled_weights(linear: nn.Linear, scale: float) -> Weights:
     if scale == 1.0:
         return linear.weight, linear.bias
     return linear.weight * scale, None if linear.bias is None else linear.bias * scale

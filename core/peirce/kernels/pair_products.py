@@ -29,19 +29,19 @@ from peirce.kernels import sizes
 
 def score(q: Tensor, table: Tensor, ids: Tensor, rows: Tensor | None) -> Tensor:
     """w[g, n, m, y] = sum_s q[g, n, m, s] table[rows[n], g, ids[n, y], s]."""
-    if _traced(table):
-        return _traced_score(q, table, ids, rows)
+    if _is_traced(table):
+        return _score_traced(q, table, ids, rows)
     return _product("w", q, None, table, ids, rows)
 
 
 def mix(w: Tensor, table: Tensor, ids: Tensor, rows: Tensor | None) -> Tensor:
     """q[g, n, m, s] = sum_y w[g, n, m, y] table[rows[n], g, ids[n, y], s]."""
-    if _traced(table):
-        return _traced_mix(w, table, ids, rows)
+    if _is_traced(table):
+        return _mix_traced(w, table, ids, rows)
     return _product("q", None, w, table, ids, rows)
 
 
-def _traced(table: Tensor) -> bool:
+def _is_traced(table: Tensor) -> bool:
     return torch.compiler.is_compiling() or table.is_meta
 
 
@@ -81,7 +81,7 @@ class _Products(Function):
     ) -> tuple[Tensor, ...]:
         ctx.wanted, ctx.shape = wanted, shape
         ctx.save_for_backward(q, w, table, ids, rows, order)
-        return _blocked(wanted, q, w, table, ids, rows, order, shape)
+        return _compute_in_blocks(wanted, q, w, table, ids, rows, order, shape)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
@@ -116,7 +116,7 @@ def by_bucket(shared: int, buckets: int, length: int, head_size: int) -> bool:
     return shared * buckets <= length * head_size
 
 
-def _blocked(
+def _compute_in_blocks(
     wanted: Sequence[Third],
     q: Tensor | None,
     w: Tensor | None,
@@ -201,7 +201,7 @@ class _Block(NamedTuple):
             return torch.matmul(q, self._vectors(table).transpose(2, 3))
         groups, count, shared, _ = q.shape
         buckets = torch.bmm(q.flatten(1, 2), table.transpose(1, 2)).view(groups, count, shared, -1)
-        return buckets.gather(3, _spread(self.ids, groups, shared))
+        return buckets.gather(3, _broadcast_ids(self.ids, groups, shared))
 
     def weights(self, w: Tensor) -> Tensor:
         """[g, n, m, y], or by bucket their sums [g, n, m, r] in at least float32."""
@@ -210,7 +210,7 @@ class _Block(NamedTuple):
         exact = at_least_float32(w)
         groups, count, shared, _ = w.shape
         sums = exact.new_zeros(groups, count, shared, self.buckets)
-        return sums.scatter_add_(3, _spread(self.ids, groups, shared), exact)
+        return sums.scatter_add_(3, _broadcast_ids(self.ids, groups, shared), exact)
 
     def mix(self, weights: Tensor, table: Tensor) -> Tensor:
         """[g, r, s] -> [g, n, m, s]."""
@@ -240,7 +240,7 @@ class _Block(NamedTuple):
         return table.index_select(1, self.ids.flatten()).view(groups, *self.ids.shape, size)
 
 
-def _spread(ids: Tensor, groups: int, shared: int) -> Tensor:
+def _broadcast_ids(ids: Tensor, groups: int, shared: int) -> Tensor:
     """[n, y] -> [g, n, m, y], a view."""
     return ids[None, :, None, :].expand(groups, -1, shared, -1)
 
@@ -248,17 +248,17 @@ def _spread(ids: Tensor, groups: int, shared: int) -> Tensor:
 # --- under torch.export and torch.compile: without a loop over the symbolic length ----------------
 
 
-def _traced_score(q: Tensor, table: Tensor, ids: Tensor, rows: Tensor | None) -> Tensor:
+def _score_traced(q: Tensor, table: Tensor, ids: Tensor, rows: Tensor | None) -> Tensor:
     kinds, groups, _, _ = table.shape
     if rows is None:
         wide, tables = q, table[0].transpose(1, 2)
     else:
         wide, tables = _expand_by_kind(q, rows, kinds), table.permute(1, 0, 3, 2).flatten(1, 2)
-    buckets = _batched(wide, tables)
-    return buckets.gather(3, _spread(ids, groups, q.shape[2]))
+    buckets = _multiply_groups(wide, tables)
+    return buckets.gather(3, _broadcast_ids(ids, groups, q.shape[2]))
 
 
-def _traced_mix(w: Tensor, table: Tensor, ids: Tensor, rows: Tensor | None) -> Tensor:
+def _mix_traced(w: Tensor, table: Tensor, ids: Tensor, rows: Tensor | None) -> Tensor:
     """Without a sum by index, which TensorRT does not take, and which ONNX Runtime computes on one thread.
 
     Few buckets are summed by a product with rows of the identity, which all groups share. Of many, the vectors of the
@@ -275,7 +275,7 @@ def _traced_mix(w: Tensor, table: Tensor, ids: Tensor, rows: Tensor | None) -> T
     exact = at_least_float32(w)
     places = F.embedding(ids, torch.eye(buckets, dtype=exact.dtype, device=w.device))
     sums = torch.matmul(exact, places).to(w.dtype)
-    return _batched(sums if rows is None else _expand_by_kind(sums, rows, kinds), tables)
+    return _multiply_groups(sums if rows is None else _expand_by_kind(sums, rows, kinds), tables)
 
 
 def _expand_by_kind(values: Tensor, rows: Tensor, kinds: int) -> Tensor:
@@ -284,7 +284,7 @@ def _expand_by_kind(values: Tensor, rows: Tensor, kinds: int) -> Tensor:
     return (values.unsqueeze(3) * own).flatten(3)
 
 
-def _batched(values: Tensor, tables: Tensor) -> Tensor:
+def _multiply_groups(values: Tensor, tables: Tensor) -> Tensor:
     """[g, n, m, c] times [g, c, e], without a copy of the tables for each row."""
     if tables.shape[0] == 1:
         return torch.matmul(values, tables[0])

@@ -49,7 +49,7 @@ def weigh(logits: Tensor, values: Tensor, scope: Scope) -> Tensor:
         return _weigh_uniform(logits, values, scope)
     if isinstance(values.shape[1], int) and values.shape[1] == 1:  # a symbolic size is not asked
         weights = scope.softmax(logits.unsqueeze(1)).squeeze(1)
-        return _summed(_drop(weights, scope), values)
+        return _sum_shared(_drop(weights, scope), values)
     if scope.causal and not torch.compiler.is_compiling():
         return _weigh_causal(logits, values, scope)
     return _weigh_rows(logits, values, scope)
@@ -64,10 +64,10 @@ def _weigh_uniform(logits: Tensor, values: Tensor, scope: Scope) -> Tensor:
         weights = (
             exact.masked_fill(~tokens, torch.finfo(exact.dtype).min).softmax(1).masked_fill(~tokens, 0.0)
         )
-    return _summed(_drop(weights.to(logits.dtype), scope), values)
+    return _sum_shared(_drop(weights.to(logits.dtype), scope), values)
 
 
-def _summed(weights: Tensor, values: Tensor) -> Tensor:
+def _sum_shared(weights: Tensor, values: Tensor) -> Tensor:
     """[b, a, g, n], [b, x, a, g] -> [b, x, g, n]: weights that no row has of its own."""
     return torch.matmul(channels_first(values), weights.permute(0, 2, 1, 3)).transpose(1, 2)
 
@@ -88,7 +88,7 @@ def _weigh_rows(logits: Tensor, values: Tensor, scope: Scope) -> Tensor:
 
     parts = [slice(start, start + step) for start in range(0, count, step)]
     return torch.cat(
-        [_recomputed(weigh_groups, logits[:, :, p], values[..., p], keep[:, :, p]) for p in parts], 2
+        [_call_checkpointed(weigh_groups, logits[:, :, p], values[..., p], keep[:, :, p]) for p in parts], 2
     )
 
 
@@ -102,7 +102,7 @@ def _weigh_causal(logits: Tensor, values: Tensor, scope: Scope) -> Tensor:
     for start in range(0, length, CAUSAL_BLOCK):
         stop = min(start + CAUSAL_BLOCK, length)
         parts = exact[..., :stop], sums[:, :, start:stop, :stop], keep[..., :stop]
-        blocks.append(_recomputed(_causal_block, *parts, start))
+        blocks.append(_call_checkpointed(_causal_block, *parts, start))
     return torch.cat(blocks, 1).to(logits.dtype)
 
 
@@ -134,7 +134,7 @@ def _causal_block(logits: Tensor, values: Tensor, keep: Tensor, start: int) -> T
     return mixed.permute(0, 3, 1, 2)
 
 
-def _recomputed(function: Callable[..., Tensor], *args: object) -> Tensor:
+def _call_checkpointed(function: Callable[..., Tensor], *args: object) -> Tensor:
     """Call, and where gradients are wanted keep only the arguments: the backward pass recomputes the rest."""
     if torch.is_grad_enabled() and not torch.compiler.is_compiling():
         return checkpoint(function, *args, use_reentrant=False, preserve_rng_state=False)

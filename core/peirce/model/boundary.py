@@ -105,7 +105,7 @@ class _Prefill(Exportable):
         cache = network.cached_state()
         apart = any("length" in spec.dims for spec in cache)
         read = network.rows if apart else " + ".join(dict.fromkeys(("length", network.rows)))
-        kept = [_counted(spec, read, spec.name) for spec in cache]
+        kept = [_cache_output(spec, read, spec.name) for spec in cache]
         self.signature = Signature(model.signature.inputs, (*model.signature.outputs, *kept))
 
     def named(self, inputs: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
@@ -131,7 +131,9 @@ class _Step(Exportable):
             if spec.name.startswith(prefixes)
         ]
         cache = network.cached_state()
-        kept = [_counted(spec, "past + 1", NEXT + spec.name) for spec in cache if "length" not in spec.dims]
+        kept = [
+            _cache_output(spec, "past + 1", NEXT + spec.name) for spec in cache if "length" not in spec.dims
+        ]
         self.signature = Signature((token, *cache), (*logits, *kept))
 
     def named(self, inputs: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
@@ -174,7 +176,7 @@ def example_tensors(
     return {name: t.to(weight.dtype) if t.is_floating_point() else t for name, t in tensors.items()}
 
 
-def _counted(spec: TensorSpec, size: str, name: str) -> TensorSpec:
+def _cache_output(spec: TensorSpec, size: str, name: str) -> TensorSpec:
     """A tensor of the cached state as an output, with `size` tokens."""
     dims = tuple(size if dim == "past" else dim for dim in spec.dims)
     return evolve(spec, name=name, dims=dims, masks=None, largest={})

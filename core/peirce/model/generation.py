@@ -20,19 +20,19 @@ from peirce.errors import InputError, check_known
 Logits = NDArray[np.float64]
 Ids = NDArray[np.int64]
 Callback = Callable[[Ids], None]
-"""Told of tokens, int64 [b], as soon as they are chosen."""
+"""Called with tokens, int64 [b], as soon as they are chosen."""
 
 
 BEAMS = 10_000
 """The most partial texts that are followed: far more than anybody needs, and within memory."""
 
 
-def _whole(_: Any, attribute: Attribute[Any], value: object) -> None:
+def _check_integer(_: Any, attribute: Attribute[Any], value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise ValueError(f"{attribute.name} is {value!r} and must be a whole number")
 
 
-def _finite(_: Any, attribute: Attribute[Any], value: object) -> None:
+def _check_finite(_: Any, attribute: Attribute[Any], value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
         raise ValueError(f"{attribute.name} is {value!r} and must be a finite number")
 
@@ -53,15 +53,17 @@ class Decoding:
         seed: what the draws depend on, together with the row, so that a text does not depend on its batch.
     """
 
-    max_new: int = field(default=32, validator=[_whole, validators.ge(1)])
-    eos_id: int | None = field(default=None, validator=validators.optional([_whole, validators.ge(0)]))
-    beams: int = field(default=1, validator=[_whole, validators.ge(1), validators.le(BEAMS)])
-    length_penalty: float = field(default=1.0, validator=_finite)
+    max_new: int = field(default=32, validator=[_check_integer, validators.ge(1)])
+    eos_id: int | None = field(
+        default=None, validator=validators.optional([_check_integer, validators.ge(0)])
+    )
+    beams: int = field(default=1, validator=[_check_integer, validators.ge(1), validators.le(BEAMS)])
+    length_penalty: float = field(default=1.0, validator=_check_finite)
     sample: bool = field(default=False, validator=validators.in_((True, False)))
-    temperature: float = field(default=1.0, validator=[_finite, validators.gt(0)])
-    top_k: int = field(default=0, validator=[_whole, validators.ge(0)])
-    top_p: float = field(default=1.0, validator=[_finite, validators.gt(0), validators.le(1)])
-    seed: int = field(default=0, validator=[_whole, validators.ge(0)])
+    temperature: float = field(default=1.0, validator=[_check_finite, validators.gt(0)])
+    top_k: int = field(default=0, validator=[_check_integer, validators.ge(0)])
+    top_p: float = field(default=1.0, validator=[_check_finite, validators.gt(0), validators.le(1)])
+    seed: int = field(default=0, validator=[_check_integer, validators.ge(0)])
 
     def __attrs_post_init__(self) -> None:
         if self.sample and self.beams > 1:
@@ -128,18 +130,18 @@ def make_decoding(settings: Mapping[str, Any], free: int | None = None) -> Decod
     return evolve(how, max_new=free)
 
 
-def generate(stepper: Stepper, how: Decoding, said: Callback | None = None) -> tuple[Generated, ...]:
+def generate(stepper: Stepper, how: Decoding, on_tokens: Callback | None = None) -> tuple[Generated, ...]:
     """One text for each prompt.
 
     Args:
         stepper: the model and its prompts.
         how: the choice of tokens.
-        said: told of the tokens of every row, of those that have ended as well; not with beams, whose texts change.
+        on_tokens: called with the tokens of every row, ended ones included; not with beams, whose texts change.
     """
-    return _beams(stepper, how) if how.beams > 1 else _one_by_one(stepper, how, said)
+    return _search_beams(stepper, how) if how.beams > 1 else _generate_rows(stepper, how, on_tokens)
 
 
-def _one_by_one(stepper: Stepper, how: Decoding, said: Callback | None) -> tuple[Generated, ...]:
+def _generate_rows(stepper: Stepper, how: Decoding, on_tokens: Callback | None) -> tuple[Generated, ...]:
     """Greedy or drawn: each row has one text."""
     logits = _log_softmax(stepper.begin())
     count = len(logits)
@@ -151,8 +153,8 @@ def _one_by_one(stepper: Stepper, how: Decoding, said: Callback | None) -> tuple
             tokens = np.array([_draw(row, how, draw) for row, draw in zip(logits, draws, strict=True)])
         else:
             tokens = logits.argmax(1)
-        if said is not None:
-            said(tokens)
+        if on_tokens is not None:
+            on_tokens(tokens)
         for row in np.flatnonzero(open_):
             texts[row].append(int(tokens[row]))
             scores[row] += logits[row, tokens[row]]
@@ -178,7 +180,7 @@ def _draw(log: Logits, how: Decoding, draw: np.random.Generator) -> int:
     return int(order[min(place, len(order) - 1)])
 
 
-def _beams(stepper: Stepper, how: Decoding) -> tuple[Generated, ...]:
+def _search_beams(stepper: Stepper, how: Decoding) -> tuple[Generated, ...]:
     """The most probable texts that a beam finds; rows of one prompt stand together."""
     logits = _log_softmax(stepper.begin())
     count, width, size = len(logits), how.beams, logits.shape[1]
@@ -191,7 +193,7 @@ def _beams(stepper: Stepper, how: Decoding) -> tuple[Generated, ...]:
     for number in range(1, how.max_new + 1):
         rows, tokens = np.zeros((count, width), np.int64), np.zeros((count, width), np.int64)
         for prompt in range(count):
-            best = _best(scores[prompt, :, None] + logits[prompt], 2 * width)
+            best = _highest(scores[prompt, :, None] + logits[prompt], 2 * width)
             later: list[tuple[int, ...]] = []
             scores[prompt], kept = -np.inf, texts[prompt]
             for total, beam, token in best:
@@ -206,7 +208,7 @@ def _beams(stepper: Stepper, how: Decoding) -> tuple[Generated, ...]:
                     later.append(text)
             texts[prompt] = later + [()] * (width - len(later))
         if number == how.max_new or all(
-            _settled(d, s, number, how) for d, s in zip(done, scores, strict=True)
+            _is_settled(d, s, number, how) for d, s in zip(done, scores, strict=True)
         ):
             break
         stepper.select(rows.ravel())
@@ -214,7 +216,7 @@ def _beams(stepper: Stepper, how: Decoding) -> tuple[Generated, ...]:
     return tuple(max(found, key=lambda pair: pair[0])[1] for found in done)
 
 
-def _best(scores: Logits, count: int) -> list[tuple[float, int, int]]:
+def _highest(scores: Logits, count: int) -> list[tuple[float, int, int]]:
     """The highest of [beams, v] with their beam and token, ties in order."""
     flat = scores.ravel()
     costs, last = -flat, min(count, flat.size) - 1
@@ -225,7 +227,7 @@ def _best(scores: Logits, count: int) -> list[tuple[float, int, int]]:
     return [each for each in found if np.isfinite(each[0])]
 
 
-def _settled(done: list[tuple[float, Generated]], scores: Logits, number: int, how: Decoding) -> bool:
+def _is_settled(done: list[tuple[float, Generated]], scores: Logits, number: int, how: Decoding) -> bool:
     """Whether as many texts as beams have ended, and no open one can still be judged better than the best."""
     if len(done) < how.beams:
         return False

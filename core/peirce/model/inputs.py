@@ -41,7 +41,7 @@ class Inputs:
         self.signature = signature
         self._specs = {spec.name: spec for spec in signature.inputs}
         self._required = [spec for spec in signature.inputs if spec.required]
-        self._kinds, self._dtypes, self._bounds, self._item = kinds, dtypes, bounds, item
+        self._kinds, self._dtypes, self._bounds, self._float_bytes = kinds, dtypes, bounds, item
         self._fitting: set[tuple[Any, ...]] = set()
 
     def check(self, batch: Mapping[str, Any]) -> dict[str, int]:
@@ -62,23 +62,26 @@ class Inputs:
             if spec is None:
                 raise InputError(unknown("input", name, self._specs))
             if not isinstance(array, self._kinds):
-                raise InputError(self._no_array(spec, array))
+                raise InputError(self._type_message(spec, array))
             dtype, shape = self._dtypes.get(name), array.shape
             if dtype is not None and array.dtype != dtype:
                 raise InputError(
-                    f"input {name!r} is {_named(array.dtype)}, but the model takes {_named(dtype)}; convert it"
+                    f"input {name!r} is {_dtype_name(array.dtype)}, but the model takes {_dtype_name(dtype)}; "
+                    "convert it"
                 )
             if len(shape) != len(spec.dims):
-                raise _misshapen(spec, shape, f"the model takes {_dims(spec)}: {len(spec.dims)} dims")
+                raise _shape_error(spec, shape, f"the model takes {_dims_text(spec)}: {len(spec.dims)} dims")
             for axis, (dim, size) in enumerate(zip(spec.dims, shape, strict=True)):
                 if not size:
-                    said = f"dim {axis} ({dim}) is empty, and has one {dim} at least"
-                    raise _misshapen(spec, shape, said)
+                    message = f"dim {axis} ({dim}) is empty, and has one {dim} at least"
+                    raise _shape_error(spec, shape, message)
                 known = sizes.setdefault(dim, size) if isinstance(dim, str) else dim
                 if size != known:
                     owner = next(other for other in batch if dim in self._specs[other].dims)
                     because = f"that is the {dim!r} of {owner!r}" if isinstance(dim, str) else "it is fixed"
-                    raise _misshapen(spec, shape, f"dim {axis} of {_dims(spec)} must be {known}: {because}")
+                    raise _shape_error(
+                        spec, shape, f"dim {axis} of {_dims_text(spec)} must be {known}: {because}"
+                    )
             if spec.high is not None and (found := self._bounds(array)) is not None:
                 low, high = found
                 if low < 0 or high >= spec.high:
@@ -88,10 +91,10 @@ class Inputs:
                     )
         for spec in self._required:
             if spec.name not in batch:
-                raise InputError(self._missing(spec))
+                raise InputError(self._missing_message(spec))
         key = tuple(sizes.values())
         if key not in self._fitting:
-            check_sizes(self.signature, sizes, self._item())
+            check_sizes(self.signature, sizes, self._float_bytes())
             if len(self._fitting) < _KNOWN_SIZES:
                 self._fitting.add(key)
         return sizes
@@ -108,22 +111,22 @@ class Inputs:
             if spec.name in batch:
                 continue
             if spec.default is None:
-                raise InputError(self._missing(spec))
+                raise InputError(self._missing_message(spec))
             if free := [dim for dim in spec.dims if isinstance(dim, str) and dim not in sizes]:
                 unsaid = f"no given input says how large {', '.join(free)} is"
                 raise InputError(f"input {spec.name!r} is missing, and {unsaid}; give it")
             yield spec, [dim if isinstance(dim, int) else sizes[dim] for dim in spec.dims]
 
-    def _no_array(self, spec: TensorSpec, value: object) -> str:
+    def _type_message(self, spec: TensorSpec, value: object) -> str:
         kind = self._kinds[0] if isinstance(self._kinds, tuple) else self._kinds
         optional = "; leave it out instead" if value is None and not spec.required else ""
         return f"input {spec.name!r} must be a {kind.__name__}, and is a {type(value).__name__}{optional}"
 
-    def _missing(self, spec: TensorSpec) -> str:
+    def _missing_message(self, spec: TensorSpec) -> str:
         dtype = self._dtypes.get(spec.name)
-        kind = spec.dtype if dtype is None else _named(dtype)
+        kind = spec.dtype if dtype is None else _dtype_name(dtype)
         meaning = f", {spec.meaning}" if spec.meaning else ""
-        return f"input {spec.name!r} is missing: {kind} {_dims(spec)}{meaning}"
+        return f"input {spec.name!r} is missing: {kind} {_dims_text(spec)}{meaning}"
 
 
 def check_sizes(signature: Signature, sizes: Mapping[str, int], item: int | None) -> None:
@@ -193,13 +196,13 @@ def _bytes(spec: TensorSpec, sizes: Mapping[str, int], item: int) -> int:
     return count
 
 
-def _misshapen(spec: TensorSpec, shape: tuple[int, ...], what: str) -> InputError:
+def _shape_error(spec: TensorSpec, shape: tuple[int, ...], what: str) -> InputError:
     return InputError(f"input {spec.name!r} has shape {list(shape)}, but {what}")
 
 
-def _named(dtype: object) -> str:
+def _dtype_name(dtype: object) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def _dims(spec: TensorSpec) -> str:
+def _dims_text(spec: TensorSpec) -> str:
     return f"[{', '.join(map(str, spec.dims))}]"

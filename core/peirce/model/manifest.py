@@ -142,7 +142,7 @@ def saved_files(
         before = _stamp(directory)
         with ExitStack() as handles:
             try:
-                files = _opened(directory, without, handles)
+                files = _open_generation(directory, without, handles)
             except ModelFileError:
                 if _stamp(directory) == before:
                     raise
@@ -166,7 +166,7 @@ def _stamp(directory: Path) -> tuple[int, ...] | None:
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def _opened(directory: Path, without: Collection[str], handles: ExitStack) -> SavedFiles:
+def _open_generation(directory: Path, without: Collection[str], handles: ExitStack) -> SavedFiles:
     if not directory.is_dir():
         raise ModelFileError(f"there is no saved model at {directory}: it is not a directory")
     provenance = read_provenance(directory) if (directory / PROVENANCE).is_file() else {}

@@ -59,9 +59,9 @@ class Model(nn.Module):
         self.heads = nn.ModuleDict(
             {each.prefix: self.network.own_head(each) or each.build(plan.dims) for each in plan.heads}
         )
-        self.signature = self._sign()
+        self.signature = self._make_signature()
         dtypes = {spec.name: _DTYPES[spec.dtype] for spec in self.signature.inputs if spec.dtype in _DTYPES}
-        self._inputs = Inputs(self.signature, Tensor, dtypes, _bounds, self._item)
+        self._inputs = Inputs(self.signature, Tensor, dtypes, _bounds, self._float_bytes)
         self._names = [spec.name for spec in self.signature.outputs]
 
     def forward(self, **inputs: Tensor) -> dict[str, Tensor]:
@@ -177,7 +177,7 @@ class Model(nn.Module):
         if not cache and column is None:
             return self._outputs(encoded, tokens), kept
         if column is not None:
-            encoded, tokens = _only(encoded, tokens, column)
+            encoded, tokens = _single_row(encoded, tokens, column)
         return _predictions(heads, encoded, tokens), kept
 
     def generate(
@@ -315,7 +315,7 @@ class Model(nn.Module):
         kinds = set(found.values())
         return found if len(kinds) > 1 else next(iter(kinds), "float32")
 
-    def _sign(self) -> Signature:
+    def _make_signature(self) -> Signature:
         heads = {prefix: cast(Head, head) for prefix, head in self.heads.items()}
         declared = [(f"architecture {self.plan.architecture.name!r}", self.network.inputs())]
         inputs = merge_specs(
@@ -328,11 +328,11 @@ class Model(nn.Module):
                 outputs.append(evolve(spec, name=_output(prefix, spec.name), dims=dims))
         for name, count in Counter(spec.name for spec in outputs).items():
             if count > 1:
-                said = f"{self.spec.at('model.heads')}: two outputs of the model are called {name!r}"
-                raise PlanError(f'{said}; give the head another prefix with as = "..."')
+                message = f"{self.spec.at('model.heads')}: two outputs of the model are called {name!r}"
+                raise PlanError(f'{message}; give the head another prefix with as = "..."')
         return Signature(inputs, outputs)
 
-    def _item(self) -> int | None:
+    def _float_bytes(self) -> int | None:
         """The bytes of a floating number; None on an accelerator."""
         some = next(p for p in self.parameters() if p.is_floating_point())
         return some.itemsize if some.is_cpu else None
@@ -343,7 +343,7 @@ def _output(prefix: str, name: str) -> str:
     return f"{prefix}_{name}" if name else prefix
 
 
-def _only(encoded: Encoded, tokens: Tokens, column: int) -> tuple[Encoded, Tokens]:
+def _single_row(encoded: Encoded, tokens: Tokens, column: int) -> tuple[Encoded, Tokens]:
     """What heads are given of a pass in which every token is a row, for one of these alone."""
     row = slice(column, column + 1)
     precise = None if encoded.precise is None else (encoded.precise[0][:, row], encoded.precise[1])

@@ -64,7 +64,7 @@ def observe(
         # A decoder's columns are both texts, and its rows its own tokens, or all that these attend to.
         near = (written, every) if written and columns == len(every) else (tokens,)
         widest = max(widest, each.values.shape[3])
-        kept, values = _chosen(each.values[0], channel, channels)
+        kept, values = _select_channels(each.values[0], channel, channels)
         # The atoms before a layer are those after the one before, which stand there already.
         if kept and not (each.operator == ATOMS and (layer, ATOMS, name) in found):
             axes = ("attends", "attended to") if each.share else ("first token", "second token")
@@ -101,7 +101,7 @@ def _texts(count: int, near: Sequence[Sequence[str]]) -> tuple[str, ...]:
     return tuple(next((each for each in near if len(each) == count), map(str, range(1, count + 1))))
 
 
-def _chosen(
+def _select_channels(
     values: Tensor, channel: int | None, channels: int
 ) -> tuple[tuple[str, ...], NDArray[np.float32]]:
     """[x, a, c] -> the names of the channels that are kept, and float32 [kept, x, a]."""

@@ -105,7 +105,7 @@ def _replace(directory: Path, fresh: Path, provenance: Mapping[str, Any]) -> Non
     (fresh / PROVENANCE).write_text(json.dumps(signature, indent=2) + "\n", encoding="utf-8")
     for path in (*fresh.rglob("*"), fresh):
         sync(path)
-    _end_move(directory)
+    _finish_move(directory)
     for name in (*files, PROVENANCE):
         target = directory / name
         if target.is_dir() or any(parent.is_file() for parent in target.parents):
@@ -114,17 +114,17 @@ def _replace(directory: Path, fresh: Path, provenance: Mapping[str, Any]) -> Non
             )
         if target.is_file():
             (fresh / name).chmod(target.stat().st_mode & 0o777)
-    obsolete = sorted(_own(directory) - digests.keys())
+    obsolete = sorted(_model_files(directory) - digests.keys())
     (fresh / _OBSOLETE).write_text(json.dumps(obsolete), encoding="utf-8")
     waiting = directory / f"{GENERATION}{generation}"
     os.rename(fresh, waiting)
     sync(directory)
     os.replace(waiting / PROVENANCE, directory / PROVENANCE)
     sync(directory)
-    _end_move(directory)
+    _finish_move(directory)
 
 
-def _end_move(directory: Path) -> None:
+def _finish_move(directory: Path) -> None:
     """Move the files of the model that a directory's provenance names into their places; remove what else waits."""
     waiting = [path for path in directory.glob(f"{GENERATION}*") if path.is_dir()]
     if not waiting:
@@ -152,7 +152,7 @@ def _remove(names: Iterable[str], directory: Path) -> None:
                 parent.rmdir()
 
 
-def _own(directory: Path) -> set[str]:
+def _model_files(directory: Path) -> set[str]:
     """The names of the files of a directory that belong to the model in it."""
     try:
         listed = read_provenance(directory).get(FILES)

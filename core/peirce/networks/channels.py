@@ -75,7 +75,7 @@ class Group(NamedTuple):
     scale: float
     tokens_last: bool
     cached_as: str | None
-    turns: bool
+    rotates: bool
 
     @classmethod
     def of(cls, operator: int, role: str, reader: Reader, planned: PlannedOperator) -> Group:
@@ -93,7 +93,7 @@ class Group(NamedTuple):
             scale=reader.scale,
             tokens_last=reader.tokens_last,
             cached_as=f"{operator}_{planned.name}_{role}" if reader.cached else None,
-            turns=role in planned.scored and reader.branch == "U",
+            rotates=role in planned.scored and reader.branch == "U",
         )
 
     @property
@@ -101,7 +101,7 @@ class Group(NamedTuple):
         """How many channels there are."""
         return math.prod(self.shape)
 
-    def with_cached(self, channels: Tensor, cache: CachedState) -> Tensor:
+    def prepend_cached(self, channels: Tensor, cache: CachedState) -> Tensor:
         """The cached channels of the tokens before, then those of the rows.
 
         Relations of earlier tokens to later ones are zero: a token does not attend to later ones.

@@ -79,14 +79,14 @@ class UnaryNorm(NamedTuple):
     binary: Any = None
 
 
-class _Way(NamedTuple):
+class _ExecutionPlan(NamedTuple):
     """How a pass works through the binary branch: what is read before the rows, and what with each block of them."""
 
     early: list[Product]
     late: list[Product]
     at_once: list[int]
     in_blocks: bool = False
-    apart: bool = False
+    separate: bool = False
 
 
 class Mixing(nn.Module):
@@ -113,22 +113,31 @@ class Mixing(nn.Module):
             for branch, own in self._writes.items()
             if own
         }
-        self._turned = [group.place for group in self.groups if group.turns]
+        self._rotated = [group.place for group in self.groups if group.rotates]
         unary, binary = ([g for g in self.groups if g.branch == branch] for branch in "UB")
         every = list(range(len(self.plans)))
-        at_once = [i for i, planned in enumerate(self.plans) if _at_once(planned.readings.values())]
+        at_once = [i for i, planned in enumerate(self.plans) if _infers_all_rows(planned.readings.values())]
         early = [g for g in binary if g.cached_as is not None or g.place[0] in at_once]
         late = [g for g in binary if g not in early]
         self._unary_whole = [Product(unary, operators, fuse=plan.fuse)] if unary else []
-        self._unary_apart = [Product([g], operators, fuse=False) for g in unary]
-        self._whole = _Way([Product(binary, operators, fuse=plan.fuse)] if binary else [], [], every)
-        self._apart = _Way([Product([g], operators, fuse=False) for g in binary], [], every, apart=True)
-        self._rows = _Way(_by_layout(early, operators), _by_layout(late, operators), at_once, in_blocks=True)
+        self._unary_separate = [Product([g], operators, fuse=False) for g in unary]
+        self._whole = _ExecutionPlan(
+            [Product(binary, operators, fuse=plan.fuse)] if binary else [], [], every
+        )
+        self._separate = _ExecutionPlan(
+            [Product([g], operators, fuse=False) for g in binary], [], every, separate=True
+        )
+        self._rows = _ExecutionPlan(
+            _products_by_layout(early, operators),
+            _products_by_layout(late, operators),
+            at_once,
+            in_blocks=True,
+        )
         products = [*self._unary_whole, *self._whole.early, *self._rows.early, *self._rows.late]
         self.fused = nn.ModuleList([*(p.reader for p in products), *self._writers.values()])
         self._attended = tuple(Attended(planned.name) for planned in self.plans)
         self.attended = nn.ModuleList(self._attended)
-        self._drops = [any(map(_dropped_inside, planned.readings.values())) for planned in self.plans]
+        self._drops = [any(map(_drops_inside, planned.readings.values())) for planned in self.plans]
 
     def forward(
         self,
@@ -153,30 +162,32 @@ class Mixing(nn.Module):
         """
         binary = state.binary
         biases = [term for term in terms if not isinstance(term, Rotation)]
-        way = self._way(binary, biases)
+        execution = self._execution_plan(binary, biases)
         normal = scope.zero_unary(norms.unary(state.unary))
         channels: Channels = {}
-        for product in self._unary_apart if way.apart else self._unary_whole:
+        for product in self._unary_separate if execution.separate else self._unary_whole:
             channels |= product.read(normal, *product.reader.weights(), scope)
         if len(biases) < len(terms):
-            channels |= {place: rotate(channels[place], terms) for place in self._turned}
-        if way.early and binary is not None:
-            channels |= self._read_early(way, binary, norms.binary, scope)
+            channels |= {place: rotate(channels[place], terms) for place in self._rotated}
+        if execution.early and binary is not None:
+            channels |= self._read_early(execution, binary, norms.binary, scope)
         kept = {} if cache is None else self._extend_cache(channels, cache)
-        results = {i: self._infer(i, channels, scope, biases) for i in way.at_once}
-        if way.in_blocks and binary is not None:
-            binary = self._infer_late(way, binary, norms.binary, scope, biases, channels, results)
+        results = {i: self._infer(i, channels, scope, biases) for i in execution.at_once}
+        if execution.in_blocks and binary is not None:
+            binary = self._infer_late(execution, binary, norms.binary, scope, biases, channels, results)
         elif binary is not None:
             binary = scope.zero_binary(norms.binary(binary)) if self.normed else binary
             if "B" in self._writers:
                 weights = self._writers["B"].weights()
-                binary = self._written(binary, results, *weights, joined=not way.apart)
+                binary = self._write(binary, results, *weights, joined=not execution.separate)
         unary = normal if self.normed else state.unary
         if "U" in self._writers:
             own = [results[i].flatten(2) for i in self._writes["U"]]
             writer = self._writers["U"]
             increment = (
-                writer.write_each(own) if way.apart else write_channels(own, *writer.weights(), joined=True)
+                writer.write_each(own)
+                if execution.separate
+                else write_channels(own, *writer.weights(), joined=True)
             )
             unary = unary + drop_out(increment, self._rate)
         return Predicates(unary, binary), kept
@@ -194,7 +205,7 @@ class Mixing(nn.Module):
         """The rate at which this pass drops weights and increments."""
         return self.dropout if self.training else 0.0
 
-    def _way(self, atoms: Tensor | None, biases: Sequence[PairTerm]) -> _Way:
+    def _execution_plan(self, atoms: Tensor | None, biases: Sequence[PairTerm]) -> _ExecutionPlan:
         """By blocks of rows where the atoms are large and a CPU computes, unless a hook reads whole attention weights.
 
         In training each map is else a product of its own: joining the weights, the channels of every pair and their
@@ -202,13 +213,13 @@ class Mixing(nn.Module):
         whose products have blocks of their own.
         """
         if not self.fuse:
-            return self._apart
+            return self._separate
         if atoms is None:
             return self._whole
         if uses_blocks_in_training(atoms):
             every = tree_leaves(list(biases))
             wanted = any(isinstance(each, Tensor) and each.requires_grad for each in every)
-            return self._apart if wanted or self.is_read() else self._rows._replace(apart=True)
+            return self._separate if wanted or self.is_read() else self._rows._replace(separate=True)
         by_rows = uses_blocks(atoms) and not self.training and not self.is_read()
         return self._rows if by_rows else self._whole
 
@@ -217,7 +228,7 @@ class Mixing(nn.Module):
         kept = {}
         for group in self.groups:
             if group.cached_as is not None:
-                kept[group.cached_as] = channels[group.place] = group.with_cached(
+                kept[group.cached_as] = channels[group.place] = group.prepend_cached(
                     channels[group.place], cache
                 )
         return kept
@@ -232,20 +243,22 @@ class Mixing(nn.Module):
         attended = self._attended[i]
         result = planned.deduce(own, scope, biases, attended if _is_attention(planned) else None)
         if attended.is_read:
-            _hand_on(planned, own, result, scope, attended)
+            _emit_attention(planned, own, result, scope, attended)
         return result
 
-    def _read_early(self, way: _Way, atoms: Tensor, norm: Norm, scope: Scope) -> Channels:
+    def _read_early(self, execution: _ExecutionPlan, atoms: Tensor, norm: Norm, scope: Scope) -> Channels:
         """Read keys, values and what is needed of all rows at once, each group in its own layout."""
-        weights = _weights(norm, way.early)
-        if not way.in_blocks:
-            return self._read(way.early, _normal(atoms, weights, norm.epsilon, scope), weights, scope)
+        weights = _norm_and_map_weights(norm, execution.early)
+        if not execution.in_blocks:
+            return self._read(
+                execution.early, _normalise(atoms, weights, norm.epsilon, scope), weights, scope
+            )
         batch, length, width = atoms.shape[:3]
-        groups = [group for product in way.early for group in product.groups]
+        groups = [group for product in execution.early for group in product.groups]
 
         def read(items: slice, rows: slice, own: Tensor, *weights: Tensor | None) -> list[Tensor]:
             part = scope.part(items, rows)
-            found = self._read(way.early, _normal(own, weights, norm.epsilon, part), weights, part)
+            found = self._read(execution.early, _normalise(own, weights, norm.epsilon, part), weights, part)
             return [found[group.place].flatten(3) for group in groups]
 
         places = [
@@ -255,7 +268,12 @@ class Mixing(nn.Module):
             for group in groups
         ]
         pieces = in_blocks(
-            read, places, channels=_widest(way.early), rows=[atoms], whole=weights, random=self._rate > 0
+            read,
+            places,
+            channels=_widest_channels(execution.early),
+            rows=[atoms],
+            whole=weights,
+            random=self._rate > 0,
         )
         return {
             group.place: piece.view(batch, length, width, *group.shape)
@@ -264,7 +282,7 @@ class Mixing(nn.Module):
 
     def _infer_late(
         self,
-        way: _Way,
+        execution: _ExecutionPlan,
         binary: Tensor,
         norm: Norm,
         scope: Scope,
@@ -287,11 +305,11 @@ class Mixing(nn.Module):
             mine = {place: cast(Tensor, next(given)) for place in (*by_rows, *by_items)}
             *weights, weight, bias = given
             part, near = scope.part(items, rows), [each.part(items, rows) for each in biases]
-            normal = _normal(own, weights, norm.epsilon, part)
-            mine |= self._read(way.late, normal, weights, part)
+            normal = _normalise(own, weights, norm.epsilon, part)
+            mine |= self._read(execution.late, normal, weights, part)
             found |= {i: self._infer(i, mine, part, near) for i in late}
             old = normal if self.normed else own
-            written = old.clone() if weight is None else self._written(old, found, weight, bias, joined=False)
+            written = old.clone() if weight is None else self._write(old, found, weight, bias, joined=False)
             return [written, *(found[i].flatten(2) for i in unary)]
 
         places = [torch.empty_like(binary)]
@@ -299,10 +317,10 @@ class Mixing(nn.Module):
         deduced, *others = in_blocks(
             infer,
             places,
-            channels=_widest(way.late),
+            channels=_widest_channels(execution.late),
             rows=[binary, *(results[i] for i in ready), *(channels[place] for place in by_rows)],
             items=[channels[place] for place in by_items],
-            whole=[*_weights(norm, way.late), *writer],
+            whole=[*_norm_and_map_weights(norm, execution.late), *writer],
             random=self._rate > 0,
         )
         results |= zip(unary, others, strict=True)
@@ -311,14 +329,14 @@ class Mixing(nn.Module):
     def _read(
         self, products: Sequence[Product], normal: Tensor, weights: Sequence[Tensor | None], scope: Scope
     ) -> Channels:
-        """Read channels of normalised binary atoms, all rows or a block; `weights` are those of `_weights`."""
+        """Read channels of normalised binary atoms, all rows or a block, with their weights."""
         _, _, *maps = weights
         channels: Channels = {}
         for product, weight, bias in zip(products, maps[::2], maps[1::2], strict=True):
             channels |= product.read(normal, cast(Tensor, weight), bias, scope, self._rate)
         return channels
 
-    def _written(
+    def _write(
         self,
         atoms: Tensor,
         results: Mapping[int, Tensor],
@@ -368,45 +386,45 @@ class SourceReader(nn.Module):
             atoms = source.unary if branch == "U" else source.binary
             assert atoms is not None
             channels = product.read(atoms, *product.reader.weights(), scope)
-            channels |= {g.place: rotate(channels[g.place], rotations) for g in product.groups if g.turns}
+            channels |= {g.place: rotate(channels[g.place], rotations) for g in product.groups if g.rotates}
             cache.update({cast(str, g.cached_as): channels[g.place] for g in product.groups})
         return cache
 
 
-def _by_layout(groups: Sequence[Group], operators: Sequence[Projections]) -> list[Product]:
+def _products_by_layout(groups: Sequence[Group], operators: Sequence[Projections]) -> list[Product]:
     """One product for each layout that there is."""
-    apart = ((last, [g for g in groups if g.tokens_last == last]) for last in (True, False))
-    return [Product(own, operators, tokens_last=last) for last, own in apart if own]
+    separate = ((last, [g for g in groups if g.tokens_last == last]) for last in (True, False))
+    return [Product(own, operators, tokens_last=last) for last, own in separate if own]
 
 
-def _normal(atoms: Tensor, weights: Sequence[Tensor | None], epsilon: float, scope: Scope) -> Tensor:
-    """Normalised binary atoms, zero outside the scope; `weights` are those of `_weights`."""
+def _normalise(atoms: Tensor, weights: Sequence[Tensor | None], epsilon: float, scope: Scope) -> Tensor:
+    """Normalised binary atoms, zero outside the scope; `weights` are those of `_norm_and_map_weights`."""
     scale, shift, *_ = weights
     return scope.zero_binary(standardise(atoms, scale, shift, epsilon))
 
 
-def _weights(norm: Norm, products: Sequence[Product]) -> list[Tensor | None]:
+def _norm_and_map_weights(norm: Norm, products: Sequence[Product]) -> list[Tensor | None]:
     """What is needed of a norm's and of products' parameters: a scale and a shift each."""
     return [norm.weight, norm.bias, *(each for product in products for each in product.reader.weights())]
 
 
-def _widest(products: Sequence[Product]) -> int:
+def _widest_channels(products: Sequence[Product]) -> int:
     """The most channels that one product reads."""
     return max((sum(product.widths) for product in products), default=1)
 
 
-def _at_once(readers: Collection[Reader]) -> bool:
+def _infers_all_rows(readers: Collection[Reader]) -> bool:
     """Whether an operator infers all rows in one go: `weigh` looks at the whole scope, or nothing is of some rows."""
     weighs = any(reader.branch == "U" and reader.activation == "softmax" for reader in readers)
     return weighs or all(reader.cached for reader in readers)
 
 
-def _dropped_inside(reader: Reader) -> bool:
+def _drops_inside(reader: Reader) -> bool:
     """Whether weights of a reading are made, and so dropped, by the operator."""
     return reader.dropout and not (reader.branch == "B" and reader.activation == "softmax")
 
 
-def _hand_on(
+def _emit_attention(
     planned: PlannedOperator, channels: Sequence[Tensor], result: Tensor, scope: Scope, attended: Attended
 ) -> None:
     """Let hooks read what an operator has read and inferred of pairs; `deduce` has handed on weights of attention."""

@@ -44,13 +44,13 @@ def recur(
         def step(before: dict[str, Tensor], token: tuple[Tensor, ...]) -> tuple[dict[str, Tensor], Tensor]:
             output, after = operator.step(before, token[0], weights)
             if real is not None:
-                return {name: _where(token[1], after[name], before[name]) for name in before}, output
+                return {name: _keep_padded(token[1], after[name], before[name]) for name in before}, output
             return {name: after[name] for name in before}, output
 
         tokens = tuple(each.transpose(0, 1) for each in (reads, real) if each is not None)
         one = isinstance(atoms.shape[1], int) and atoms.shape[1] == 1  # a symbolic size is not asked
         if torch.compiler.is_compiling() and not one:
-            now, outputs = _scanned(step, now, tokens)
+            now, outputs = _scan(step, now, tokens)
         else:
             steps = []
             for token in zip(*(values.unbind(0) for values in tokens), strict=True):
@@ -61,23 +61,23 @@ def recur(
     return outputs.transpose(0, 1).to(kind), {name: value.to(kind) for name, value in now.items()}
 
 
-def _scanned(
+def _scan(
     step: _Step, state: dict[str, Tensor], tokens: tuple[Tensor, ...]
 ) -> tuple[dict[str, Tensor], Tensor]:
     """The loop as a scan. Its tensors share no memory with each other or with what a step is given."""
     from torch._higher_order_ops.scan import scan
 
-    def apart(before: dict[str, Tensor], token: tuple[Tensor, ...]) -> tuple[dict[str, Tensor], Tensor]:
+    def step_apart(before: dict[str, Tensor], token: tuple[Tensor, ...]) -> tuple[dict[str, Tensor], Tensor]:
         after, output = step(before, token)
         return {name: value.clone() for name, value in after.items()}, output.clone()
 
     result: tuple[dict[str, Tensor], Tensor] = scan(
-        apart, {name: value.clone() for name, value in state.items()}, tokens
+        step_apart, {name: value.clone() for name, value in state.items()}, tokens
     )
     return result
 
 
-def _where(real: Tensor, after: Tensor, before: Tensor) -> Tensor:
+def _keep_padded(real: Tensor, after: Tensor, before: Tensor) -> Tensor:
     """[b, ...]: the next state of the rows whose token is real, bool [b]."""
     return torch.where(real.reshape(-1, *[1] * (after.dim() - 1)), after, before)
 

@@ -110,7 +110,7 @@ class TokenInput(nn.Module):
             index = (real.long().cumsum(1) - 1).clamp_min(0)
         tokens = Tokens(inputs, real, index, length, before)
         for position in cast(Iterable[ScopePosition], self._at["scope"]):
-            tokens = replace(tokens, index=self._ask(position, position.index, tokens))
+            tokens = replace(tokens, index=self._call_part(position, position.index, tokens))
         return tokens
 
     def cached_state(self) -> tuple[TensorSpec, ...]:
@@ -118,7 +118,7 @@ class TokenInput(nn.Module):
         return tuple(
             evolve(
                 spec,
-                name=_kept(spec.name),
+                name=_cache_name(spec.name),
                 dims=tuple("past" if dim == "length" else dim for dim in spec.dims),
                 masks=None if spec.masks is None else "past",
                 largest={"past": spec.largest["length"] - 1} if "length" in spec.largest else {},
@@ -142,10 +142,12 @@ class TokenInput(nn.Module):
         ids = inputs["input_ids"]
         joined, kept = dict(inputs), {}
         for spec, axis in self._of_tokens:
-            new = inputs[spec.name] if spec.name in inputs else _filled(spec, ids)
-            past = cache.get(_kept(spec.name))
-            joined[spec.name] = kept[_kept(spec.name)] = new if past is None else torch.cat([past, new], axis)
-        before = cache[_kept("input_ids")].shape[1] if cache else None
+            new = inputs[spec.name] if spec.name in inputs else _default_tensor(spec, ids)
+            past = cache.get(_cache_name(spec.name))
+            joined[spec.name] = kept[_cache_name(spec.name)] = (
+                new if past is None else torch.cat([past, new], axis)
+            )
+        before = cache[_cache_name("input_ids")].shape[1] if cache else None
         return self.tokens(joined, before), kept
 
     def scope(self, tokens: Tokens) -> Scope:
@@ -155,7 +157,7 @@ class TokenInput(nn.Module):
         """
         scope = Scope.padding(tokens.real, tokens.before)
         kind = self.plan.scope.kind
-        if tokens.before is not None and _one_row(tokens):
+        if tokens.before is not None and _is_one_row(tokens):
             pass  # the last token sees all that are before it
         elif kind == "causal" or tokens.before is not None:
             scope = scope & Scope.past(tokens.length, tokens.index.device, tokens.before)
@@ -164,7 +166,7 @@ class TokenInput(nn.Module):
         elif kind == "relation":
             scope = scope & Scope.relation(tokens.inputs["relation"])
         for position in cast(Iterable[ScopePosition], self._at["scope"]):
-            restriction = self._ask(position, position.scope, tokens)
+            restriction = self._call_part(position, position.scope, tokens)
             scope = scope & Scope.relation(restriction)
         return scope.at(tokens.rows(tokens.index), tokens.index)
 
@@ -174,8 +176,8 @@ class TokenInput(nn.Module):
         if self.scale != 1.0:
             atoms = atoms * self.scale
         for augmenter in self.augmenters:
-            atoms = self._ask(
-                augmenter, lambda a=augmenter, before=atoms: _same_width(before, a(before, tokens))
+            atoms = self._call_part(
+                augmenter, lambda a=augmenter, before=atoms: _check_width(before, a(before, tokens))
             )
         if self.token_type is not None:
             types = tokens.inputs.get("token_type_ids")
@@ -183,15 +185,15 @@ class TokenInput(nn.Module):
                 self.token_type.weight[0] if types is None else self.token_type(tokens.rows(types))
             )
         for position in cast(Iterable[UnaryPosition], self._at["unary"]):
-            atoms = self._ask(position, lambda p=position, a=atoms: a + p.unary(tokens))
+            atoms = self._call_part(position, lambda p=position, a=atoms: a + p.unary(tokens))
         return atoms
 
     def words(self) -> Tensor:
         """[v, d1]: the word embeddings that heads tie to, as the augmenters change them."""
         words = self.embedding.weight
         for augmenter in cast(Iterable[Augmenter], self.augmenters):
-            words = self._ask(
-                augmenter, lambda a=augmenter, before=words: _same_width(before, a.words(before))
+            words = self._call_part(
+                augmenter, lambda a=augmenter, before=words: _check_width(before, a.words(before))
             )
         return words
 
@@ -199,7 +201,9 @@ class TokenInput(nn.Module):
         """[b, x, y, d2]: the sum of the binary positions, zero without any, before any norm."""
         batch = tokens.inputs["input_ids"].shape[0]
         rows = tokens.rows(tokens.index).shape[1]
-        atoms = [self._ask(p, p.binary, tokens) for p in cast(Iterable[BinaryPosition], self._at["binary"])]
+        atoms = [
+            self._call_part(p, p.binary, tokens) for p in cast(Iterable[BinaryPosition], self._at["binary"])
+        ]
         if not atoms:
             return self.embedding.weight.new_zeros(batch, rows, tokens.length, self.plan.dims.binary)
         first, *rest = atoms
@@ -207,23 +211,23 @@ class TokenInput(nn.Module):
 
     def pairs(self, tokens: Tokens) -> list[tuple[PairTerm | Rotation, ...]]:
         """What positions do inside the attention of each layer: rotations of its rows, then pair terms."""
-        terms = [self._ask(p, p.pairs, tokens) for p in cast(Iterable[PairPosition], self._at["pair"])]
+        terms = [self._call_part(p, p.pairs, tokens) for p in cast(Iterable[PairPosition], self._at["pair"])]
         own = [tuple(term[layer] for term in terms) for layer in range(self.plan.dims.layers)]
         return [(*turns, *pairs) for turns, pairs in zip(self.rotations(tokens), own, strict=True)]
 
     def rotations(self, tokens: Tokens) -> list[tuple[Rotation, ...]]:
         """The rotations of each layer, of the rows."""
         positions = cast(Iterable[RotaryPosition], self._at["rotary"])
-        turns = [self._ask(p, p.rotations, tokens) for p in positions]
+        turns = [self._call_part(p, p.rotations, tokens) for p in positions]
         return [tuple(turn[layer] for turn in turns) for layer in range(self.plan.dims.layers)]
 
-    def _ask(self, part: nn.Module, method: Callable[..., T], *arguments: object) -> T:
+    def _call_part(self, part: nn.Module, method: Callable[..., T], *arguments: object) -> T:
         """What a position or an augmenter answers; an error of its own says whose it is."""
         kind = "augmenter" if isinstance(part, Augmenter) else "position"
         return call_named(f"{kind} {part.name!r}", method, *arguments)
 
 
-def _same_width(before: Tensor, after: Tensor) -> Tensor:
+def _check_width(before: Tensor, after: Tensor) -> Tensor:
     """What an augmenter gives for [b, x, d1], whose channels it keeps in their number."""
     if after.dim() != before.dim() or after.shape[-1] != before.shape[-1]:
         raise ValueError(
@@ -241,7 +245,7 @@ def _all_true(mask: Tensor) -> bool:
     return plain and bool(mask.all())
 
 
-def _one_row(tokens: Tokens) -> bool:
+def _is_one_row(tokens: Tokens) -> bool:
     """Whether one token alone follows those before it, in a pass that is not traced."""
     return not torch.compiler.is_compiling() and tokens.length - (tokens.before or 0) == 1
 
@@ -249,12 +253,12 @@ def _one_row(tokens: Tokens) -> bool:
 _TYPES = {"int64": torch.int64, "bool": torch.bool}
 
 
-def _kept(name: str) -> str:
+def _cache_name(name: str) -> str:
     """The name of an input in the cached state."""
     return f"memory_{name}"
 
 
-def _filled(spec: TensorSpec, ids: Tensor) -> Tensor:
+def _default_tensor(spec: TensorSpec, ids: Tensor) -> Tensor:
     """An optional input that is absent, for tokens `ids` [b, x]."""
     if spec.default is None:
         raise InputError(

@@ -69,22 +69,22 @@ class Dims:
     @property
     def heads(self) -> int:
         """Attention heads, or whatever an operator has several of."""
-        return self._there("heads", self._heads)
+        return self._require_size("heads", self._heads)
 
     @property
     def head_size(self) -> int:
         """Channels within a head."""
-        return self._there("head_size", self._head_size)
+        return self._require_size("head_size", self._head_size)
 
     @property
     def feedforward_unary(self) -> int:
         """Hidden width of networks on unary atoms."""
-        return self._there("feedforward_unary", self._feedforward_unary)
+        return self._require_size("feedforward_unary", self._feedforward_unary)
 
     @property
     def recurrent(self) -> int:
         """Width of what a recurrent operator gives."""
-        return self._there("recurrent", self._recurrent)
+        return self._require_size("recurrent", self._recurrent)
 
     @property
     def vocabulary(self) -> int:
@@ -110,7 +110,7 @@ class Dims:
         counts = {name: value for name, value in named.items() if name not in ("dropout", "architecture")}
         return {name: value for name, value in counts.items() if value}
 
-    def _there(self, name: str, size: int) -> int:
+    def _require_size(self, name: str, size: int) -> int:
         if not size:
             whose = f"architecture {self.architecture!r}" if self.architecture else "the architecture"
             raise PlanError(f"it needs the size {name!r}, which {whose} does not have")

@@ -22,7 +22,7 @@ _KINDS = (nn.Linear, nn.Embedding)
 _RESET = "reset_parameters"
 
 
-_notes = threading.local()
+_records = threading.local()
 """Has the `fingerprints` that this thread collects; None, or nothing, where it composes nothing."""
 _lock = threading.Lock()
 
@@ -38,13 +38,13 @@ def record_defaults() -> Iterator[set[int]]:
     with _lock:
         for kind in _KINDS:
             if kind.reset_parameters.__module__ != __name__:
-                setattr(kind, _RESET, _noting(kind.reset_parameters))
+                setattr(kind, _RESET, _recording(kind.reset_parameters))
     found: set[int] = set()
-    before, _notes.fingerprints = getattr(_notes, "fingerprints", None), found
+    before, _records.fingerprints = getattr(_records, "fingerprints", None), found
     try:
         yield found
     finally:
-        _notes.fingerprints = before
+        _records.fingerprints = before
 
 
 def set_small_normal(module: nn.Linear | nn.Embedding) -> None:
@@ -56,7 +56,7 @@ def set_small_normal(module: nn.Linear | nn.Embedding) -> None:
     bias = getattr(module, "bias", None)
     if bias is not None:
         nn.init.zeros_(bias)
-    _note(module)
+    _record(module)
 
 
 def initialise(model: nn.Module, std: float, fingerprints: set[int]) -> None:
@@ -80,18 +80,18 @@ def initialise(model: nn.Module, std: float, fingerprints: set[int]) -> None:
             nn.init.zeros_(bias)
 
 
-def _noting(reset: Callable[[Any], None]) -> Callable[[Any], None]:
+def _recording(reset: Callable[[Any], None]) -> Callable[[Any], None]:
     def reset_parameters(module: Any) -> None:
         reset(module)
-        _note(module)
+        _record(module)
 
     return reset_parameters
 
 
-def _note(module: nn.Module) -> None:
-    if getattr(_notes, "fingerprints", None) is not None:
+def _record(module: nn.Module) -> None:
+    if getattr(_records, "fingerprints", None) is not None:
         given = (value for value in module.parameters(recurse=False) if not value.is_meta)
-        _notes.fingerprints.update(map(_fingerprint, given))
+        _records.fingerprints.update(map(_fingerprint, given))
 
 
 def _fingerprint(values: Tensor) -> int:

@@ -89,37 +89,39 @@ class PlannedOperator(Planned):
         pairs = [term for term in terms if not isinstance(term, Rotation)] if terms else ()
         if isinstance(operator, AttentionOperator):
             query, key, value = channels
-            scores = self._scored(self._own(operator.scores, query, key), query, key, scope, pairs)
+            scores = self._add_score_terms(
+                self._call_operator(operator.scores, query, key), query, key, scope, pairs
+            )
             if attended is not None and attended.is_read:
                 attended(scope.zero_binary(scores), "scores", False)
             weights = scope.softmax(scores)
             weights = weights if attended is None else attended(weights)
             weights = F.dropout(weights, scope.dropout) if scope.dropout else weights
-            result = _summed(self._own(operator.sums, weights, value), weights, pairs)
+            result = _add_value_terms(self._call_operator(operator.sums, weights, value), weights, pairs)
         else:
             assert operator is not None
             first, *others = channels
             if attended is not None:
                 first = attended(first)
-            result = self._own(operator.infer, first, *others, scope)
+            result = self._call_operator(operator.infer, first, *others, scope)
             if pair == "score":
-                result = self._scored(result, first, others[0], scope, pairs)
+                result = self._add_score_terms(result, first, others[0], scope, pairs)
             elif pair == "value":
-                result = _summed(result, first, pairs)
+                result = _add_value_terms(result, first, pairs)
         if self.activation == "none":
             return result
         # The implication's activation on logits: ln(1 + 2 exp z), or its ReLU bound; FOLNet, eq. 9, 27-29.
         shifted = result + math.log(2.0)
         return F.softplus(shifted) if self.activation == "modus_ponens" else F.relu(shifted)
 
-    def _own(self, method: Callable[..., Tensor], *arguments: object) -> Tensor:
+    def _call_operator(self, method: Callable[..., Tensor], *arguments: object) -> Tensor:
         """What the operator computes itself, which an exported graph says of its nodes."""
         if not torch.compiler.is_exporting():
             return method(*arguments)
         with annotate_part(str(self)):
             return method(*arguments)
 
-    def _scored(
+    def _add_score_terms(
         self, scores: Tensor, query: Tensor, key: Tensor, scope: Scope, terms: Sequence[PairTerm]
     ) -> Tensor:
         """Scores [b, x, a, h] of queries and keys with what terms add, of queries and keys scaled as the scores are."""
@@ -129,15 +131,15 @@ class PlannedOperator(Planned):
         query, key = query * theirs.scale, key * ours.scale
         if query.shape[2] != key.shape[2]:
             key = key.repeat_interleave(query.shape[2] // key.shape[2], 2)
-        return _sum(scores, (term.score_term(query, key, scores, scope) for term in terms))
+        return _add_terms(scores, (term.score_term(query, key, scores, scope) for term in terms))
 
 
-def _summed(sums: Tensor, weights: Tensor, terms: Sequence[PairTerm]) -> Tensor:
+def _add_value_terms(sums: Tensor, weights: Tensor, terms: Sequence[PairTerm]) -> Tensor:
     """Sums of values [b, x, h, s], with those that terms add."""
-    return _sum(sums, (term.value_term(weights) for term in terms))
+    return _add_terms(sums, (term.value_term(weights) for term in terms))
 
 
-def _sum(total: Tensor, terms: Iterable[Tensor | None]) -> Tensor:
+def _add_terms(total: Tensor, terms: Iterable[Tensor | None]) -> Tensor:
     for each in terms:
         total = total if each is None else total + each
     return total

@@ -70,7 +70,7 @@ class Document:
         place = self.places.get(parts, self.source)
         return place if isinstance(place, str) else f"{place[0]}:{_line(place[1], parts)}"
 
-    def changed(self, changes: Mapping[str, Any]) -> Document:
+    def with_changes(self, changes: Mapping[str, Any]) -> Document:
         """The document with new values at dotted keys.
 
         Raises:
@@ -79,15 +79,15 @@ class Document:
         data, places = deepcopy(self.data), self.places
         for dotted, value in changes.items():
             path = split_key(dotted)
-            made = [path, *_put(data, path, deepcopy(value), dotted)]  # which later changes may go into
-            places = {**_without(places, {path}), **dict.fromkeys(made, f"override {dotted}")}
+            made = [path, *_set_value(data, path, deepcopy(value), dotted)]  # which later changes may go into
+            places = {**_places_outside(places, {path}), **dict.fromkeys(made, f"override {dotted}")}
         return Document(data, self.source, places)
 
-    def merged(self, base: Document) -> Document:
+    def merged_onto(self, base: Document) -> Document:
         """This document on top of another: tables are merged, everything else is replaced."""
         gone: set[KeyPath] = set()
         data = _merge(base.data, self.data, (), gone)
-        return Document(data, self.source, {**_without(base.places, gone), **self.places})
+        return Document(data, self.source, {**_places_outside(base.places, gone), **self.places})
 
 
 def parse_document(text: str, source: str) -> Document:
@@ -99,12 +99,12 @@ def parse_document(text: str, source: str) -> Document:
     try:
         data = parse_toml(text)
     except ValueError as error:  # also what tomllib lets through, such as an integer of thousands of digits
-        place, said = source, str(error)
-        if match := _SYNTAX.fullmatch(said):
-            said = match[1][:1].lower() + match[1][1:]
+        place, message = source, str(error)
+        if match := _SYNTAX.fullmatch(message):
+            message = match[1][:1].lower() + match[1][1:]
             last = text.count("\n") + 1
             place += f":{match[2]}, column {match[3]}" if match[2] else f":{last}"
-        raise SpecError(f"{place}: not valid TOML: {said}") from None
+        raise SpecError(f"{place}: not valid TOML: {message}") from None
     return Document(data, source, dict.fromkeys(_paths(data), (source, text)))
 
 
@@ -134,13 +134,13 @@ def _line(text: str, path: KeyPath) -> int:
     return bisect_left(range(1, len(rows)), True, key=holds) + 1
 
 
-def _without(places: Mapping[KeyPath, Any], gone: Collection[KeyPath]) -> dict[KeyPath, Any]:
+def _places_outside(places: Mapping[KeyPath, Any], gone: Collection[KeyPath]) -> dict[KeyPath, Any]:
     """The places of what does not lie at or below some keys."""
     below = {path for path in places if any(path[:end] in gone for end in range(1, len(path) + 1))}
     return {path: place for path, place in places.items() if path not in below}
 
 
-def _put(data: dict[str, Any], path: KeyPath, value: Any, dotted: str) -> list[KeyPath]:
+def _set_value(data: dict[str, Any], path: KeyPath, value: Any, dotted: str) -> list[KeyPath]:
     """Set one value in tables and lists; the paths of the tables that were made on the way."""
     node: Any = data
     made = []
@@ -150,8 +150,8 @@ def _put(data: dict[str, Any], path: KeyPath, value: Any, dotted: str) -> list[K
         if isinstance(node, list):
             key = parse_integer(part)
             if key is None or key >= len(node):
-                said = f"{here} is a list of {len(node)}; {part!r} is no index of it, from 0"
-                raise SpecError(f"override {dotted}: {said}")
+                message = f"{here} is a list of {len(node)}; {part!r} is no index of it, from 0"
+                raise SpecError(f"override {dotted}: {message}")
         elif not isinstance(node, dict):
             raise SpecError(f"override {dotted}: {here} is {node!r}, which has no key {part!r}")
         elif part not in node:

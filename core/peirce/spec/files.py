@@ -22,15 +22,15 @@ RECIPE = {"task", "spec"}
 
 def read(path_or_name: str | os.PathLike[str], ready: Ready, seen: tuple[str, ...] = ()) -> Document:
     """The document of a spec's file or of a ready spec, with what it extends merged in."""
-    path = Path(path_or_name) if is_path(path_or_name) else _named(os.fspath(path_or_name), ready)
+    path = Path(path_or_name) if is_path(path_or_name) else _ready_file(os.fspath(path_or_name), ready)
     identity = os.path.realpath(path)
     if identity in seen:
-        chain = " extends ".join(_short(name) for name in (*seen[seen.index(identity) :], identity))
+        chain = " extends ".join(_short_path(name) for name in (*seen[seen.index(identity) :], identity))
         raise SpecError(f"{chain}: a spec cannot extend itself; remove one `extend`")
     document = read_document(path)
     if RECIPE & document.data.keys():
         raise SpecError(
-            f"{_short(path)} is a recipe, not a spec: `peirce finetune --recipe` takes one that names a task, and "
+            f"{_short_path(path)} is a recipe, not a spec: `peirce finetune --recipe` takes one that names a task, and "
             "`peirce pretrain` one that names a spec"
         )
     return extend(document, path.parent, ready, (*seen, identity))
@@ -45,12 +45,12 @@ def read_document(path: Path, what: str = "spec") -> Document:
     try:
         text = read_file(path)
     except FileNotFoundError:
-        raise SpecError(f"no {what} file {_short(path)}.{_specs_in(path.parent)}") from None
+        raise SpecError(f"no {what} file {_short_path(path)}.{_specs_hint(path.parent)}") from None
     except IsADirectoryError:
-        raise SpecError(f"{_short(path)} is a folder, not a {what}.{_specs_in(path)}") from None
+        raise SpecError(f"{_short_path(path)} is a folder, not a {what}.{_specs_hint(path)}") from None
     except (OSError, ValueError) as error:  # such as text that is not UTF-8
-        raise SpecError(f"{_short(path)}: cannot be read: {error}") from None
-    return parse_document(text, _short(path))
+        raise SpecError(f"{_short_path(path)}: cannot be read: {error}") from None
+    return parse_document(text, _short_path(path))
 
 
 def extend(document: Document, folder: Path, ready: Ready, seen: tuple[str, ...] = ()) -> Document:
@@ -62,7 +62,7 @@ def extend(document: Document, folder: Path, ready: Ready, seen: tuple[str, ...]
     if not isinstance(base, str):
         raise SpecError(f"{place}: extend must be a string: a path or the name of a ready spec, not {base!r}")
     try:
-        return document.merged(read(str(folder / base) if is_path(base) else base, ready, seen))
+        return document.merged_onto(read(str(folder / base) if is_path(base) else base, ready, seen))
     except SpecError as error:
         raise SpecError(f"{error}\n  extended at {place}") from error
 
@@ -73,7 +73,7 @@ def is_path(path_or_name: str | os.PathLike[str]) -> bool:
     return not isinstance(path_or_name, str) or text.endswith(".toml") or "/" in text or os.sep in text
 
 
-def _named(name: str, ready: Ready) -> Path:
+def _ready_file(name: str, ready: Ready) -> Path:
     """The file of a ready spec; the error for any other name shows the path that it may stand for."""
     try:
         return ready(name)
@@ -86,7 +86,7 @@ def _named(name: str, ready: Ready) -> Path:
         raise SpecError(f"{error}. A path ends in .toml or has a separator") from None
 
 
-def _specs_in(folder: Path) -> str:
+def _specs_hint(folder: Path) -> str:
     """A hint at the specs of a folder; empty where there are none."""
     near = sorted(path.name for path in folder.glob("*.toml"))
     return f" That folder has {', '.join(near)}." if near else ""
@@ -113,7 +113,7 @@ def parse_override(text: str) -> tuple[str, Any]:
         return dotted, value
 
 
-def _short(path: str | os.PathLike[str]) -> str:
+def _short_path(path: str | os.PathLike[str]) -> str:
     """A path as a reader knows it: from the working directory if it lies below."""
     try:
         return Path(path).absolute().relative_to(Path.cwd()).as_posix()

@@ -33,28 +33,30 @@ Activation = Literal["none", "modus_ponens", "shifted_relu"]
 ScopeKind = Literal["bidirectional", "causal", "prefix", "relation"]
 
 
-def _name(part: str | type[Any]) -> str:
+def _part_name(part: str | type[Any]) -> str:
     return part.name if isinstance(part, type) else part
 
 
-def _named(instance: Any, attribute: attrs.Attribute[str], value: str) -> None:
+def _check_not_empty(instance: Any, attribute: attrs.Attribute[str], value: str) -> None:
     if not value:
         raise ValueError(f"'{attribute.name}' must not be empty")
 
 
-def _output_name(instance: Any, attribute: attrs.Attribute[str], value: str) -> None:
+def _check_output_name(instance: Any, attribute: attrs.Attribute[str], value: str) -> None:
     # It becomes part of the names of parameters and of outputs, in exported graphs too. A part's own name is
     # checked where parts are registered.
     if value != instance.use and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]*", value):
         raise ValueError(f"'{attribute.name}' must be letters, digits, '_' and '-', not {value!r}")
 
 
-def _all_named(instance: Any, attribute: attrs.Attribute[Any], value: str | tuple[Any, ...] | None) -> None:
+def _check_operators_named(
+    instance: Any, attribute: attrs.Attribute[Any], value: str | tuple[Any, ...] | None
+) -> None:
     if value == "" or (isinstance(value, tuple) and "" in value):
         raise ValueError(f"'{attribute.name}' must name its operators, and one is ''; an empty list has none")
 
 
-def _not_reserved(
+def _check_not_reserved(
     instance: Any, attribute: attrs.Attribute[Mapping[str, Any]], value: Mapping[str, Any]
 ) -> None:
     taken = {toml_key(other) for other in attrs.fields(type(instance)) if other is not attribute}
@@ -99,10 +101,10 @@ class OperatorSpec:
     The activation is one of `Activation` on what an operator infers. A state operator may have an option of that name.
     """
 
-    use: str = field(converter=_name, validator=_named)
+    use: str = field(converter=_part_name, validator=_check_not_empty)
     activation: str = "none"
     options: Mapping[str, Any] = field(
-        factory=FrozenDict, converter=FrozenDict, validator=_not_reserved, metadata={REST: True}
+        factory=FrozenDict, converter=FrozenDict, validator=_check_not_reserved, metadata={REST: True}
     )
 
 
@@ -133,7 +135,7 @@ def _tables(cls: type[T], given: object) -> tuple[T, ...]:
 
 def _layer(given: str | type[Any] | Iterable[_Operator] | None) -> str | tuple[OperatorSpec, ...] | None:
     if given is None or isinstance(given, str | type):
-        return None if given is None else _name(given)
+        return None if given is None else _part_name(given)
     return _tables(OperatorSpec, given)
 
 
@@ -141,7 +143,7 @@ def _state(
     given: str | type[Any] | Iterable[_Operator] | None,
 ) -> str | tuple[str | OperatorSpec, ...] | None:
     if given is None or isinstance(given, str | type):
-        return None if given is None else _name(given)
+        return None if given is None else _part_name(given)
     return tuple(each if isinstance(each, str) else _tables(OperatorSpec, [each])[0] for each in given)
 
 
@@ -160,7 +162,7 @@ class LayerSpec:
 
     layer: str | tuple[OperatorSpec, ...] | None = field(default=None, converter=_layer)
     state: str | tuple[str | OperatorSpec, ...] | None = field(
-        default=None, converter=_state, validator=_all_named
+        default=None, converter=_state, validator=_check_operators_named
     )
     options: Mapping[str, Mapping[str, Any]] = field(factory=FrozenDict, converter=FrozenDict)
     repeat: int = field(default=1, validator=[validators.ge(1), validators.le(1_000_000)])
@@ -182,7 +184,7 @@ class OperatorsSpec:
 
     layer: str | tuple[OperatorSpec, ...] | None = field(default=None, converter=_layer)
     state: str | tuple[str | OperatorSpec, ...] | None = field(
-        default=None, converter=_state, validator=_all_named
+        default=None, converter=_state, validator=_check_operators_named
     )
     layers: tuple[LayerSpec, ...] = field(default=(), converter=_layers)
     options: Mapping[str, Mapping[str, Any]] = field(factory=FrozenDict, converter=FrozenDict)
@@ -192,9 +194,9 @@ class OperatorsSpec:
 class PartSpec:
     """A position or an augmenter: its name or its class, and its own options, a table or its `Options`."""
 
-    use: str = field(converter=_name, validator=_named)
+    use: str = field(converter=_part_name, validator=_check_not_empty)
     options: Mapping[str, Any] = field(
-        factory=FrozenDict, converter=FrozenDict, validator=_not_reserved, metadata={REST: True}
+        factory=FrozenDict, converter=FrozenDict, validator=_check_not_reserved, metadata={REST: True}
     )
 
 
@@ -202,10 +204,10 @@ class PartSpec:
 class HeadSpec:
     """A head: its name, the prefix of its outputs (`as`, else its name), and its own options."""
 
-    use: str = field(converter=_name, validator=_named)
-    as_: str = field(default=Factory(lambda self: self.use, takes_self=True), validator=_output_name)
+    use: str = field(converter=_part_name, validator=_check_not_empty)
+    as_: str = field(default=Factory(lambda self: self.use, takes_self=True), validator=_check_output_name)
     options: Mapping[str, Any] = field(
-        factory=FrozenDict, converter=FrozenDict, validator=_not_reserved, metadata={REST: True}
+        factory=FrozenDict, converter=FrozenDict, validator=_check_not_reserved, metadata={REST: True}
     )
 
 
@@ -254,8 +256,8 @@ class Spec:
         document: what it was read from, which knows where each key stands; no part of what the spec equals.
     """
 
-    name: str = field(validator=_named)
-    architecture: str = field(converter=_name, validator=_named)
+    name: str = field(validator=_check_not_empty)
+    architecture: str = field(converter=_part_name, validator=_check_not_empty)
     dims: Mapping[str, Any] = field(converter=FrozenDict)
     options: Mapping[str, Any] = field(factory=FrozenDict, converter=FrozenDict)
     input: InputSpec = field(factory=InputSpec)
@@ -281,7 +283,7 @@ class Spec:
             SpecError: the text is no valid spec; every mistake is named with its line.
         """
         document = parse_document(text, source)
-        return _from_document(extend(document, Path(source).parent, ready or _none_ready))
+        return _from_document(extend(document, Path(source).parent, ready or _no_ready_spec))
 
     def to_toml(self) -> str:
         """The spec as TOML, defaults written out; `Spec.from_toml` gives an equal spec."""
@@ -298,7 +300,7 @@ class Spec:
         Raises:
             SpecError: a key leads nowhere, or the changed spec is not valid.
         """
-        return _from_document(attrs.evolve(self.document, data=self._plain()).changed(changes))
+        return _from_document(attrs.evolve(self.document, data=self._plain()).with_changes(changes))
 
     def _plain(self) -> dict[str, Any]:
         return {"format": FORMAT, "model": to_plain(self)}
@@ -312,10 +314,10 @@ def read_spec(
     path_or_name: str | os.PathLike[str], overrides: Mapping[str, Any] | None, ready: Ready
 ) -> Spec:
     """What `peirce.registry.load_spec` reads, which knows the ready specs that `ready` finds."""
-    return _from_document(read(path_or_name, ready).changed(overrides or {}))
+    return _from_document(read(path_or_name, ready).with_changes(overrides or {}))
 
 
-def _none_ready(name: str) -> Path:
+def _no_ready_spec(name: str) -> Path:
     raise SpecError(
         f"no ready spec {name!r} is known here: give `Spec.from_toml` ready=peirce.registry.ready_spec, or read a file "
         "with `peirce.load_spec`"

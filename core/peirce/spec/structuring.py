@@ -54,7 +54,7 @@ def structure(
     try:
         return structure_value(cls, value, split_key(path) if path else (), label)
     except StructureError as error:
-        raise SpecError("\n".join(f"{where(key)}: {said}" for key, said in error.problems)) from error
+        raise SpecError("\n".join(f"{where(key)}: {message}" for key, message in error.problems)) from error
 
 
 def structure_value(kind: Any, value: Any, path: KeyPath = (), label: str | None = None) -> Any:
@@ -74,19 +74,19 @@ def structure_value(kind: Any, value: Any, path: KeyPath = (), label: str | None
             if _fits(value, arm):
                 return structure_value(arm, value, path, label)
     if not _fits(value, kind):
-        raise StructureError((path, _wrong(kind, value, path)))
+        raise StructureError((path, _type_message(kind, value, path)))
     if attrs.has(origin):
         return _instance(origin, value, path, label or (f"key of {join_key(path)}" if path else "key"))
     if origin is tuple:
         kinds = args if args and args[1:] != (...,) else repeat(args[0] if args else Any)
-        return tuple(_each(zip(map(str, count()), kinds, value, strict=False), path).values())
+        return tuple(_structure_items(zip(map(str, count()), kinds, value, strict=False), path).values())
     if origin in _TABLES:
-        value = _each(((key, args[1] if args else Any, item) for key, item in value.items()), path)
+        value = _structure_items(((key, args[1] if args else Any, item) for key, item in value.items()), path)
     # The range of integers is what TOML promises, and what torch can hold.
     if kind is int and not -(2**63) <= value < 2**63:
-        raise StructureError((path, _said(path, "an integer of at most 64 bits", value)))
+        raise StructureError((path, _must_be(path, "an integer of at most 64 bits", value)))
     if kind is float and not abs(value) <= sys.float_info.max:
-        raise StructureError((path, _said(path, "a finite number", value)))
+        raise StructureError((path, _must_be(path, "a finite number", value)))
     if origin in _TABLES or kind is Any:
         try:
             return freeze(value)
@@ -111,10 +111,15 @@ def _instance(cls: type, table: Mapping[str, Any], path: KeyPath, label: str) ->
         if key not in table and field.default is attrs.NOTHING
     ]
     if rest is None:
-        problems += [((*path, key), _unknown(key, cls, tuple(fields), path, label)) for key in sorted(extra)]
+        problems += [
+            ((*path, key), _unknown_key_message(key, cls, tuple(fields), path, label))
+            for key in sorted(extra)
+        ]
         table = {key: item for key, item in table.items() if key in fields}
     kinds = {key: field.type for key, field in fields.items()}
-    values = _each(((key, kinds.get(key, Any), item) for key, item in table.items()), path, problems)
+    values = _structure_items(
+        ((key, kinds.get(key, Any), item) for key, item in table.items()), path, problems
+    )
     given = {field.alias: values[key] for key, field in fields.items() if key in values}
     if rest is not None:
         given[rest.alias] = {key: values[key] for key in extra}
@@ -125,12 +130,12 @@ def _instance(cls: type, table: Mapping[str, Any], path: KeyPath, label: str) ->
         # Validators say which field they refuse in no other way than by their message, which starts with it.
         blamed = next((f for f in attrs.fields(cls) if re.search(rf"\b{f.name}\b", reason)), None)
         at = path if blamed is None else (*path, toml_key(blamed))
-        said = reason if blamed is None else re.sub(r"^'\w+' must ", "must ", reason)
-        said = said if said.startswith("must ") else f"is refused: {reason}"
-        raise StructureError((at, f"{join_key(at) or 'the document'} {said}")) from error
+        message = reason if blamed is None else re.sub(r"^'\w+' must ", "must ", reason)
+        message = message if message.startswith("must ") else f"is refused: {reason}"
+        raise StructureError((at, f"{join_key(at) or 'the document'} {message}")) from error
 
 
-def _each(
+def _structure_items(
     items: Iterable[tuple[str, Any, Any]], path: KeyPath, problems: Iterable[Problem] = ()
 ) -> dict[str, Any]:
     """Every item of a collection (key, type, value) as its type; the problems of all come together."""
@@ -146,15 +151,15 @@ def _each(
     return done
 
 
-def _unknown(key: str, cls: type, known: tuple[str, ...], path: KeyPath, label: str) -> str:
+def _unknown_key_message(key: str, cls: type, known: tuple[str, ...], path: KeyPath, label: str) -> str:
     """The sentence for an unknown key, with the inner table that it would be right in, if there is one."""
-    said = unknown(label, key, known)
+    message = unknown(label, key, known)
     for field in attrs.fields(cls):
         inner = attrs.fields(field.type) if field.type is not None and attrs.has(field.type) else ()
         if key in {toml_key(other) for other in inner if not other.metadata.get(HIDDEN)}:
             owner = (*path, toml_key(field))
-            return f"{said}. It is a key of {join_key(owner)}: write {join_key((*owner, key))}"
-    return said
+            return f"{message}. It is a key of {join_key(owner)}: write {join_key((*owner, key))}"
+    return message
 
 
 def rest_field(cls: type) -> attrs.Attribute[Any] | None:
@@ -162,31 +167,31 @@ def rest_field(cls: type) -> attrs.Attribute[Any] | None:
     return next((field for field in attrs.fields(cls) if field.metadata.get(REST)), None)
 
 
-def _described(kind: Any) -> str:
+def _type_words(kind: Any) -> str:
     """A type in words for an error message."""
     origin, args = get_origin(kind), get_args(kind)
     if origin is Literal:
         return " or ".join(repr(arg) for arg in args)
     if origin in _UNIONS:
-        return " or ".join(_described(arg) for arg in args if arg is not type(None))
+        return " or ".join(_type_words(arg) for arg in args if arg is not type(None))
     if origin is tuple and args[1:] == (...,):
-        return f"a list (of {_described(args[0])})"
+        return f"a list (of {_type_words(args[0])})"
     if origin is tuple:
-        return f"a list of {len(args)} ({', '.join(map(_described, args))})"
+        return f"a list of {len(args)} ({', '.join(map(_type_words, args))})"
     return _WORDS.get(kind, "a table")
 
 
-def _wrong(kind: Any, value: Any, path: KeyPath) -> str:
+def _type_message(kind: Any, value: Any, path: KeyPath) -> str:
     """What is said of a value of another type; TOML's two kinds of brackets are easily mixed up."""
     args, key = get_args(kind), join_key(path)
     if isinstance(value, Mapping) and get_origin(kind) is tuple and _is_table(args[0]):
         return f"{key} must be a list of tables, not one table: write [[{key}]]"
     if _is_table(kind) and isinstance(value, list | tuple) and value and isinstance(value[0], Mapping):
         return f"{key} must be one table, not a list of tables: write [{key}]"
-    return _said(path, _described(kind), value)
+    return _must_be(path, _type_words(kind), value)
 
 
-def _said(path: KeyPath, wanted: str, value: Any) -> str:
+def _must_be(path: KeyPath, wanted: str, value: Any) -> str:
     shown = repr(value)
     shown = shown if len(shown) < 60 else f"{shown[:56]} ..."
     return f"{join_key(path) or 'the document'} must be {wanted}, not {shown}"

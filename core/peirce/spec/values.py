@@ -22,7 +22,7 @@ class FrozenDict(Mapping[str, Any]):
     ) -> None:
         made = attrs.has(type(items))
         self.made_of: type | None = type(items) if made else getattr(items, "made_of", None)
-        plain: Any = _chosen(items) if made else items
+        plain: Any = _changed_fields(items) if made else items
         self._items = {key: freeze(value) for key, value in dict(plain).items()}
         if odd := [key for key in self._items if not isinstance(key, str)]:
             raise TypeError(f"keys of a spec are strings; {odd[0]!r} is a {type(odd[0]).__name__}")
@@ -65,7 +65,7 @@ def toml_key(field: attrs.Attribute[Any]) -> str:
     return field.name.removesuffix("_")
 
 
-def _chosen(options: Any) -> dict[str, Any]:
+def _changed_fields(options: Any) -> dict[str, Any]:
     """The fields that differ from their defaults, by their keys in TOML."""
     found = {}
     for field in (field for field in attrs.fields(type(options)) if field.init):

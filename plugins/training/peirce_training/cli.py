@@ -246,10 +246,10 @@ class SettingsCommand(TyperCommand):
                 if default is False and flag in words:
                     at = words.index(flag)
                     return self.parse_args(ctx, [*words[:at], "--set", f"{key}=true", *words[at + 1 :]])
-                said = (
+                message = (
                     f"{flag} is a setting; write" if key else f"no such option: {flag}. Settings are written"
                 )
-                vars(error).update(message=f"{said} --set {key or 'KEY'}=VALUE.", possibilities=None)
+                vars(error).update(message=f"{message} --set {key or 'KEY'}=VALUE.", possibilities=None)
             raise
 
 

@@ -29,12 +29,12 @@ def evaluate(model: Model, task: AnyTask, data: Any, split: str, seed: int = 0) 
         split: such as `valid` or `test`.
         seed: what a metric that draws at random depends on.
     """
-    with _undisturbed(model, seed):
+    with _evaluation_mode(model, seed):
         return {name: float(value) for name, value in task.metrics(model, data, split).items()}
 
 
 @contextmanager
-def _undisturbed(model: Model, seed: int) -> Iterator[None]:
+def _evaluation_mode(model: Model, seed: int) -> Iterator[None]:
     """Within it the model is in evaluation mode, and random generators start from the seed; then all is as it was."""
     training = model.training
     model.eval()
@@ -49,7 +49,7 @@ def mean_loss(model: Model, task: AnyTask, data: Any, split: str, seed: int = 0)
     """The mean of the task's loss over one split, dropout off: of each term over its targets, or over batches."""
     sums: dict[str, list[tuple[float, float]]] = {}
     device = next(model.parameters()).device
-    with _undisturbed(model, seed):
+    with _evaluation_mode(model, seed):
         for batch in task.batches(data, split, seed, 0):
             counts = task.targets(batch)
             for name, term in task.terms(model, {k: t.to(device) for k, t in batch.items()}).items():

@@ -57,15 +57,15 @@ def wrap_layers(model: Model, *, compiling: bool = False, recomputing: bool = Fa
         warnings.filterwarnings("ignore", "The .grad attribute of a Tensor that is not a leaf")
         try:
             for layer in layers:
-                forward = _compiled(layer.forward) if compiling else layer.forward
-                layer.forward = _recomputed(forward) if recomputing else forward
+                forward = _with_compilation(layer.forward) if compiling else layer.forward
+                layer.forward = _with_checkpointing(forward) if recomputing else forward
             yield
         finally:
             for layer in layers:
                 vars(layer).pop("forward", None)
 
 
-def _recomputed(forward: Forward) -> Forward:
+def _with_checkpointing(forward: Forward) -> Forward:
     def run(*inputs: Any, **named: Any) -> Any:
         if not torch.is_grad_enabled():
             return forward(*inputs, **named)
@@ -74,7 +74,7 @@ def _recomputed(forward: Forward) -> Forward:
     return run
 
 
-def _compiled(forward: Forward) -> Forward:
+def _with_compilation(forward: Forward) -> Forward:
     from torch._dynamo.exc import TorchDynamoException
 
     graph = torch.compile(forward, backend=BACKEND, dynamic=True, fullgraph=True)
@@ -83,10 +83,10 @@ def _compiled(forward: Forward) -> Forward:
         try:
             return graph(*inputs, **named)
         except TorchDynamoException as error:
-            said = " ".join(str(error).split())[:500]
+            message = " ".join(str(error).split())[:500]
             raise TaskError(
-                f"train.compile: torch cannot compile a layer ({said}); on a CPU it needs a C++ compiler, such as g++. "
-                "Leave it off, or install what it lacks"
+                f"train.compile: torch cannot compile a layer ({message}); on a CPU it needs a C++ compiler, such as "
+                "g++. Leave it off, or install what it lacks"
             ) from error
 
     return run

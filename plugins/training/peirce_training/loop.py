@@ -91,7 +91,7 @@ def train(
     checkpoints = Checkpoints(directory)
     with (
         _TRAINING,
-        explain_disk_errors(f"the training in {directory}", lambda: _safe(checkpoints)),
+        explain_disk_errors(f"the training in {directory}", lambda: _recovery_hint(checkpoints)),
         exclusive_lock(directory),
     ):
         if not (resume or overwrite) and ((directory / TRAINING).exists() or checkpoints.paths()):
@@ -175,7 +175,7 @@ def _remove_logs(directory: Path) -> None:
         folder.rmdir()
 
 
-def _safe(checkpoints: Checkpoints) -> str:
+def _recovery_hint(checkpoints: Checkpoints) -> str:
     """What there is of a training that could not go on."""
     if paths := checkpoints.paths():
         return f"{paths[-1]} is whole, and --resume goes on from it"

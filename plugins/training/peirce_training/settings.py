@@ -83,7 +83,7 @@ def training_options(settings: Mapping[str, Any]) -> TrainingOptions:
     Raises:
         TaskError: an unknown or impossible one, with the nearest valid name.
     """
-    return _structured(TrainingOptions, settings, "train", "option of training")
+    return _structure_options(TrainingOptions, settings, "train", "option of training")
 
 
 def make_task(
@@ -96,7 +96,7 @@ def make_task(
         TaskError: an unknown or impossible option, with the nearest valid name.
     """
     part: type[AnyTask] = (registry or default_registry()).get("tasks", name)
-    return part(_structured(part.Options, settings or {}, "task", f"option of task {part.name!r}"))
+    return part(_structure_options(part.Options, settings or {}, "task", f"option of task {part.name!r}"))
 
 
 def task_for(data: str, registry: Registry | None = None) -> str:
@@ -130,7 +130,7 @@ def data_setting(data: str | None, task: type[AnyTask]) -> dict[str, str]:
     return {} if data is None else {"task.data": data}
 
 
-def _structured(cls: type[Any], settings: Mapping[str, Any], prefix: str, label: str) -> Any:
+def _structure_options(cls: type[Any], settings: Mapping[str, Any], prefix: str, label: str) -> Any:
     try:
         return structure(cls, settings, where=lambda key: "settings", path=prefix, label=label)
     except SpecError as error:

@@ -48,12 +48,12 @@ def place_like(pattern: Tensor, tensor: Tensor) -> Tensor:
     return distribute_tensor(tensor, pattern.device_mesh, pattern.placements, src_data_rank=None)
 
 
-def whole_state(model: Model) -> dict[str, Tensor]:
+def whole_tensors(model: Model) -> dict[str, Tensor]:
     """The state of a model with whole tensors; every process must ask for it together."""
     return {name: whole_tensor(tensor.detach()) for name, tensor in model.state_dict().items()}
 
 
-def load_whole(model: Model, state: Mapping[str, Tensor]) -> None:
+def load_whole_tensors(model: Model, state: Mapping[str, Tensor]) -> None:
     """Put whole tensors into a model, sharded or not."""
     own = model.state_dict()
     model.load_state_dict(

@@ -36,7 +36,7 @@ from peirce_training.options import HARMLESS, TrainingOptions, TrainResult
 from peirce_training.processes import oversubscribed
 from peirce_training.records import METRICS, METRICS_SCHEMA, TRAINING, TRAINING_SCHEMA, differences
 from peirce_training.settings import plain_options
-from peirce_training.sharding import load_whole, shard, synchronise, whole_state
+from peirce_training.sharding import load_whole_tensors, shard, synchronise, whole_tensors
 from peirce_training.warm_start import WarmStart, flatten
 
 if TYPE_CHECKING:
@@ -137,11 +137,11 @@ class Training:
                 self._step()
                 first = self._estimate(first)
                 done = progress.step == self.total
-                if done or _due(progress.step, options.log_every):
+                if done or _is_due(progress.step, options.log_every):
                     self._log()
-                if _due(progress.step, options.evaluate_every):
+                if _is_due(progress.step, options.evaluate_every):
                     self._evaluate()
-                due = _due(progress.step, options.save_every) or self._minutes_due()
+                due = _is_due(progress.step, options.save_every) or self._minutes_due()
                 if done or progress.stopped or due:
                     self._save()
         return self._finish()
@@ -206,7 +206,7 @@ class Training:
         self.pending.append(sums)
         progress.step += 1
 
-    def _settle(self) -> None:
+    def _fetch_losses(self) -> None:
         """Fetch the losses of the last steps from the device, the mean over processes, and refuse what is no number.
 
         Fetched together, they do not hold up an accelerator at each step.
@@ -235,7 +235,7 @@ class Training:
                 losses.setdefault(key, []).append(value)
 
     def _log(self) -> None:
-        self._settle()
+        self._fetch_losses()
         progress, terms = self.progress, self.progress.terms
         curves = {"loss": progress.losses[_LOSSES], **(terms if len(terms) > 1 else {})}
         recent = {name: values[-self.options.log_every :] for name, values in curves.items()}
@@ -258,7 +258,7 @@ class Training:
 
     def _evaluate(self) -> None:
         """Evaluate on the validation split; remember the best parameters and count how long ago they were."""
-        self._settle()
+        self._fetch_losses()
         options, progress, step = self.options, self.progress, self.progress.step
         with self._bars_paused():
             value, metrics = evaluate_monitor(self._whole_model(), self.task, self.data, options, self.seed)
@@ -273,7 +273,7 @@ class Training:
             if better:
                 progress.best, progress.best_step, progress.worse = value, step, 0
                 if options.patience:
-                    self.best = {name: t.cpu().clone() for name, t in whole_state(self.model).items()}
+                    self.best = {name: t.cpu().clone() for name, t in whole_tensors(self.model).items()}
             else:
                 progress.worse += 1
                 progress.stopped = bool(options.patience) and progress.worse >= options.patience
@@ -283,7 +283,7 @@ class Training:
 
     def _save(self) -> None:
         """Write a checkpoint; every process adds its own random generators."""
-        self._settle()
+        self._fetch_losses()
         self.saved = time.monotonic()
         accelerator, step, add = self.accelerator, self.progress.step, self.checkpoints.add
         with explain_disk_errors(
@@ -295,7 +295,7 @@ class Training:
             add(step, f"random-{accelerator.process_index}", randomness.capture())
             accelerator.wait_for_everyone()
             tensors = {
-                "model": whole_state(self.model),
+                "model": whole_tensors(self.model),
                 "optimizer": optimizer_tensors(self.inner, self.parameters),
             }
             if self.main:
@@ -339,7 +339,7 @@ class Training:
                 f"{found.path} belongs to another training: {differing}. Resume with the settings it was started with, "
                 "or start again in another directory"
             )
-        load_whole(self.model, tensors["model"])
+        load_whole_tensors(self.model, tensors["model"])
         restore_optimizer(self.inner, self.parameters, tensors["optimizer"])
         if self.accelerator.scaler is not None and state["scaler"] is not None:
             self.accelerator.scaler.load_state_dict(state["scaler"])
@@ -438,7 +438,7 @@ class Training:
             return self.model
         with randomness.isolated_generators():  # what it is initialised with is overwritten
             whole = Model(self.model.plan, self.model.provenance)
-        whole.load_state_dict(whole_state(self.model))
+        whole.load_state_dict(whole_tensors(self.model))
         return whole.to(self.accelerator.device)
 
     def tell(self, text: str) -> None:
@@ -452,5 +452,5 @@ class Training:
         self.tell(text)
 
 
-def _due(step: int, every: int) -> bool:
+def _is_due(step: int, every: int) -> bool:
     return bool(every) and step % every == 0

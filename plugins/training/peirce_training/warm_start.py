@@ -148,8 +148,8 @@ class SavedModel:
         """
         self._check_vocabulary(assets)
         ours, theirs = (_by_head(each.state_dict()) for each in (model, self.model))
-        tensors = _differ(ours[""], theirs[""])
-        if problems := [*_other_sizes(model, self.model, length=bool(tensors)), *tensors]:
+        tensors = _tensor_differences(ours[""], theirs[""])
+        if problems := [*_size_differences(model, self.model, length=bool(tensors)), *tensors]:
             raise TaskError(
                 f"spec {model.spec.name!r} cannot start from {self.directory}: {'; '.join(problems)}. Only heads may "
                 "differ: give no spec to take the saved one's, or change yours to agree"
@@ -158,7 +158,7 @@ class SavedModel:
         fits = [
             prefix
             for prefix, use in heads.items()
-            if saved.get(prefix) == use and not _differ(ours[prefix], theirs[prefix])
+            if saved.get(prefix) == use and not _tensor_differences(ours[prefix], theirs[prefix])
         ]
         new = tuple(prefix for prefix in heads if prefix not in fits)
         taken = {name: tensor for prefix in ("", *fits) for name, tensor in theirs[prefix].items()}
@@ -174,7 +174,7 @@ class SavedModel:
             heads_new=new,
             heads_left=tuple(prefix for prefix in saved if prefix not in fits),
             parameters_new=sum(t.numel() for prefix in new for t in ours[prefix].values()),
-            changed=_changed(model.spec, self.model.spec),
+            changed=_changed_keys(model.spec, self.model.spec),
             converted=tuple(sorted(dtype.removeprefix("torch.") for dtype in converted)),
         )
 
@@ -190,7 +190,7 @@ class SavedModel:
                 f"{', '.join(sorted(ours))}: its tokens mean something else. Start from a model that was trained on "
                 "the task's kind of data"
             )
-        if differing := [name for name in shared if not _same(ours[name], theirs[name])]:
+        if differing := [name for name in shared if not _equal_files(ours[name], theirs[name])]:
             raise TaskError(
                 f"the task's {', '.join(differing)} is not the one in {folder}: its token ids mean something else to "
                 f"the model. Give the task the saved one: leave its option `tokenizer` empty, or name {folder}"
@@ -206,7 +206,7 @@ def _by_head(state: Tensors) -> Mapping[str, dict[str, Tensor]]:
     return found
 
 
-def _differ(ours: Tensors, theirs: Tensors) -> list[str]:
+def _tensor_differences(ours: Tensors, theirs: Tensors) -> list[str]:
     """Where a model's tensors are not those of a saved model, seen from the one that takes them: a clause a kind."""
     kinds = {
         "the saved model lacks": [name for name in ours if name not in theirs],
@@ -220,7 +220,7 @@ def _differ(ours: Tensors, theirs: Tensors) -> list[str]:
     return [f"{kind} {', '.join(names)}" for kind, names in kinds.items() if names]
 
 
-def _other_sizes(model: Model, saved: Model, *, length: bool) -> Iterator[str]:
+def _size_differences(model: Model, saved: Model, *, length: bool) -> Iterator[str]:
     """Sizes that differ; tensors alone do not tell 12 heads of 64 from 24 heads of 32.
 
     The longest input may differ, unless a tensor has another shape, which a table of positions would have.
@@ -234,7 +234,7 @@ def _other_sizes(model: Model, saved: Model, *, length: bool) -> Iterator[str]:
             yield f"{'model.input.' if name == 'max_length' else ''}{name} is {one} and was {other}"
 
 
-def _changed(spec: Spec, saved: Spec) -> tuple[str, ...]:
+def _changed_keys(spec: Spec, saved: Spec) -> tuple[str, ...]:
     ours, theirs = (flatten("model", to_plain(value)) for value in (spec, saved))
     aside = ("model.heads", "model.name", "model.regularisation")
     keys = sorted(key for key in {*ours, *theirs} if ours.get(key) != theirs.get(key))
@@ -252,7 +252,7 @@ def flatten(prefix: str, value: Any) -> dict[str, Any]:
     return {key: v for name, item in items for key, v in flatten(f"{prefix}.{name}", item).items()}
 
 
-def _same(first: bytes, second: bytes) -> bool:
+def _equal_files(first: bytes, second: bytes) -> bool:
     """Whether two files say the same; JSON may be laid out otherwise."""
     try:
         return first == second or bool(parse_json(first) == parse_json(second))

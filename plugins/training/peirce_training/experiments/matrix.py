@@ -98,7 +98,7 @@ class Cell:
     Args:
         label: what is trained, for lines of progress.
         seed: what the parameters, the order of the batches and the dropout depend on.
-        spec: the spec; `Matrix.begun` may complete it.
+        spec: the spec; `Matrix.spec_to_train` may complete it.
         task: what is learnt.
         training: how.
         run: what the cell is known by, which is its folder's name; `identity` makes one.
@@ -134,11 +134,11 @@ def identity(spec: Spec, task: Mapping[str, Any], training: TrainingOptions, see
     from peirce_training import plain_options
 
     # Runs from before an option was there, or had its default, keep their names.
-    told = plain_options(training) | {"threads": 0, "save_every": training.save_every or 500}
-    del told["save_minutes"]
+    options = plain_options(training) | {"threads": 0, "save_every": training.save_every or 500}
+    del options["save_minutes"]
     if not training.compile:
-        del told["compile"]
-    return f"{spec.name}-{seed}-{digest(spec.to_toml(), *more, task, told, seed)}"
+        del options["compile"]
+    return f"{spec.name}-{seed}-{digest(spec.to_toml(), *more, task, options, seed)}"
 
 
 class PreparedData:
@@ -184,10 +184,10 @@ class Matrix(ABC, Generic[R]):
         """The trainings, in their order; a setting that is unknown or impossible is a `PeirceError`."""
 
     @abstractmethod
-    def measured(self, cell: Any, trained: TrainResult, data: Any, before: Sequence[R]) -> Iterable[R]:
+    def measure(self, cell: Any, trained: TrainResult, data: Any, before: Sequence[R]) -> Iterable[R]:
         """The new rows of a trained cell, from what its task read; `before` are those that are there."""
 
-    def kept(self, cells: Sequence[Cell]) -> list[R]:
+    def existing_rows(self, cells: Sequence[Cell]) -> list[R]:
         """The rows that are there before any cell is done."""
         return read_rows(self.request.directory / RESULTS, self.row)
 
@@ -195,7 +195,7 @@ class Matrix(ABC, Generic[R]):
         """Write all rows, whole or not at all; called after each cell that is done anew."""
         write_rows(self.request.directory / RESULTS, rows, self.row.columns())
 
-    def said(self, cell: Cell, rows: Sequence[R]) -> str:
+    def progress_text(self, cell: Cell, rows: Sequence[R]) -> str:
         """What a line of progress tells of a cell that is done."""
         return f"{rows[0].steps:,} steps in {rows[0].seconds:.0f} s"
 
@@ -203,11 +203,11 @@ class Matrix(ABC, Generic[R]):
         """Whether the rows of a cell are all that is wanted of it."""
         return bool(rows)
 
-    def begun(self, cell: Any, data: Any, console: Console) -> Spec:
+    def spec_to_train(self, cell: Any, data: Any, console: Console) -> Spec:
         """The spec that a cell is trained with, once its data are there."""
         return cell.spec
 
-    def failed(self, cell: Cell, error: TaskError) -> Iterable[R]:
+    def failure_rows(self, cell: Cell, error: TaskError) -> Iterable[R]:
         """The rows of a cell that cannot be trained; by default the matrix ends with the error."""
         raise error
 
@@ -232,7 +232,7 @@ class Matrix(ABC, Generic[R]):
 
         with results_lock(self.request.directory):
             again, cells = self.request.only_evaluate, list(self.cells())
-            kept = self.kept(cells)
+            kept = self.existing_rows(cells)
             trained = {cell.run for cell in cells if cell.as_is or read_training(self.path(cell)) is not None}
             if again and not trained:
                 raise TaskError(
@@ -253,7 +253,7 @@ class Matrix(ABC, Generic[R]):
                     kept = [*(row for row in kept if row.run != cell.run), *own]
                     if is_first_process():
                         self.write(kept)
-                say(f"{title}: {self.said(cell, own)}{note}")
+                say(f"{title}: {self.progress_text(cell, own)}{note}")
             return [row for cell in cells for row in kept if row.run == cell.run]
 
     def facts(self, cell: Cell, trained: TrainResult) -> dict[str, Any]:
@@ -304,34 +304,34 @@ class Matrix(ABC, Generic[R]):
             with_tokenizer,
         )
 
-        told = console if console.is_terminal or not self.quiet else None
-        if told is not None:
-            told.rule(title)
+        shown = console if console.is_terminal or not self.quiet else None
+        if shown is not None:
+            shown.rule(title)
         data = self.prepared.of(cell.task if cell.start is None else with_tokenizer(cell.task, cell.start))
         if cell.as_is is not None:
             model = load(cell.as_is, registry=self.registry)
             untrained = TrainResult(model=model, losses=(), metrics={}, seconds=0.0, steps=0)
-            return list(self.measured(cell, untrained, data, before))
+            return list(self.measure(cell, untrained, data, before))
         path = self.path(cell)
         trained_before = read_training(path) is not None
         try:
             trained = train(
-                self.begun(cell, data, console),
+                self.spec_to_train(cell, data, console),
                 cell.task,
                 cell.training,
                 path,
                 seed=cell.seed,
                 resume=bool(Checkpoints(path, 1).paths()) or trained_before,
                 registry=self.registry,
-                console=told,
+                console=shown,
                 data=data,
                 start=cell.start,
             )
         except TaskError as error:
-            return list(self.failed(cell, error))
+            return list(self.failure_rows(cell, error))
         if not trained_before and is_first_process():
             write_json(path / ORIGIN, self._origin(cell, trained))
-        return list(self.measured(cell, trained, data, before))
+        return list(self.measure(cell, trained, data, before))
 
 
 def last_loss(trained: TrainResult) -> float:

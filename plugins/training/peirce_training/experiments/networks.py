@@ -66,7 +66,7 @@ class Networks(SeededMatrix[R]):
     """The label of what depends on no training."""
 
     @abstractmethod
-    def counted(self, model: Model, data: Any) -> Iterator[Mapping[str, Any]]:
+    def count_right(self, model: Model, data: Any) -> Iterator[Mapping[str, Any]]:
         """The rows of a trained model: for each, its split, its right ones, and what its class adds."""
 
     @abstractmethod
@@ -92,7 +92,7 @@ class Networks(SeededMatrix[R]):
         slug = "-".join("".join(c if c.isalnum() else " " for c in label.lower()).split())
         return self.arms[label].spec, {**self.arms[label].changes, "model.name": slug}
 
-    def changed(self, label: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    def spec_changes(self, label: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
         """All that differs from the ready spec of a network, by dotted key; `given` is what the data determine."""
         return {**given, **self.spec_of(label)[1], **self._settings(label)[0]}
 
@@ -101,7 +101,7 @@ class Networks(SeededMatrix[R]):
         like = next(iter(self.arms))
         found: dict[str, Spec] = {}
         for label in (like, *self.labels):
-            found[label] = load_spec(self.arms[label].spec, self.changed(label, given))
+            found[label] = load_spec(self.arms[label].spec, self.spec_changes(label, given))
         target = self.parameters(found[like])
         return {label: self._sized(found[label], self.arms[label].width, target) for label in self.labels}
 
@@ -118,10 +118,10 @@ class Networks(SeededMatrix[R]):
 
         return sum(p.numel() for p in build(spec, registry=self.registry).parameters())
 
-    def measured(self, cell: Cell, trained: TrainResult, data: Any, before: Sequence[R]) -> Iterator[R]:
+    def measure(self, cell: Cell, trained: TrainResult, data: Any, before: Sequence[R]) -> Iterator[R]:
         """A row for each group of examples."""
         common = self.facts(cell, trained)
-        for counts in self.counted(trained.model, data):
+        for counts in self.count_right(trained.model, data):
             yield self.row(**common, **counts)
 
     def accuracies(
@@ -147,7 +147,7 @@ class Networks(SeededMatrix[R]):
             where, share = found[column]
             return (100 * share,) if label == self.constant else accuracies(rows, arm=label, **where)
 
-        told: dict[str, Any] = {
+        options: dict[str, Any] = {
             "name": "accuracy",
             "title": title,
             "about": about,
@@ -156,4 +156,4 @@ class Networks(SeededMatrix[R]):
             "constant": (self.constant,),
             "digits": 0,
         }
-        return self.beside(rows, found, accuracy, {}, labels=[self.constant], **{**told, **more})
+        return self.comparison_table(rows, found, accuracy, {}, labels=[self.constant], **{**options, **more})

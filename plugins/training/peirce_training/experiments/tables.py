@@ -114,7 +114,7 @@ class SeededMatrix(Matrix[S]):
         """The settings that say where data lie."""
         return {"task.folder": self.request.data}
 
-    def made(self, options: dict[str, Any]) -> Mapping[str, AnyTask]:
+    def make_tasks(self, options: dict[str, Any]) -> Mapping[str, AnyTask]:
         """What is learnt, by a name of it, with some options: by default one task."""
         from peirce_training import make_task
 
@@ -135,7 +135,7 @@ class SeededMatrix(Matrix[S]):
     @cached_property
     def tasks(self) -> Mapping[str, AnyTask]:
         """What is learnt, by a name of it."""
-        return self.made(dict(self.settings[1]))
+        return self.make_tasks(dict(self.settings[1]))
 
     @cached_property
     def training(self) -> TrainingOptions:
@@ -160,13 +160,13 @@ class SeededMatrix(Matrix[S]):
         """How a row is trained: by default as all are."""
         return self.training
 
-    def told(self, name: str, task: AnyTask) -> Mapping[str, Any]:
+    def task_identity(self, name: str, task: AnyTask) -> Mapping[str, Any]:
         """The options of a task that tell runs apart, as JSON holds them."""
         from peirce_training import plain_options
 
         return plain_options(task.options) | dict(self.aside)
 
-    def wanted(self, row: S) -> bool:
+    def is_wanted(self, row: S) -> bool:
         """Whether a result is one of this table: by default each of the rows' is."""
         return True
 
@@ -195,28 +195,31 @@ class SeededMatrix(Matrix[S]):
     def cells(self) -> Iterator[Cell]:
         """The trainings: for each task, all rows of one seed before the next seed."""
         for name, task in self.tasks.items():
-            specs, told = self.specs(task.overrides(self.prepared.of(task))), self.told(name, task)
+            specs, options = (
+                self.specs(task.overrides(self.prepared.of(task))),
+                self.task_identity(name, task),
+            )
             for seed in self.request.seeds:
                 for label, spec in specs.items():
                     training = self.training_of(label)
-                    run = identity(spec, told, training, seed)
+                    run = identity(spec, options, training, seed)
                     yield Cell(label=label, seed=seed, spec=spec, task=task, training=training, run=run)
 
     def complete(self, rows: Sequence[S]) -> bool:
         """Whether there is a result of this table."""
-        return any(map(self.wanted, rows))
+        return any(map(self.is_wanted, rows))
 
     def facts(self, cell: Cell, trained: TrainResult) -> dict[str, Any]:
         """The attributes of `SeededRow`, and the one that names the row."""
         return {**super().facts(cell, trained), self.named: cell.label, "last_loss": last_loss(trained)}
 
-    def said(self, cell: Cell, rows: Sequence[S]) -> str:
+    def progress_text(self, cell: Cell, rows: Sequence[S]) -> str:
         """The training's time, size and loss, and its figures."""
-        first, found = rows[0], ", ".join(filter(None, map(str, filter(self.wanted, rows))))
+        first, found = rows[0], ", ".join(filter(None, map(str, filter(self.is_wanted, rows))))
         size = f"{first.parameters:,} parameters, last loss {first.last_loss:.3f}"
-        return f"{super().said(cell, rows)}, {size}; {found}"
+        return f"{super().progress_text(cell, rows)}, {size}; {found}"
 
-    def beside(
+    def comparison_table(
         self,
         rows: Sequence[S],
         columns: Iterable[str],
@@ -224,7 +227,7 @@ class SeededMatrix(Matrix[S]):
         paper: Mapping[str, Sequence[float | None]],
         *,
         labels: Iterable[str] = (),
-        **told: Any,
+        **options: Any,
     ) -> FigureTable:
         """Figures by row and column beside the paper's.
 
@@ -234,7 +237,7 @@ class SeededMatrix(Matrix[S]):
             values: of a row and a column, the figure of each run.
             paper: the printed figures of a row, in the order of the columns; the last ones may lack.
             labels: rows without results that are shown, too.
-            told: what else `FigureTable` takes.
+            options: what else `FigureTable` takes.
         """
         columns = tuple(columns)
         figures = {
@@ -244,7 +247,9 @@ class SeededMatrix(Matrix[S]):
             ]
             for label in dict.fromkeys([*(getattr(row, self.named) for row in rows), *labels])
         }
-        return FigureTable(columns=columns, figures=figures, sources=self.sources(rows, self.named), **told)
+        return FigureTable(
+            columns=columns, figures=figures, sources=self.sources(rows, self.named), **options
+        )
 
 
 @frozen(kw_only=True, eq=False)
@@ -264,7 +269,7 @@ class TableExperiment(Experiment):
     def _(self) -> Mapping[str, str]:
         return {name: scale.about for name, scale in self.sizes.items()}
 
-    def asked(self, request: ExperimentRequest) -> SeededMatrix[Any]:
+    def matrix_for(self, request: ExperimentRequest) -> SeededMatrix[Any]:
         """The trainings that a request asks for."""
         scale = self.sizes[request.scale or next(iter(self.sizes))]
         wanted = request.rows or scale.rows or self.rows
@@ -273,6 +278,6 @@ class TableExperiment(Experiment):
 
     def run(self, request: ExperimentRequest, console: Console) -> ExperimentReport:
         """Do the trainings that are not done yet, and write the tables."""
-        matrix = self.asked(request)
+        matrix = self.matrix_for(request)
         first, *more = (table.write(request.directory) for table in matrix.tables(matrix.run(console)))
         return evolve(first, files=[*first.files, *(file for report in more for file in report.files)])

@@ -88,8 +88,8 @@ def load_recipe(name: str) -> Recipe:
         raise TaskError(no_recipe(name) or unknown("recipe", name, ready))
     path = ready.get(name, Path(name))
     document = read_document(path, "recipe")
-    if said := no_recipe(name, document.data):
-        raise TaskError(said)
+    if message := no_recipe(name, document.data):
+        raise TaskError(message)
     found = document.data.get("format")
     if isinstance(found, int) and found > FORMAT:
         raise TaskError(
@@ -154,7 +154,7 @@ def cases(recipe: Recipe, given: Settings, each: tuple[str, Sequence[Any]] | Non
                         f"--set {key}: an empty list leaves nothing to search; give at least one value"
                     )
                 axes[key] = values
-        name = _safe(str(value)) if each else ""
+        name = _folder_name(str(value)) if each else ""
         if name in found:
             raise TaskError(f"--each names {name!r} twice; leave one out")
         found[name] = list(_points(base, axes))
@@ -181,10 +181,10 @@ def _points(base: Settings, axes: Mapping[str, Sequence[Any]]) -> Iterator[Point
     for combination in itertools.product(*axes.values()):
         values = dict(zip(axes, combination, strict=True))
         name = "_".join(f"{key.rpartition('.')[2]}-{value}" for key, value in values.items())
-        yield Point(_safe(name) or "only", values, {**base, **values})
+        yield Point(_folder_name(name) or "only", values, {**base, **values})
 
 
-def _safe(name: str) -> str:
+def _folder_name(name: str) -> str:
     """A name that a folder can have; a long one ends in a digest."""
     short = re.sub(r"[^A-Za-z0-9._+-]+", "-", name)
     if not name or (len(short) <= LONGEST_NAME and short.strip(".")):

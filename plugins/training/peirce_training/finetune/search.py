@@ -86,7 +86,7 @@ class Search(Matrix[Run]):
                 for seed in self.request.seeds:
                     yield Cell(**common, seed=seed, run=_folder(case, point, seed))
 
-    def kept(self, cells: Sequence[Cell]) -> list[Run]:
+    def existing_rows(self, cells: Sequence[Cell]) -> list[Run]:
         """The runs whose record is there.
 
         Raises:
@@ -96,11 +96,11 @@ class Search(Matrix[Run]):
         for cell in cells:
             if (record := read_training(self.path(cell))) is None:
                 continue
-            ours = _told(
+            ours = _run_identity(
                 plain_options(cell.task.options), plain_options(cell.training), cell.seed, self.digest
             )
             begun = (record.get("start") or {}).get("digest")
-            theirs = _told(record["task"]["options"], record["training"], record["seed"], begun)
+            theirs = _run_identity(record["task"]["options"], record["training"], record["seed"], begun)
             if differing := differences(ours, theirs):
                 raise TaskError(
                     f"{self.path(cell)} was trained otherwise: {differing}. Give what was given then, or write "
@@ -111,19 +111,19 @@ class Search(Matrix[Run]):
             found.append(Run(run=cell.run, seed=cell.seed, metrics=known, seconds=float(record["seconds"])))
         return found
 
-    def measured(self, cell: Cell, trained: TrainResult, data: Any, before: Sequence[Run]) -> Iterator[Run]:
+    def measure(self, cell: Cell, trained: TrainResult, data: Any, before: Sequence[Run]) -> Iterator[Run]:
         """The run of a trained cell."""
         # The trained model is saved; checkpoints hold it again, with twice its size in moments.
         Checkpoints(self.path(cell), 1).remove()
         yield Run(run=cell.run, seed=cell.seed, metrics=dict(trained.metrics), seconds=trained.seconds)
 
-    def failed(self, cell: Cell, error: TaskError) -> Iterator[Run]:
+    def failure_rows(self, cell: Cell, error: TaskError) -> Iterator[Run]:
         """The run with its error; the others go on."""
         if not self.path(cell).is_dir():
             raise error  # it did not begin, and neither would any other
         yield Run(run=cell.run, seed=cell.seed, metrics={}, seconds=0.0, error=str(error))
 
-    def said(self, cell: Cell, rows: Sequence[Run]) -> str:
+    def progress_text(self, cell: Cell, rows: Sequence[Run]) -> str:
         """The metric that points are compared by, or the error."""
         (run,) = rows
         metric = self._metric(rows)
@@ -190,7 +190,7 @@ def _folder(case: str, point: Point, seed: int) -> str:
     return str(Path(case) / point.name / f"seed-{seed}")
 
 
-def _told(
+def _run_identity(
     task: Mapping[str, Any], training: Mapping[str, Any], seed: int, start: str | None
 ) -> dict[str, Any]:
     """What the folder of a run does not tell of it."""

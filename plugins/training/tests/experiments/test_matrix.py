@@ -50,13 +50,13 @@ class Losses(Matrix[LossRow]):
             run = identity(spec, {}, training, 0)
             yield Cell(label=f"rate {rate}", seed=0, spec=spec, task=task, training=training, run=run)
 
-    def measured(
+    def measure(
         self, cell: Cell, trained: TrainResult, data: Any, before: Sequence[LossRow]
     ) -> Iterator[LossRow]:
         yield LossRow(**self.facts(cell, trained), loss=trained.losses[-1])
 
-    def failed(self, cell: Cell, error: TaskError) -> Iterable[LossRow]:
-        return () if self.forgiving else super().failed(cell, error)
+    def failure_rows(self, cell: Cell, error: TaskError) -> Iterable[LossRow]:
+        return () if self.forgiving else super().failure_rows(cell, error)
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_a_cell_that_fails_ends_the_matrix_unless_it_is_forgiven(losses: Losses)
     both = evolve(losses, rates=(1e-2, 1e38))
     with pytest.raises(TaskError, match=r"train\.lr"):
         both.run(Console(quiet=True))
-    assert len(losses.kept([])) == 1
+    assert len(losses.existing_rows([])) == 1
 
 
 def test_what_a_cell_is_known_by() -> None:

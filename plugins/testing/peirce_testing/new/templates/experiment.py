@@ -44,7 +44,7 @@ class NewPartMatrix(SeededMatrix[NewPartRow]):
         dims = {"layers": layers, "unary": 64, "heads": 4}
         return "bert-base", {"model.name": f"depth-{layers}", "model.dims": dims}
 
-    def measured(
+    def measure(
         self, cell: Any, trained: TrainResult, data: Any, before: Sequence[NewPartRow]
     ) -> Iterable[NewPartRow]:
         """A row for each split."""
@@ -55,7 +55,7 @@ class NewPartMatrix(SeededMatrix[NewPartRow]):
 
     def table(self, rows: Sequence[NewPartRow]) -> FigureTable:
         """Accuracy in percent by depth and split."""
-        return self.beside(
+        return self.comparison_table(
             rows,
             SPLITS,
             lambda label, split: accuracies(rows, label=label, split=split),
