@@ -50,7 +50,7 @@ class Outcome:
         return f"{self.check}[{self.part}]"
 
 
-@define
+@define(slots=False)  # pytest reads the attributes of what it takes for a test
 class Conformance:
     """The suite over some plug-ins; as a name in a test module, a test for each check and part.
 

@@ -100,17 +100,23 @@ def test_what_was_kept_of_failures_may_be_damaged_or_of_checks_that_are_gone(
 
 
 def test_a_record_takes_no_option_of_a_run(peirce: Run, tmp_path: Path) -> None:
-    found = peirce("plugins", "check", "peirce-good:extra", "--record", "--certificate", "c.json", "--quick")
+    found = peirce("plugins", "check", "peirce-good:extra", "--record", "--strict", "--quick")
     assert found.returncode == 2
-    assert "leave out --certificate, --quick" in found.stderr
+    assert "leave out --quick, --strict" in found.stderr
 
 
-def test_a_distribution_with_one_plugin_may_be_named_alone(peirce: Run) -> None:
-    assert peirce("plugins", "disable", "peirce-good", beside=None).returncode == 0
-    several = peirce("plugins", "check", "peirce")
-    assert several.returncode == 2
-    assert "'peirce' announces" in several.stderr
-    assert "peirce-folnet:folnet" in several.stderr
+def test_a_distribution_with_several_plugins_is_asked_which(
+    peirce: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    info = tmp_path / "peirce_pair-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: peirce-pair\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[peirce.plugins]\none = pair_one\ntwo = pair_two\n")
+    done = peirce("plugins", "check", "peirce-pair")
+    assert done.returncode == 2
+    assert "'peirce-pair' announces" in done.stderr
+    assert "peirce-pair:two" in done.stderr
 
 
 @pytest.mark.parametrize("given", ["peirce-goood", "peirce-goood:extra", "good_pats"])

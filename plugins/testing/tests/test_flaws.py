@@ -9,12 +9,12 @@ import inspect
 import re
 import sys
 import tempfile
+from collections.abc import Callable
+from importlib import invalidate_caches
 from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
 
 import pytest
-import torch
 from attrs import frozen
 
 from peirce.registry import KINDS, Registry
@@ -76,14 +76,15 @@ FLAWS = (
         ('tokens.inputs["input_ids"])]', 'tokens.inputs["input_ids"] - 1)]'),
     ),
     _flaw("needs", "head", "reads what it does not ask for", ('needs = frozenset({"pooled"})', "needs = frozenset()")),
-    _flaw("words", "augmenter", "words stay as they are", ("return embeddings * self.weights\n", "return embeddings\n")),
+    _flaw("words", "augmenter", "words stay", ("return embeddings * self.weights\n", "return embeddings\n")),
     _infer("reference", "a sum for a product", "kernel + premise"),
     _infer("purity", "changes its input", "kernel.mul_(premise)"),
     _flaw(
         "calls", "operator", "knows the longest text that it has seen",
         (
             "return kernel * premise\n",
-            'self.most = max(vars(self).get("most", 0), len(kernel[0]))\n        return kernel * premise * (self.most == len(kernel[0]))\n',
+            'self.most = max(vars(self).get("most", 0), len(kernel[0]))\n'
+            "        return kernel * premise * (self.most == len(kernel[0]))\n",
         ),
     ),
     _flaw(
@@ -181,7 +182,7 @@ FLAWS = (
         "task_data", "task", "other data each time",
         ("generator = torch.Generator().manual_seed(0)", "generator = torch.default_generator"),
     ),
-    _flaw("task_batches", "task", "one order for all epochs", ("manual_seed(1000 * seed + epoch)", "manual_seed(seed)")),
+    _flaw("task_batches", "task", "one order of rows", ("manual_seed(1000 * seed + epoch)", "manual_seed(seed)")),
     _flaw("task_terms", "task", "changes its batch", (_LOSS, _LOSS.replace('["labels"]', '["labels"].mul_(0)'))),
     _flaw(
         "task_metrics", "task", "metrics of another split",
@@ -191,7 +192,8 @@ FLAWS = (
     _flaw("task_options", "task", "an option is ignored", ("order.split(self.options.batch_size)", "order.split(32)")),
     _flaw(
         "task_errors", "task", "a damaged file ends in a traceback",
-        ("Generator().manual_seed(0)", "Generator().manual_seed(int(open(self.options.file).read()))"),
+        ("Generator().manual_seed(0)", "Generator().manual_seed(int(Path(self.options.file).read_text()))"),
+        ("import torch\n", "from pathlib import Path\n\nimport torch\n"),
         ("    batch_size: int", '    file: str = ""\n    batch_size: int'),
         (
             "    def prepare(",
@@ -214,31 +216,38 @@ def changed(text: str, changes: tuple[Change, ...]) -> str:
     return text
 
 
-def case_of(flaw: Flaw, changes: tuple[Change, ...]) -> Case:
-    """The part of a flaw after some changes of its source."""
-    stub = flaw.source == "stub"
-    text = inspect.getsource(stub_parts) if stub else NewPart(flaw.source, "flawed").text
-    if stub:  # another flaw's change may have taken either of two places
-        text, _, rest = text.partition("class Score")
-        text = changed(text, changes) + "class Score" + rest
-    else:
-        text = changed(text, changes)
-    module = sys.modules["flawed"] = ModuleType("flawed")
-    vars(module)["torch"] = torch
-    exec(compile(text, "flawed.py", "exec"), vars(module))
-    plugins = ["peirce_export.plugin"] if flaw.check in ("onnx", "tensorrt") else []
-    registry = with_stub_parts(Registry.of(module, *plugins, *_hosts(flaw)))
-    return Case(registry.entry(*flaw.part), registry)
+@pytest.fixture
+def case_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Case]:
+    """Makes the part of a flaw after some changes of its source, in a module that another process can import, too."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
 
+    def make(flaw: Flaw, changes: tuple[Change, ...]) -> Case:
+        text, rest = (
+            NewPart(flaw.source, "flawed").text if flaw.source != "stub" else inspect.getsource(stub_parts),
+            "",
+        )
+        if flaw.source == "stub":  # whose two operators have lines in common
+            text, name, rest = text.partition("class Score")
+            rest = name + rest
+        code = changed(text, changes) + rest
+        if "import torch\n" not in code:
+            code = code.replace("from peirce.parts", "import torch\nfrom peirce.parts", 1)
+        module = f"flawed_{len(changes)}"
+        (tmp_path / f"{module}.py").write_text(code, encoding="utf-8")
+        monkeypatch.delitem(sys.modules, module, raising=False)
+        invalidate_caches()
+        exported = ["peirce_export.plugin"] if flaw.check in ("onnx", "tensorrt") else []
+        heads = ["peirce_basics.plugin"] if flaw.source == "task" else []
+        registry = with_stub_parts(Registry.of(module, *exported, *heads))
+        return Case(registry.entry(*flaw.part), registry)
 
-def _hosts(flaw: Flaw) -> list[str]:
-    """Plug-ins that a part's tiny models need: a head for tasks, a recurrent architecture."""
-    return ["peirce_basics.plugin"] if flaw.source in ("task", "exporter") else []
+    return make
 
 
 @pytest.mark.parametrize("flaw", FLAWS, ids=lambda flaw: flaw.check)
 def test_a_check_finds_its_flaw_and_nothing_without_it(
-    flaw: Flaw, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    flaw: Flaw, case_of: Callable[..., Case], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if flaw.check == "tensorrt" and find_spec("tensorrt_rtx") is None:
         pytest.skip("`tox -e tensorrt` has TensorRT for RTX")
@@ -260,7 +269,9 @@ def test_every_check_of_parts_has_a_flaw() -> None:
     assert {flaw.check for flaw in FLAWS} == of_parts - {"record"}  # which has tests of its own
 
 
-def test_a_failure_shows_the_smallest_example_and_the_command_that_repeats_it() -> None:
+def test_a_failure_shows_the_smallest_example_and_the_command_that_repeats_it(
+    case_of: Callable[..., Case],
+) -> None:
     flaw = next(each for each in FLAWS if each.check == "padding")
     with pytest.raises(BrokenError) as failure:
         BY_NAME["padding"].run(case_of(flaw, flaw.changes))
@@ -268,4 +279,4 @@ def test_a_failure_shows_the_smallest_example_and_the_command_that_repeats_it() 
     assert "batch 1, length 2" in message
     assert "heads 1, head_size 1" in message
     assert "Falsifying example" not in message
-    assert "again:    peirce plugins check module:flawed -k 'padding[operators.flawed]'" in message
+    assert "again:    peirce plugins check module:flawed_1 -k 'padding[operators.flawed]'" in message

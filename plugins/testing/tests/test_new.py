@@ -14,10 +14,8 @@ from typing import Any, get_type_hints
 
 import pytest
 from command_line import Run, exit_code
-from shared_folder import ROOT
 
 from peirce import model, parts
-from peirce.commands import new_package
 from peirce.compose import build
 from peirce.errors import InputError
 from peirce.parts import PLACES
@@ -25,6 +23,7 @@ from peirce.registry import KINDS as PARTS
 from peirce.registry import Registry, load_spec
 from peirce.spec import Spec
 from peirce_testing import Conformance
+from peirce_testing.new import package as new_package
 from peirce_testing.new.part import KINDS, NewPart
 from peirce_testing.new.spec import spec_of
 
@@ -136,6 +135,8 @@ def test_a_distribution_takes_parts_of_every_kind(peirce: Run, monkeypatch: pyte
         "peirce.plugins": {"toolbox": "peirce_toolbox"},
         "peirce.commands": {"own-command": "peirce_toolbox.own_command:own_command"},
     }
+    required = [each.partition(">=")[0] for each in project["dependencies"]]
+    assert required == ["peirce-core[torch]", "peirce-training", "peirce-logic"]
     monkeypatch.syspath_prepend(str(home / "src"))
     registry = Registry.of("peirce_toolbox", "peirce_folnet.plugin", "peirce_basics.plugin")
     assert registry.quarantined == ()
@@ -187,17 +188,20 @@ def test_what_stands_in_a_plugin_stays(tmp_path: Path) -> None:
     ("words", "said"),
     [
         (("operater", "conjoin"), "Did you mean 'operator'"),
-        (("operator", "join"), "operators has 'join' already, of peirce:folnet"),
+        (("operator", "join"), "operators has 'join' already, of peirce-folnet:folnet"),
         (("operator", "Con-Join"), "such as con_join"),
-        (("operator", "class"), "no word of Python's"),
+        (("operator", "class"), "no keyword of Python"),
         (("operator", "json"), "would hide the module 'json'"),
         (("operator", "tensor"), "uses itself; choose another, such as my_tensor"),
         (("operator", "none"), "uses itself; choose another, such as my_none"),
         (("command", "greet"), "--package peirce-greet"),
-        (("command", "train", "--package", "peirce-mine"), "commands has 'train' already, of peirce"),
+        (
+            ("command", "train", "--package", "peirce-mine"),
+            "commands has 'train' already, of peirce-training",
+        ),
         (("head", "mine", "--architecture", "folnet"), "leave it out"),
         (("head", "mine", "--package", "numpy"), "would hide the module 'numpy'"),
-        (("head", "mine", "--package", "-"), "is no name of a distribution"),
+        (("head", "mine", "--package", "-"), "cannot name a distribution"),
         (("head", "mine", "--package", "a/b"), "does not exist; create it"),
         (("spec", "mine"), "a spec needs an architecture: --architecture NAME, one of"),
         (("spec", "mine", "--architecture", "folnett"), "Did you mean 'folnet'"),
@@ -298,8 +302,3 @@ def test_a_distribution_passes_its_own_tests(tmp_path: Path) -> None:
     run("pip", "install", *install, str(home))
     run("pytest", "-q", "-p", "no:cacheprovider", folder=home)
     run("peirce", "plugins", "check", "peirce-toolbox", "-k", "declaration or command or parser")
-
-
-def test_templates_are_in_the_wheel() -> None:
-    wheel = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]
-    assert "core/peirce" in wheel["targets"]["wheel"]["packages"]

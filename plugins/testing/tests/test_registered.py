@@ -75,12 +75,11 @@ from peirce.model import Runtime
 class Never(Runtime):
     """Opens no file."""
 
-    def open(self, path, batch, length):
+    def open(self, path, providers, threads):
         raise ModelFileError(f"{path} cannot be opened")
 
-    @classmethod
-    def version(cls):
-        return "1"
+    def verify(self, *arguments):
+        raise NotImplementedError
 
 
 @peirce.hookimpl
@@ -99,7 +98,11 @@ ANNOUNCED: dict[str, tuple[str, str, dict[str, tuple[Change, ...]]]] = {
     ),
     "runtimes": (
         RUNTIME, "never",
-        {"right": (), "raises": (("raise ModelFileError(", "raise KeyError("),), "opens": (("raise ", "return "),)},
+        {
+            "right": (),
+            "raises": (("raise ModelFileError(", "raise KeyError("),),
+            "opens": (("raise ModelFileError", "return ModelFileError"),),
+        },
     ),
 }  # fmt: skip
 IMPORTED = [(kind, name) for kind, (_, _, flaws) in ANNOUNCED.items() for name in flaws]

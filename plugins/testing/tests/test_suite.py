@@ -21,6 +21,8 @@ pytest_plugins = ["pytester"]
 STATELESS = [check for check in CHECKS if check.applies("operators", Operator) and not check.on_request]
 """The checks that an operator without state has."""
 TOTAL = len(STATELESS)
+LOADED = ("-p", "no:cacheprovider", "-p", "peirce_testing.plugin")
+"""Options of pytest with which it loads the suite's plug-in."""
 
 LAB = '''
 import peirce
@@ -73,9 +75,7 @@ def lab(pytester: pytest.Pytester) -> pytest.Pytester:
 
 
 def run(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
-    return pytester.runpytest_inprocess(
-        "-p", "no:cacheprovider", "--pyargs", "peirce_testing.suite", *arguments
-    )
+    return pytester.runpytest_inprocess(*LOADED, "--pyargs", "peirce_testing.suite", *arguments)
 
 
 def test_one_id_for_each_check_and_part_and_a_count(lab: pytest.Pytester) -> None:
@@ -93,9 +93,28 @@ def test_one_line_in_a_test_module_is_enough(lab: pytest.Pytester) -> None:
     lab.makepyfile(
         test_lab="from peirce_testing import Conformance\n\ntest_conformance = Conformance('lab')\n"
     )
-    result = lab.runpytest_inprocess("-p", "no:cacheprovider", "-v", "-k", "shapes or reference")
+    result = lab.runpytest_inprocess(*LOADED, "-v", "-k", "shapes or reference")
     result.assert_outcomes(passed=2, deselected=TOTAL - 2)
     result.stdout.fnmatch_lines(["*test_lab.py::shapes?operators.twice? PASSED*"])
+
+
+ONE_LINE = "from peirce_testing import Conformance\n\ntest_conformance = Conformance('lab', quick=True)\n"
+
+
+@pytest.mark.parametrize(("twice", "outcome"), [("2 *", {"passed": 1}), ("3 *", {"failed": 1})])
+def test_without_the_plugin_all_checks_are_one_test(
+    lab: pytest.Pytester, twice: str, outcome: dict[str, int]
+) -> None:
+    lab.makepyfile(test_lab=ONE_LINE, lab=LAB.replace("BODY", "").replace("2 * kernel", f"{twice} kernel"))
+    result = lab.runpytest_inprocess("-p", "no:cacheprovider")
+    result.assert_outcomes(**outcome)
+
+
+def test_a_test_module_may_load_the_plugin_itself(lab: pytest.Pytester) -> None:
+    lab.makepyfile(test_lab=f"pytest_plugins = ['peirce_testing.plugin']\n{ONE_LINE}")
+    lab.runpytest_inprocess("-p", "no:cacheprovider", "-k", "shapes or dtypes").assert_outcomes(
+        passed=2, deselected=len([check for check in STATELESS if not check.slow]) - 2
+    )
 
 
 TRIPLED = ("[2 * k * v", "[3 * k * v")
@@ -121,7 +140,7 @@ BROKEN = "operator 'twice' (plug-in module:lab) breaks the contract"
         ),
         (
             [MISPRINT], ["-k", "reference"], {"failed": 1},
-            ["*is said to fail 'reference' (the paper has a misprint), and it passes*"],
+            ["*passes 'reference', an expected failure (the paper has a misprint)*"],
         ),
         (
             [("BODY", "expected_failures = {'refrence': 'a slip', 'reference': ''}")], ["-k", "declaration"],
@@ -225,7 +244,7 @@ def test_without_pytest_a_callback_is_told_how_each_check_ended(registry: Regist
         "dtypes[operators.join]": "passed",
         "options[operators.join]": "does not apply",
     }
-    assert "it passes; remove the entry" in found[0].message
+    assert "remove it from expected_failures" in found[0].message
 
 
 def test_without_an_exporter_the_checks_of_exports_are_not_run_and_strict_fails(lab: pytest.Pytester) -> None:
@@ -233,7 +252,7 @@ def test_without_an_exporter_the_checks_of_exports_are_not_run_and_strict_fails(
         test_lab="from peirce.registry import Registry\nfrom peirce_testing import Conformance\n\n"
         "test_conformance = Conformance(registry=Registry.of('lab'))\n"
     )
-    arguments = ("-p", "no:cacheprovider", "-rs", "--peirce-tensorrt", "-k", "onnx or tensorrt or dtypes")
+    arguments = (*LOADED, "-rs", "--peirce-tensorrt", "-k", "onnx or tensorrt or dtypes")
     result = lab.runpytest_inprocess(*arguments)
     result.assert_outcomes(passed=1, skipped=2, deselected=TOTAL - 2)
     result.stdout.fnmatch_lines(
@@ -244,7 +263,7 @@ def test_without_an_exporter_the_checks_of_exports_are_not_run_and_strict_fails(
 
 
 def test_the_list_says_which_kinds_each_check_covers(pytester: pytest.Pytester) -> None:
-    result = pytester.runpytest_inprocess("--peirce-list")
+    result = pytester.runpytest_inprocess(*LOADED, "--peirce-list")
     assert result.ret == 0
     for kind in KINDS:
         count = sum(kind in check.kinds for check in CHECKS)

@@ -74,7 +74,9 @@ class SizedHarness(Harness):
     def make(self, *, seed: int = 0, random: bool = True, dtype: torch.dtype = torch.float64) -> Any:
         """See `Harness.make`."""
         with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(seed)  # `torch.manual_seed` takes a millisecond for other devices
+            torch.default_generator.manual_seed(
+                seed
+            )  # `torch.manual_seed` takes a millisecond for other devices
             made = self.part(self.options, self.dims)
         if isinstance(made, nn.Module):
             made = made.to(torch.float64)

@@ -106,10 +106,13 @@ def _free(part: NewPart) -> None:
     """Refuse a name that something registered has."""
     kind = part.registered
     if kind == "commands":
-        owners = {each.name: str(each.entries[0].distribution) for each in commands()}
-        owners |= dict.fromkeys(groups(), "peirce-core")
+        listed = commands()
+        owners = {each.name: str(each.entries[0].distribution) for each in listed}
+        owners |= dict.fromkeys(groups(listed), "a group of commands")
     else:
         registry = default_registry()
+        if kind not in registry.kinds:  # which a distribution adds that is not installed
+            return
         owners = {entry.name: entry.plugin for entry in registry.entries(kind)}
         owners |= {alias: f"an alias of {of!r}" for alias, of in registry.aliases(kind).items()}
     if owner := owners.get(part.called):

@@ -64,7 +64,7 @@ class Package:
         module = re.sub(r"[-_.]+", "_", name).lower()
         if not _NAME.fullmatch(name):
             raise InputError(
-                f"{name!r} cannot name a distribution; use letters and digits with '-' between them, such as peirce-mine"
+                f"{name!r} cannot name a distribution; use letters and digits with '-' between, as in peirce-mine"
             )
         if (spec := find_spec(module)) is not None:
             raise InputError(
@@ -81,8 +81,8 @@ class Package:
             (target,) = project["entry-points"]["peirce.plugins"].values()
         except (ValueError, KeyError, AttributeError) as error:
             raise InputError(
-                f"{file} does not describe a distribution with one plug-in ({type(error).__name__}: {error}): give it one "
-                'line under [project.entry-points."peirce.plugins"], or name a folder that is not there yet'
+                f"{file} does not describe a distribution with one plug-in ({type(error).__name__}: {error}): give it "
+                'one line under [project.entry-points."peirce.plugins"], or name a folder that is not there yet'
             ) from None
         for root in (Path("src"), Path()):
             inside = root.joinpath(*target.split("."))
@@ -181,7 +181,10 @@ def write(root: Path, fresh: Mapping[Path, str], edited: Mapping[Path, str]) -> 
     if not root.absolute().parent.is_dir():
         raise InputError(f"folder {root.absolute().parent} does not exist; create it, or write elsewhere")
     done, new_root = list[Path](), not root.exists()
-    with explain_disk_errors(str(root)), scratch_folder(root.absolute() if new_root else root.absolute() / "new") as folder:
+    with (
+        explain_disk_errors(str(root)),
+        scratch_folder(root.absolute() if new_root else root.absolute() / "new") as folder,
+    ):
         staged = folder / "whole"
         for path, text in {**fresh, **edited}.items():
             (staged / path).parent.mkdir(parents=True, exist_ok=True)
