@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from attrs import frozen
 
-from peirce.errors import InputError
+from peirce.errors import InputError, renamed
 
 ROOTS = ("", "ROOT", "TOP")
 """Labels of what treebanks put around a sentence, which is no constituent of it."""
@@ -205,3 +205,11 @@ def tree_over(printed: str, tokens: Sequence[Token], source: str) -> Tree:
         return tree_of(next(read_brackets(printed, source)), given=tokens) or flat_tree(tokens)
     except (InputError, StopIteration):
         return flat_tree(tokens)
+
+
+def __getattr__(name: str) -> Any:
+    """`flat_tree` by its older name."""
+    if name != "flat":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    renamed(f"{__name__}.flat", "flat_tree", "2.0")
+    return flat_tree
