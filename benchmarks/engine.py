@@ -106,7 +106,7 @@ def speed(kind: QueryType, graph: Graph, plain: Plain, count: int, repeats: int)
         (queries,) = sample([kind], graph, "train", count, seed=0)
     except TaskError:
         return row  # the graph has no query of this type
-    index, batch = graph.index("test"), Groundings.joined([queries.groundings] * COPIES)
+    index, batch = graph.index("test"), Groundings.concatenate([queries.groundings] * COPIES)
     template, own = queries.template, queries.groundings
     ways = {"engine": lambda: answers(template, batch, index)}
     many = 0

@@ -148,7 +148,7 @@ class Report:
         return {end: self.mean(knowledge, of) for of, end in ends.items() if self.cells_of(knowledge, of)}
 
 
-def not_supported(scorer: str, types: Mapping[str, str]) -> str:
+def unsupported_text(scorer: str, types: Mapping[str, str]) -> str:
     """What a scorer does not support, types by their reasons, to stand beside figures."""
     reasons: dict[str, list[str]] = {}
     for name, reason in types.items():
@@ -240,7 +240,7 @@ def evaluate(
                 f"{name} gave scores {list(scores.shape)} to {len(rows)} queries about {entities} entities"
             )
         known = {s: a.select(rows) for s, a in queries.answers.items()}
-        for filtered, knowledge, ranked in _ranked(
+        for filtered, knowledge, ranked in _rank_kinds(
             scores, known, split, missing[number].select(rows) if missing else None
         ):
             found.setdefault((filtered, kind, knowledge), []).append(ranked)
@@ -276,12 +276,12 @@ def ranks(
     rows = in_order(scores) if ordered is None else ordered
     for row, (everything, own) in enumerate(zip(rows, pairwise(targets.offsets.tolist()), strict=True)):
         wanted, filtered = scores[row, targets[row]], np.sort(scores[row, known[row]])
-        below, upto = (
+        below, splits_to = (
             np.searchsorted(everything, wanted, side) - np.searchsorted(filtered, wanted, side)
             for side in ("left", "right")
         )
         # better ones, and half of the equal ones
-        found[slice(*own)] = 1.0 + (len(everything) - len(filtered) - upto) + (upto - below) / 2
+        found[slice(*own)] = 1.0 + (len(everything) - len(filtered) - splits_to) + (splits_to - below) / 2
     return found
 
 
@@ -331,7 +331,7 @@ def table(reports: Iterable[Report], title: str) -> Table:
     reports = list(reports)
     first = reports[0]
     present = [k for k in KNOWLEDGE if first.cells_of(k)]
-    notes = [not_supported(report.scorer, report.unsupported) for report in reports if report.unsupported]
+    notes = [unsupported_text(report.scorer, report.unsupported) for report in reports if report.unsupported]
     said = filter(None, [protocol(first.filtering), shares_text(first.shares), *notes])
     shown = Table(title=title, caption="; ".join(said))
     shown.add_column("type")
@@ -356,7 +356,7 @@ def table(reports: Iterable[Report], title: str) -> Table:
     return shown
 
 
-def _ranked(
+def _rank_kinds(
     scores: Floats, found: Mapping[Split, Answers], split: Split, missing: Missing | None
 ) -> Iterator[tuple[Filtering, Knowledge, _Ranked]]:
     """Each kind of answers of some queries, with their ranks under each filtering."""
@@ -393,7 +393,7 @@ def _strata(ranked: _Ranked, missing: Missing) -> Iterator[tuple[Knowledge, _Ran
 
 def _cell(parts: Sequence[_Ranked]) -> Cell:
     """Means over a query's answers, then over queries."""
-    targets = Answers.joined([part for part, _ in parts])
+    targets = Answers.concatenate([part for part, _ in parts])
     ranked = np.concatenate([values for _, values in parts])
     counts = targets.counts
 

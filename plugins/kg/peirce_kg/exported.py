@@ -34,7 +34,7 @@ from peirce_queries import (
     Ranking,
     Variable,
     canonical,
-    replaced,
+    replace_terms,
     to_ids,
     to_query,
 )
@@ -134,12 +134,12 @@ class ExportedModel(PageAnswerer):
         likelier than its value of f1, so the search ends where no further one can be among the best.
         """
         found: list[tuple[float, tuple[int, int]]] = []
-        marginal = replaced(query.formula, {FIRST: FREE, SECOND: Variable("second")})
+        marginal = replace_terms(query.formula, {FIRST: FREE, SECOND: Variable("second")})
         for entity, first in self._log_chances(marginal)[:MAX_FIRSTS]:
             if len(found) == top and first <= found[-1][0]:
                 break
             name = Constant(self.graph.entity_names[entity])
-            conditional = replaced(query.formula, {FIRST: name, SECOND: FREE})
+            conditional = replace_terms(query.formula, {FIRST: name, SECOND: FREE})
             found += [
                 (first + second, (entity, other)) for other, second in self._log_chances(conditional)[:top]
             ]

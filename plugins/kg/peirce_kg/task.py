@@ -22,7 +22,7 @@ from peirce.registry import default_registry
 from peirce.spec import Spec
 from peirce_kg.encoding.assets import assets_of
 from peirce_kg.encoding.graph_inputs import graph_inputs
-from peirce_kg.encoding.inputs import joined, query_inputs, text_inputs
+from peirce_kg.encoding.inputs import join_batches, query_inputs, text_inputs
 from peirce_kg.encoding.literal_inputs import (
     Arrays,
     query_literals,
@@ -34,17 +34,16 @@ from peirce_kg.evaluation import (
     PUBLISHED,
     Filtering,
     Report,
-    Scorer,
     evaluate,
-    not_supported,
     protocol,
     shares_of,
     shares_text,
+    unsupported_text,
 )
 from peirce_kg.parts.heads.distances import DistanceRanking
 from peirce_kg.parts.heads.entities import Entities
 from peirce_kg.parts.positions.query_graph import GRAPH_INPUTS, NODES
-from peirce_kg.parts.support import QuerySupport, support_of
+from peirce_kg.parts.support import QuerySupport, Scorer, support_of
 from peirce_kg.parts.systems.literals import executor_of
 from peirce_queries import (
     MAX_ANSWERS,
@@ -146,7 +145,7 @@ class KgQaData:
     _missing: dict[Split, tuple[Missing, ...]] = field(factory=dict, init=False, repr=False)
 
     @inputs.default
-    def _encoded(self) -> Mapping[Split, tuple[Arrays, ...]]:
+    def _encode(self) -> Mapping[Split, tuple[Arrays, ...]]:
         return {
             split: tuple(_set_inputs(q, self.vocabulary) for q in own) for split, own in self.sets.items()
         }
@@ -186,11 +185,11 @@ class KgQa(Task[KgQaOptions, KgQaData]):
         if options.queries:
             sets = {split: read_samples(Path(options.queries), graph, split) for split in SPLITS}
         else:
-            sets = {split: self._sampled(graph, split) for split in SPLITS}
+            sets = {split: self._sample(graph, split) for split in SPLITS}
         vocabulary = attrs.evolve(Vocabulary.of(graph, options.syntax), reversed_=options.reverse)
         return KgQaData(graph, vocabulary, sets)
 
-    def _sampled(self, graph: Graph, split: Split) -> tuple[QuerySet, ...]:
+    def _sample(self, graph: Graph, split: Split) -> tuple[QuerySet, ...]:
         options, training = self.options, split == "train"
         count = options.train_queries if training else options.eval_queries
         asked = select(options.types if training else options.eval_types or options.types, load_types())
@@ -225,7 +224,7 @@ class KgQa(Task[KgQaOptions, KgQaData]):
         part = _split(split)
         random = np.random.default_rng([seed, epoch, SPLITS.index(part)])
         for rows in self._rows(data, part, random):
-            found = Answers.joined([data.sets[part][i].answers[part].select(own) for i, own in rows])
+            found = Answers.concatenate([data.sets[part][i].answers[part].select(own) for i, own in rows])
             batch = _tensors(_inputs(data, part, rows))
             every = torch.zeros(len(found), data.graph.entities)
             every[torch.from_numpy(found.queries), torch.from_numpy(found.entities)] = 1.0
@@ -241,13 +240,13 @@ class KgQa(Task[KgQaOptions, KgQaData]):
         """What each batch of a pass takes of each set."""
         sets, training = data.sets[split], split == "train"
         most = max(map(len, sets)) if training and self.options.balance else 0
-        rows_of_sets = [_repeated(len(queries), most, random) for queries in sets]
+        rows_of_sets = [_repeat(len(queries), most, random) for queries in sets]
         owner = np.repeat(np.arange(len(sets)), [len(rows) for rows in rows_of_sets])
         row = np.concatenate(rows_of_sets)
         order = random.permutation(len(owner)) if training else np.arange(len(owner))
         lengths = np.array([of_set["input_ids"].shape[1] for of_set in data.inputs[split]])[owner[order]]
         grouped = self.options.group_by_length and training
-        for places in _batched(lengths, self.options.batch_size, random if grouped else None):
+        for places in _batch_places(lengths, self.options.batch_size, random if grouped else None):
             chosen = order[places]
             # queries of one type stand together, which changes no mean over the batch
             yield [(i, row[chosen[owner[chosen] == i]]) for i in np.unique(owner[chosen])]
@@ -263,7 +262,7 @@ class KgQa(Task[KgQaOptions, KgQaData]):
         names = _names(model)
         graphs = set(GRAPH_INPUTS).intersection(names)
         if not all(graphs <= inputs.keys() for inputs in data.inputs["train"]):
-            raise _without_graphs(model)
+            raise _no_graphs_error(model)
         reasons = {each.type.name: support.why_untrained(each.template) for each in data.sets["train"]}
         refused = [f"{each}: {reason}" for each, reason in reasons.items() if reason is not None]
         if refused:
@@ -275,7 +274,7 @@ class KgQa(Task[KgQaOptions, KgQaData]):
 
     def loss(self, model: Model, batch: Mapping[str, Tensor]) -> Tensor:
         """The head's loss, label-smoothed cross-entropy for `entities`."""
-        outputs, prefix = model(**_taken(model, batch)), _head(model)
+        outputs, prefix = model(**_model_inputs(model, batch)), _head(model)
         labels, ranking = batch["labels"], model.heads[prefix]
         if ANSWERS in batch and isinstance(ranking, DistanceRanking):
             labels = F.one_hot(labels, batch[ANSWERS].shape[1]) * 2.0 - batch[ANSWERS].float()
@@ -297,7 +296,7 @@ class KgQa(Task[KgQaOptions, KgQaData]):
             items.append(f"{shares[0].upper()}{shares[1:]}.")
         if refused := {name: reason for name, reason in reasons.items() if reason is not None}:
             left = f"Means are over {len(reasons) - len(refused)} of {len(reasons)} types: "
-            items.append(f"{left}{not_supported(model.spec.name, refused)}.")
+            items.append(f"{left}{unsupported_text(model.spec.name, refused)}.")
         return tuple(items)
 
     def report(self, model: Model, data: KgQaData, split: str) -> Report:
@@ -383,16 +382,16 @@ def _inputs(data: KgQaData, split: Split, rows: _Rows) -> Arrays:
         literals = query_literals(queries.template, queries.groundings[own], data.vocabulary) or {}
         inputs = {name: values[own] for name, values in data.inputs[split][i].items()}
         parts.append(inputs | {LITERALS + name: values for name, values in literals.items()})
-    return joined(parts)
+    return join_batches(parts)
 
 
-def _repeated(count: int, most: int, random: np.random.Generator) -> Ints:
+def _repeat(count: int, most: int, random: np.random.Generator) -> Ints:
     """Every row, as often as fits into `most` and at least once, and a random choice of them to fill the rest."""
     rest = random.permutation(count)[: most % count if most > count else 0]
     return np.concatenate([np.tile(np.arange(count), max(most // count, 1)), rest])
 
 
-def _batched(lengths: Ints, size: int, random: np.random.Generator | None) -> list[Ints]:
+def _batch_places(lengths: Ints, size: int, random: np.random.Generator | None) -> list[Ints]:
     """Which places of an order each batch takes: those that follow each other, or, with `random`, those of like length
     within pools of many batches, so that the batches of an epoch differ from those of another."""
 
@@ -416,7 +415,7 @@ def _names(model: Model) -> list[str]:
     return [spec.name for spec in model.signature.inputs]
 
 
-def _taken(model: Model, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _model_inputs(model: Model, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The tensors of a batch that the model takes."""
     names = _names(model)
     if takes_literals(names):
@@ -425,12 +424,12 @@ def _taken(model: Model, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
             raise TaskError(f"{model.spec.name!r} executes queries, and {what}")
         return {name: batch[LITERALS + name] for name in names}
     if any(name in GRAPH_INPUTS and name not in batch for name in names):
-        raise _without_graphs(model)
+        raise _no_graphs_error(model)
     taken = {name: batch[name] for name in names if name in batch}
     return {name: values.long() if name in GRAPH_INPUTS else values for name, values in taken.items()}
 
 
-def _without_graphs(model: Model) -> TaskError:
+def _no_graphs_error(model: Model) -> TaskError:
     return TaskError(
         f"{model.spec.name!r} looks at query graphs, and these queries have none: they are not in EFO syntax, or one "
         f"has more than {NODES - 1} nodes; choose another syntax or types, or a spec without such a position"

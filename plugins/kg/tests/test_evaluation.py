@@ -58,7 +58,7 @@ def _one(graph: Graph, text: str, split: Split) -> QuerySet:
 
 
 def _answers(*sets: list[int]) -> Answers:
-    return Answers.joined([Answers(np.array([0, len(s)]), np.array(sorted(s), np.int64)) for s in sets])
+    return Answers.concatenate([Answers(np.array([0, len(s)]), np.array(sorted(s), np.int64)) for s in sets])
 
 
 @given(st.data())

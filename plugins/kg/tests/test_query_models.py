@@ -17,7 +17,7 @@ from peirce.errors import TaskError
 from peirce.model import Model
 from peirce.registry import Registry, load_spec
 from peirce_kg.encoding.literal_inputs import UnsupportedQueryError
-from peirce_kg.evaluation import KNOWLEDGE, STRATA, not_supported, protocol, shares_text, table
+from peirce_kg.evaluation import KNOWLEDGE, STRATA, protocol, shares_text, table, unsupported_text
 from peirce_kg.exported import ExportedModel
 from peirce_kg.parts.positions.query_graph import GRAPH_INPUTS
 from peirce_kg.task import KgQa, KgQaData, KgQaOptions, model_scorer
@@ -111,7 +111,7 @@ def test_it_learns_and_says_what_it_cannot(
     assert set(report.unsupported) == refused
     assert all({*report.cells[kind]} - {*STRATA} == {*KNOWLEDGE} for kind in {"1p", "up"} - refused)
     assert all(report.cells[kind] == {} for kind in refused)
-    said = not_supported(name, report.unsupported)
+    said = unsupported_text(name, report.unsupported)
     Console(width=200, record=True, quiet=True).print(table([report], "models"))
     assert 0 < report.metrics()["inferred/mrr"] <= 1
     how, shares, *left_out = task.remarks(model, data, "test")

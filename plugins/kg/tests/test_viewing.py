@@ -67,8 +67,8 @@ def test_every_network_of_pairs_is_read(
     if name == "transformer-absolute-adjacency":
         graph = token_graph(read_query(QUERY))
         node = graph.nodes > 0
-        apart = (node[:, None] & ~node[None, :]) & ~np.eye(LENGTH, dtype=bool)
-        assert (last.values[0][apart] == 0).all()
+        unrelated = (node[:, None] & ~node[None, :]) & ~np.eye(LENGTH, dtype=bool)
+        assert (last.values[0][unrelated] == 0).all()
     else:
         assert (last.values[0] > 0).all()
 

@@ -64,10 +64,10 @@ from .languages.language import Query as Query
 from .languages.language import Term as Term
 from .languages.language import Variable as Variable
 from .languages.language import canonical as canonical
-from .languages.language import chained as chained
 from .languages.language import disjunctive as disjunctive
+from .languages.language import flat_operands as flat_operands
 from .languages.language import parse as parse
-from .languages.language import replaced as replaced
+from .languages.language import replace_terms as replace_terms
 from .languages.language import reverse as reverse
 from .languages.lisp import Complement as Complement
 from .languages.lisp import Intersection as Intersection

@@ -160,7 +160,7 @@ def embed(
 
 
 class LinkPredictor(nn.Module):
-    """Vectors of entities and relations, and how a head and a relation, `_asked`, are compared with every tail.
+    """Vectors of entities and relations, and how a head and a relation, `_compose`, are compared with every tail.
 
     Relation r + R, of R relations, is the converse of r: it leads from the tails of r to its heads.
 
@@ -197,20 +197,20 @@ class TransE(LinkPredictor):
 
     converses = False
 
-    def _asked(self, pairs: Tensor) -> Tensor:
+    def _compose(self, pairs: Tensor) -> Tensor:
         sign = torch.where(pairs[:, 1] < self.count, 1.0, -1.0).unsqueeze(1).to(self.relations)
         return self.entities[pairs[:, 0]] + sign * self.relations[pairs[:, 1] % self.count]
 
     def scores(self, pairs: Tensor) -> Tensor:
         """See `LinkPredictor.scores`."""
-        return -torch.cdist(self._asked(pairs), self.entities, p=1)
+        return -torch.cdist(self._compose(pairs), self.entities, p=1)
 
     def loss(self, triples: Tensor, n3: float) -> Tensor:
         """See `LinkPredictor.loss`; of each triple the tail or, as likely, the head is replaced."""
         head, relation, tail = triples.unbind(1)
         back = torch.rand(len(triples), device=triples.device) < 0.5
         known, wanted = torch.where(back, tail, head), torch.where(back, head, tail)
-        asked = self._asked(torch.stack([known, relation + back * self.count], 1))
+        asked = self._compose(torch.stack([known, relation + back * self.count], 1))
         true = -(asked - self.entities[wanted]).abs().sum(1)
         others = torch.randint(len(self.entities), (len(triples), NEGATIVES), device=triples.device)
         false = -(asked.unsqueeze(1) - self.entities[others]).abs().sum(2)
@@ -223,12 +223,12 @@ class DistMult(LinkPredictor):
 
     converses = True
 
-    def _asked(self, heads: Tensor, relations: Tensor) -> Tensor:
+    def _compose(self, heads: Tensor, relations: Tensor) -> Tensor:
         return heads * relations
 
     def scores(self, pairs: Tensor) -> Tensor:
         """See `LinkPredictor.scores`."""
-        return self._asked(self.entities[pairs[:, 0]], self.relations[pairs[:, 1]]) @ self.entities.T
+        return self._compose(self.entities[pairs[:, 0]], self.relations[pairs[:, 1]]) @ self.entities.T
 
     def loss(self, triples: Tensor, n3: float) -> Tensor:
         """See `LinkPredictor.loss`; triples of one head and relation share the scores of all tails."""
@@ -236,7 +236,7 @@ class DistMult(LinkPredictor):
         _, pair, counts = keys.unique(return_inverse=True, return_counts=True)
         heads, tails = self.entities[triples[:, ::2].T]
         relations = self.relations[triples[:, 1]]
-        asked = self._asked(heads, relations)
+        asked = self._compose(heads, relations)
         one = torch.empty_like(counts).scatter_(0, pair, torch.arange(len(pair), device=pair.device))
         kind, weights = self.scored or asked.dtype, counts.to(asked.dtype)
         total: Tensor = _LogTotals.apply(asked[one], self.entities, weights, kind)  # type: ignore[no-untyped-call]
@@ -253,7 +253,7 @@ class DistMult(LinkPredictor):
 class ComplEx(DistMult):
     """As DistMult, with complex numbers: real parts first, then imaginary ones."""
 
-    def _asked(self, heads: Tensor, relations: Tensor) -> Tensor:
+    def _compose(self, heads: Tensor, relations: Tensor) -> Tensor:
         return times(heads, relations)
 
     def cubes(self, vectors: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from peirce.errors import TaskError
 from peirce_kg.encoding.vocabulary import Vocabulary
-from peirce_kg.encoding.writing import Mention, mentioned
+from peirce_kg.encoding.writing import Mention, token_mentions
 from peirce_kg.parts.positions.query_graph import APART, FARTHEST, NODES, OUTSIDE, ROLES
 from peirce_queries import NO_PATH, Query, QueryGraph, Template, reverse
 
@@ -45,7 +45,7 @@ def token_graph(query: Query, *, reversed_: bool = False) -> TokenGraph:
     """
     query = reverse(query) if reversed_ else query
     graph = QueryGraph.of(query)
-    mentions = [mention for _, mention in mentioned(query.formula)]
+    mentions = [mention for _, mention in token_mentions(query.formula)]
     sets = [frozenset(_nodes(graph, mention, mentions)) for mention in mentions]
     numbers = {nodes: i for i, nodes in enumerate(dict.fromkeys(filter(None, sets)), OUTSIDE + 1)}
     if len(numbers) >= NODES:

@@ -63,7 +63,7 @@ def query_inputs(
     return {name: np.array(values, order="C") for name, values in arrays.items() if name in names}
 
 
-def joined(parts: Sequence[Arrays]) -> Arrays:
+def join_batches(parts: Sequence[Arrays]) -> Arrays:
     """One batch of several, each input as long as in its longest query; what one of them lacks is left out."""
     found: Arrays = {}
     for name in parts[0]:

@@ -11,7 +11,7 @@ from attrs import field, frozen
 
 from peirce.errors import TaskError, unknown
 from peirce.files import parse_json
-from peirce_kg.encoding.writing import KINDS, SYMBOLS, SYNTAXES, Syntax, written
+from peirce_kg.encoding.writing import KINDS, SYMBOLS, SYNTAXES, Syntax, query_tokens
 from peirce_queries import Constant, Graph, Groundings, Ints, Template, Variable
 
 FORMAT = 1
@@ -78,8 +78,8 @@ class Vocabulary:
         return self.free + number
 
     def encode(self, template: Template, groundings: Groundings) -> tuple[Ints, Ints]:
-        """Token ids [n, x] and token kinds [n, x] of groundings of one template, int64; see `written` for errors."""
-        tokens = list(written(template.query, self.syntax, reversed_=self.reversed_))
+        """Token ids [n, x] and token kinds [n, x] of groundings of one template, int64; raises as `query_tokens`."""
+        tokens = list(query_tokens(template.query, self.syntax, reversed_=self.reversed_))
         ids = np.empty((len(groundings), len(tokens)), np.int64)
         for place, (kind, token) in enumerate(tokens):
             if isinstance(token, Variable):

@@ -48,7 +48,7 @@ _AND: tuple[Piece, Mention] = ("conjunction", "&"), ("none", ())
 _OR: tuple[Piece, Mention] = ("disjunction", "|"), ("union", ())
 
 
-def written(query: Query, syntax: Syntax = "efo", *, reversed_: bool = False) -> Iterator[Piece]:
+def query_tokens(query: Query, syntax: Syntax = "efo", *, reversed_: bool = False) -> Iterator[Piece]:
     """The tokens of a query, in order.
 
     Args:
@@ -61,11 +61,11 @@ def written(query: Query, syntax: Syntax = "efo", *, reversed_: bool = False) ->
     """
     query = reverse(query) if reversed_ else query
     if syntax == "efo":
-        return (piece for piece, _ in mentioned(query.formula))
+        return (piece for piece, _ in token_mentions(query.formula))
     return _lisp(to_lisp(query), bare=syntax == "sqe")
 
 
-def mentioned(formula: Formula) -> Iterator[tuple[Piece, Mention]]:
+def token_mentions(formula: Formula) -> Iterator[tuple[Piece, Mention]]:
     """The tokens of a formula's EFO text, in order, each with what it mentions."""
     if isinstance(formula, Atom):
         yield ("relation", formula.relation), ("relation", (formula,))
@@ -85,7 +85,7 @@ def mentioned(formula: Formula) -> Iterator[tuple[Piece, Mention]]:
 
 def _operand(formula: Formula) -> Iterator[tuple[Piece, Mention]]:
     yield _OPENING
-    yield from mentioned(formula)
+    yield from token_mentions(formula)
     yield _CLOSING
 
 

@@ -141,7 +141,7 @@ class UltraQuery:
                     found = 1 - stack.pop()
                 case _:
                     right, left = stack.pop(), stack.pop()
-                    found = joined(left, right, self.logic, step.operation == "and")
+                    found = combine(left, right, self.logic, step.operation == "and")
             stack.append(found)
             yield step, found
 
@@ -176,7 +176,7 @@ def fuzzy_head(model: Model) -> str:
     return heads[0]
 
 
-def joined(left: Tensor, right: Tensor, logic: Logic, all_of: bool) -> Tensor:
+def combine(left: Tensor, right: Tensor, logic: Logic, all_of: bool) -> Tensor:
     """The intersection of two fuzzy sets, or their union."""
     match logic:
         case "product":

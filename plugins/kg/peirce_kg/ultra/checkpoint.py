@@ -40,7 +40,7 @@ def read_ultra(path: Path, name: str = "ultra") -> Model:
     Raises:
         ModelFileError: it cannot be read, or has other tensors than such a model.
     """
-    found, queries = _named(path)
+    found, queries = _read_state(path)
     layers = {kind: _count(found, kind) for kind in ("relations", "entities")}
     width = next((len(each.T) // 2 for key, each in found.items() if key.endswith("linear.weight")), 0)
     if not min(width, *layers.values()):
@@ -56,7 +56,7 @@ def read_ultra(path: Path, name: str = "ultra") -> Model:
     return model.eval()
 
 
-def _named(path: Path) -> tuple[dict[str, Tensor], bool]:
+def _read_state(path: Path) -> tuple[dict[str, Tensor], bool]:
     """The tensors by our names, and whether they are UltraQuery's."""
     tensors = published_tensors(path, "model")  # beside it stands the state of an optimiser
     queries = all(key.startswith(PREFIX) for key in tensors)

@@ -87,7 +87,7 @@ class Links(Task[LinksOptions, Graph]):
         for start in range(0, len(order), self.options.batch_size):
             some = order[start : start + self.options.batch_size]
             kept = np.delete(graph, some, 0) if split == "train" else graph
-            asked = self._asked(triples[some], data)
+            asked = self._questions(triples[some], data)
             labels = torch.zeros(len(asked.entity), data.entities)
             labels[known_answers(data.index(_split(split)), triples[some])] = 1
             yield {
@@ -120,7 +120,7 @@ class Links(Task[LinksOptions, Graph]):
                 bar = progress.add_task("ranking", total=2 * len(triples), shown="")
                 for start in range(0, len(triples), step):
                     rows = triples[start : start + step]
-                    asked = self._asked(rows, data)
+                    asked = self._questions(rows, data)
                     sets = F.one_hot(torch.from_numpy(asked.entity), entities)
                     scores = scorer.scores(
                         sets, asked.relation, asked.condition, lambda: progress.advance(bar)
@@ -148,7 +148,7 @@ class Links(Task[LinksOptions, Graph]):
         """Nothing: a model goes with any graph."""
         return {}
 
-    def _asked(self, triples: Ints, data: Graph) -> _Questions:
+    def _questions(self, triples: Ints, data: Graph) -> _Questions:
         head, relation, tail = triples.T
         asked = np.concatenate([relation, relation + data.relations])
         condition = np.tile(relation, 2) if self.options.heads == "published" else asked

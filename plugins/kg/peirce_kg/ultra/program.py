@@ -34,9 +34,9 @@ from peirce_queries import (
     SetExpression,
     Term,
     Variable,
-    chained,
     components,
     disjunctive,
+    flat_operands,
     to_query,
 )
 
@@ -127,7 +127,7 @@ def _of_sets(expression: SetExpression) -> Program:
                 yield from steps(operand)
                 yield Step("not")
             case _:
-                yield from _joined([[*steps(each)] for each in part.operands], isinstance(part, Intersection))
+                yield from _fold([[*steps(each)] for each in part.operands], isinstance(part, Intersection))
 
     return tuple(steps(expression))
 
@@ -146,10 +146,10 @@ def _steps(formula: Formula, target: Variable) -> list[Step]:
             return [*_steps(operand, target), Step("not")]
         case Or(operands):
             # A variable that several operands share may be one of each: exists distributes over |.
-            return [*_joined([_steps(operand, target) for operand in operands], False)]
+            return [*_fold([_steps(operand, target) for operand in operands], False)]
         case And():
-            parts = components(chained(formula, And), target)
-            return [*_joined([_component(part, target) for part in parts], True)]
+            parts = components(flat_operands(formula, And), target)
+            return [*_fold([_component(part, target) for part in parts], True)]
 
 
 def _component(conjuncts: list[Formula], target: Variable) -> list[Step]:
@@ -179,7 +179,7 @@ def _start(term: Term) -> Step:
     return Step("entity", term.name) if isinstance(term, Constant) else Step("every", variable=term)
 
 
-def _joined(parts: Sequence[list[Step]], all_of: bool) -> Iterator[Step]:
+def _fold(parts: Sequence[list[Step]], all_of: bool) -> Iterator[Step]:
     """The programs one after another, folded from the left."""
     for number, part in enumerate(parts):
         yield from part

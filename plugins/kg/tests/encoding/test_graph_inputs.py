@@ -7,7 +7,7 @@ import pytest
 from peirce.errors import TaskError
 from peirce_kg.encoding.graph_inputs import TokenGraph, graph_inputs, token_graph
 from peirce_kg.encoding.vocabulary import Vocabulary
-from peirce_kg.encoding.writing import written
+from peirce_kg.encoding.writing import query_tokens
 from peirce_kg.parts.positions.query_graph import APART, FARTHEST, NODES, OUTSIDE, ROLES
 from peirce_queries.engine.template import Template
 from peirce_queries.languages import querygraph
@@ -18,7 +18,7 @@ TYPES = {name: each.query for name, each in load_types().items()}
 
 
 def shown(query: Query) -> tuple[list[str], TokenGraph]:
-    return [str(token) for _, token in written(query)], token_graph(query)
+    return [str(token) for _, token in query_tokens(query)], token_graph(query)
 
 
 def distance(graph: TokenGraph, x: int, y: int) -> int | None:
@@ -95,7 +95,7 @@ def test_an_atom_that_the_disjunctive_form_repeats_stands_for_all_its_nodes() ->
 @pytest.mark.parametrize("reversed_", [False, True])
 @pytest.mark.parametrize("name", TYPES)
 def test_every_type_has_as_many_entries_as_tokens(name: str, reversed_: bool) -> None:
-    tokens = list(written(TYPES[name], reversed_=reversed_))
+    tokens = list(query_tokens(TYPES[name], reversed_=reversed_))
     graph = token_graph(TYPES[name], reversed_=reversed_)
     assert graph.distances.shape == graph.roles.shape == (len(tokens), NODES)
     for (kind, token), node in zip(tokens, graph.nodes, strict=True):

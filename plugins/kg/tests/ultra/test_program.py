@@ -44,8 +44,8 @@ def formula(structure: Any, target: str, names: Any) -> str:
             parts.append(text)
             source = end
         return "&".join(f"({part})" for part in parts)
-    joined = "|" if structure[-1] == [-1] else "&"
-    return joined.join(f"({formula(each, target, names)})" for each in structure if each != [-1])
+    connective = "|" if structure[-1] == [-1] else "&"
+    return connective.join(f"({formula(each, target, names)})" for each in structure if each != [-1])
 
 
 def test_programs_are_those_of_the_published_code(

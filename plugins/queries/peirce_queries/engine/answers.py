@@ -44,7 +44,7 @@ class Answers:
         return cls(np.searchsorted(query, np.arange(queries + 1)), entity)
 
     @classmethod
-    def joined(cls, parts: Sequence[Answers]) -> Answers:
+    def concatenate(cls, parts: Sequence[Answers]) -> Answers:
         """One after another."""
         counts = np.concatenate([np.zeros(1, np.int64), *(part.counts for part in parts)])
         entities = np.concatenate([np.empty(0, np.int64), *(part.entities for part in parts)])
@@ -122,7 +122,7 @@ def answers(
                 "memory and time allow"
             ) from error
         parts.append(found)
-    return Answers.joined(parts)
+    return Answers.concatenate(parts)
 
 
 def pair_answers(
@@ -137,7 +137,7 @@ def pair_answers(
     """
     budget = budget or Budget()
 
-    def asking(names: Mapping[Variable, int | Variable], **changes: Any) -> Template:
+    def variant(names: Mapping[Variable, int | Variable], **changes: Any) -> Template:
         def end(old: int | Variable) -> int | Variable:
             return names.get(old, old) if isinstance(old, Variable) else old
 
@@ -146,8 +146,8 @@ def pair_answers(
         )
         return evolve(template, conjunctions=tuple(map(tuple, slots)), **changes)
 
-    first = answers(asking({FIRST: FREE}), groundings, index, limit, budget)
-    second = asking(
+    first = answers(variant({FIRST: FREE}), groundings, index, limit, budget)
+    second = variant(
         {FIRST: len(template.constants), SECOND: FREE}, constants=(*template.constants, FIRST.name)
     )
     queries, pairs = [np.empty(0, np.int64)], [np.empty((0, 2), np.int64)]
@@ -175,7 +175,7 @@ def answers_within(
     """
     parts = list(_parts(template, groundings, index, limit, Budget()))
     refused = [np.full(len(found), error is not None) for found, error in parts]
-    return Answers.joined([found for found, _ in parts]), np.concatenate(refused)
+    return Answers.concatenate([found for found, _ in parts]), np.concatenate(refused)
 
 
 def _parts(

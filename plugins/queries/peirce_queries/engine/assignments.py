@@ -69,7 +69,7 @@ class Assignments:
         return Assignments(self.query[rows], {v: column[rows] for v, column in self.columns.items()})
 
     @classmethod
-    def joined(cls, parts: Sequence[Assignments]) -> Assignments:
+    def concatenate(cls, parts: Sequence[Assignments]) -> Assignments:
         """One after another."""
         if len(parts) == 1:
             return parts[0]

@@ -83,15 +83,15 @@ class Conjunction:
     def _seed(self, variable: Variable) -> None:
         """Give a variable its domain from its atoms with constants, where it has some."""
         if variable == self.branch.variable:
-            listed = [self._listed(variable, slots) for slots in self.branch.either]
+            listed = [self._list(variable, slots) for slots in self.branch.either]
             self._bind(variable, self.space.distinct(np.concatenate(listed)))
         elif slots := [slot for slot in self.unary[variable] if slot.seeds]:
             self.unary[variable] = [slot for slot in self.unary[variable] if not slot.seeds]
-            self._bind(variable, self._listed(variable, slots))
+            self._bind(variable, self._list(variable, slots))
 
-    def _listed(self, variable: Variable, slots: Sequence[Slot]) -> Ints:
+    def _list(self, variable: Variable, slots: Sequence[Slot]) -> Ints:
         """The values that atoms with constants allow, for each query from the one with fewest edges."""
-        with self._postponed(variable):
+        with self._postpone(variable):
             queries = Assignments(np.flatnonzero(self.alive), {})
             return self._keys(self._follow(self._expansion(variable, queries, slots)), variable)
 
@@ -99,11 +99,11 @@ class Conjunction:
         """Set a domain, distinct keys, narrowed by the atoms that concern the variable alone."""
         slots, self.unary[variable] = self.unary[variable], []
         if slots:
-            keys = self._keys(self._filtered(self._of(variable, keys), slots), variable)
+            keys = self._keys(self._filter(self._assignments(variable, keys), slots), variable)
         self.domains[variable] = keys
 
     @contextmanager
-    def _postponed(self, variable: Variable) -> Iterator[None]:
+    def _postpone(self, variable: Variable) -> Iterator[None]:
         """Leave the atoms that concern a variable alone to when it is bound, and its values are distinct."""
         slots, self.unary[variable] = self.unary[variable], []
         yield
@@ -133,7 +133,7 @@ class Conjunction:
 
     def _leaf(self) -> Variable | None:
         """The existential variable with one neighbour that costs least: those without a domain last."""
-        leaves = [v for v in self._linked() if v != FREE and len(self._neighbours(v)) == 1]
+        leaves = [v for v in self._linked_variables() if v != FREE and len(self._neighbours(v)) == 1]
         if not leaves:
             return None
 
@@ -145,7 +145,7 @@ class Conjunction:
 
         return min(leaves, key=cost)
 
-    def _linked(self) -> set[Variable]:
+    def _linked_variables(self) -> set[Variable]:
         return {variable for variable, slots in self.links_of.items() if slots}
 
     def _unlink(self, slots: Sequence[Slot]) -> None:
@@ -172,12 +172,12 @@ class Conjunction:
     def _image(self, leaf: Variable, other: Variable, slots: list[Slot]) -> Ints:
         """The values of a variable that go with some value of a leaf by all of their atoms."""
         if leaf in self.domains or self.unary[leaf] or len(slots) > 1:
-            with self._postponed(other):
+            with self._postpone(other):
                 return self.space.distinct(self._keys(self._pairs(leaf, other, slots), other))
         if other in self.domains:
             keys = self.domains[other]
             self.budget.spend(len(keys))
-            return keys[self._expansion(leaf, self._of(other, keys), slots).fewest > 0]
+            return keys[self._expansion(leaf, self._assignments(other, keys), slots).fewest > 0]
         queries = np.flatnonzero(self.alive)
         relation = self.relations[slots[0].relation][queries]
         row, entity = self.index.ends(relation, heads=slots[0].head == other)
@@ -187,11 +187,11 @@ class Conjunction:
     def _pairs(self, one: Variable, other: Variable, slots: list[Slot]) -> Assignments:
         """The values of two variables that their atoms, at least one of them positive, allow together."""
         if known := [v for v in (one, other) if v in self.domains]:
-            return self._along([self._from(v, one if v == other else other, slots) for v in known])
+            return self._along([self._expansion_from(v, one if v == other else other, slots) for v in known])
         queries = np.flatnonzero(self.alive)
         smallest = min((slot for slot in slots if slot.positive), key=lambda slot: self._size(slot, queries))
         rest = [slot for slot in slots if slot is not smallest]
-        return self._filtered(self._edges(smallest, queries), [*rest, *self.unary[one], *self.unary[other]])
+        return self._filter(self._edges(smallest, queries), [*rest, *self.unary[one], *self.unary[other]])
 
     def _not_all(self, leaf: Variable, other: Variable, slots: list[Slot]) -> Ints:
         """The values of a variable for which some value of a leaf makes all of their negated atoms true.
@@ -207,7 +207,7 @@ class Conjunction:
             sizes = np.bincount(self.domains[leaf] // self.space.entities, minlength=len(self.alive))
         # a negated atom is false where the positive one leads
         pairs = [self._pairs(leaf, other, [evolve(slot, positive=True)]) for slot in slots]
-        false = distinct(Assignments.joined(pairs)) if len(slots) > 1 else pairs[0]
+        false = distinct(Assignments.concatenate(pairs)) if len(slots) > 1 else pairs[0]
         count = np.bincount(np.searchsorted(keys, self._keys(false, other)), minlength=len(keys))
         return keys[count < sizes[keys // self.space.entities]]
 
@@ -215,14 +215,14 @@ class Conjunction:
 
     def _join(self) -> None:
         """Join a part that has no leaves, a variable at a time, down to the free variable."""
-        with self._postponed(FREE):
+        with self._postpone(FREE):
             table = self._first()
             joined = set(table.columns)
-            table = self._projected(table)
+            table = self._project(table)
             while slots := [slot for slot in self.links if slot.variables & table.columns.keys()]:
-                table = self._extended(table, slots)
+                table = self._extend(table, slots)
                 joined |= table.columns.keys()
-                table = self._projected(table)
+                table = self._project(table)
         if FREE in table.columns:
             self._bind(FREE, self.space.distinct(self._keys(table, FREE)))
         else:
@@ -234,14 +234,14 @@ class Conjunction:
         """The two variables whose atoms have fewest edges, or one variable, where no atom is positive."""
         pairs = {slot.variables for slot in self.links if slot.positive}
         if not pairs:
-            variable = min(self._linked(), key=lambda v: (v not in self.domains, v == FREE, v.name))
-            return self._of(variable, self._values(variable))
+            variable = min(self._linked_variables(), key=lambda v: (v not in self.domains, v == FREE, v.name))
+            return self._assignments(variable, self._values(variable))
 
         def cost(pair: frozenset[Variable]) -> tuple[int, list[str]]:
             slots = [slot for slot in self.links if slot.positive and slot.variables == pair]
             one, other = sorted(pair, key=str)
             known = [(v, to) for v, to in ((one, other), (other, one)) if v in self.domains]
-            sizes = [int(self._from(v, to, slots).fewest.sum()) for v, to in known]
+            sizes = [int(self._expansion_from(v, to, slots).fewest.sum()) for v, to in known]
             return min(sizes or [self._size(slot, np.flatnonzero(self.alive)) for slot in slots]), [one.name]
 
         pair = min(pairs, key=cost)
@@ -251,7 +251,7 @@ class Conjunction:
         self._begin(one)
         return self._pairs(one, other, slots)
 
-    def _extended(self, table: Assignments, slots: list[Slot]) -> Assignments:
+    def _extend(self, table: Assignments, slots: list[Slot]) -> Assignments:
         """Join one more variable: the one with fewest edges from the table."""
         found = {to for slot in slots for to in slot.variables - table.columns.keys()}
         expansions = [
@@ -262,9 +262,9 @@ class Conjunction:
         joined = [slot for slot in slots if best.to in slot.variables]
         self._begin(best.to)
         self._unlink(joined)
-        return self._follow(best) if best.ways else self._filtered(self._crossed(table, best.to), joined)
+        return self._follow(best) if best.ways else self._filter(self._cross(table, best.to), joined)
 
-    def _crossed(self, table: Assignments, to: Variable) -> Assignments:
+    def _cross(self, table: Assignments, to: Variable) -> Assignments:
         """Each row with each value of a variable."""
         keys = np.sort(self._values(to))
         start, stop = (np.searchsorted(keys, (table.query + end) * self.space.entities) for end in (0, 1))
@@ -273,17 +273,17 @@ class Conjunction:
         values = keys[spans(start, stop - start)] % self.space.entities
         return Assignments(rows.query, {**rows.columns, to: values})
 
-    def _projected(self, table: Assignments) -> Assignments:
+    def _project(self, table: Assignments) -> Assignments:
         """Without the columns that no atom needs any more."""
-        needed = self._linked() | {FREE}
+        needed = self._linked_variables() | {FREE}
         kept = {v: column for v, column in table.columns.items() if v in needed}
         left = Assignments(table.query, kept)
         return left if len(kept) == len(table.columns) or kept.keys() == {FREE} else distinct(left)
 
     # -- atoms ------------------------------------------------------------------------------------------------------
 
-    def _from(self, known: Variable, to: Variable, slots: list[Slot]) -> Expansion:
-        return self._expansion(to, self._of(known, self.domains[known]), slots)
+    def _expansion_from(self, known: Variable, to: Variable, slots: list[Slot]) -> Expansion:
+        return self._expansion(to, self._assignments(known, self.domains[known]), slots)
 
     def _expansion(self, to: Variable, table: Assignments, slots: Sequence[Slot]) -> Expansion:
         ways = []
@@ -302,7 +302,7 @@ class Conjunction:
         best = np.argmin(costs, axis=0)
         self._check(int(np.min(costs, axis=0).sum()))
         followed = [self._follow(r, best[r.table.query] == number) for number, r in enumerate(expansions)]
-        return Assignments.joined(followed)
+        return Assignments.concatenate(followed)
 
     def _follow(self, expansion: Expansion, some: Bools | None = None) -> Assignments:
         """Each row, or some of them, with the values that all of its atoms allow: the edges of the atom with fewest are
@@ -310,13 +310,13 @@ class Conjunction:
         counts = expansion.fewest if some is None else np.where(some, expansion.fewest, 0)
         self._check(int(counts.sum()))
         if len(expansion.ways) == 1:
-            return self._followed(expansion, 0, counts)
+            return self._follow_way(expansion, 0, counts)
         best = np.argmin([way.counts for way in expansion.ways], axis=0)
         chosen = [np.where(best == number, counts, 0) for number in range(len(expansion.ways))]
-        followed = [self._followed(expansion, number, each) for number, each in enumerate(chosen)]
-        return Assignments.joined(followed)
+        followed = [self._follow_way(expansion, number, each) for number, each in enumerate(chosen)]
+        return Assignments.concatenate(followed)
 
-    def _followed(self, expansion: Expansion, number: int, counts: Ints) -> Assignments:
+    def _follow_way(self, expansion: Expansion, number: int, counts: Ints) -> Assignments:
         way = expansion.ways[number]
         row = np.repeat(np.arange(len(counts)), counts)
         values = self.index.others(spans(way.start, counts), heads=way.heads)
@@ -329,7 +329,7 @@ class Conjunction:
             row, values = row[kept], values[kept]
         table = expansion.table.rows(row)
         table = Assignments(table.query, {**table.columns, expansion.to: values})
-        return self._filtered(table, self.unary[expansion.to])
+        return self._filter(table, self.unary[expansion.to])
 
     def _edges(self, slot: Slot, queries: Ints) -> Assignments:
         """All edges of an atom between variables."""
@@ -345,7 +345,7 @@ class Conjunction:
         start, stop = self.index.of_relation(self.relations[slot.relation][queries])
         return int((stop - start).sum())
 
-    def _filtered(self, table: Assignments, slots: Sequence[Slot]) -> Assignments:
+    def _filter(self, table: Assignments, slots: Sequence[Slot]) -> Assignments:
         for slot in slots:
             table = table.rows(self._holds(slot, table))
         return table
@@ -358,7 +358,7 @@ class Conjunction:
     def _end(self, end: int | Variable, table: Assignments) -> Ints:
         return table.columns[end] if isinstance(end, Variable) else self.constants[end][table.query]
 
-    def _of(self, variable: Variable, keys: Ints) -> Assignments:
+    def _assignments(self, variable: Variable, keys: Ints) -> Assignments:
         query = keys // self.space.entities
         return Assignments(query, {variable: keys - query * self.space.entities})
 

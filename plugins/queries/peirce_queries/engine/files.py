@@ -84,9 +84,9 @@ def answer_file(
             bar = progress.add_task("answering", total=os.fstat(lines.fileno()).st_size or None, shown="")
             read = query_lines(lines, source, graph)
             while block := list(islice(read, BLOCK)):
-                answered = _answered(block, graph.index(split), limit, seconds)
-                for line, found in zip(block, answered, strict=True):
-                    names = sorted(_named(entity, graph) for entity in found)
+                found_block = _answer_block(block, graph.index(split), limit, seconds)
+                for line, found in zip(block, found_block, strict=True):
+                    names = sorted(_answer_name(entity, graph) for entity in found)
                     out.write(json.dumps({**line.given, "answers": names}, ensure_ascii=False) + "\n")
                     queries, empty, count = queries + 1, empty + (not names), count + len(names)
                 # a pipe does not know where it is
@@ -100,12 +100,16 @@ def answer_file(
     return Totals(queries, empty, count)
 
 
-def _named(answer: Any, graph: Graph) -> Any:
+def _answer_name(answer: Any, graph: Graph) -> Any:
     """The name of an answer, or those of a pair."""
-    return [_named(one, graph) for one in answer] if isinstance(answer, list) else graph.entity_names[answer]
+    return (
+        [_answer_name(one, graph) for one in answer]
+        if isinstance(answer, list)
+        else graph.entity_names[answer]
+    )
 
 
-def _answered(block: list[Line], index: Index, limit: int, seconds: float | None) -> list[list[Any]]:
+def _answer_block(block: list[Line], index: Index, limit: int, seconds: float | None) -> list[list[Any]]:
     """The answers of each line, in their order; lines of one shape are answered together."""
     shapes: dict[object, list[int]] = {}
     for place, line in enumerate(block):
@@ -113,12 +117,12 @@ def _answered(block: list[Line], index: Index, limit: int, seconds: float | None
         shapes.setdefault(shape, []).append(place)
     found: dict[int, list[Any]] = {}
     for places in shapes.values():
-        together = _together([block[place] for place in places], index, limit, seconds)
+        together = _answer_lines([block[place] for place in places], index, limit, seconds)
         found.update(zip(places, together, strict=True))
     return [found[place] for place in range(len(block))]
 
 
-def _together(lines: list[Line], index: Index, limit: int, seconds: float | None) -> list[list[Any]]:
+def _answer_lines(lines: list[Line], index: Index, limit: int, seconds: float | None) -> list[list[Any]]:
     """The answers of lines of one shape; each by itself where there is no budget for all of them."""
     ids = ([line.relations for line in lines], [line.constants for line in lines])
     groundings = Groundings(*(np.array(rows, np.int64).reshape(len(lines), -1) for rows in ids))
@@ -129,7 +133,7 @@ def _together(lines: list[Line], index: Index, limit: int, seconds: float | None
     except QueryTooLargeError as error:
         if len(lines) == 1:
             raise QueryTooLargeError(f"{lines[0].place}: {error}") from None
-        return [own for line in lines for own in _together([line], index, limit, seconds)]
+        return [own for line in lines for own in _answer_lines([line], index, limit, seconds)]
     return [found[row].tolist() for row in range(len(lines))]
 
 

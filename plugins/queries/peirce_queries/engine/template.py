@@ -80,19 +80,19 @@ class Template:
         """The conjunctions, those as one that can be: a union that a path goes on from need not be two paths."""
         found = []
         left = list(self.conjunctions)
-        apart = cache(_apart)
+        split = cache(_split_listing)
         while left:
             seeded = sorted({v for slot in left[0] if slot.seeds for v in slot.variables}, key=str)
             alike = {
-                v: [c for c in left if apart(c, v)[0] == apart(left[0], v)[0] and apart(c, v)[1]]
+                v: [c for c in left if split(c, v)[0] == split(left[0], v)[0] and split(c, v)[1]]
                 for v in seeded
             }
             best = max(seeded, key=lambda v: len(alike[v]), default=None)
             if best is None or len(alike[best]) == 1:
                 found.append(Branch(left.pop(0)))
                 continue
-            rest = tuple(slot for slot in left[0] if slot not in apart(left[0], best)[1])
-            found.append(Branch(rest, best, tuple(apart(c, best)[1] for c in alike[best])))
+            rest = tuple(slot for slot in left[0] if slot not in split(left[0], best)[1])
+            found.append(Branch(rest, best, tuple(split(c, best)[1] for c in alike[best])))
             done = set(alike[best])
             left = [c for c in left if c not in done]
         return tuple(found)
@@ -119,7 +119,7 @@ class Groundings:
         return Groundings(self.relations[rows], self.constants[rows], free)
 
     @classmethod
-    def joined(cls, parts: Sequence[Groundings]) -> Groundings:
+    def concatenate(cls, parts: Sequence[Groundings]) -> Groundings:
         """One after another; all of them are asked about one entity, or none is."""
         free = [p.free for p in parts if p.free is not None]
         return cls(
@@ -129,7 +129,9 @@ class Groundings:
         )
 
 
-def _apart(conjunction: tuple[Slot, ...], variable: Variable) -> tuple[frozenset[Slot], tuple[Slot, ...]]:
+def _split_listing(
+    conjunction: tuple[Slot, ...], variable: Variable
+) -> tuple[frozenset[Slot], tuple[Slot, ...]]:
     """What a conjunction says apart from the atoms that list values of a variable, and those atoms."""
     listing = tuple(slot for slot in conjunction if slot.seeds and variable in slot.variables)
     return frozenset(conjunction).difference(listing), listing

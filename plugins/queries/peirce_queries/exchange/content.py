@@ -77,7 +77,7 @@ class Content:
 
 
 @contextmanager
-def reading(place: str) -> Iterator[None]:
+def check_format(place: str) -> Iterator[None]:
     """Within it, whatever a file has otherwise than it is published is a `TaskError` of that place."""
     try:
         yield
@@ -96,7 +96,7 @@ def split_of(path: Path) -> Split:
     raise TaskError(f"{path}: the name begins with no split; call it {', '.join(SPLITS)}, as its authors do")
 
 
-def upto(split: Split) -> tuple[Split, ...]:
+def splits_to(split: Split) -> tuple[Split, ...]:
     """The splits up to one."""
     return SPLITS[: SPLITS.index(split) + 1]
 
@@ -155,7 +155,7 @@ def read_numbered(
 
 def _names(path: Path, key: str) -> dict[int, str]:
     """The names of a vocabulary by number."""
-    with reading(str(path)):
+    with check_format(str(path)):
         if path.suffix == ".json":
             table = {int(number): str(name) for name, number in read_object(path)[key].items()}
         else:
@@ -201,7 +201,7 @@ def convert(
             queries, exact = _complete(each, kind, slots, graph, meanings)
             row[1] += exact
             sets.setdefault(each.split, {}).setdefault(kind.name, []).append(queries)
-    joined = {split: [QuerySet.joined(parts) for parts in of.values()] for split, of in sets.items()}
+    joined = {split: [QuerySet.concatenate(parts) for parts in of.values()] for split, of in sets.items()}
     rows = [Count(s, name, n, None if why else exact, why) for (s, name, why), (n, exact) in counts.items()]
     return Content(graph, joined, sorted(rows, key=lambda row: SPLITS.index(row.split)))
 
@@ -213,7 +213,7 @@ def _kind(
     if isinstance(each.query, str):
         return None, ()
     for kind in known.values():
-        if names := alike(each.query, kind.query):
+        if names := correspondence(each.query, kind.query):
             return kind, [names[slot] for slot in each.slots]
     if only:
         return None, ()
@@ -223,7 +223,7 @@ def _kind(
     return known[name], each.slots
 
 
-def alike(query: Query, other: Query) -> dict[str, str] | None:
+def correspondence(query: Query, other: Query) -> dict[str, str] | None:
     """The other query's placeholder for each of a query's, where both say the same but for names and order.
 
     Their query graphs are held against each other, in which the order of atoms does not show.
@@ -262,7 +262,7 @@ def _complete(
         return ids
 
     template = Template.of(kind.query)
-    with reading(each.place):
+    with check_format(each.place):
         columns = [
             own([row[slots.index(slot)] for row in each.rows], meanings[slot[0] == "r"])
             for slot in (*template.relations, *template.constants)
@@ -276,7 +276,7 @@ def _complete(
     groundings = Groundings(relations, constants)
     exact = {s: answers(template, groundings, graph.index(s)) for s in SPLITS}
     if each.adds:  # of the answers before, a negation can take some away
-        still = np.intersect1d(given[upto(each.split)[-2]], exact[each.split].keys(graph.entities))
+        still = np.intersect1d(given[splits_to(each.split)[-2]], exact[each.split].keys(graph.entities))
         given[each.split] = np.union1d(given[each.split], still)
     same = np.ones(len(each.rows), dtype=bool)
     for split, keys in given.items():
@@ -285,12 +285,12 @@ def _complete(
     return QuerySet(kind, each.split, template, groundings, exact), int(same.sum())
 
 
-def inferred(queries: QuerySet, entities: int) -> Iterator[tuple[dict[str, int], list[int], list[int]]]:
+def query_rows(queries: QuerySet, entities: int) -> Iterator[tuple[dict[str, int], list[int], list[int]]]:
     """Of each query the ids of its placeholders, the answers on the graph before its split, and those that are new."""
     template, ids, added = queries.template, queries.groundings, queries.answers[queries.split]
     before = Answers.of(np.empty(0, np.int64), len(queries), entities)
     if queries.split != "train":
-        before = queries.answers[upto(queries.split)[-2]]
+        before = queries.answers[splits_to(queries.split)[-2]]
         added = added.minus(before, entities)
     names = (*template.relations, *template.constants)
     for row, own in enumerate(np.concatenate([ids.relations, ids.constants], axis=1).tolist()):

@@ -54,9 +54,9 @@ def read(source: str, graph: str | None, types_file: Path | None) -> Content:
         ]
         return Content(own, sets, rows)
     place = Path(graph).expanduser() if graph else folder
-    vocabularies = formats(GraphReader).values()
+    vocabularies = formats(GraphReader).values()  # type: ignore[type-abstract]
     vocabulary = next((each for each in vocabularies if (place / each.graph_file).is_file()), None)
-    for form in formats(QueryReader).values():
+    for form in formats(QueryReader).values():  # type: ignore[type-abstract]
         if paths := [file for file in inside if fnmatch(file.name, form.query_files)]:
             break
     else:
@@ -88,7 +88,7 @@ def convert_files(source: str, to: str, output: Path, graph: str | None, types_f
         TaskError: the folder holds something, the format cannot hold the graph, or as `read`.
         WriteError: the disk takes no more.
     """
-    writers = formats(GraphWriter)
+    writers = formats(GraphWriter)  # type: ignore[type-abstract]
     check_known("format", to, writers, TaskError)
     form, output = writers[to], output.absolute()
     queries_too = issubclass(form, QueryWriter)
@@ -103,12 +103,13 @@ def convert_files(source: str, to: str, output: Path, graph: str | None, types_f
             f"{types_file} has no type of the queries in {source}, which are {there}; nothing would be left. Add some "
             "of these, or leave --types out"
         )
-    for queries in (one for of in content.sets.values() for one in of if issubclass(form, QueryWriter)):
-        try:
-            form.check(queries.type.query)
-        except QueryError as error:
-            reason = error.reason if isinstance(error, NoLispFormError) else error
-            refused[queries.type.name] = f"{to} cannot say it: {reason}"
+    if issubclass(form, QueryWriter):
+        for queries in (one for of in content.sets.values() for one in of):
+            try:
+                form.check(queries.type.query)
+            except QueryError as error:
+                reason = error.reason if isinstance(error, NoLispFormError) else error
+                refused[queries.type.name] = f"{to} cannot say it: {reason}"
     counts = [
         row._replace(left_out=row.left_out or refused.get(row.type, ""))
         for row in content.counts

@@ -21,12 +21,12 @@ from typing import Any
 from peirce_queries.exchange.content import (
     Content,
     FileQueries,
-    inferred,
+    check_format,
+    query_rows,
     read_numbered,
     read_object,
-    reading,
     split_of,
-    upto,
+    splits_to,
 )
 from peirce_queries.exchange.contract import GraphReader, QueryReader, QueryWriter
 from peirce_queries.exchange.tuples import structure_of, write_graph
@@ -44,7 +44,7 @@ def _read_sqe(paths: Sequence[Path]) -> Iterator[FileQueries]:
     for path in paths:
         for pattern, queries in read_object(path).items():
             query, slots = _pattern(pattern)
-            with reading(f"{path}, {pattern}"):
+            with check_format(f"{path}, {pattern}"):
                 wrong = next((text for text in queries if _GROUND.sub(r"(\1", text) != pattern), None)
                 if wrong is not None:
                     raise ValueError(f"{wrong!r} is no query of this pattern")
@@ -79,8 +79,10 @@ def _write_sqe(folder: Path, content: Content) -> None:
             text = str(to_lisp(own.type.query))
             pattern = re.sub(r"\(r\d+\),", "", re.sub(r"\(s\d+\)", "(e)", text))
             ground = re.sub(r"\((r\d+)\)", r"({\1})", re.sub(r"\((s\d+)\)", r"(e,({\1}))", text))
-            for row, (ids, *_) in enumerate(inferred(own, content.graph.entities)):
-                answers = {f"{s}_answers": [*map(str, own.answers[s][row].tolist())] for s in upto(split)}
+            for row, (ids, *_) in enumerate(query_rows(own, content.graph.entities)):
+                answers = {
+                    f"{s}_answers": [*map(str, own.answers[s][row].tolist())] for s in splits_to(split)
+                }
                 every.setdefault(pattern, {})[ground.format(**ids)] = answers
         (folder / f"{content.graph.name}_{split}_queries.json").write_text(json.dumps(every))
 
@@ -96,10 +98,10 @@ def _read_efok(paths: Sequence[Path]) -> Iterator[FileQueries]:
         split, name = split_of(path), next(iter(re.findall(r"type\d+", path.name)), "")
         for formula, queries in read_object(path).items():
             query, slots = _formula(formula)
-            with reading(f"{path}, {formula}"):
+            with check_format(f"{path}, {formula}"):
                 rows = [[int(each[0][slot]) for slot in slots] for each in queries]
                 parts = [[entities(each[part]) for each in queries] for part in (1, 2)]
-            told = dict(zip(upto(split)[-2:], parts, strict=False))
+            told = dict(zip(splits_to(split)[-2:], parts, strict=False))
             yield FileQueries(f"{path}, {formula}", split, query, slots, rows, told, split != "train", name)
 
 
@@ -122,7 +124,7 @@ def _write_efok(folder: Path, content: Content) -> None:
         every: dict[str, list[Any]] = {}
         for own in sets:
             found = every.setdefault(re.sub(r"\bf\b", "f1", str(own.type.query)), [])
-            for ids, *answers in inferred(own, content.graph.entities):
+            for ids, *answers in query_rows(own, content.graph.entities):
                 before, added = ({"f1": [[entity] for entity in of]} for of in answers)
                 found.append([ids, added, []] if split == "train" else [ids, before, added])
         (folder / f"{split}-qaa.json").write_text(json.dumps(every))

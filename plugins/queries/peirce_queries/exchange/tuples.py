@@ -24,12 +24,12 @@ from typing import Any
 from peirce_queries.exchange.content import (
     Content,
     FileQueries,
-    alike,
-    inferred,
+    check_format,
+    correspondence,
+    query_rows,
     read_numbered,
-    reading,
     split_of,
-    upto,
+    splits_to,
 )
 from peirce_queries.exchange.contract import GraphReader, QueryReader, QueryWriter
 from peirce_queries.exchange.graphs import tab_separated, write_lines
@@ -63,14 +63,14 @@ def _read_betae(paths: Sequence[Path]) -> Iterator[FileQueries]:
         names = ("answers",) if split == "train" else ("easy-answers", "hard-answers")
         parts = [read_pickle(Path(f"{stem}{name}.pkl")) for name in names]
         for structure, queries in read_pickle(path).items():
-            with reading(str(path)):  # a structure that is nested without end has no text
+            with check_format(str(path)):  # a structure that is nested without end has no text
                 place = f"{path}, {structure!r}"
-            with reading(place):
-                query, slots = _said(structure)
+            with check_format(place):
+                query, slots = _query_of(structure)
                 listed = sorted(queries)
                 rows = [_numbers(structure, each) for each in listed]
                 found = [[part.get(each, ()) for each in listed] for part in parts]
-            told = dict(zip(upto(split)[-len(parts) :], found, strict=True))
+            told = dict(zip(splits_to(split)[-len(parts) :], found, strict=True))
             yield FileQueries(place, split, query, slots, rows, told, split != "train")
 
 
@@ -80,19 +80,21 @@ def _read_query2box(paths: Sequence[Path]) -> Iterator[FileQueries]:
         split, name = split_of(path), path.stem.rpartition("_")[2]
         if name not in _QUERY2BOX:
             continue
-        every, (query, slots) = read_pickle(path), _said(_QUERY2BOX[name][1])
-        with reading(str(path)):
+        every, (query, slots) = read_pickle(path), _query_of(_QUERY2BOX[name][1])
+        with check_format(str(path)):
             rows = [[*_leaves(each)] for each in every]
             if any(len(row) != len(slots) for row in rows):
                 raise ValueError(f"a query of {name} has {len(slots)} numbers")
             told: dict[Split, list[Any]] = {split: [*every.values()]}
             if split != "train":
                 hard = read_pickle(path.with_name(f"{path.stem}_hard.pkl"))
-                told[upto(split)[-2]] = [{*found} - {*hard.get(each, ())} for each, found in every.items()]
+                told[splits_to(split)[-2]] = [
+                    {*found} - {*hard.get(each, ())} for each, found in every.items()
+                ]
         yield FileQueries(str(path), split, query, slots, rows, told)
 
 
-def _said(structure: Any) -> tuple[Query | str, list[str]]:
+def _query_of(structure: Any) -> tuple[Query | str, list[str]]:
     """The query of a structure, or why no formula says it, and its placeholders in the order of a query's numbers."""
     slots, numbers = list[str](), {"r": count(1), "s": count(1)}
 
@@ -162,9 +164,9 @@ def structure_of(query: Query) -> Any:
     return structure(to_lisp(query))
 
 
-def _filled(structure: Any, values: Mapping[str, Any]) -> Any:
+def _fill(structure: Any, values: Mapping[str, Any]) -> Any:
     if isinstance(structure, tuple):
-        return tuple(_filled(part, values) for part in structure)
+        return tuple(_fill(part, values) for part in structure)
     return values[structure]
 
 
@@ -180,9 +182,9 @@ def _write_betae(folder: Path, content: Content) -> None:
                 "n": "n",
                 "u": "u",
             }
-            kinds = _filled(structure, names)
-            for ids, before, added in inferred(own, content.graph.entities):
-                ground = _filled(structure, {**ids, **_MARKS})
+            kinds = _fill(structure, names)
+            for ids, before, added in query_rows(own, content.graph.entities):
+                ground = _fill(structure, {**ids, **_MARKS})
                 queries[kinds].add(ground)
                 easy[ground], hard[ground] = {*before}, {*added}
         files = {"easy-answers": easy, "hard-answers": hard} if split != "train" else {"answers": hard}
@@ -194,8 +196,8 @@ def query2box_type(query: Query) -> tuple[str, list[str]]:
     """What Query2box calls the type of an abstract query, and the placeholders of it in the order of Query2box's
     numbers; a `QueryError` where it has no such type."""
     for name, (_, structure) in _QUERY2BOX.items():
-        theirs, slots = _said(structure)
-        if isinstance(theirs, Query) and (names := alike(theirs, query)):
+        theirs, slots = _query_of(structure)
+        if isinstance(theirs, Query) and (names := correspondence(theirs, query)):
             return name, [names[slot] for slot in slots]
     raise QueryError(f"it has {', '.join(_QUERY2BOX)}")
 
@@ -223,7 +225,7 @@ def _write_query2box(folder: Path, content: Content) -> None:
             name, slots = query2box_type(own.type.query)
             kind, structure = _QUERY2BOX[name]
             every, hard, triples = dict[Any, set[int]](), dict[Any, set[int]](), []
-            for ids, before, added in inferred(own, content.graph.entities):
+            for ids, before, added in query_rows(own, content.graph.entities):
                 query = ground(_layout(structure), iter([ids[slot] for slot in slots]))
                 every[query], hard[query] = {*before, *added}, {*added}
                 tail = (added or before)[0]

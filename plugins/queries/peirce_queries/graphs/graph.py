@@ -22,7 +22,7 @@ from peirce.errors import TaskError, nearest, unknown
 from peirce.files import read_npz
 from peirce_queries.graphs.files import ENDINGS, Triple, read_file, read_folder, read_pykeen
 from peirce_queries.graphs.index import SPLITS, Bools, Index, Ints, Split
-from peirce_queries.graphs.store import DESCRIPTION, damaged, open_index, write_index
+from peirce_queries.graphs.store import DESCRIPTION, damage_error, open_index, write_index
 
 __all__ = ["SPLITS", "Bools", "Graph", "Index", "Ints", "Split", "from_ids", "from_names", "load_graph"]
 
@@ -126,7 +126,7 @@ class Graph:
         write_index(folder, tuple(self.indexes.values()), tuple(self.added.values()), about)
 
     @classmethod
-    def opened(cls, folder: Path) -> Graph:
+    def open_folder(cls, folder: Path) -> Graph:
         """The graph that `write` wrote. Raises a TaskError where the folder is damaged."""
         indexes, triples, about = open_index(folder)
         try:
@@ -140,7 +140,7 @@ class Graph:
                 str(about["name"]), entities, relations, own, duplicates, folder=folder, stored=triples
             )
         except (KeyError, TypeError, ValueError) as error:
-            raise damaged(folder, error) from error
+            raise damage_error(folder, error) from error
 
     @classmethod
     def from_bytes(
@@ -193,7 +193,7 @@ def load_graph(source: str) -> Graph:
     """
     path = Path(source).expanduser()
     if (path / DESCRIPTION).is_file():
-        return Graph.opened(path.resolve())
+        return Graph.open_folder(path.resolve())
     if path.is_dir():
         return from_names(path.resolve().name, read_folder(path))
     if path.is_file():

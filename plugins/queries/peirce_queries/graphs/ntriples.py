@@ -47,19 +47,19 @@ def parse_line(line: str) -> tuple[str, str, str] | None:
 def term_name(term: str) -> str:
     """What an IRI, a blank node or a literal is called; a `MalformedError` where an escape in it is no character."""
     if term.startswith("<"):
-        return _unescaped(term[1:-1])
+        return _unescape(term[1:-1])
     if term.startswith("_"):
         return term
     end = term.rindex('"')
-    text = _unescaped(term[1:end])
+    text = _unescape(term[1:end])
     written = "".join(_WRITTEN.get(character, character) for character in text)
     kind = term[end + 1 :]
     # language tags are alike in any case
-    kind = kind.lower() if kind.startswith("@") else _unescaped(kind)
+    kind = kind.lower() if kind.startswith("@") else _unescape(kind)
     return f'"{written}"{kind}'
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     return _ESCAPE.sub(_character, text) if "\\" in text else text
 
 
@@ -76,12 +76,12 @@ def _character(match: re.Match[str]) -> str:
 def write_line(head: str, relation: str, tail: str) -> str:
     """The statement that is read as a triple of names: IRIs with escapes, and blank nodes and literals as they are."""
     literal = re.fullmatch(_LITERAL, tail) is not None
-    return f"{_resource(head)} <{_escaped(relation)}> {tail if literal else _resource(tail)} .\n"
+    return f"{_resource(head)} <{_escape(relation)}> {tail if literal else _resource(tail)} .\n"
 
 
 def _resource(name: str) -> str:
-    return name if re.fullmatch(_BLANK, name) else f"<{_escaped(name)}>"
+    return name if re.fullmatch(_BLANK, name) else f"<{_escape(name)}>"
 
 
-def _escaped(name: str) -> str:
+def _escape(name: str) -> str:
     return _NO_IRI.sub(lambda match: f"\\u{ord(match[0]):04X}", name)

@@ -59,14 +59,14 @@ def open_index(folder: Path) -> tuple[tuple[Index, ...], NDArray[np.int32], dict
         about = read_json(folder / DESCRIPTION)
         if about["schema"] != _SCHEMA:
             raise ValueError(f"its form is {about['schema']!r}, and {_SCHEMA!r} can be read")
-        arrays = {name: _mapped(folder / f"{name}.npy", shape) for name, shape in about["arrays"].items()}
+        arrays = {name: _map(folder / f"{name}.npy", shape) for name, shape in about["arrays"].items()}
         indexes = Index.of_arrays(arrays, about["entities"], about["relations"])
         return indexes, arrays[_TRIPLES], about
     except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise damaged(folder, error) from error
+        raise damage_error(folder, error) from error
 
 
-def damaged(folder: Path, error: Exception) -> TaskError:
+def damage_error(folder: Path, error: Exception) -> TaskError:
     """What is said of a folder that cannot be opened."""
     why = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
     return TaskError(
@@ -74,7 +74,7 @@ def damaged(folder: Path, error: Exception) -> TaskError:
     )
 
 
-def _mapped(path: Path, shape: Sequence[int]) -> NDArray[Any]:
+def _map(path: Path, shape: Sequence[int]) -> NDArray[Any]:
     """A file's array without reading it; a part of a group's counts may be empty, which cannot be mapped."""
     array = np.load(path, mmap_mode="r" if np.prod(shape) else None, allow_pickle=False)
     if list(array.shape) != list(shape) or array.dtype.kind not in "iu":

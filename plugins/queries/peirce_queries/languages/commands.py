@@ -82,8 +82,10 @@ def types(types_file: TypesFile = None, json: Json = False) -> None:
 
     found = [(kind, features(kind.query)) for kind in load_types(types_file).values()]
     if json:
-        rows = [{"name": k.name, "seen": k.seen, "formula": str(k.query), **asdict(has)} for k, has in found]
-        as_json("peirce.kg.types/1", types=rows)
+        tables = [
+            {"name": k.name, "seen": k.seen, "formula": str(k.query), **asdict(has)} for k, has in found
+        ]
+        as_json("peirce.kg.types/1", types=tables)
         return
     rows = [
         (kind.name, "seen" if kind.seen else "unseen", ", ".join(_marks(has)), has.depth, kind.query)

@@ -28,9 +28,9 @@ from peirce_queries.languages.language import (
     Query,
     Variable,
     canonical,
-    chained,
     checked_pairs,
     disjunctive,
+    flat_operands,
     parse,
 )
 from peirce_queries.languages.lisp import Complement, Intersection, Projection, SetExpression, Union
@@ -140,10 +140,10 @@ def _formula(expression: SetExpression, target: Variable, positive: bool, fresh:
                 )
             between = Variable(f"e{next(fresh)}")
             inner = _formula(source, between, positive, fresh)
-            return And((*chained(inner, And), Atom(relation, between, target)))
+            return And((*flat_operands(inner, And), Atom(relation, between, target)))
         case Intersection(operands):
             parts = [_formula(operand, target, positive, fresh) for operand in operands]
-            return And(tuple(conjunct for part in parts for conjunct in chained(part, And)))
+            return And(tuple(conjunct for part in parts for conjunct in flat_operands(part, And)))
         case Union(operands):
             return Or(tuple(_formula(operand, target, positive, fresh) for operand in operands))
         case Complement(operand):
@@ -180,7 +180,7 @@ def _expression(formula: Formula, place: _Place) -> SetExpression:
             # An existential variable that several operands share may be one of each: exists distributes over |.
             return Union(tuple(_expression(operand, place.deeper()) for operand in operands))
         case And():
-            parts = components(chained(formula, And), place.target)
+            parts = components(flat_operands(formula, And), place.target)
             if len(parts) == 1:
                 return _component(parts[0], place)
             return Intersection(tuple(_component(part, place.deeper()) for part in parts))

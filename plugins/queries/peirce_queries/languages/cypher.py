@@ -21,10 +21,10 @@ from peirce_queries.languages.language import (
     Query,
     Variable,
     operands,
-    replaced,
+    replace_terms,
 )
 from peirce_queries.languages.parsing import MisplacedError, name_of, read
-from peirce_queries.languages.patterns import asked, check_negations, joined, misplaced
+from peirce_queries.languages.patterns import check_negations, conjunction, error_at_name, pattern_query
 
 _IS = ""
 """The relation of a node's variable and its entity, within a pattern."""
@@ -38,7 +38,7 @@ class _Single:
     answers: tuple[str, ...]
 
     def __str__(self) -> str:
-        return str(joined(self.parts))
+        return str(conjunction(self.parts))
 
 
 def parse_cypher(text: str) -> Query:
@@ -51,12 +51,12 @@ def parse_cypher(text: str) -> Query:
         }
         edges = [part for part in single.parts if not isinstance(part, Atom) or part.relation != _IS]
         if not any(isinstance(edge, Atom) for edge in edges):
-            raise misplaced(text, single.answers[0], "the pattern has no edge, such as -[:isa]->")
-        pattern = replaced(joined(edges), entities)
+            raise error_at_name(text, single.answers[0], "the pattern has no edge, such as -[:isa]->")
+        pattern = replace_terms(conjunction(edges), entities)
         check_negations(text, pattern)
-        queries.append(asked(text, pattern, single.answers))
+        queries.append(pattern_query(text, pattern, single.answers))
     if len({query.pairs for query in queries}) > 1:
-        raise misplaced(text, singles[1].answers[0], "all queries of a UNION return as many variables")
+        raise error_at_name(text, singles[1].answers[0], "all queries of a UNION return as many variables")
     return queries[0] if len(queries) == 1 else Query(Or(tuple(query.formula for query in queries)))
 
 
@@ -90,7 +90,7 @@ class _Build(Transformer[Token, Any]):
                 raise MisplacedError(
                     place, f"{part.head} is an entity; say so in MATCH, or leave {part.head} out"
                 )
-        return [Not(joined(parts))]
+        return [Not(conjunction(parts))]
 
     def path(self, first: list[Any], *rest: Any) -> list[Formula]:
         nodes, found = [first, *rest[1::2]], list[Formula]()

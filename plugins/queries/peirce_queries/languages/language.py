@@ -21,10 +21,10 @@ from peirce_queries.languages.parsing import (
     VARIABLE,
     QueryError,
     check_length,
-    located,
+    error_at,
     name_of,
-    printed,
-    quoted,
+    name_text,
+    quote,
     read,
 )
 
@@ -52,7 +52,7 @@ class Constant:
 
     def __str__(self) -> str:
         variable = VARIABLE.fullmatch(self.name) or self.name in PAIR
-        return quoted(self.name) if variable else printed(self.name)
+        return quote(self.name) if variable else name_text(self.name)
 
 
 Term: TypeAlias = Variable | Constant
@@ -67,7 +67,7 @@ class Atom:
     tail: Term
 
     def __str__(self) -> str:
-        return f"{printed(self.relation)}({self.head},{self.tail})"
+        return f"{name_text(self.relation)}({self.head},{self.tail})"
 
     @property
     def terms(self) -> tuple[Term, Term]:
@@ -183,11 +183,11 @@ class Query:
         if said := "; ".join(f"{what} {', '.join(sorted(some))}" for what, some in problems.items() if some):
             raise QueryError(f"the grounding does not fit {self}: {said}")
 
-        def grounded(atom: Atom) -> Atom:
+        def ground_atom(atom: Atom) -> Atom:
             head, tail = (Constant(grounding[t.name]) if isinstance(t, Constant) else t for t in atom.terms)
             return Atom(grounding[atom.relation], head, tail)
 
-        return Query(with_atoms(self.formula, grounded))
+        return Query(with_atoms(self.formula, ground_atom))
 
     def conjunctions(self) -> tuple[Conjunction, ...]:
         """The disjunctive normal form (eq. 2 of TEGA): negations at the atoms, each conjunction without repetitions.
@@ -218,10 +218,10 @@ def parse(text: str, *, pairs: bool = False) -> Query:
     if used == {FIRST, SECOND}:
         return checked_pairs(query, pairs=pairs)
     if FREE in used:
-        return Query(replaced(query.formula, {v: Constant(v.name) for v in (FIRST, SECOND)}))
+        return Query(replace_terms(query.formula, {v: Constant(v.name) for v in (FIRST, SECOND)}))
     if used == {FIRST}:
-        return Query(replaced(query.formula, {FIRST: FREE}))
-    raise located(text, 0, "the free variable f, which stands for the answer, does not occur")
+        return Query(replace_terms(query.formula, {FIRST: FREE}))
+    raise error_at(text, 0, "the free variable f, which stands for the answer, does not occur")
 
 
 def checked_pairs(query: Query, *, pairs: bool) -> Query:
@@ -249,11 +249,11 @@ def with_atoms(formula: Formula, change: Callable[[Atom], Atom]) -> Formula:
     return Not(*changed) if isinstance(formula, Not) else type(formula)(changed)
 
 
-def chained(formula: Formula, connective: type[And | Or]) -> Iterator[Formula]:
+def flat_operands(formula: Formula, connective: type[And | Or]) -> Iterator[Formula]:
     """The operands of one connective, through parentheses that only group it; the formula itself if it is another."""
     if isinstance(formula, connective):
         for operand in formula.operands:
-            yield from chained(operand, connective)
+            yield from flat_operands(operand, connective)
     else:
         yield formula
 
@@ -267,7 +267,7 @@ def disjunctive(query: Query) -> Query:
     literals = [
         [x.atom if x.positive else Not(x.atom) for x in literals] for literals in query.conjunctions()
     ]
-    normal = Query(_joined(Or, [_joined(And, operands) for operands in literals]))
+    normal = Query(_combine(Or, [_combine(And, operands) for operands in literals]))
     check_length(str(normal))
     return normal
 
@@ -275,10 +275,12 @@ def disjunctive(query: Query) -> Query:
 def canonical(query: Query) -> Query:
     """The query with its existential variables called e1, e2, ... in the order of their first appearance."""
     existential = [variable for variable in query.variables if variable not in (FREE, FIRST, SECOND)]
-    return Query(replaced(query.formula, {old: Variable(f"e{i}") for i, old in enumerate(existential, 1)}))
+    return Query(
+        replace_terms(query.formula, {old: Variable(f"e{i}") for i, old in enumerate(existential, 1)})
+    )
 
 
-def replaced(formula: Formula, terms: Mapping[Any, Term]) -> Formula:
+def replace_terms(formula: Formula, terms: Mapping[Any, Term]) -> Formula:
     """The formula with other terms in place of some."""
     return with_atoms(
         formula, lambda atom: Atom(atom.relation, *(terms.get(term, term) for term in atom.terms))
@@ -299,7 +301,7 @@ def reverse(query: Query) -> Query:
     Parentheses stay where they are: `((a)&(b))&(c)` becomes `((c)&(b))&(a)`, as in Table 13, and a second reversal
     gives the query back.
     """
-    return Query(_reversed(query.formula))
+    return Query(_reverse(query.formula))
 
 
 @v_args(inline=True)
@@ -346,21 +348,21 @@ def _normal(formula: Formula, positive: bool) -> list[Conjunction]:
     return list(chain(*parts)) if joins else [sum(choice, ()) for choice in product(*parts)]
 
 
-def _reversed(formula: Formula) -> Formula:
+def _reverse(formula: Formula) -> Formula:
     if isinstance(formula, Atom):
         return formula
     if isinstance(formula, Not):
-        return Not(_reversed(formula.operand))
-    chain = [_reversed(operand) for operand in chained(formula, type(formula))]
-    return _refilled(formula, type(formula), reversed(chain))
+        return Not(_reverse(formula.operand))
+    chain = [_reverse(operand) for operand in flat_operands(formula, type(formula))]
+    return _refill(formula, type(formula), reversed(chain))
 
 
-def _refilled(formula: Formula, connective: type[And | Or], operands: Iterator[Formula]) -> Formula:
+def _refill(formula: Formula, connective: type[And | Or], operands: Iterator[Formula]) -> Formula:
     """The chain in the same groups, with other operands."""
     if isinstance(formula, connective):
-        return connective(tuple(_refilled(operand, connective, operands) for operand in formula.operands))
+        return connective(tuple(_refill(operand, connective, operands) for operand in formula.operands))
     return next(operands)
 
 
-def _joined(connective: type[And | Or], operands: Sequence[Formula]) -> Formula:
+def _combine(connective: type[And | Or], operands: Sequence[Formula]) -> Formula:
     return operands[0] if len(operands) == 1 else connective(tuple(operands))

@@ -12,7 +12,7 @@ from attrs import frozen
 from lark import Token, Transformer, v_args
 
 from peirce_queries.languages.language import Constant
-from peirce_queries.languages.parsing import VARIABLE, MisplacedError, name_of, printed, read
+from peirce_queries.languages.parsing import VARIABLE, MisplacedError, name_of, name_text, read
 
 
 @frozen
@@ -24,7 +24,7 @@ class Projection:
 
     def __str__(self) -> str:
         source = f"({self.source})" if isinstance(self.source, Constant) else str(self.source)
-        return f"(p,({printed(self.relation)}),{source})"
+        return f"(p,({name_text(self.relation)}),{source})"
 
 
 @frozen

@@ -82,7 +82,7 @@ def read(
         wrong = _WORD.findall(text, position)[0]
         known = f"the quote {wrong} is not closed" if wrong in "\"'" else ""
         advice = _PARTS.get(grammar, "a name with it must stand in quotes")
-        raise located(text, position, known or f"{wrong!r} cannot stand here; {advice}") from None
+        raise error_at(text, position, known or f"{wrong!r} cannot stand here; {advice}") from None
     except UnexpectedToken as error:
         ends = error.token.type == "$END"
         wanted = " or ".join(
@@ -91,9 +91,9 @@ def read(
         found = _TOKENS["$END"] if ends else repr(str(error.token))
         position = len(text.rstrip()) if ends else error.token.start_pos or 0
         advice = f"; {_PARTS[grammar]}" if grammar in _PARTS else ""
-        raise located(text, position, f"{found} cannot stand here; expected {wanted}{advice}") from None
+        raise error_at(text, position, f"{found} cannot stand here; expected {wanted}{advice}") from None
     except MisplacedError as error:
-        raise located(text, error.position, error.problem) from None
+        raise error_at(text, error.position, error.problem) from None
     level = [query]
     for _ in range(MAX_DEPTH + 1):
         level = [operand for node in level for operand in operands(node)]
@@ -129,17 +129,17 @@ def name_of(token: Token) -> str:
     return "".join(parts)
 
 
-def printed(name: str) -> str:
+def name_text(name: str) -> str:
     """A name as it stands in a query, in quotes where it needs them."""
-    return name if _BARE.fullmatch(name) else quoted(name)
+    return name if _BARE.fullmatch(name) else quote(name)
 
 
-def quoted(name: str) -> str:
+def quote(name: str) -> str:
     """A name in quotes."""
     return '"' + name.translate(_WRITTEN) + '"'
 
 
-def located(text: str, position: int, problem: str) -> QueryError:
+def error_at(text: str, position: int, problem: str) -> QueryError:
     """The problem, the column, and the line with a caret under it; long lines are cut around the caret."""
     start = text.rfind("\n", 0, position) + 1
     end = text.find("\n", position)

@@ -21,12 +21,12 @@ from peirce_queries.languages.language import (
     Query,
     Variable,
     operands,
-    replaced,
+    replace_terms,
 )
-from peirce_queries.languages.parsing import QueryError, located
+from peirce_queries.languages.parsing import QueryError, error_at
 
 
-def joined(parts: Sequence[Formula]) -> Formula:
+def conjunction(parts: Sequence[Formula]) -> Formula:
     """The conjunction of the parts of a group."""
     return parts[0] if len(parts) == 1 else And(tuple(parts))
 
@@ -55,28 +55,28 @@ def check_negations(text: str, pattern: Formula) -> None:
             if variable not in known:
                 name = re.sub(r"^\(\)\d+$", "()", variable.name)
                 problem = f"{name} stands in a negation alone, which then says something of every value of it"
-                raise misplaced(text, name, f"{problem}; bind it outside, in the same group")
+                raise error_at_name(text, name, f"{problem}; bind it outside, in the same group")
 
 
-def asked(text: str, pattern: Formula, answers: Sequence[str]) -> Query:
+def pattern_query(text: str, pattern: Formula, answers: Sequence[str]) -> Query:
     """The query of a pattern whose variables are called as in the text; `answers` are those that are asked for.
 
     Raises:
         QueryError: one of these is not always bound, or there are more than two.
     """
     if len(answers) > 2 or len({*answers}) < len(answers):
-        raise misplaced(text, answers[-1], "one variable can be asked for, or two different ones")
+        raise error_at_name(text, answers[-1], "one variable can be asked for, or two different ones")
     for name in answers:
         if Variable(name) not in bound(pattern):
-            raise misplaced(
+            raise error_at_name(
                 text, name, f"{name} is asked for, and some way to match leaves it open; bind it in each"
             )
     names = dict(zip(map(Variable, answers), (FIRST, SECOND) if len(answers) > 1 else (FREE,), strict=True))
     others = [variable for variable in Query(pattern).variables if variable not in names]
-    return Query(replaced(pattern, names | {old: Variable(f"e{i}") for i, old in enumerate(others, 1)}))
+    return Query(replace_terms(pattern, names | {old: Variable(f"e{i}") for i, old in enumerate(others, 1)}))
 
 
-def misplaced(text: str, name: str, problem: str) -> QueryError:
+def error_at_name(text: str, name: str, problem: str) -> QueryError:
     """The error of a name, shown where the text has it first."""
     found = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)
-    return located(text, found.start() if found else 0, problem)
+    return error_at(text, found.start() if found else 0, problem)

@@ -25,8 +25,8 @@ from peirce_queries.languages.language import (
     operands,
     with_atoms,
 )
-from peirce_queries.languages.parsing import located, read
-from peirce_queries.languages.patterns import asked, check_negations, joined
+from peirce_queries.languages.parsing import error_at, read
+from peirce_queries.languages.patterns import check_negations, conjunction, pattern_query
 
 _TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 _Part: TypeAlias = Formula | list[Atom]
@@ -54,7 +54,7 @@ def parse_sparql(text: str) -> Query:
     )
     check_negations(text, select.pattern)
 
-    def named(token: str) -> str:
+    def name_of_token(token: str) -> str:
         assert isinstance(token, Token)
         try:
             if token.type == "A":
@@ -68,13 +68,13 @@ def parse_sparql(text: str) -> Query:
                 )
             return term_name(select.prefixes[prefix]) + rest
         except MalformedError as error:
-            raise located(text, token.start_pos or 0, str(error)) from None
+            raise error_at(text, token.start_pos or 0, str(error)) from None
 
-    def renamed(atom: Atom) -> Atom:
-        head, tail = (Constant(named(t.name)) if isinstance(t, Constant) else t for t in atom.terms)
-        return Atom(named(atom.relation), head, tail)
+    def rename(atom: Atom) -> Atom:
+        head, tail = (Constant(name_of_token(t.name)) if isinstance(t, Constant) else t for t in atom.terms)
+        return Atom(name_of_token(atom.relation), head, tail)
 
-    return asked(text, with_atoms(select.pattern, renamed), select.answers)
+    return pattern_query(text, with_atoms(select.pattern, rename), select.answers)
 
 
 @v_args(inline=True)
@@ -92,7 +92,7 @@ class _Build(Transformer[Token, Any]):
         return name.rpartition(":")[0], str(iri)
 
     def group(self, *parts: _Part) -> Formula:
-        return joined([one for part in parts for one in (part if isinstance(part, list) else [part])])
+        return conjunction([one for part in parts for one in (part if isinstance(part, list) else [part])])
 
     def triples(self, subject: Token, *verbs: list[tuple[Token, Token]]) -> list[Atom]:
         return [Atom(verb, _term(subject), _term(tail)) for pairs in verbs for verb, tail in pairs]

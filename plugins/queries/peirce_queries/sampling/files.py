@@ -192,7 +192,7 @@ def write_type(
     path: Path, kind: QueryType, described: Description, graph: Graph, sets: Iterable[QuerySet]
 ) -> None:
     """Write the queries of one type, a row group per set; `path` is written in place."""
-    printed = _printed(graph)
+    printed = _name_texts(graph)
     with ExitStack() as stack:
         writer: Any = None
         for queries in sets:
@@ -288,7 +288,7 @@ def _numbers(column: Any) -> Ints:
     return column.to_numpy(**options).astype(np.int64)
 
 
-def _printed(graph: Graph) -> tuple[pyarrow.Array, pyarrow.Array]:
+def _name_texts(graph: Graph) -> tuple[pyarrow.Array, pyarrow.Array]:
     """The names of relations and of entities as they stand in queries."""
     import pyarrow
 

@@ -149,7 +149,7 @@ def run(
                 work.asked.name: TypeSampler(work.kind, lookup, *which, hard=wanted.hard) for work in works
             }
             with pool(engine, workers, samplers) as running:
-                for work in _finished(works, running, watch):
+                for work in _finish_types(works, running, watch):
                     with replace_file(type_file(folder, work.asked.name)) as fresh:
                         files.write_type(fresh, work.kind, wanted, graph, work.sets())
                     work.drop()
@@ -195,7 +195,7 @@ def _drop(blocks: Path) -> None:
         blocks.rmdir()
 
 
-def _finished(works: Sequence[_Work], running: Pool, watch: Watch) -> Iterator[_Work]:
+def _finish_types(works: Sequence[_Work], running: Pool, watch: Watch) -> Iterator[_Work]:
     """The types, each when it has its queries."""
     under_way, waiting = 0, list(works)
     while waiting:

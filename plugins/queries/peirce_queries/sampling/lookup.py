@@ -88,7 +88,7 @@ class Lookup:
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         """Where a file has the triples, they do not travel."""
         if self.folder is not None:
-            return _opened, (self.folder,)
+            return _open, (self.folder,)
         return super().__reduce_ex__(protocol)
 
     def size(self, level: int) -> int:
@@ -203,5 +203,5 @@ class Lookup:
         return Postings.of(owner.take(numbers), self.levels.take(numbers), numbers, owners)
 
 
-def _opened(folder: Path) -> Lookup:
-    return Lookup.of(Graph.opened(folder))
+def _open(folder: Path) -> Lookup:
+    return Lookup.of(Graph.open_folder(folder))

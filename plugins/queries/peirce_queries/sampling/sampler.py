@@ -87,10 +87,12 @@ class QuerySet:
         return evolve(self, groundings=self.groundings[rows], answers=answers)
 
     @classmethod
-    def joined(cls, sets: Sequence[QuerySet]) -> QuerySet:
+    def concatenate(cls, sets: Sequence[QuerySet]) -> QuerySet:
         """The queries of several sets of one type and split, one set after another."""
-        answers = {split: Answers.joined([s.answers[split] for s in sets]) for split in sets[0].answers}
-        return evolve(sets[0], groundings=Groundings.joined([s.groundings for s in sets]), answers=answers)
+        answers = {split: Answers.concatenate([s.answers[split] for s in sets]) for split in sets[0].answers}
+        return evolve(
+            sets[0], groundings=Groundings.concatenate([s.groundings for s in sets]), answers=answers
+        )
 
 
 def sample(
@@ -139,9 +141,9 @@ def sample(
                 progress.advance(bar, len(kept[-1]))
             progress.advance(bar, count - len(collector))
             if len(collector):
-                sets.append(QuerySet.joined(kept))
+                sets.append(QuerySet.concatenate(kept))
             elif not leave_out or (kind is types[-1] and not sets):
-                raise _nothing(kind, graph, split, max_answers, hard=sampler.hard)
+                raise _no_queries_error(kind, graph, split, max_answers, hard=sampler.hard)
     return tuple(sets)
 
 
@@ -172,7 +174,9 @@ def missing_links(sets: Sequence[QuerySet], graph: Graph, split: Split) -> tuple
     )
 
 
-def _nothing(kind: QueryType, graph: Graph, split: Split, max_answers: int, *, hard: bool) -> TaskError:
+def _no_queries_error(
+    kind: QueryType, graph: Graph, split: Split, max_answers: int, *, hard: bool
+) -> TaskError:
     """Why there are no queries of a type."""
     what, instead = f"{kind.name} query with 1 to {max_answers} answers", "raise max_answers, or leave"
     if hard:
@@ -205,12 +209,12 @@ class Collector:
     def __init__(self, template: Template, count: int, *, balanced: bool = False) -> None:
         self._renamings = symmetries(template)
         self._seen: set[bytes] = set()
-        self._count, self._taken, self._balanced = count, 0, balanced
+        self._count, self._model_inputs, self._balanced = count, 0, balanced
         self._uses = Counter[tuple[str, int]]()
         self.complete = count <= 0
 
     def __len__(self) -> int:
-        return self._taken
+        return self._model_inputs
 
     def limit(self, number: int) -> int:
         """How many queries of a block, by its number, are worth sampling."""
@@ -222,11 +226,11 @@ class Collector:
         """The rows of the block's queries that are taken and that no earlier block had: int64, ascending."""
         groundings = block.queries.groundings
         most = None if self._balanced else self._count
-        rows = _unseen(canonical(groundings, self._renamings), self._seen, most)
+        rows = _new_rows(canonical(groundings, self._renamings), self._seen, most)
         if self._balanced:
             rows = np.array([row for row in rows.tolist() if self._fits(groundings, row)], np.int64)
         else:
-            self._taken += len(rows)
+            self._model_inputs += len(rows)
         self.complete = len(self) >= self._count or block.last or not len(rows)
         return rows
 
@@ -234,11 +238,15 @@ class Collector:
         """Whether a query leaves the balance as it should be; then it is counted."""
         named = {("r", r) for r in groundings.relations[row].tolist()}
         named |= {("s", s) for s in groundings.constants[row].tolist()}
-        most = max(1, SHARE * (self._taken + 1)) if self._taken >= BEGUN * self._count else self._count
-        if self._taken >= self._count or any(self._uses[name] + 1 > most for name in named):
+        most = (
+            max(1, SHARE * (self._model_inputs + 1))
+            if self._model_inputs >= BEGUN * self._count
+            else self._count
+        )
+        if self._model_inputs >= self._count or any(self._uses[name] + 1 > most for name in named):
             return False
         self._uses.update(named)
-        self._taken += 1
+        self._model_inputs += 1
         return True
 
 
@@ -276,12 +284,12 @@ class TypeSampler:
         found: list[QuerySet] = []
         for proposals, tried in self._proposals(number):
             # renamings first: what was proposed before, kept or not, is not looked at again
-            proposals = proposals[_unseen(canonical(proposals, self._renamings), seen)]
+            proposals = proposals[_new_rows(canonical(proposals, self._renamings), seen)]
             found.append(self._sound(proposals[~redundant(proposals, self._repetitions)]))
             stale = 0 if len(found[-1]) else stale + tried
             if stale >= self._rare * PATIENCE or sum(map(len, found)) >= limit:
                 break
-        queries = QuerySet.joined(found)
+        queries = QuerySet.concatenate(found)
         queries = queries.select(np.arange(min(limit, len(queries))))
         last = self._every is not None and (number + 1) * BLOCK >= len(self._every)
         return Block(queries, last or stale >= self._rare * PATIENCE, time.thread_time() - since)
@@ -328,7 +336,7 @@ class TypeSampler:
             return each
 
         if self.hard:
-            keep(self._by_added(proposals))
+            keep(self._answered_by_added(proposals))
         found[own] = ask(own)
         keep((found[own].counts > 0) & (found[own].counts <= self.max_answers))
         if self.level:
@@ -357,7 +365,7 @@ class TypeSampler:
         triples = self.lookup.triples[self.lookup.size(self.level - 1) : self.lookup.size(self.level)]
         return Index.of(triples, self.lookup.entities, self.lookup.relations)
 
-    def _by_added(self, proposals: Groundings) -> Bools:
+    def _answered_by_added(self, proposals: Groundings) -> Bools:
         """Which queries have an answer by triples alone that the split adds, as a hard one must: bool [n]."""
         positive = (tuple(slot for slot in slots if slot.positive) for slots in self.template.conjunctions)
         template = evolve(self.template, conjunctions=(next(positive),))
@@ -368,7 +376,7 @@ class TypeSampler:
         return wider.minus(other, self.lookup.entities).counts > 0
 
 
-def _unseen(keys: Sequence[bytes], seen: set[bytes], most: int | None = None) -> Ints:
+def _new_rows(keys: Sequence[bytes], seen: set[bytes], most: int | None = None) -> Ints:
     """The rows whose key is not in `seen`, each once, until that has `most`; they are added."""
     rows = []
     for row, key in enumerate(keys):

@@ -60,16 +60,16 @@ def symmetries(template: Template) -> list[tuple[list[int], list[int]]]:
         for candidate in sorted(slots, key=lambda other: other != slot):
             if candidate in images or candidate.positive != slot.positive:
                 continue
-            renamed = _extended(relations, slot.relation, candidate.relation)
-            moved = _extended(ends, slot.head, candidate.head)
-            moved = None if moved is None else _extended(moved, slot.tail, candidate.tail)
+            renamed = _extend(relations, slot.relation, candidate.relation)
+            moved = _extend(ends, slot.head, candidate.head)
+            moved = None if moved is None else _extend(moved, slot.tail, candidate.tail)
             if renamed is not None and moved is not None:
                 yield from extend([*images, candidate], renamed, moved)
 
     return list(islice(extend([], {}, {FREE: FREE}), MAX_SYMMETRIES))
 
 
-def _extended(mapping: dict[_K, _K], key: _K, value: _K) -> dict[_K, _K] | None:
+def _extend(mapping: dict[_K, _K], key: _K, value: _K) -> dict[_K, _K] | None:
     """The one-to-one mapping with one more pair; None where it does not fit or mixes slots with variables."""
     if key in mapping:
         return mapping if mapping[key] == value else None
@@ -110,14 +110,14 @@ def repetitions(template: Template) -> list[Repetition]:
 
 def _foldings(conjunction: Sequence[Slot]) -> Iterator[Repetition]:
     for one, other in combinations(conjunction, 2):
-        yield from _placed([one], [other], frozenset(), {}, frozenset())
-    for group in _tied(conjunction):
+        yield from _place([one], [other], frozenset(), {}, frozenset())
+    for group in _tied_groups(conjunction):
         moving = [slot for slot in conjunction if slot.variables & group]
         staying = [slot for slot in conjunction if not slot.variables & group]
-        yield from _placed(moving, staying, group, {}, frozenset())
+        yield from _place(moving, staying, group, {}, frozenset())
 
 
-def _tied(conjunction: Sequence[Slot]) -> set[frozenset[Variable]]:
+def _tied_groups(conjunction: Sequence[Slot]) -> set[frozenset[Variable]]:
     """The sets of existential variables that hang together by atoms between them."""
     pairs = {slot.variables - {FREE} for slot in conjunction}
     groups = {frozenset([variable]) for pair in pairs for variable in pair}
@@ -128,7 +128,7 @@ def _tied(conjunction: Sequence[Slot]) -> set[frozenset[Variable]]:
     return groups
 
 
-def _placed(
+def _place(
     moving: Sequence[Slot],
     staying: Sequence[Slot],
     group: frozenset[Variable],
@@ -154,7 +154,7 @@ def _placed(
             elif image != other:
                 more.add(_pair("constants", image, other))
         else:
-            yield from _placed(rest, staying, group, moved, frozenset(more))
+            yield from _place(rest, staying, group, moved, frozenset(more))
 
 
 def _pair(kind: Literal["relations", "constants"], one: int, other: int) -> _Pair:

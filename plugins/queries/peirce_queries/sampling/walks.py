@@ -58,11 +58,11 @@ class Walker:
             none = (np.zeros((0, len(names)), np.int64) for names in (template.relations, template.constants))
             return Groundings(*none)
         each = -(-count // len(starts))
-        walks = [self._from(*start, each, random) for start in starts]
+        walks = [self._walk_from(*start, each, random) for start in starts]
         done = [own for own in walks if own.free is None]
         if ending := [own for own in walks if own.free is not None]:
-            done.append(self._removing(Groundings.joined(ending)))
-        proposals = Groundings.joined(done)
+            done.append(self._keep_removed(Groundings.concatenate(ending)))
+        proposals = Groundings.concatenate(done)
         return proposals[random.permutation(len(proposals))]
 
     def every(self) -> Groundings | None:
@@ -140,7 +140,9 @@ class Walker:
         links = {s.variables for s in conjunctions[0] if s.positive and len(s.variables) == 2}
         return len(ends) == 2 and ends not in links and len(links) + 1 >= len(ends.union(*links))
 
-    def _from(self, first: int, atom: Slot | None, count: int, random: np.random.Generator) -> Groundings:
+    def _walk_from(
+        self, first: int, atom: Slot | None, count: int, random: np.random.Generator
+    ) -> Groundings:
         """The groundings of walks that begin in one branch, at one atom."""
         walk = _Walk(self.template, self.lookup, self.level, random, count, even=self.hard)
         conjunctions = self.template.conjunctions
@@ -168,7 +170,7 @@ class Walker:
             shared = frozenset(atom.variables)
             if self.level:
                 # the new answer, and the one that a negated atom removes, need not be the same
-                walk.along(_connected(atom, conjunctions[first]), atom)
+                walk.along(_connected_atoms(atom, conjunctions[first]), atom)
                 shared = frozenset()
         order = [first, *random.permutation(others).tolist()]
         for branch, following in zip(order, [*order[1:], None], strict=True):
@@ -180,11 +182,11 @@ class Walker:
                 shared = frozenset()
             # or the one answer of all of them: what they say of it alike is then left as it is
             if following is not None and (together or random.random() < 0.5):
-                shared = _shared(slots, conjunctions[following])
+                shared = _shared_variables(slots, conjunctions[following])
                 walk.before = {end: value for end, value in walk.ends.items() if end not in shared}
         return walk.result(ending=together or self._closes)
 
-    def _removing(self, proposals: Groundings) -> Groundings:
+    def _keep_removed(self, proposals: Groundings) -> Groundings:
         """Those whose negated atom does remove the one answer that they are asked about, as the engine says."""
         left, _ = answers_within(self.template, proposals, self.lookup.indexes[self.level], LIMIT)
         return evolve(proposals, free=None)[left.counts == 0]
@@ -248,11 +250,11 @@ class _Walk:
         """Make every atom true, those that are most determined first; one more may be true already."""
         waiting = list(slots)
         while waiting:
-            slot = max(waiting, key=self._determined)
+            slot = max(waiting, key=self._known_ends)
             waiting.remove(slot)
             self._step(slot, [other for other in (*slots, true) if other and _beside(slot, other)])
 
-    def _determined(self, slot: Slot) -> int:
+    def _known_ends(self, slot: Slot) -> int:
         return 2 * ((slot.head in self.ends) + (slot.tail in self.ends)) + (slot.relation in self.relations)
 
     def _step(self, slot: Slot, beside: Sequence[Slot]) -> None:
@@ -334,13 +336,13 @@ def _beside(slot: Slot, other: Slot) -> bool:
     return ends and slot.relation != other.relation
 
 
-def _shared(slots: Sequence[Slot], others: Sequence[Slot]) -> frozenset[Variable]:
+def _shared_variables(slots: Sequence[Slot], others: Sequence[Slot]) -> frozenset[Variable]:
     """The variables of which two branches say the same."""
     variables = frozenset(v for slot in slots for v in slot.variables)
     return variables - {v for slot in {*slots} ^ {*others} for v in slot.variables if v != FREE}
 
 
-def _connected(atom: Slot, slots: Sequence[Slot]) -> list[Slot]:
+def _connected_atoms(atom: Slot, slots: Sequence[Slot]) -> list[Slot]:
     """The other positive atoms that variables connect to one."""
     found, ends = [atom], set(atom.variables)
     while more := [s for s in slots if s.positive and s not in found and s.variables & ends]:

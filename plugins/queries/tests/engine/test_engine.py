@@ -14,7 +14,16 @@ from peirce_queries.engine.budget import QueryTooLargeError
 from peirce_queries.engine.template import Groundings, Template
 from peirce_queries.graphs.graph import SPLITS, Graph, Split, from_ids, from_names
 from peirce_queries.graphs.index import Index
-from peirce_queries.languages.language import FIRST, FREE, SECOND, Constant, Query, Variable, parse, replaced
+from peirce_queries.languages.language import (
+    FIRST,
+    FREE,
+    SECOND,
+    Constant,
+    Query,
+    Variable,
+    parse,
+    replace_terms,
+)
 from peirce_queries.languages.types import load_types
 
 TYPES = load_types()
@@ -43,13 +52,13 @@ def test_random_formulas_equal_brute_force(graph: Graph, query: Query, split: Sp
 @loose(100)
 @given(graphs(entities=4), queries(entities=4))
 def test_pairs_equal_brute_force(graph: Graph, query: Query) -> None:
-    pair = Query(replaced(query.formula, {FREE: FIRST, Variable("e1"): SECOND}))
+    pair = Query(replace_terms(query.formula, {FREE: FIRST, Variable("e1"): SECOND}))
     assume(pair.pairs)
     assert str(parse(str(pair), pairs=True)) == str(pair)
     (found,) = pair_answers(*to_ids(pair, graph), graph.index("test"))
     expected = []
     for first, name in enumerate(graph.entity_names):
-        second = Query(replaced(pair.formula, {FIRST: Constant(name), SECOND: FREE}))
+        second = Query(replace_terms(pair.formula, {FIRST: Constant(name), SECOND: FREE}))
         expected += [[first, other] for other in brute_force(second, graph, "test")]
     assert found.tolist() == expected
 

@@ -30,7 +30,7 @@ def sampled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def _said(folder: Path, graph: Graph) -> dict[tuple[str, str], set[tuple[str, ...]]]:
+def _query_of(folder: Path, graph: Graph) -> dict[tuple[str, str], set[tuple[str, ...]]]:
     """By split and type: each query as text, with the names of its answers on each graph."""
 
     def names(answers: Answers, row: int) -> str:
@@ -58,8 +58,8 @@ def test_what_a_format_can_hold_comes_back(form: str, sampled: Path, tmp_path: P
     again = load_graph(str(back))
     assert (again.entity_names, again.relation_names) == (graph.entity_names, graph.relation_names)
     assert all((again.added[split] == graph.added[split]).all() for split in SPLITS)
-    expected = {key: said for key, said in _said(sampled, graph).items() if key[1] in HOLD[form]}
-    assert _said(back, again) == expected
+    expected = {key: said for key, said in _query_of(sampled, graph).items() if key[1] in HOLD[form]}
+    assert _query_of(back, again) == expected
 
 
 def _write(folder: Path, files: dict[str, object]) -> Path:

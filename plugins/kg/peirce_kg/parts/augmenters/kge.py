@@ -90,11 +90,11 @@ class Kge(Augmenter):
         """[b, x, d1] -> [b, x, d1]."""
         ids = tokens.rows(tokens.inputs["input_ids"])
         known = self.get_buffer("known")[ids].unsqueeze(-1)
-        return torch.where(known, self._mapped(F.embedding(ids, self.vectors)), embeddings)
+        return torch.where(known, self._map(F.embedding(ids, self.vectors)), embeddings)
 
     def words(self, embeddings: Tensor) -> Tensor:
         """[v, d1] -> [v, d1]."""
-        return torch.where(self.get_buffer("known").unsqueeze(1), self._mapped(self.vectors), embeddings)
+        return torch.where(self.get_buffer("known").unsqueeze(1), self._map(self.vectors), embeddings)
 
-    def _mapped(self, vectors: Tensor) -> Tensor:
+    def _map(self, vectors: Tensor) -> Tensor:
         return vectors if self.map is None else self.map(vectors)

@@ -78,12 +78,12 @@ class Search(SetRanking):
             points = encoded.embeddings if encoded.precise is None else encoded.precise[1]
             words = at_least_float32(points.detach().clone())
             entities = words[self.options.first : self.options.first + self.count]
-            best = self.answered(literals, words, entities, self._answers(tokens))
+            best = self.answer_scores(literals, words, entities, self._answers(tokens))
         kind = encoded.unary.dtype
         return {"logits": best.clamp_min(torch.finfo(kind).min).to(kind)}
 
     @abstractmethod
-    def answered(self, literals: Literals, words: Tensor, entities: Tensor, asked: Tensor) -> Tensor:
+    def answer_scores(self, literals: Literals, words: Tensor, entities: Tensor, asked: Tensor) -> Tensor:
         """The logarithm of the truth of each entity as the answer: [v, d1], [e, d1], bool [b, x] -> [b, e]."""
 
     def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
@@ -101,8 +101,8 @@ class TruthSearch(Search):
         [v, d1], [e, d1] -> [b, x, e].
         """
 
-    def answered(self, literals: Literals, words: Tensor, entities: Tensor, asked: Tensor) -> Tensor:
-        """See `Search.answered`."""
+    def answer_scores(self, literals: Literals, words: Tensor, entities: Tensor, asked: Tensor) -> Tensor:
+        """See `Search.answer_scores`."""
         truths = self.search(literals, words, entities)
         joined = self.all_of(truths, literals.same(literals.targets, literals.targets))
         return self.any_of(joined, asked.expand(joined.shape[:2]))
@@ -177,11 +177,11 @@ class BeamSearch(TruthSearch):
         if self.links is not None:
             self.links.begin()
 
-    def answered(self, literals: Literals, words: Tensor, entities: Tensor, asked: Tensor) -> Tensor:
-        """See `Search.answered`."""
+    def answer_scores(self, literals: Literals, words: Tensor, entities: Tensor, asked: Tensor) -> Tensor:
+        """See `Search.answer_scores`."""
         if self.options.branches == "apart":
             asked = asked & ~_later_branches(literals)
-        return super().answered(literals, words, entities, asked)
+        return super().answer_scores(literals, words, entities, asked)
 
     def search(self, literals: Literals, words: Tensor, entities: Tensor) -> Tensor:
         """See `Search.search`; a second literal between two variables is judged with the first, and true by itself."""
@@ -204,7 +204,7 @@ class BeamSearch(TruthSearch):
             places = (leading & (levels == level)).nonzero()
             for rows, columns in (part.unbind(1) for part in torch.split(places, size)):
                 before = self._before(truths[rows], feeds[rows, columns])
-                truths[rows, columns] = self._onwards(
+                truths[rows, columns] = self._project_on(
                     before, relations[rows], literals.relations[rows], group[rows, columns], entities, width,
                     last[rows, columns],
                 )  # fmt: skip
@@ -230,7 +230,7 @@ class BeamSearch(TruthSearch):
         best = self.all_of(truths.amax(2, keepdim=True), others.unsqueeze(1)).squeeze(1)
         return self.both(truths[rows, last], best)
 
-    def _onwards(
+    def _project_on(
         self, before: Tensor, relations: Tensor, tokens: Tensor, group: Tensor, entities: Tensor, width: int,
         last: Tensor,
     ) -> Tensor:  # fmt: skip
@@ -321,10 +321,10 @@ class ContinuousSearch(TruthSearch):
         joined = self.both(truths, self.all_of(inner, inside))
         return torch.where(self._first(literals).unsqueeze(2), joined, truths)
 
-    def answered(self, literals: Literals, words: Tensor, entities: Tensor, asked: Tensor) -> Tensor:
-        """See `Search.answered`."""
+    def answer_scores(self, literals: Literals, words: Tensor, entities: Tensor, asked: Tensor) -> Tensor:
+        """See `Search.answer_scores`."""
         if self.options.unions == "apart":
-            best = super().answered(literals, words, entities, asked)
+            best = super().answer_scores(literals, words, entities, asked)
         else:
             truths, inner = self._found(literals, words, entities)
             best = self._whole(literals, torch.where(self._leads(literals).unsqueeze(2), truths, inner))

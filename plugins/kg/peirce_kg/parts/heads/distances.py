@@ -71,12 +71,12 @@ class SetRanking(Entities):
         entities = points[self.options.first : self.options.first + self.count]
         kind = encoded.unary.dtype
         if has_static_shapes(chosen):
-            every = self._scored(unary.flatten(0, 1), entities).reshape(*chosen.shape, self.count)
+            every = self._exact_scores(unary.flatten(0, 1), entities).reshape(*chosen.shape, self.count)
             low = torch.finfo(every.dtype).min
             best = torch.where(chosen.unsqueeze(2), every, low).amax(1)
         else:
             rows, places = chosen.nonzero(as_tuple=True)
-            best = self._scored(unary[rows, places], entities)
+            best = self._exact_scores(unary[rows, places], entities)
             if len(rows) != len(chosen) or not chosen.any(1).all():
                 empty = best.new_full((len(chosen), self.count), torch.finfo(best.dtype).min)
                 best = empty.scatter_reduce(0, rows.unsqueeze(1).expand_as(best), best, "amax")
@@ -93,7 +93,7 @@ class SetRanking(Entities):
         again = (targets.unsqueeze(2) == targets.unsqueeze(1)) & chosen.unsqueeze(1)
         return chosen & ~again.tril(-1).any(2)
 
-    def _scored(self, sets: Tensor, entities: Tensor) -> Tensor:
+    def _exact_scores(self, sets: Tensor, entities: Tensor) -> Tensor:
         """Distances are sums of many small numbers, which half precision does not hold."""
         with without_autocast(sets):
             return self.scores(at_least_float32(sets), at_least_float32(entities))
@@ -152,16 +152,16 @@ class PortionRanking(DistanceRanking):
     """Distances of entities that no product of matrices gives: compared in portions, so memory is bounded."""
 
     @abstractmethod
-    def apart(self, sets: Tensor, entities: Tensor) -> Tensor:
+    def distance_to(self, sets: Tensor, entities: Tensor) -> Tensor:
         """How far some entities are from sets: [n, d1], [e, d] -> [n, e]."""
 
     def distances(self, sets: Tensor, entities: Tensor) -> Tensor:
         """Those of all entities; a portion is computed anew for its gradient."""
         size = PORTION if has_static_shapes(sets) else max(1, NUMBERS // max(1, sets.numel()))
-        apart = self.apart
+        distance_to = self.distance_to
         if entities.shape[0] > size and torch.is_grad_enabled() and not has_static_shapes(sets):
-            apart = partial(checkpoint, apart, use_reentrant=False)
-        return torch.cat([apart(sets, own) for own in torch.split(entities, size)], 1)
+            distance_to = partial(checkpoint, distance_to, use_reentrant=False)
+        return torch.cat([distance_to(sets, own) for own in torch.split(entities, size)], 1)
 
 
 @frozen(kw_only=True)
@@ -196,17 +196,17 @@ class ConeRanking(PortionRanking):
         """[n, 2 d], [e, 2 d] -> [n, e]; an entity has no aperture."""
         return self.options.margin - self.scale.to(sets.dtype) * self.distances(sets, entities.chunk(2, 1)[0])
 
-    def apart(self, sets: Tensor, entities: Tensor) -> Tensor:
-        """See `PortionRanking.apart`."""
+    def distance_to(self, sets: Tensor, entities: Tensor) -> Tensor:
+        """See `PortionRanking.distance_to`."""
         axis, aperture = sets.unsqueeze(1).chunk(2, 2)
         sine, cosine = (entities / 2).sin(), (entities / 2).cos()
 
-        def turned(angle: Tensor) -> Tensor:
+        def turn(angle: Tensor) -> Tensor:
             """|sin((entity - angle) / 2)|."""
             return (sine * (angle / 2).cos() - cosine * (angle / 2).sin()).abs()
 
-        middle, edge = turned(axis), (aperture / 4).sin().abs()
-        border = torch.minimum(turned(axis - aperture / 2), turned(axis + aperture / 2))
+        middle, edge = turn(axis), (aperture / 4).sin().abs()
+        border = torch.minimum(turn(axis - aperture / 2), turn(axis + aperture / 2))
         outside = torch.where(middle < edge, 0, border)
         return (outside + self.options.inside * torch.minimum(middle, edge)).sum(2)
 
@@ -233,8 +233,8 @@ class PointRanking(PortionRanking):
         """[n, d1], [e, d1] -> [n, e]."""
         return self.options.margin - self.distances(sets, entities)
 
-    def apart(self, sets: Tensor, entities: Tensor) -> Tensor:
-        """See `PortionRanking.apart`."""
+    def distance_to(self, sets: Tensor, entities: Tensor) -> Tensor:
+        """See `PortionRanking.distance_to`."""
         return (entities - sets.unsqueeze(1)).abs().sum(2)
 
 
@@ -264,8 +264,8 @@ class BoxRanking(PortionRanking):
         """[n, 2 d], [e, 2 d] -> [n, e]; an entity is its centre."""
         return self.options.margin - self.distances(sets, entities.chunk(2, 1)[0])
 
-    def apart(self, sets: Tensor, entities: Tensor) -> Tensor:
-        """See `PortionRanking.apart`."""
+    def distance_to(self, sets: Tensor, entities: Tensor) -> Tensor:
+        """See `PortionRanking.distance_to`."""
         centre, reach = sets.unsqueeze(1).chunk(2, 2)
         far = (entities - centre).abs()
         return (F.relu(far - reach) + self.options.inside * torch.minimum(far, reach)).sum(2)

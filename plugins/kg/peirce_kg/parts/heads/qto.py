@@ -107,8 +107,8 @@ class QueryTreeSearch(Search):
         if self.links is not None:
             self.links.begin()
 
-    def answered(self, literals: Literals, words: Tensor, entities: Tensor, asked: Tensor) -> Tensor:
-        """See `Search.answered`."""
+    def answer_scores(self, literals: Literals, words: Tensor, entities: Tensor, asked: Tensor) -> Tensor:
+        """See `Search.answer_scores`."""
         truths = [
             self._truth(1, conjunctions or [frozenset()], words, entities)
             for conjunctions in self._conjunctions(literals)
@@ -139,7 +139,7 @@ class QueryTreeSearch(Search):
 
     def _truth(self, variable: int, trees: Iterable[_Tree], words: Tensor, entities: Tensor) -> Tensor:
         """How true each value of a variable is by the union of some trees: [e]."""
-        branches = _merged(sorted({_factors(variable, tree) for tree in trees}, key=sorted))
+        branches = _merge(sorted({_factors(variable, tree) for tree in trees}, key=sorted))
         shared = frozenset.intersection(*branches)
         truths = {
             factor: self._factor(factor, words, entities) for factor in sorted(frozenset().union(*branches))
@@ -158,9 +158,9 @@ class QueryTreeSearch(Search):
         if not factor.source:
             return self._rows(factor.atoms, torch.tensor([factor.atoms[0].entity]), words, entities)[0]
         before = self._truth(factor.source, map(frozenset, factor.trees), words, entities)
-        return self._onwards(before, factor.atoms, words, entities)
+        return self._project_on(before, factor.atoms, words, entities)
 
-    def _onwards(self, before: Tensor, edges: Sequence[_Atom], words: Tensor, entities: Tensor) -> Tensor:
+    def _project_on(self, before: Tensor, edges: Sequence[_Atom], words: Tensor, entities: Tensor) -> Tensor:
         """From the truth of one variable's values to that of the next one's: [e] -> [e]."""
         best = torch.zeros_like(before)
         for heads in before.nonzero()[:, 0].split(max(1, PORTION // len(entities))):
@@ -231,7 +231,7 @@ class GraphSearch(QueryTreeSearch):
         return best
 
 
-def _merged(branches: list[frozenset[_Factor]]) -> list[frozenset[_Factor]]:
+def _merge(branches: list[frozenset[_Factor]]) -> list[frozenset[_Factor]]:
     """The trees of a variable as factors; two that differ below one variable alone are one with a union there.
 
     So (A & C) | (B & C) is (A | B) & C, as the formula had it before its disjunctive normal form.
@@ -242,7 +242,7 @@ def _merged(branches: list[frozenset[_Factor]]) -> list[frozenset[_Factor]]:
             (a,), (b,) = mine, theirs
             if a.source and a[:2] == b[:2]:
                 joined = one - mine | {a._replace(trees=tuple(sorted({*a.trees, *b.trees})))}
-                return _merged([joined, *(branch for branch in branches if branch not in (one, other))])
+                return _merge([joined, *(branch for branch in branches if branch not in (one, other))])
     return branches
 
 

@@ -60,10 +60,10 @@ class Clmpt(Lmpnn):
         """See `Lmpnn.mixer`."""
         return _Encoder(self.options, plan.dims.unary, plan.dims.feedforward_unary, plan.dims.dropout)
 
-    def taken(
+    def update(
         self, state: Tensor, forwards: Tensor, backwards: Tensor, leads: Tensor, leaves: Tensor
     ) -> Tensor:
-        """See `Lmpnn.taken`."""
+        """See `Lmpnn.update`."""
         real = torch.cat([leads, leaves, torch.ones_like(leads[..., :1])], 2)
         length, itself = forwards.shape[1], torch.arange(state.shape[1], device=state.device)
         # where each node finds its messages and itself among all of them

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from peirce.parts import Plan
 from peirce_kg.parts.systems.set_system import Mlp, SetSystem, weights_of
-from peirce_kg.parts.systems.system import ranked
+from peirce_kg.parts.systems.system import ranked_tokens
 
 NEAR = 1e-3
 """Coordinates below this have no angle to speak of; the published code has the same bound."""
@@ -66,9 +66,9 @@ class ConE(SetSystem):
         self.dropout = nn.Dropout(dropout)
         self.largest = 2 * math.pi / (1 - dropout)
         if self.code:
-            self._without_apertures(ranked(plan))
+            self._close_apertures(ranked_tokens(plan))
 
-    def _without_apertures(self, entities: slice) -> None:
+    def _close_apertures(self, entities: slice) -> None:
         """Axes for all tokens, and numbers for apertures of those alone that are no entities."""
         axes, apertures = self.vectors.detach().tensor_split([self.dimensions], 1)
         has = torch.ones(len(axes), dtype=torch.bool)
@@ -99,11 +99,11 @@ class ConE(SetSystem):
 
     def project(self, sets: Tensor, relations: Tensor) -> Tensor:
         """Turned and widened by the relation, then mixed by an MLP."""
-        turned, widened = (relations * self.turn).chunk(2, -1)
+        turn, widened = (relations * self.turn).chunk(2, -1)
         if self.code:
             axis, aperture = sets.chunk(2, -1)
             sets = torch.cat([axis, aperture / 2], -1)
-        mixed = sets + torch.cat([_axis(turned), _axis(widened)], -1)
+        mixed = sets + torch.cat([_axis(turn), _axis(widened)], -1)
         axis, aperture = self.projection(mixed).chunk(2, -1)
         return torch.cat([_axis(axis), math.pi * torch.tanh(2 * aperture) + math.pi], -1)
 
@@ -119,14 +119,14 @@ class ConE(SetSystem):
         mean = share @ F.relu(inner(borders)) / share.sum(2, keepdim=True).clamp_min(1)
         aperture = self.dropout(aperture)
         least = torch.where(chosen.unsqueeze(3), aperture.unsqueeze(1), self.largest).amin(2)
-        turned = torch.atan2(y, torch.where(x.abs() < NEAR, NEAR, x)) if self.code else _argument(x, y)
-        return torch.cat([turned, least * outer(mean).sigmoid()], -1)
+        turn = torch.atan2(y, torch.where(x.abs() < NEAR, NEAR, x)) if self.code else _argument(x, y)
+        return torch.cat([turn, least * outer(mean).sigmoid()], -1)
 
     def complement(self, sets: Tensor) -> Tensor:
         """The other side of the circle."""
         axis, aperture = sets.chunk(2, -1)
-        turned = torch.where(axis < 0, axis + math.pi, axis - math.pi)
-        return torch.cat([turned, 2 * math.pi - aperture], -1)
+        turn = torch.where(axis < 0, axis + math.pi, axis - math.pi)
+        return torch.cat([turn, 2 * math.pi - aperture], -1)
 
 
 def _axis(values: Tensor) -> Tensor:

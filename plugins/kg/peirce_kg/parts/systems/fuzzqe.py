@@ -83,7 +83,7 @@ class FuzzQE(SetSystem):
     def execute(self, literals: Literals, words: Tensor) -> Tensor:
         """See `QuerySystem.execute`; conjunctions of a union meet at the variable below which they differ."""
         meets, feeds = _Unions(literals), literals.same(literals.sources, literals.targets)
-        levels, led = levels_of(_through(feeds, meets.united)), feeds.any(2, keepdim=True)
+        levels, led = levels_of(_compose(feeds, meets.united)), feeds.any(2, keepdim=True)
         # any literal that leads to the variable at the head has the variable's set at its tail
         first = feeds & (feeds.long().cumsum(2) == 1)
         begun = self.entities(looked_up(words, literals.heads))
@@ -94,11 +94,11 @@ class FuzzQE(SetSystem):
                 continue
             starts = begun
             if level:
-                starts = torch.where(led, first.to(sets.dtype) @ self._united(sets, meets), begun)
+                starts = torch.where(led, first.to(sets.dtype) @ self._unite(sets, meets), begun)
             sets = torch.where(here.unsqueeze(2), self._literal(starts, relations, literals.negated), sets)
-        return self._united(sets, meets)
+        return self._unite(sets, meets)
 
-    def _united(self, sets: Tensor, meets: _Unions) -> Tensor:
+    def _unite(self, sets: Tensor, meets: _Unions) -> Tensor:
         """The union of what stands at each literal's tail in all conjunctions that meet there."""
         met = self._met(sets, meets.together)
         return 1 - self.intersect(1 - met, meets.branches)
@@ -117,15 +117,15 @@ class _Unions:
         self.together = literals.same(literals.targets, literals.targets)
         below = own & literals.same(literals.sources, literals.targets)
         for _ in range(DEPTH - 1):
-            below = below | _through(below, below)
-        inside = self.together | _through(self.together, below)
+            below = below | _compose(below, below)
+        inside = self.together | _compose(self.together, below)
         outside = own & ~inside
         # y is outside of x and x' has nothing outside that equals it
-        lacks = _through(outside, ~_through(equal, outside.transpose(1, 2)))
+        lacks = _compose(outside, ~_compose(equal, outside.transpose(1, 2)))
         names = literals.same_names()
         self.united = names & ~lacks & ~lacks.transpose(1, 2)
-        under = _through(self.together, below)
-        alike = _through(_through(under, self.united), under.transpose(1, 2)) & self.united
+        under = _compose(self.together, below)
+        alike = _compose(_compose(under, self.united), under.transpose(1, 2)) & self.united
         conjunction = literals.conjunctions()
         earlier = conjunction.unsqueeze(1) < conjunction.unsqueeze(2)
         # one literal for each conjunction, and no set twice that was united below
@@ -134,6 +134,6 @@ class _Unions:
         self.branches = self.united & (first & ~again).unsqueeze(1)
 
 
-def _through(left: Tensor, right: Tensor) -> Tensor:
+def _compose(left: Tensor, right: Tensor) -> Tensor:
     """Whether some y stands between: bool [b, x, y], [b, y, z] -> [b, x, z]."""
     return (left.float() @ right.float()) > 0

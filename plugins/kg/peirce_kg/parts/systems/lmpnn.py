@@ -16,7 +16,7 @@ from peirce_kg.parts.systems.system import (
     conjugate,
     is_free,
     looked_up,
-    ranked,
+    ranked_tokens,
     times,
 )
 
@@ -68,7 +68,7 @@ class Lmpnn(QuerySystem):
         width, hidden = plan.dims.unary, plan.dims.feedforward_unary
         return nn.Sequential(Linear(width, hidden), nn.ReLU(), Linear(hidden, width))
 
-    def taken(
+    def update(
         self, state: Tensor, forwards: Tensor, backwards: Tensor, leads: Tensor, leaves: Tensor
     ) -> Tensor:
         """The next states of nodes: [b, x, d1].
@@ -84,17 +84,17 @@ class Lmpnn(QuerySystem):
 
         Trained vectors of a link predictor take the place of those of entities and relations.
         """
-        vectors, variables = torch.randn(count, width) * INIT_STD, ranked(self.plan).start
+        vectors, variables = torch.randn(count, width) * INIT_STD, ranked_tokens(self.plan).start
         vectors[:variables] = torch.rand(variables, width)
         return vectors
 
     def execute(self, literals: Literals, words: Tensor) -> Tensor:
         """See `QuerySystem.execute`."""
         if self.options.unions == "whole":
-            return self._answered(literals, self._passed(literals.merged(), words))
-        return self._passed(literals, words)
+            return self._free_states(literals, self._pass_messages(literals.merged(), words))
+        return self._pass_messages(literals, words)
 
-    def _passed(self, literals: Literals, words: Tensor) -> Tensor:
+    def _pass_messages(self, literals: Literals, words: Tensor) -> Tensor:
         """The states at the tails of literals after all layers: [b, x, d1]."""
         every = self.options.nodes == "all"
         ends = _Ends(literals, entities=every)
@@ -110,13 +110,13 @@ class Lmpnn(QuerySystem):
             backwards = sign * times(conjugate(relations), tails)
             going, fresh = (layer < layers).unsqueeze(2), []
             for state, (numbers, leads, leaves) in zip((heads, tails), ends.both(), strict=True):
-                mixed = self.taken(state, forwards, backwards, leads, leaves)
+                mixed = self.update(state, forwards, backwards, leads, leaves)
                 changes = going if every else going & (numbers != ENTITY).unsqueeze(2)
                 fresh.append(torch.where(changes, mixed, state))
             heads, tails = fresh
         return tails
 
-    def _answered(self, literals: Literals, tails: Tensor) -> Tensor:
+    def _free_states(self, literals: Literals, tails: Tensor) -> Tensor:
         """The free variable's state wherever it stands, also at literals that were left out: [b, x, d1]."""
         merged = literals.merged()
         free = is_free(merged.targets) & merged.real

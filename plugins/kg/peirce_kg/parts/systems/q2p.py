@@ -84,7 +84,7 @@ class Q2P(SetSystem):
         mixed = self.projected((1 - change) * state + change * candidate)
         return self.attended(self.attention(self.dropout(mixed))).flatten(-2)
 
-    def reused(self, sets: Tensor) -> Tensor:
+    def refine(self, sets: Tensor) -> Tensor:
         """Refined by attention and a network."""
         return self.refining(self._particles(sets)).flatten(-2)
 

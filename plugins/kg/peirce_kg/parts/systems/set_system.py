@@ -40,7 +40,7 @@ class SetSystem(QuerySystem):
     def complement(self, sets: Tensor) -> Tensor:
         """What is not in a set: [..., d1] -> [..., d1]."""
 
-    def reused(self, sets: Tensor) -> Tensor:
+    def refine(self, sets: Tensor) -> Tensor:
         """What a set that literals led to is before the next ones project it: [..., d1] -> [..., d1]."""
         return sets
 
@@ -57,7 +57,7 @@ class SetSystem(QuerySystem):
                 continue
             starts = begun
             if level:
-                starts = torch.where(feeds.any(2, keepdim=True), self.reused(self._met(sets, feeds)), begun)
+                starts = torch.where(feeds.any(2, keepdim=True), self.refine(self._met(sets, feeds)), begun)
             if has_static_shapes(here):  # a traced graph, whose shapes are fixed, projects all
                 every = self._literal(starts, relations, literals.negated)
                 sets = torch.where(here.unsqueeze(2), every, sets)

@@ -125,7 +125,7 @@ def is_free(numbers: Tensor) -> Tensor:
     return numbers % VARIABLES == 1
 
 
-def ranked(plan: Plan) -> slice:
+def ranked_tokens(plan: Plan) -> slice:
     """The tokens of the entities that a model's head ranks; symbols and variables come before them."""
     heads = (head.options for head in plan.heads)
     found = (slice(h.first, h.first + h.count) for h in heads if isinstance(h, RankingOptions) and h.count)

@@ -26,8 +26,8 @@ def tokens() -> Tokens:
         "graph_distances": torch.randint(FARTHEST - 3, FARTHEST + 4, (2, LENGTH, NODES), generator=generator),
         "graph_roles": torch.randint(0, ROLE_SETS, (2, LENGTH, NODES), generator=generator),
     }
-    apart = torch.rand(2, LENGTH, NODES, generator=generator) < 0.3
-    inputs["graph_distances"][apart] = APART
+    unrelated = torch.rand(2, LENGTH, NODES, generator=generator) < 0.3
+    inputs["graph_distances"][unrelated] = APART
     inputs["graph_nodes"][:, 2] = 0
     assert int(inputs["graph_distances"].max()) < DISTANCES
     return Tokens(inputs, None, torch.arange(LENGTH).unsqueeze(0), LENGTH)

@@ -164,8 +164,8 @@ def test_published_intersections_join_raw_scores(
             times(entities[head], vectors[VOCABULARY.first_relation + relation]) @ entities.T
             for head, relation in pairs
         ]
-        joined = torch.stack(each)
-        torch.testing.assert_close(scores, joined.prod(0) if tnorm == "product" else joined.amin(0))
+        together = torch.stack(each)
+        torch.testing.assert_close(scores, together.prod(0) if tnorm == "product" else together.amin(0))
 
 
 def test_a_query_that_has_converged_is_left_alone(registry: Registry) -> None:
@@ -215,13 +215,13 @@ def test_branches_apart_are_those_of_the_published_beam(kind: str, tnorm: str, r
     two = {"tnorm": tnorm, "candidates": 2}
     models = [small("cqd-beam", registry, **two, branches=branches) for branches in ("apart", "joined")]
     truths = _truths(models[0].network.get_parameter("vectors").detach())
-    apart, joined = (run(model, template, groundings).exp() for model in models)
+    separate, together = (run(model, template, groundings).exp() for model in models)
     wanted = torch.stack([_branches(truths, groundings, row, kind, tnorm, 2) for row in range(6)])
-    torch.testing.assert_close(apart, wanted)
+    torch.testing.assert_close(separate, wanted)
     if kind == "pi":
-        torch.testing.assert_close(apart, joined)
+        torch.testing.assert_close(separate, together)
     else:
-        assert not torch.allclose(apart, joined)
+        assert not torch.allclose(separate, together)
     if kind == "3p":  # one candidate has no other branch
         one = run(small("cqd-beam", registry, tnorm=tnorm, candidates=1), template, groundings).exp()
         wanted = torch.stack([_branches(truths, groundings, row, kind, tnorm, 1) for row in range(6)])

@@ -25,13 +25,13 @@ def _normed(norm: Any, vector: Tensor) -> Tensor:
     return norm.weight * centred / (centred.square().mean() + 1e-6).sqrt() + norm.bias
 
 
-def _mapped(layer: Any, vector: Tensor) -> Tensor:
+def _map(layer: Any, vector: Tensor) -> Tensor:
     return layer.weight @ vector + layer.bias
 
 
 def _attended(attention: Any, vectors: Particles) -> Particles:
     """Each becomes a mean of all, by the softmax of scaled products, of vectors that one matrix mapped."""
-    told = [_mapped(attention.map, vector) for vector in vectors]
+    told = [_map(attention.map, vector) for vector in vectors]
     found = []
     for one in told:
         weights = torch.stack([(one @ other) / len(one) ** 0.5 for other in told]).exp()
@@ -42,7 +42,7 @@ def _attended(attention: Any, vectors: Particles) -> Particles:
 def _mixed(mixing: Any, vectors: Particles, rounds: int) -> Particles:
     for turn in range(rounds):
         vectors = [_normed(mixing.norms[2 * turn], v) for v in _attended(mixing.attention, vectors)]
-        wide = [_mapped(mixing.narrow, torch.nn.functional.gelu(_mapped(mixing.wide, v))) for v in vectors]
+        wide = [_map(mixing.narrow, torch.nn.functional.gelu(_map(mixing.wide, v))) for v in vectors]
         vectors = [_normed(mixing.norms[2 * turn + 1], v + w) for v, w in zip(vectors, wide, strict=True)]
     return vectors
 
@@ -73,7 +73,7 @@ def _sets(network: Q2P, tree: SetExpression | Constant, ids: dict[str, int]) -> 
         for state in particles:
             change = (change_r + change_w @ state + change_b).sigmoid()
             reset = (reset_r + reset_w @ state + reset_b).sigmoid()
-            candidate = (candidate_r + _mapped(network.candidate, state * reset)).tanh()
+            candidate = (candidate_r + _map(network.candidate, state * reset)).tanh()
             moved.append(_normed(network.projected, (1 - change) * state + change * candidate))
         found.append([_normed(network.attended, v) for v in _attended(network.attention, moved)])
     return found

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from peirce.compose import build
 from peirce.registry import Registry, load_spec
-from peirce_kg.encoding.inputs import joined
+from peirce_kg.encoding.inputs import join_batches
 from peirce_kg.encoding.literal_inputs import query_literals
 from peirce_kg.parts.heads import distances
 from peirce_kg.parts.systems import clmpt, fuzzqe, lmpnn, set_system
@@ -349,7 +349,7 @@ def test_a_mixed_batch_is_its_queries_and_a_traced_one_the_same(
     model = small(name, registry)
     kinds = ("1p", "3p", "ip" if name in ("gqe", "query2box") else "2in", "upi")
     alone = torch.cat([run(model, *grounded(kind)) for kind in kinds])
-    mixed = joined([query_literals(*grounded(kind), VOCABULARY) for kind in kinds])
+    mixed = join_batches([query_literals(*grounded(kind), VOCABULARY) for kind in kinds])
     inputs = {key: torch.from_numpy(np.ascontiguousarray(values)) for key, values in mixed.items()}
     torch.testing.assert_close(model(**inputs)["entities_logits"], alone)
     for module in (set_system, clmpt, fuzzqe, lmpnn, distances):
