@@ -28,8 +28,9 @@ from measuring import RESULTS, machine
 from peirce.compose import build
 from peirce.registry import load_spec
 from peirce_kg.encoding.vocabulary import Vocabulary
-from peirce_kg.evaluation import Knowledge, Scorer, evaluate
+from peirce_kg.evaluation import Knowledge, evaluate
 from peirce_kg.parts.augmenters.kge_files import read_kge
+from peirce_kg.parts.support import Scorer
 from peirce_kg.task import model_scorer, overrides_of
 from peirce_kg.ultra.answering import UltraQuery
 from peirce_kg.ultra.checkpoint import read_ultra
@@ -37,9 +38,9 @@ from peirce_queries import Floats
 from peirce_queries.engine.template import Groundings, Template
 from peirce_queries.graphs.graph import Graph, load_graph, with_inverses
 from peirce_queries.languages.types import hard_types
-from peirce_queries.sampling.files import read_queries
+from peirce_queries.sampling.files import read_samples
 from peirce_queries.sampling.jobs import describe, run
-from peirce_queries.sampling.sampler import QuerySet, missing_of, most_answers, sample
+from peirce_queries.sampling.sampler import QuerySet, missing_links, most_answers, sample
 from peirce_training.experiments import read_rows, write_rows
 
 SYSTEMS = ("cqd-beam", "cqd-hybrid", "qto", "fit", "ultraquery")
@@ -114,7 +115,7 @@ def asked_of(
     kinds = [kind for each, kind in hard_types().items() if each in DRAWN]
     wanted = describe(kinds, DRAWN, graph, "test", 0, most_answers("test", hard=True), hard=True)
     run(samples, wanted, graph)
-    for queries in read_queries(samples, graph, "test"):
+    for queries in read_samples(samples, graph, "test"):
         if queries.type.name in types:
             some = np.random.default_rng(0).permutation(len(queries))[:count]
             yield queries.select(np.sort(some)), len(queries)
@@ -122,7 +123,7 @@ def asked_of(
 
 def measured(system: str, scorer: Scorer, graph: Graph, name: str, queries: QuerySet, drawn: int) -> Row:
     """What comes of queries of one type."""
-    (missing,) = missing_of([queries], graph, "test")
+    (missing,) = missing_links([queries], graph, "test")
     spent = 0.0
 
     def timed(template: Template, groundings: Groundings) -> Floats:

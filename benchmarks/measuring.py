@@ -24,7 +24,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
-SOURCES = ("core", "plugins", "export", ":!*.md")
+SOURCES = ("core", "plugins", "export", ":!*.md", ":!*/tests/*")
 LOWEST, HIGHEST = ", lowest", ", highest"
 Option = tuple[str, Mapping[str, Any]]
 SHARED = Path(os.environ.get("PEIRCE_SHARED") or ROOT.parent / "shared")
