@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from small_specs import ENCODER_DECODER, FOLNET
+from small_specs import ENCODER_DECODER, FOLNET, TRANSFORMER
 
 from peirce.compose import build, resolve, spec_schema
 from peirce.errors import SpecError
-from peirce.registry import Registry
+from peirce.parts import Architecture
+from peirce.registry import Registry, hookimpl
 from peirce.spec import Spec
+from peirce_basics.architectures.transformer import Transformer
 
 REGLU = {"bool": {"activation": "reglu"}}
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
@@ -59,10 +61,20 @@ def test_a_line_of_a_layer_is_named(registry: Registry) -> None:
 
 
 def test_an_architecture_whose_layers_are_fixed_has_no_state_to_name(registry: Registry) -> None:
-    change = {"model.architecture": "betae", "model.dims": {"unary": 8}, "model.heads": []}
-    spec = FOLNET.replace({**change, "model.positions": [], "model.operators": {"state": "bool"}})
-    with pytest.raises(SpecError, match="the layers of architecture 'betae' are fixed; leave `state` out"):
-        resolve(spec, registry)
+    class Fixed(Transformer):
+        """A stranger's, whose layers nobody may change."""
+
+        name, fixed_layer, example = "fixed", True, {}
+
+    class Plugin:
+        @staticmethod
+        @hookimpl
+        def register_architectures() -> list[type[Architecture]]:
+            return [Fixed]
+
+    spec = TRANSFORMER.replace({"model.architecture": "fixed", "model.operators": {"state": "bool"}})
+    with pytest.raises(SpecError, match="the layers of architecture 'fixed' are fixed; leave `state` out"):
+        resolve(spec, registry.completed(Plugin))
 
 
 def test_a_decoder_must_read_its_source(registry: Registry) -> None:

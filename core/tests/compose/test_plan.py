@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,10 +15,11 @@ import peirce
 from peirce.algebra import Scope
 from peirce.compose import resolve
 from peirce.errors import SpecError
-from peirce.parts import Dims, Operator, Reader, Writer
-from peirce.registry import Registry
+from peirce.parts import Dims, Head, Operator, Reader, Writer
+from peirce.registry import Registry, hookimpl
 from peirce.spec import Spec
 from peirce_basics.architectures.transformer import Transformer
+from peirce_basics.heads.linear import Classification
 
 CASES: list[tuple[str, Spec, Mapping[str, Any], list[str]]] = [
     (
@@ -46,12 +48,6 @@ CASES: list[tuple[str, Spec, Mapping[str, Any], list[str]]] = [
         ["override model.heads", "the output prefix 'mlm' cannot be used here: model.heads.0 has it"],
     ),
     ("no pooled output", FOLNET, {"model.options.pooler": False}, ["pair", "pooled"]),
-    (
-        "entities",
-        TRANSFORMER,
-        {"model.heads": [{"use": "entities", "first": 10, "count": 40}]},
-        ["vocabulary", "40"],
-    ),
     (
         "pair position without attention",
         FOLNET,
@@ -94,6 +90,31 @@ def test_the_vocabulary_may_wait_but_not_for_ever(registry: Registry) -> None:
     known = resolve(spec.replace({"model.input.vocabulary": 9}), registry)
     assert known.dims.vocabulary == 9
     assert peirce.build(known, registry=registry).plan == known
+
+
+def test_a_part_that_checks_the_vocabulary_is_asked_when_it_is_known(registry: Registry) -> None:
+    class Names(Classification):
+        """A stranger's, whose classes are tokens."""
+
+        name = "names"
+
+        @classmethod
+        def check(cls, options: Any, dims: Dims, scope: str) -> str | None:
+            few = options.classes > dims.vocabulary
+            return f"there are {dims.vocabulary} tokens for {options.classes} names" if few else None
+
+    class Plugin:
+        @staticmethod
+        @hookimpl
+        def register_heads() -> list[type[Head]]:
+            return [Names]
+
+    more = registry.completed(Plugin)
+    spec = TRANSFORMER.replace({"model.heads": [{"use": "names", "classes": 40}]})
+    unknown = Spec.from_toml(re.sub("vocabulary = .*\n", "", spec.to_toml()))
+    assert resolve(unknown, more).heads[0].name == "names"
+    with pytest.raises(SpecError, match="there are 9 tokens for 40 names"):
+        resolve(unknown.replace({"model.input.vocabulary": 9}), more)
 
 
 def test_all_else_of_a_spec_without_vocabulary_is_checked(registry: Registry) -> None:
