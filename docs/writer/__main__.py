@@ -2,7 +2,7 @@
 
 `build/docs` gets the pages of this folder and of each distribution (`places`), those that are made of what is
 registered (`reference`, `api`), those of ready specs and experiments (`gallery`), the notebooks, KaTeX of an installed
-npm package, and the pages on which models answer (`asking`), so that no page needs a network. `build/mkdocs.yml` is the
+npm package, and the pages on which models answer (`demos`), so that no page needs a network. `build/mkdocs.yml` is the
 site's configuration: an entry of the navigation that ends in `/` became the pages of that folder.
 """
 
@@ -16,7 +16,7 @@ from base64 import b64decode
 from collections.abc import Mapping
 from pathlib import Path
 
-import asking
+import demos
 import gallery
 import places
 import reference
@@ -34,7 +34,7 @@ def main() -> None:
     target = BUILD / "docs"
     shutil.rmtree(target, ignore_errors=True)
     collected = {path: file.read_bytes() for path, file in places.places().items()} | places.pages()
-    pages = written()
+    pages = generated()
     for path, content in (collected | pages).items():
         file = target / path
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -43,12 +43,12 @@ def main() -> None:
     shutil.copytree(KATEX / "fonts", katex / "fonts", ignore=shutil.ignore_patterns("*.ttf", "*.woff"))
     for file in (KATEX / "katex.min.css", KATEX / "katex.min.js", KATEX / "contrib" / "auto-render.min.js"):
         shutil.copy(file, katex)
-    asking.write(target, BUILD)
+    demos.write(target, BUILD)
     config = configuration((ROOT / "mkdocs.yml").read_text(encoding="utf-8"), pages)
     (BUILD / "mkdocs.yml").write_text(config, encoding="utf-8")
 
 
-def written() -> dict[str, str | bytes]:
+def generated() -> dict[str, str | bytes]:
     """Every page and picture that is made, by its path in the site."""
     from peirce.registry import default_registry
 
@@ -87,13 +87,13 @@ def notebooks() -> dict[str, str | bytes]:
 def configuration(template: str, pages: Mapping[str, str | bytes]) -> str:
     """The site's configuration: an entry `- Title: folder/` of the navigation becomes a list of that folder's pages."""
 
-    def listed(match: re.Match[str]) -> str:
+    def pages_of(match: re.Match[str]) -> str:
         indent, title, folder = match.groups()
         inside = [path for path in pages if path.endswith(".md") and Path(path).parent.as_posix() == folder]
         entries = "".join(f"{indent}    - {_title(str(pages[path]))}: {path}\n" for path in inside)
         return f"{indent}- {title}:\n{entries}"
 
-    return re.sub(r"^( *)- ([^:\n]+): ([\w/-]+)/\n", listed, template, flags=re.MULTILINE)
+    return re.sub(r"^( *)- ([^:\n]+): ([\w/-]+)/\n", pages_of, template, flags=re.MULTILINE)
 
 
 def _title(page: str) -> str:

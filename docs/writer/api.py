@@ -73,7 +73,7 @@ def face_pages(face: str) -> dict[str, str]:
     for file, names in stub_names(room).items():
         module = import_module(f"{face}.{file}")
         lines += [f"## {file}", "", escaped(inspect.getdoc(module) or "").partition("\n\n")[0], ""]
-        rows, own = [], []
+        rows, listed = [], []
         for name in names:
             value = getattr(room, name)
             if name in peirce.__all__:
@@ -81,11 +81,11 @@ def face_pages(face: str) -> dict[str, str]:
             elif isinstance(value, str):
                 rows.append((f"`{name}`", f"is `{value!r}`."))
             else:
-                own.append(name)
+                listed.append(name)
                 rows.append(_row(name, value, f"{base}/{file}.md"))
         lines += table(("name", "what it is"), rows)
-        if own:
-            found[f"reference/{base}/{file}.md"] = members_page(f"{face}.{file}", own, face)
+        if listed:
+            found[f"reference/{base}/{file}.md"] = members_page(f"{face}.{file}", listed, face)
     return {f"reference/{base}.md": "\n".join(lines)} | found
 
 
@@ -114,19 +114,19 @@ def members_page(title: str, names: Sequence[str], face: str) -> str:
             "",
             *_described(name, value),
         ]
-        for member, own, is_value in _members(value):
-            lines += [f"### {name}.{member}", "", *_described(member, own, signed=not is_value)]
+        for member, function, is_value in _members(value):
+            lines += [f"### {name}.{member}", "", *_described(member, function, signed=not is_value)]
     return "\n".join(lines)
 
 
 def _members(cls: Any) -> Iterator[tuple[str, Any, bool]]:
     """The documented members of a class itself, with what they do, and whether they are read as values."""
     for name, raw in vars(cls).items() if isinstance(cls, type) else ():
-        own = (
+        function = (
             getattr(raw, "__func__", None) or getattr(raw, "fget", None) or getattr(raw, "func", None) or raw
         )
-        if not name.startswith("_") and inspect.isfunction(own) and own.__doc__:
-            yield name, own, isinstance(raw, property) or hasattr(raw, "func")
+        if not name.startswith("_") and inspect.isfunction(function) and function.__doc__:
+            yield name, function, isinstance(raw, property) or hasattr(raw, "func")
 
 
 def _described(name: str, value: Any, *, signed: bool = True) -> list[str]:
@@ -178,7 +178,7 @@ def _sections(documentation: str) -> list[str]:
         title, body = section[1], dedent(section[2]).strip()
         lines += [escaped(documentation[at : section.start()]).strip(), "", f"**{title}**", ""]
         entries = _ENTRY.findall(body) if title in ("Args", "Raises") else []
-        lines += [f"- `{name}`: {escaped(' '.join(said.split()))}" for name, said in entries] or [
+        lines += [f"- `{name}`: {escaped(' '.join(text.split()))}" for name, text in entries] or [
             escaped(body)
         ]
         lines.append("")
@@ -187,8 +187,8 @@ def _sections(documentation: str) -> list[str]:
 
 
 def _row(name: str, value: Any, file: str) -> tuple[str, str]:
-    said = inspect.getdoc(value) if isinstance(value, type) or inspect.isroutine(value) else ""
-    return f"[`{name}`]({file}#{name.lower()})", escaped((said or "").partition("\n\n")[0])
+    text = inspect.getdoc(value) if isinstance(value, type) or inspect.isroutine(value) else ""
+    return f"[`{name}`]({file}#{name.lower()})", escaped((text or "").partition("\n\n")[0])
 
 
 def _file(title: str) -> str:

@@ -19,7 +19,7 @@ from itertools import chain
 from pathlib import Path
 from urllib.parse import urldefrag, urljoin
 
-from check_asking import asked
+from check_demos import demo_problems
 from playwright.sync_api import Browser, Page, Request, sync_playwright
 
 BUILD = Path(__file__).resolve().parents[2] / "build"
@@ -82,12 +82,12 @@ def main(folder: Path, only: tuple[str, ...]) -> int:
             if not only or f"{path}".startswith(only) or (path == "" and "home" in only)
         ]
         problems = 0
-        asking = (
+        demos = (
             f"a page that answers, at {width}, {scheme}: {text}"
             for width, scheme in zip(WIDTHS, ("light", "dark"), strict=True)
-            for text in asked(browser, BUILD, width, scheme, CONTRAST)
+            for text in demo_problems(browser, BUILD, width, scheme, CONTRAST)
         )
-        for each in chain(asking, _pages(browser, base, folder, pages), _searches(browser.new_page(), base)):
+        for each in chain(demos, _pages(browser, base, folder, pages), _searches(browser.new_page(), base)):
             problems += 1
             print(each, flush=True)
         browser.close()
@@ -108,21 +108,21 @@ def _pages(browser: Browser, base: str, folder: Path, paths: Sequence[str]) -> I
         page = browser.new_page(viewport={"width": width, "height": 900})
         page.set_default_timeout(PATIENCE)
         page.route("**/search_index.json", lambda route: route.fulfill(body=EMPTY))
-        said: list[str] = []
+        errors: list[str] = []
         page.on(
             "console",
-            lambda message, said=said: said.append(message.text) if message.type == "error" else None,
+            lambda message, errors=errors: errors.append(message.text) if message.type == "error" else None,
         )
-        page.on("pageerror", lambda error, said=said: said.append(str(error)))
-        page.on("requestfailed", lambda request, said=said: _failed(request, said))
+        page.on("pageerror", lambda error, errors=errors: errors.append(str(error)))
+        page.on("requestfailed", lambda request, errors=errors: _note_failure(request, errors))
         for path in paths:
-            said.clear()
+            errors.clear()
             page.goto(base + path, wait_until="load")
             facts = page.evaluate(FACTS)
             where = f"{path or 'home'} at {width}"
             name = (path.strip("/") or "home").replace("/", "-")
             page.screenshot(path=folder / f"{name}-{width}.jpg", type="jpeg", quality=50, full_page=True)
-            yield from (f"{where}: console: {text}" for text in said)
+            yield from (f"{where}: console: {text}" for text in errors)
             yield from (f"{where}: formula not set: {text}" for text in facts["unset"] + facts["wrong"])
             yield from (f"{where}: picture without alternative text: {src}" for src in facts["silent"])
             yield from (f"{where}: picture that does not open: {src}" for src in facts["broken"])
@@ -151,10 +151,10 @@ def _pages(browser: Browser, base: str, folder: Path, paths: Sequence[str]) -> I
                     yield f"{path}: no {anchor} in {inside}"
 
 
-def _failed(request: Request, said: list[str]) -> None:
+def _note_failure(request: Request, errors: list[str]) -> None:
     """Note a request without an answer, but for those that the next page cut off."""
     if request.failure != "net::ERR_ABORTED":
-        said.append(f"no answer: {request.url}")
+        errors.append(f"no answer: {request.url}")
 
 
 def _searches(page: Page, base: str) -> Iterator[str]:

@@ -307,7 +307,7 @@ def _rows(file: str) -> tuple[dict[str, str], ...]:
 def experiments_page() -> dict[str, str | bytes]:
     """Every experiment: what it shows, a chart of the table that came of it, and the command."""
     from peirce.registry import Registry
-    from peirce_training.hooks import EXPERIMENTS
+    from peirce_training.experiments import EXPERIMENTS
 
     found: dict[str, str | bytes] = {}
     lines = [

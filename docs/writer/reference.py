@@ -182,7 +182,7 @@ def command_pages() -> dict[str, str]:
         found[f"reference/commands/{file}.md"] = "\n".join(lines)
     codes = "Exit codes: 0 for success, 1 for a check that failed or what the machine lacks, 2 for bad input."
     lines = ["# Commands", "", codes, "", *filtered(table(("command", "what it does"), listed))]
-    lines += table(("in usage", "stands for"), [(f"`{name}`", said) for name, said in METAVARS.items()])
+    lines += table(("in usage", "stands for"), [(f"`{name}`", meaning) for name, meaning in METAVARS.items()])
     return {"reference/commands.md": "\n".join(lines)} | found
 
 
@@ -207,8 +207,8 @@ def training_page() -> str:
         "",
     ]
     shown = [
-        (f"`{name}`", f"`{default}`" if default else "", escaped(said))
-        for name, default, said in setting_rows()
+        (f"`{name}`", f"`{default}`" if default else "", escaped(meaning))
+        for name, default, meaning in setting_rows()
     ]
     return "\n".join([*lines, *filtered(table(("setting", "default", "meaning"), shown))])
 

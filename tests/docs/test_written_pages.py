@@ -17,7 +17,7 @@ from shared_folder import ROOT
 import peirce
 from peirce.commands.main import commands, load_command
 from peirce.registry import KINDS, Registry, fields, ready_specs
-from peirce_training.hooks import EXPERIMENTS
+from peirce_training.experiments import EXPERIMENTS
 
 DOCS = ROOT / "docs"
 EXAMPLES = sorted((ROOT / "examples").glob("*/README.md"))
@@ -34,7 +34,7 @@ def writer() -> Iterator[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def pages(writer: dict[str, Any]) -> dict[str, str]:
     """Every page and picture that is written, by its path."""
-    return writer["written"]()
+    return writer["generated"]()
 
 
 def test_every_public_name_is_in_the_reference(writer: dict[str, Any], pages: dict[str, str]) -> None:

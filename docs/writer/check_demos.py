@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-import asking
+import demos
 import numpy as np
 from playwright.sync_api import Browser, Page
 
 PROBLEMS = (
-    (asking.FACTS, asking.PAIR),
+    (demos.FACTS, demos.PAIR),
     ("x TPP y; y NTPPI z\nz EQ w, y DC v", ("w", "v")),
     ("p NTPP q, q PO r, p TPP s, s NTPP r", ("r", "p")),
 )
 QUERIES = (
-    asking.QUERY,
+    demos.QUERY,
     '(isa(e1,organism) & causes(e1,f)) | !(treats("antibiotic", f) | isa(f,e2))',
     "measures(e1,f1)&part_of('cell',e1)",
 )
@@ -25,26 +25,26 @@ SCORES = """() => [...document.querySelectorAll('#scores tr:has(data)')].map(
   (row) => [row.cells[0].textContent, Number(row.querySelector('data').value)])"""
 
 
-def asked(
+def demo_problems(
     browser: Browser, build: Path, width: int, scheme: Literal["light", "dark"], contrast: str
 ) -> Iterator[str]:
     """What is wrong with the pages at one width, in one scheme of colours; `contrast` is a script that lists it."""
-    for path, ask in ((asking.FACTS_PAGE, _facts), (asking.QUERY_PAGE, _queries)):
+    for path, ask in ((demos.FACTS_PAGE, _facts), (demos.QUERY_PAGE, _queries)):
         context = browser.new_context(
             viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True
         )
-        for text in _opened(context.new_page(), build, path, ask, contrast):
+        for text in _page_problems(context.new_page(), build, path, ask, contrast):
             yield f"{path.parent.as_posix()}: {text}"
         context.close()
 
 
-def _opened(
+def _page_problems(
     page: Page, build: Path, path: Path, ask: Callable[[Page, Path], Iterator[str]], contrast: str
 ) -> Iterator[str]:
-    said, beyond = list[str](), list[str]()
-    page.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
-    page.on("pageerror", lambda error: said.append(str(error)))
-    page.on("request", lambda request: beyond.append(request.url))
+    errors, requests = list[str](), list[str]()
+    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("request", lambda request: requests.append(request.url))
     page.goto((build / "site" / path).resolve().as_uri())
     page.locator("#found").wait_for()
     yield from ask(page, build)
@@ -52,8 +52,8 @@ def _opened(
     yield from page.evaluate(contrast)
     if (wide := page.evaluate("document.documentElement.scrollWidth - innerWidth")) > 0:
         yield f"scrolls sideways by {wide} px"
-    yield from (f"console: {text}" for text in said)
-    yield from (f"asks {url}" for url in beyond if not url.startswith(("file:", "blob:", "data:")))
+    yield from (f"console: {text}" for text in errors)
+    yield from (f"asks {url}" for url in requests if not url.startswith(("file:", "blob:", "data:")))
 
 
 def _facts(page: Page, build: Path) -> Iterator[str]:
@@ -62,16 +62,16 @@ def _facts(page: Page, build: Path) -> Iterator[str]:
         page.press("#facts", "Enter")
         for name, value in zip(("one", "other"), pair, strict=True):
             page.select_option(f"#{name}", value)
-        scores, nodes, outputs = asking.related(build, facts, pair)
-        yield from _different(page, f"{facts}, {pair}", scores)
+        scores, nodes, outputs = demos.relation_scores(build, facts, pair)
+        yield from _score_problems(page, f"{facts}, {pair}", scores)
         for of in ("trans kernel", "join weights"):
-            yield from _attends(page, facts, of, outputs, nodes)
+            yield from _attention_problems(page, facts, of, outputs, nodes)
     page.locator("#pairs button").first.focus()
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     if (now := (page.input_value("#one"), page.input_value("#other"))) != ("p", "q"):
         yield f"the second cell asks for {now}, not for p and q"
-    yield from _refused(page, "#facts", "p NTTP q", "NTTP is no relation")
+    yield from _refusal_problems(page, "#facts", "p NTTP q", "NTTP is no relation")
 
 
 def _queries(page: Page, build: Path) -> Iterator[str]:
@@ -84,31 +84,33 @@ def _queries(page: Page, build: Path) -> Iterator[str]:
         page.wait_for_function(
             "query => new URLSearchParams(location.hash.slice(1)).get('query') === query", arg=query
         )
-        scores, outputs = asking.answered(build, query)
-        yield from _different(page, query, scores)
-        yield from _attends(page, query, "attention weights", outputs, outputs["unary"].shape[1])
-    yield from _refused(page, "#query", "treat(antibiotic,f)", "near it are treats")
+        scores, outputs = demos.entity_scores(build, query)
+        yield from _score_problems(page, query, scores)
+        yield from _attention_problems(page, query, "attention weights", outputs, outputs["unary"].shape[1])
+    yield from _refusal_problems(page, "#query", "treat(antibiotic,f)", "near it are treats")
 
 
-def _different(page: Page, asked: str, scores: Mapping[str, float]) -> Iterator[str]:
+def _score_problems(page: Page, question: str, scores: Mapping[str, float]) -> Iterator[str]:
     """Where the scores are not those of ONNX Runtime."""
     shown = dict(page.evaluate(SCORES))
     if shown.keys() != scores.keys() or any(abs(shown[name] - scores[name]) > TOLERANCE for name in scores):
-        yield f"{asked}: the page says {shown}, ONNX Runtime {scores}"
+        yield f"{question}: the page says {shown}, ONNX Runtime {scores}"
 
 
-def _attends(page: Page, asked: str, of: str, outputs: Mapping[str, Any], count: int) -> Iterator[str]:
+def _attention_problems(
+    page: Page, question: str, of: str, outputs: Mapping[str, Any], count: int
+) -> Iterator[str]:
     """Where the weights of attention of the second head are not those of ONNX Runtime."""
     page.select_option("#operator", of)
     page.select_option("#head", "2")
     weights = page.eval_on_selector_all("#weights data", "all => all.map((each) => Number(each.value))")
     wanted = outputs[f"attention_{page.input_value('#round')}_{of.replace(' ', '_')}"][0, :, :, 1]
     if np.abs(np.reshape(weights, (count, count)) - wanted).max() > TOLERANCE:
-        yield f"{asked}: the page attends by {weights}, ONNX Runtime by {wanted.tolist()}"
+        yield f"{question}: the page attends by {weights}, ONNX Runtime by {wanted.tolist()}"
 
 
-def _refused(page: Page, field: str, text: str, why: str) -> Iterator[str]:
+def _refusal_problems(page: Page, field: str, text: str, why: str) -> Iterator[str]:
     page.fill(field, text)
     page.press(field, "Enter")
-    if why not in (told := page.inner_text("#wrong")):
-        yield f"{text!r} is told so: {told!r}"
+    if why not in (message := page.inner_text("#wrong")):
+        yield f"{text!r} is answered by {message!r}"

@@ -67,7 +67,9 @@ def write(target: Path, build: Path) -> None:
         _peirce(*words, "--page", str(target / page), *runtime)
 
 
-def related(build: Path, facts: str, pair: tuple[str, str]) -> tuple[dict[str, float], int, dict[str, Any]]:
+def relation_scores(
+    build: Path, facts: str, pair: tuple[str, str]
+) -> tuple[dict[str, float], int, dict[str, Any]]:
     """The scores of the relations by ONNX Runtime, the number of nodes, and all outputs."""
     import peirce
     from peirce_relations.encoding import read_facts
@@ -82,7 +84,7 @@ def related(build: Path, facts: str, pair: tuple[str, str]) -> tuple[dict[str, f
     return dict(zip(found["relations"], found["scores"], strict=True)), len(nodes), outputs
 
 
-def answered(build: Path, query: str) -> tuple[dict[str, float], dict[str, Any]]:
+def entity_scores(build: Path, query: str) -> tuple[dict[str, float], dict[str, Any]]:
     """The ten best entities with their scores by ONNX Runtime, and all outputs."""
     from peirce_kg.encoding.inputs import query_inputs
     from peirce_kg.exported import ExportedModel
