@@ -145,7 +145,7 @@ class OnnxExporter(Exporter):
                     graph = quantised(graph, quantisation)
                 if options.functions:
                     origins = shown.provenance["parts"].items()
-                    call_parts(graph, {part: origin["plugin"].replace(":", ".") for part, origin in origins})
+                    call_parts(graph, {part: domain_of(origin["plugin"]) for part, origin in origins})
                 say(f"writing {role}")
                 content = write(graph, file_of(role, path), options.external_above)
                 reports.append(verify(OnnxGraph(content), shown, seed=options.seed, progress=say))
@@ -264,6 +264,11 @@ def scope_of(module: str, part: str) -> str:
     path = re.sub(r"\boperators\.\d+\.", "operators.", path)
     kinds = "operators|positions|augmenters|heads"
     return "/".join(re.findall(rf"(?:{kinds})\.[a-z]\w*|[a-z_]\w*(?:\.\d+)*", path))
+
+
+def domain_of(plugin: str) -> str:
+    """The domain of the functions of a plug-in's parts: `peirce.folnet` of `peirce-folnet:folnet`."""
+    return ".".join(dict.fromkeys(re.split("[-:]", plugin)))
 
 
 def _name_nodes(graph: ir.Model) -> None:

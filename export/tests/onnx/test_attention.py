@@ -15,16 +15,21 @@ from peirce.compose import build
 from peirce.errors import ExportError
 from peirce.registry import Registry
 
-LAYERS = {"model.dims.layers": 2, "model.regularisation.init_std": 0.5}
+SMALL = {
+    "model.dims.layers": 2,
+    "model.operators": {"layer": "jm.t"},
+    "model.heads": [{"use": "mlm"}],
+    "model.regularisation.init_std": 0.5,
+}
 
 
 def test_the_file_gives_what_rows_attend_to(registry: Registry, tmp_path: Path) -> None:
-    model, path = build(FOLNET.replace(LAYERS), registry=registry).eval(), tmp_path / "model.onnx"
+    model, path = build(FOLNET.replace(SMALL), registry=registry).eval(), tmp_path / "model.onnx"
     assert peirce.export(model, path=path, attention=True).passed
-    ids, told = np.random.default_rng(0).integers(0, 25, (1, 6)), list[BetweenTokens]()
-    with torch.no_grad(), between_tokens(model, told.append):
+    ids, observed = np.random.default_rng(0).integers(0, 25, (1, 6)), list[BetweenTokens]()
+    with torch.no_grad(), between_tokens(model, observed.append):
         model(input_ids=torch.from_numpy(ids))
-    weights = [each.values.numpy() for each in told if (each.operator, each.name) == ("join", "weights")]
+    weights = [each.values.numpy() for each in observed if (each.operator, each.name) == ("join", "weights")]
     with peirce.Session(path) as session:
         found = session.run({"input_ids": ids})
         assert session.signature.output("attention_2_join_weights").dims[:3] == ("batch", "length", "length")
@@ -32,7 +37,7 @@ def test_the_file_gives_what_rows_attend_to(registry: Registry, tmp_path: Path) 
         given = found[f"attention_{layer}_join_weights"]
         np.testing.assert_allclose(given, weights[layer - 1], atol=1e-5)
         np.testing.assert_allclose(given.sum(2), 1, atol=1e-5)
-    shares = {f"{each.operator}_{each.name}" for each in told if each.share}
+    shares = {f"{each.operator}_{each.name}" for each in observed if each.share}
     assert {name.split("_", 2)[2] for name in found if name.startswith("attention_")} == shares
     assert peirce.verify(path, model).passed
 
