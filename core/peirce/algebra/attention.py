@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, final
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +16,7 @@ WEIGHTS, ATOMS = "weights", "atoms"
 """The names of weights of attention, and of the binary atoms between layers."""
 
 
+@final
 class Attended(nn.Module):
     """Hands on the weights that rows give to the tokens that they attend to.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, final
 
 import torch
 import torch.nn.functional as F
@@ -63,6 +63,7 @@ def _norm_is_exact(atoms: Tensor) -> bool:
     return kind and not torch.compiler.is_compiling()
 
 
+@final
 class Norm(nn.Module):
     """Standardises atoms, then scales them if it is affine, and shifts them; computes in at least float32."""
 
@@ -79,6 +80,7 @@ class Norm(nn.Module):
         return standardise(atoms, self.weight, self.bias, self.epsilon)
 
 
+@final
 class RMSNorm(nn.Module):
     """Divides atoms by the root of their mean square, then scales them if it is affine; in at least float32.
 

@@ -9,6 +9,7 @@ generation the rows are the last tokens alone. In a decoder the source tokens ar
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import final
 
 import torch
 from torch import Tensor
@@ -16,6 +17,7 @@ from torch import Tensor
 from peirce.algebra.predicates import at_least_float32
 
 
+@final
 @dataclass(frozen=True, eq=False)  # not attrs: torch.compile cannot trace the setters of its frozen classes
 class Scope:
     """Which pairs (x, a) of tokens a model may use; scopes combine with `&`.

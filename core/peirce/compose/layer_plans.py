@@ -118,8 +118,7 @@ class LayerPlanner:
             raise finder.error(at, f"{one}, and this one has {len(rivals)}: {names}; leave one of them")
         if (misfit := architecture.check_layer(mixing)) is not None:
             finder.refuse(misfit[1], misfit[0], misfit[0].path)
-        state = tuple(each for each in operators if each not in mixing)
-        layer = PlannedLayer(mixing=mixing, state=state)
+        layer = PlannedLayer(mixing=mixing, state=tuple(each for each in operators if each not in mixing))
         self._reject_unused(given.options, path, [layer])
         return layer
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +51,7 @@ def runtime_for(path: Path) -> Runtime:
         raise ModelFileError(f"{path}: {error}") from error
 
 
+@final
 class Session:
     """An exported file, ready to run.
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import Generic, Literal, TypeVar
+from typing import Generic, Literal, TypeVar, final
 
 import torch
 import torch.nn.functional as F
@@ -47,6 +47,7 @@ def _step_counter() -> _StepCounter:
     return _StepCounter()
 
 
+@final
 class Cache(Generic[T]):
     """A value computed from some tensors, kept in inference until one of them changes or an optimizer steps."""
 
@@ -77,6 +78,7 @@ class Cache(Generic[T]):
         return self._value
 
 
+@final
 class FusedLinear(nn.Module):
     """Linear maps of one input into concatenated outputs, or of concatenated inputs into one summed output.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, final
 
 import torch
 from attrs import evolve
@@ -46,6 +46,7 @@ class Exportable(nn.Module, ABC):
     def named(self, inputs: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
         """The outputs by name, of inputs by name."""
 
+    @final
     def forward(self, *tensors: Tensor) -> tuple[Tensor, ...]:
         """The outputs, in the order of `signature.outputs`, of tensors in that of `signature.inputs`.
 
@@ -60,12 +61,14 @@ class Exportable(nn.Module, ABC):
             )
         return tuple(outputs[spec.name] for spec in self.signature.outputs)
 
+    @final
     def example_inputs(
         self, sizes: Mapping[str, int] | None = None, *, seed: int = 0, padding: Padding = "all"
     ) -> tuple[Tensor, ...]:
         """Random inputs in the order of the signature; see `Model.example_inputs`."""
         return tuple(example_tensors(self.model, self.signature, sizes, seed, padding).values())
 
+    @final
     def dynamic_shapes(self) -> tuple[tuple[dict[int, Any], ...]]:
         """The symbolic dims of the inputs as `torch.export.export` takes them: for each input a `Dim` by axis.
 

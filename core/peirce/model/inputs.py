@@ -6,7 +6,7 @@ This module knows neither torch nor numpy, so that a session refuses by it what 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, final
 
 from peirce.errors import InputError, OutOfMemoryError, lacks_memory, unknown
 from peirce.parts import Signature, TensorSpec, dim_terms
@@ -19,6 +19,7 @@ _KNOWN_SIZES = 4096
 """How many sizes of batches are remembered to fit."""
 
 
+@final
 class Inputs:
     """What a model takes: a batch is checked by it once, and whoever is called further inside trusts it.
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import IO, Any, final
 
 from attrs import field, frozen
 
@@ -42,6 +42,7 @@ _TRIES = 1000
 _RESTORE = "restore it from where the model was saved"
 
 
+@final
 @frozen
 class SavedFiles:
     """The files of one generation of a saved model, open, so that a save that replaces them changes nothing here.

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, final
 
 import numpy as np
 import torch
@@ -36,6 +36,7 @@ from peirce.parts import (
 _DTYPES = {"int64": torch.int64, "bool": torch.bool}
 
 
+@final
 class Model(nn.Module):
     """A network and its heads, as a spec composes them.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast, final
 
 import torch
 import torch.nn.functional as F
@@ -23,6 +23,7 @@ Place = tuple[int, str]
 Channels = dict[Place, Tensor]
 
 
+@final
 class Projections(nn.Module):
     """The projections of one operator, under the names that the state dict keeps: those of its readings, and output.
 
@@ -125,6 +126,7 @@ def groups_of(plans: Sequence[PlannedOperator]) -> list[Group]:
     ]
 
 
+@final
 class Product:
     """Channel groups of one branch that one matrix product reads.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, cast, final
 
 from torch import Tensor, nn
 
@@ -98,6 +98,7 @@ def two_branch_sizes(dims: Any) -> Mapping[str, int]:
     }
 
 
+@final
 class Pooler(nn.Module):
     """tanh of a linear map of one token's atoms: the first real token, where [CLS] stands in a text."""
 

@@ -25,7 +25,7 @@ reads nothing of its own rows.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast, final
 
 import torch
 from torch import Tensor, nn
@@ -56,6 +56,7 @@ from peirce.networks.channels import (
 from peirce.parts import Branch, Dims, Plan, PlannedOperator, Reader, Writer
 
 
+@final
 class Norms(nn.Module):
     """One norm for each branch; atoms outside the scope become exact zeros after it."""
 
@@ -89,6 +90,7 @@ class _ExecutionPlan(NamedTuple):
     separate: bool = False
 
 
+@final
 class Mixing(nn.Module):
     """The operators of one layer that mix tokens, in parallel.
 
@@ -350,6 +352,7 @@ class Mixing(nn.Module):
         return atoms + drop_out(write_channels(own, weight, bias, joined=joined), self._rate)
 
 
+@final
 class SourceReader(nn.Module):
     """A decoder's keys and values of its source tokens: its operators' channels, read from the source's final atoms.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import final
 
 import torch
 from torch import Tensor, nn
@@ -82,6 +83,7 @@ def _keep_padded(real: Tensor, after: Tensor, before: Tensor) -> Tensor:
     return torch.where(real.reshape(-1, *[1] * (after.dim() - 1)), after, before)
 
 
+@final
 class Recurrence(nn.Module):
     """A recurrent operator where other layers have a `Mixing`: it reads the tokens of the unary branch from the left.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar, cast
+from typing import TypeVar, cast, final
 
 import torch
 from attrs import evolve
@@ -33,6 +33,7 @@ from peirce.parts import (
 T = TypeVar("T")
 
 
+@final
 class TokenInput(nn.Module):
     """Embeds tokens and asks the positions and augmenters of a plan for what they give.
 

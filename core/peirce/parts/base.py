@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from attrs import field, fields, frozen
 from attrs.validators import in_
@@ -25,6 +25,7 @@ class NoOptions:
     """The options of a part that has none."""
 
 
+@final
 @frozen(kw_only=True)
 class Dims:
     """The sizes that parts may depend on; every one is a count.
@@ -144,6 +145,7 @@ class Part:
     example: ClassVar[Mapping[str, Any]] = {}
     expected_failures: ClassVar[Mapping[str, str]] = {}
 
+    @final
     @classmethod
     def upgrade_options(cls, options: Mapping[str, Any]) -> dict[str, Any]:
         """Options of a spec by their names of today."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, final
 
 import torch
 import torch.nn.functional as F
@@ -160,6 +160,7 @@ class PlannedLayer:
     state: tuple[PlannedOperator, ...]
 
 
+@final
 @frozen(kw_only=True)
 class Plan:
     """A spec whose parts have been found and fit together.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, final
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +24,7 @@ class Position(ModulePart):
     """Where tokens stand. Subclass the places that a position serves: `UnaryPosition`, `BinaryPosition`,
     `PairPosition`, `RotaryPosition`, `ScopePosition`, or several of them."""
 
+    @final
     @classmethod
     def places(cls) -> tuple[Place, ...]:
         """The places that the position serves, by its base classes."""

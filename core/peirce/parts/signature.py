@@ -7,7 +7,7 @@ This module knows neither torch nor numpy, so that a runtime can read a signatur
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, final
 
 from attrs import asdict, field, frozen
 
@@ -21,6 +21,7 @@ def _dims(dims: Iterable[str | int]) -> tuple[str | int, ...]:
     return tuple(dims)
 
 
+@final
 @frozen(kw_only=True)
 class TensorSpec:
     """One named tensor at the model's boundary.
@@ -66,6 +67,7 @@ def _specs(specs: Iterable[TensorSpec]) -> tuple[TensorSpec, ...]:
     return tuple(specs)
 
 
+@final
 @frozen
 class Signature:
     """The ordered inputs and outputs of a model; the order is the order of the ONNX graph."""

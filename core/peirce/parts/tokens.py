@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import final
 
 import torch
 from torch import Tensor
@@ -12,6 +13,7 @@ from torch import Tensor
 from peirce.parts.module import ModulePart
 
 
+@final
 @dataclass(frozen=True, eq=False)  # not attrs: torch.compile cannot trace the setters of its frozen classes
 class Tokens:
     """A batch as parts see it.

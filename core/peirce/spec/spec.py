@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, final
 
 import attrs
 from attrs import Factory, field, frozen, validators
@@ -237,6 +237,7 @@ class Regularisation:
     init_std: float = field(default=0.02, validator=validators.gt(0))
 
 
+@final
 @frozen(kw_only=True)
 class Spec:
     """What a model is made of.

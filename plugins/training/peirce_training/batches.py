@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Any
+from typing import Any, final
 
 import torch
 from attrs import frozen
@@ -17,6 +17,7 @@ from peirce.model import AnyTask, Model
 Batch = Mapping[str, Tensor]
 
 
+@final
 class Feed:
     """The batches of one split, epoch after epoch, without an end.
 
@@ -114,6 +115,7 @@ def step_batches(
         yield batch, Share(usual, weights), not own
 
 
+@final
 class Objective(nn.Module):
     """The task's loss with the model's own terms, as a module's forward pass.
 

@@ -13,7 +13,7 @@ import shutil
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 from attrs import frozen
 from safetensors.torch import load_file, save_file
@@ -35,6 +35,7 @@ class CheckpointWarning(UserWarning):
     """A checkpoint is damaged, and an older one is used in its place."""
 
 
+@final
 @frozen
 class Checkpoint:
     """A checkpoint that has been read.
@@ -50,6 +51,7 @@ class Checkpoint:
     tensors: Mapping[str, Mapping[str, Tensor]]
 
 
+@final
 class Checkpoints:
     """The checkpoints of one training.
 

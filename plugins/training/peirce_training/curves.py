@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
@@ -20,6 +20,7 @@ PICTURE, EVENTS = "learning-curves.png", "tensorboard"
 LOGS = "events.out.tfevents.*.peirce"
 
 
+@final
 class Curves:
     """Writes the points of a training's curves for TensorBoard.
 

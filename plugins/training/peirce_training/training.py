@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, final
 
 import torch
 from attrs import asdict, define, field, fields_dict
@@ -73,6 +73,7 @@ class _Progress:
         }
 
 
+@final
 class Training:
     """One run of a training: from where it starts to its end."""
 
@@ -268,7 +269,7 @@ class Training:
             )
             best = progress.best
             better = not math.isnan(value) and (
-                best is None or (value < best if options.falls else value > best)
+                best is None or (value < best if options.lower_is_better else value > best)
             )
             if better:
                 progress.best, progress.best_step, progress.worse = value, step, 0

@@ -10,7 +10,7 @@ import copy
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 import attrs
 from attrs import frozen
@@ -32,6 +32,7 @@ _VOCABULARIES = ("tokenizer", "vocabulary", "vocab", "tokens")
 Tensors = Mapping[str, Tensor]
 
 
+@final
 @frozen(kw_only=True)
 class WarmStart:
     """What a training took from a saved model, and what is new.
@@ -110,6 +111,7 @@ def keep_vocabulary(overrides: Mapping[str, Any], spec: Spec) -> dict[str, Any]:
     return {**overrides, key: vocabulary} if more else dict(overrides)
 
 
+@final
 @frozen(eq=False)
 class SavedModel:
     """A saved model that a training starts from.

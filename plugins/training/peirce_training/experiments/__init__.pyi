@@ -1,6 +1,7 @@
 from .contract import Experiment as Experiment
 from .contract import ExperimentReport as ExperimentReport
 from .contract import ExperimentRequest as ExperimentRequest
+from .hooks import EXPERIMENTS as EXPERIMENTS
 from .matrix import RESULTS as RESULTS
 from .matrix import Cell as Cell
 from .matrix import Matrix as Matrix

@@ -13,7 +13,7 @@ from peirce.commands import Json, as_json, as_table, group
 from peirce.errors import TaskError, check_known, unknown
 from peirce.registry import Registry
 from peirce_training import SettingsCommand
-from peirce_training.hooks import EXPERIMENTS
+from peirce_training.experiments.hooks import EXPERIMENTS
 
 if TYPE_CHECKING:
     from peirce_training.experiments.contract import Experiment

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, final
 
 import numpy as np
 from attrs import field, fields, frozen
@@ -211,6 +211,7 @@ class Matrix(ABC, Generic[R]):
         """The rows of a cell that cannot be trained; by default the matrix ends with the error."""
         raise error
 
+    @final
     def path(self, cell: Cell) -> Path:
         """The folder of a cell's model."""
         return self.request.directory / self.folder / cell.run

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from peirce.registry import Kind, Read, hookspec
 
 if TYPE_CHECKING:
-    from peirce_training.experiments import Experiment
+    from peirce_training.experiments.contract import Experiment
 
 EXPERIMENTS = "experiments"
 """The kind of experiments in a registry."""
