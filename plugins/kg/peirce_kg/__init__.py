@@ -1,6 +1,10 @@
-"""First-order queries over knowledge graphs: TEGA, systems that execute queries, and all that they are asked about.
+"""Models that answer first-order queries over knowledge graphs: TEGA, systems that execute queries, CQD, ULTRA.
 
-`queries` is the language, `graphs` and `engine` answer it exactly, `sampling` draws queries, `encoding` tells a model
-of them, `embedding` trains vectors for it; `parts` are what models are made of; `task` trains, `evaluation` ranks,
-`ask` asks, `experiments` are the tables of TEGA. Only `parts`, `task` (with `demo`) and `embedding` import torch.
+`encoding` tells a model of queries, `parts` are what models are made of, `task` trains and `evaluation` ranks them,
+`embedding` trains vectors of link predictors, `exported` and `ultra` answer for `peirce ask`. `parts`, `task`,
+`embedding` and parts of `ultra` import torch. Other packages import from here.
 """
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -51,9 +51,9 @@ Knowledge = Literal["entailed", "inferred", "missing-1", "missing-2", "missing-3
 KNOWLEDGE: tuple[Knowledge, ...] = get_args(Knowledge)[:2]
 STRATA: tuple[Knowledge, ...] = get_args(Knowledge)[2:]
 """The inferred answers that miss 1, 2, 3, or 4 and more links, and those that are hard; see `engine.missing`."""
-Types = Literal["seen", "unseen", "all"]
+TypeGroup = Literal["seen", "unseen", "all"]
 """Which types a mean is over: those trained on, the others, or both; TEGA calls them ID (Q), OOD (Q) and all."""
-TYPES: tuple[Types, ...] = get_args(Types)
+TYPE_GROUPS: tuple[TypeGroup, ...] = get_args(TypeGroup)
 TOP = (1, 3, 10)
 """The k of Hits@k."""
 
@@ -105,16 +105,16 @@ class Report:
         """The reports under every filtering, this one first."""
         return {self.filtering: self, **self.beside}
 
-    def cells_of(self, knowledge: Knowledge, types: Types = "all") -> dict[str, Cell]:
+    def cells_of(self, knowledge: Knowledge, types: TypeGroup = "all") -> dict[str, Cell]:
         """The cells of one kind of answers, by type."""
-        own = {name: by[knowledge] for name, by in self.cells.items() if knowledge in by}
+        cells = {name: by[knowledge] for name, by in self.cells.items() if knowledge in by}
         return {
             name: cell
-            for name, cell in own.items()
+            for name, cell in cells.items()
             if types == "all" or (name in self.seen) == (types == "seen")
         }
 
-    def mean(self, knowledge: Knowledge, types: Types = "all") -> Cell:
+    def mean(self, knowledge: Knowledge, types: TypeGroup = "all") -> Cell:
         """The mean over types, queries and answers as totals; a `TaskError` where no type has answers of this kind."""
         cells = self.cells_of(knowledge, types).values()
         if not cells:
@@ -144,7 +144,7 @@ class Report:
 
     def _means(self, knowledge: Knowledge) -> dict[str, Cell]:
         """The means that there are, by what their metrics' names end with."""
-        ends: dict[Types, str] = {"all": "", "seen": "/seen", "unseen": "/unseen"}
+        ends: dict[TypeGroup, str] = {"all": "", "seen": "/seen", "unseen": "/unseen"}
         return {end: self.mean(knowledge, of) for of, end in ends.items() if self.cells_of(knowledge, of)}
 
 
@@ -153,8 +153,8 @@ def unsupported_text(scorer: str, types: Mapping[str, str]) -> str:
     reasons: dict[str, list[str]] = {}
     for name, reason in types.items():
         reasons.setdefault(reason, []).append(name)
-    said = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in reasons.items())
-    return f"{scorer} does not support {said}"
+    items = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in reasons.items())
+    return f"{scorer} does not support {items}"
 
 
 def strata_of(missing: Missing) -> dict[Knowledge, Bools]:
@@ -166,17 +166,17 @@ def strata_of(missing: Missing) -> dict[Knowledge, Bools]:
 
 def shares_of(missing: Sequence[Missing]) -> dict[Knowledge, float]:
     """The share of the inferred answers, those of all types together, that is in each of the `STRATA`."""
-    every = [strata_of(own) for own in missing if len(own.links)]
-    return {k: float(np.concatenate([own[k] for own in every]).mean()) for k in STRATA if every}
+    every = [strata_of(each) for each in missing if len(each.links)]
+    return {k: float(np.concatenate([each[k] for each in every]).mean()) for k in STRATA if every}
 
 
 def shares_text(shares: Mapping[Knowledge, float]) -> str:
     """How many links inferred answers miss, to stand beside figures; empty where nobody counted."""
     *counted, hard = STRATA
-    said = ", ".join(f"{k.removeprefix('missing-')} in {shares[k]:.1%}" for k in counted if shares.get(k))
+    items = ", ".join(f"{k.removeprefix('missing-')} in {shares[k]:.1%}" for k in counted if shares.get(k))
     return (
-        f"inferred answers miss links: {said}; all of their links in {shares[hard]:.1%} (hard)"
-        if said
+        f"inferred answers miss links: {items}; all of their links in {shares[hard]:.1%} (hard)"
+        if items
         else ""
     )
 
@@ -246,12 +246,12 @@ def evaluate(
             found.setdefault((filtered, kind, knowledge), []).append(ranked)
     types = [queries.type.name for queries in sets]
     trained = frozenset(types if seen is None else seen)
-    shares = shares_of([own for own, kind in zip(missing, types, strict=False) if kind not in unsupported])
+    shares = shares_of([each for each, kind in zip(missing, types, strict=False) if kind not in unsupported])
 
     def report(filtered: Filtering, beside: Mapping[Filtering, Report]) -> Report:
         cells: dict[str, dict[Knowledge, Cell]] = {kind: {} for kind in types}
-        for (own, kind, knowledge), parts in found.items():
-            if own == filtered and any(len(ranked) for _, ranked in parts):
+        for (under, kind, knowledge), parts in found.items():
+            if under == filtered and any(len(ranked) for _, ranked in parts):
                 cells[kind][knowledge] = _cell(parts)
         return Report(name, split, cells, trained, filtered, unsupported, beside, shares)
 
@@ -274,14 +274,14 @@ def ranks(
     """
     found = np.empty(len(targets.entities))
     rows = in_order(scores) if ordered is None else ordered
-    for row, (everything, own) in enumerate(zip(rows, pairwise(targets.offsets.tolist()), strict=True)):
+    for row, (everything, bounds) in enumerate(zip(rows, pairwise(targets.offsets.tolist()), strict=True)):
         wanted, filtered = scores[row, targets[row]], np.sort(scores[row, known[row]])
-        below, splits_to = (
+        below, up_to = (
             np.searchsorted(everything, wanted, side) - np.searchsorted(filtered, wanted, side)
             for side in ("left", "right")
         )
         # better ones, and half of the equal ones
-        found[slice(*own)] = 1.0 + (len(everything) - len(filtered) - splits_to) + (splits_to - below) / 2
+        found[slice(*bounds)] = 1.0 + (len(everything) - len(filtered) - up_to) + (up_to - below) / 2
     return found
 
 
@@ -332,8 +332,8 @@ def table(reports: Iterable[Report], title: str) -> Table:
     first = reports[0]
     present = [k for k in KNOWLEDGE if first.cells_of(k)]
     notes = [unsupported_text(report.scorer, report.unsupported) for report in reports if report.unsupported]
-    said = filter(None, [protocol(first.filtering), shares_text(first.shares), *notes])
-    shown = Table(title=title, caption="; ".join(said))
+    items = filter(None, [protocol(first.filtering), shares_text(first.shares), *notes])
+    shown = Table(title=title, caption="; ".join(items))
     shown.add_column("type")
     for knowledge in present:
         for column in ("queries", *(report.scorer for report in reports)):
@@ -380,7 +380,7 @@ def _rank_kinds(
                 ranked[chosen] = targets, ranks(scores, targets, answers, ordered)
             yield filtering, knowledge, ranked[chosen]
             if knowledge == "inferred" and missing is not None:
-                yield from ((filtering, *own) for own in _strata(ranked[chosen], missing))
+                yield from ((filtering, *stratum) for stratum in _strata(ranked[chosen], missing))
 
 
 def _strata(ranked: _Ranked, missing: Missing) -> Iterator[tuple[Knowledge, _Ranked]]:

@@ -11,7 +11,8 @@ from rich.console import Console
 
 import peirce
 from peirce.compose import exported_file
-from peirce.errors import ModelFileError, PeirceError, SpecError, TaskError
+from peirce.errors import InputError, ModelFileError, PeirceError, SpecError, TaskError
+from peirce.extras import require
 from peirce.model import ASSETS, SPEC, WEIGHTS, Runner, saved_files
 from peirce.registry import default_registry, load_spec
 from peirce.spec import Spec
@@ -19,6 +20,7 @@ from peirce_kg.encoding.assets import VOCABULARY, read_assets
 from peirce_kg.encoding.inputs import query_inputs
 from peirce_kg.encoding.literal_inputs import takes_literals
 from peirce_kg.encoding.vocabulary import Vocabulary
+from peirce_kg.encoding.writing import KINDS
 from peirce_kg.parts.systems.literals import Executor, executor_of
 from peirce_queries import (
     FIRST,
@@ -34,7 +36,10 @@ from peirce_queries import (
     Ranking,
     Variable,
     canonical,
+    load_types,
     replace_terms,
+    sample,
+    select,
     to_ids,
     to_query,
 )
@@ -42,6 +47,10 @@ from peirce_queries import (
 MODEL = "model.onnx"
 INDUCTIVE = "ultra"
 """The architecture that knows no names and no graph of its own."""
+PAGE_TYPES = ("1p", "2p", "2i", "pi", "2in", "2u")
+"""The types that a page has a query of, where its graph has one."""
+PAGE_INPUTS = {"input_ids", "attention_mask", "token_kinds"}
+"""What a page can tell a model."""
 MAX_FIRSTS = 64
 """The most values of f1 with which f2 is asked for, the best first."""
 
@@ -153,10 +162,42 @@ class ExportedModel(PageAnswerer):
         return list(zip(entities, (logits - np.log(np.exp(logits).sum())).tolist(), strict=True))
 
     def write_page(self, path: Path, query: Query, top: int, runtime: Path) -> None:
-        """See `PageAnswerer.write_page`."""
-        from peirce_kg.page import write_query_page
+        """See `PageAnswerer.write_page`.
 
-        write_query_page(path, self, query, top, runtime)
+        Raises:
+            TaskError: peirce-show is not installed.
+            InputError: the model does not read queries as EFO text from the beginning, or does not rank all entities.
+        """
+        require("--page", "peirce_show", extra="show")
+        from peirce_show import write_page
+
+        session, vocabulary, graph = self.session, self.vocabulary, self.graph
+        assert isinstance(session, peirce.Session)
+        scores, *ranked = self.outputs
+        inputs = {spec.name for spec in session.signature.inputs}
+        if vocabulary.syntax != "efo" or vocabulary.reversed_ or ranked or not inputs <= PAGE_INPUTS:
+            raise InputError(
+                f"{session.path} cannot become a page: a page ranks all entities, and reads nothing but the EFO text "
+                "of queries, from their beginning; train such a model, or leave --page out"
+            )
+        examples = sample(select(PAGE_TYPES, load_types()), graph, "train", 1, seed=0, leave_out=True)
+        data = {
+            "entities": vocabulary.entity_names,
+            "relations": vocabulary.relation_names,
+            "symbols": vocabulary.symbols,
+            "kinds": KINDS,
+            "free": vocabulary.free,
+            "existentials": vocabulary.existentials,
+            "first_entity": vocabulary.first_entity,
+            "first_relation": vocabulary.first_relation,
+            "longest": self.spec.input.max_length,
+            "query": str(query),
+            "examples": {each.type.name: str(each.query(0, graph)) for each in examples},
+            "top": top,
+            "scores": scores,
+        }
+        folder, title = Path(__file__).parent / "page", f"Ask {graph.name}"
+        write_page(path, session, folder, data, title=title, layer="Layer", runtime=runtime)
 
 
 def architecture_of(place: Path) -> str:

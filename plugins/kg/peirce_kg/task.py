@@ -147,7 +147,7 @@ class KgQaData:
     @inputs.default
     def _encode(self) -> Mapping[Split, tuple[Arrays, ...]]:
         return {
-            split: tuple(_set_inputs(q, self.vocabulary) for q in own) for split, own in self.sets.items()
+            split: tuple(_set_inputs(q, self.vocabulary) for q in sets) for split, sets in self.sets.items()
         }
 
     def missing(self, split: Split) -> tuple[Missing, ...]:
@@ -172,8 +172,8 @@ class KgQa(Task[KgQaOptions, KgQaData]):
             for relation, step in (("next", 1), ("over", 5), ("back", 11)):
                 split = "valid" if head % 6 == step % 6 else "test" if head % 6 == (step + 1) % 6 else "train"
                 rows[split].append(f"e{head}\t{relation}\te{(head + step) % 12}\n")
-        for split, own in rows.items():
-            (folder / f"{split}.tsv").write_text("".join(own), encoding="utf-8")
+        for split, lines in rows.items():
+            (folder / f"{split}.tsv").write_text("".join(lines), encoding="utf-8")
         few = {"types": ("1p", "2p", "2i"), "train_queries": 20, "eval_queries": 5, "batch_size": 8}
         return {"graph": str(folder), **few}
 
@@ -224,7 +224,9 @@ class KgQa(Task[KgQaOptions, KgQaData]):
         part = _split(split)
         random = np.random.default_rng([seed, epoch, SPLITS.index(part)])
         for rows in self._rows(data, part, random):
-            found = Answers.concatenate([data.sets[part][i].answers[part].select(own) for i, own in rows])
+            found = Answers.concatenate(
+                [data.sets[part][i].answers[part].select(chosen) for i, chosen in rows]
+            )
             batch = _tensors(_inputs(data, part, rows))
             every = torch.zeros(len(found), data.graph.entities)
             every[torch.from_numpy(found.queries), torch.from_numpy(found.entities)] = 1.0
@@ -292,7 +294,7 @@ class KgQa(Task[KgQaOptions, KgQaData]):
         if support.inductive:
             items.append("The model is given the training triples, and was trained on no type here.")
         missing = zip(data.missing(_split(split)), reasons.values(), strict=False)
-        if shares := shares_text(shares_of([own for own, reason in missing if reason is None])):
+        if shares := shares_text(shares_of([links for links, reason in missing if reason is None])):
             items.append(f"{shares[0].upper()}{shares[1:]}.")
         if refused := {name: reason for name, reason in reasons.items() if reason is not None}:
             left = f"Means are over {len(reasons) - len(refused)} of {len(reasons)} types: "
@@ -377,10 +379,10 @@ def _set_inputs(queries: QuerySet, vocabulary: Vocabulary) -> Arrays:
 def _inputs(data: KgQaData, split: Split, rows: _Rows) -> Arrays:
     """The inputs of a batch by name: tokens, and what models that look at graphs or execute atoms take instead."""
     parts = []
-    for i, own in rows:
+    for i, chosen in rows:
         queries = data.sets[split][i]
-        literals = query_literals(queries.template, queries.groundings[own], data.vocabulary) or {}
-        inputs = {name: values[own] for name, values in data.inputs[split][i].items()}
+        literals = query_literals(queries.template, queries.groundings[chosen], data.vocabulary) or {}
+        inputs = {name: values[chosen] for name, values in data.inputs[split][i].items()}
         parts.append(inputs | {LITERALS + name: values for name, values in literals.items()})
     return join_batches(parts)
 

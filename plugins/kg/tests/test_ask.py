@@ -25,7 +25,6 @@ from peirce.model import Model
 from peirce.registry import Registry, load_spec
 from peirce_kg.encoding.inputs import query_inputs
 from peirce_kg.exported import ExportedModel
-from peirce_kg.page import write_query_page
 from peirce_kg.task import KgQa, KgQaData, KgQaOptions, model_scorer
 from peirce_queries import Reply, model_reply, parse_any
 from peirce_queries.answering.commands import ask
@@ -220,7 +219,7 @@ def test_a_page_knows_the_names_and_begins_with_the_query(
     model_file = ExportedModel(exported[0])
     model_file.vocabulary = attrs.evolve(model_file.vocabulary, reversed_=True)
     with pytest.raises(InputError, match=r"model\.onnx cannot become a page: a page ranks all entities"):
-        write_query_page(tmp_path / "page.html", model_file, parse(QUERY), 10, tmp_path)
+        model_file.write_page(tmp_path / "page.html", parse(QUERY), 10, tmp_path)
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="Node.js runs the script of a page")
@@ -257,7 +256,7 @@ def test_a_page_reads_queries_as_python_does(exported: tuple[Path, Model, KgQaDa
         *("embassy(f1,f)", "embassy(f,'f')", "embassy(usa,f2)", "embassy(e9,f)"),
         "&".join(["embassy(usa,f)"] * 30),
     ]
-    reader = (files("peirce_kg.page") / "efo.js").read_text()
+    reader = (files("peirce_kg") / "page" / "efo.js").read_text()
     script = f"""const data = {json.dumps(_known(page))};
         {reader}
         const read = text => {{ try {{ return encoded(text).inputs; }} catch (error) {{ return error.message; }} }};

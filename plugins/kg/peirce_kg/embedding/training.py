@@ -341,9 +341,9 @@ def _mrr(predictor: LinkPredictor, graph: Graph) -> float | None:
     asked = pair[-len(wanted) :]
     device, total = predictor.entities.device, 0.0
     for start in range(0, len(wanted), EVALUATED):
-        rows, own = wanted[start : start + EVALUATED], asked[start : start + EVALUATED]
+        rows, pairs = wanted[start : start + EVALUATED], asked[start : start + EVALUATED]
         with torch.no_grad():
             scores = predictor.scores(rows[:, :2].to(device)).cpu().numpy()
         targets = Answers(np.arange(len(rows) + 1), rows[:, 2].numpy())
-        total += (1 / ranks(scores, targets, known.select(own))).sum().item()
+        total += (1 / ranks(scores, targets, known.select(pairs))).sum().item()
     return total / len(wanted)

@@ -125,15 +125,16 @@ class Links(Task[LinksOptions, Graph]):
                     scores = scorer.scores(
                         sets, asked.relation, asked.condition, lambda: progress.advance(bar)
                     ).cpu()
-                    own = scores.gather(1, torch.from_numpy(asked.answer).unsqueeze(1))
+                    right = scores.gather(1, torch.from_numpy(asked.answer).unsqueeze(1))
                     scores[known_answers(data.index("test"), rows)] = -torch.inf
-                    ranks.append(1 + (scores >= own).sum(1).view(2, -1).numpy())
+                    ranks.append(1 + (scores >= right).sum(1).view(2, -1).numpy())
         finally:
             model.train(training)
         found = np.concatenate(ranks, 1)
         hits = {f"hits@{k}": float((found <= k).mean()) for k in TOP}
         of_each = {
-            f"mrr/{end}": float((1 / own).mean()) for end, own in zip(("tail", "head"), found, strict=True)
+            f"mrr/{end}": float((1 / ranks).mean())
+            for end, ranks in zip(("tail", "head"), found, strict=True)
         }
         return {"mrr": float((1 / found).mean()), **hits, **of_each}
 

@@ -77,8 +77,8 @@ class Edges:
         at = self.firsts[rows]
         cuts = [bounds.tolist() for bounds in (rows, at, self.starts[at])]
         return [
-            (slice(*own[0]), slice(*own[1]), slice(*own[2]))
-            for own in zip(*(pairwise(each) for each in cuts), strict=True)
+            (slice(*bounds[0]), slice(*bounds[1]), slice(*bounds[2]))
+            for bounds in zip(*(pairwise(each) for each in cuts), strict=True)
         ]
 
     def sums(self, states: Tensor, pairs: slice, edges: slice) -> Tensor:
@@ -101,10 +101,10 @@ class _Messages(Function):
         ctx.edges = edges
         ctx.save_for_backward(states, vectors)
         states, result = states.contiguous(), torch.zeros_like(states)
-        for rows, pairs, own in edges.blocks(states.shape[1], states.element_size()):
-            if own.start == own.stop:
+        for rows, pairs, edge_rows in edges.blocks(states.shape[1], states.element_size()):
+            if edge_rows.start == edge_rows.stop:
                 continue
-            sums = edges.sums(states, pairs, own).mul_(vectors[edges.pair_relations[pairs]])
+            sums = edges.sums(states, pairs, edge_rows).mul_(vectors[edges.pair_relations[pairs]])
             firsts = edges.firsts[rows.start : rows.stop + 1] - pairs.start
             result[rows] = _bags(sums, torch.arange(len(sums), device=sums.device), firsts)
         return result
@@ -131,9 +131,9 @@ class _Products(Function):
         ctx.edges = edges
         ctx.save_for_backward(states, values)
         states, result = states.contiguous(), states.new_zeros(2 * edges.relations, states.shape[1])
-        for _, pairs, own in edges.blocks(states.shape[1], states.element_size()):
-            if own.start < own.stop:
-                sums = edges.sums(states, pairs, own).mul_(values[edges.pair_receivers[pairs]])
+        for _, pairs, edge_rows in edges.blocks(states.shape[1], states.element_size()):
+            if edge_rows.start < edge_rows.stop:
+                sums = edges.sums(states, pairs, edge_rows).mul_(values[edges.pair_receivers[pairs]])
                 result.index_add_(0, edges.pair_relations[pairs], sums)
         return result
 
@@ -156,8 +156,11 @@ def traced_messages(states: Tensor, vectors: Tensor, triples: Tensor) -> Tensor:
     known = (triples >= 0).all(1) & (head < entities) & (relation < relations) & (tail < entities)
     head, relation, tail = (torch.where(known, ids, 0) for ids in (head, relation, tail))
     result = torch.zeros_like(states)
-    for receivers, senders, own in ((head, tail, relation), (tail, head, relation + relations)):
-        sent = states[senders] * vectors[own] * known[:, None, None]
+    for receivers, senders, relations_of_edges in (
+        (head, tail, relation),
+        (tail, head, relation + relations),
+    ):
+        sent = states[senders] * vectors[relations_of_edges] * known[:, None, None]
         result = result.scatter_add(0, receivers[:, None, None].expand_as(sent), sent)
     return result
 

@@ -242,8 +242,8 @@ class RelationLayer(Layer):
         heads, tails, head_tail, tail_head = self.kinds.to(states.dtype)
         inverse = opposite(states)
         sent = torch.stack([heads * states + head_tail * inverse, tail_head * states + tails * inverse], 1)
-        own, turned = (shared @ sent.flatten(1)).view_as(sent).unbind(1)
-        return self.update(states, first, own + opposite(turned))
+        direct, turned = (shared @ sent.flatten(1)).view_as(sent).unbind(1)
+        return self.update(states, first, direct + opposite(turned))
 
 
 class EntityLayer(Layer):
@@ -255,11 +255,13 @@ class EntityLayer(Layer):
 
     def forward(self, states: Tensor, first: Tensor, vectors: Tensor, edges: Edges | Tensor) -> Tensor:
         """[entities, b, d], and vectors [2 relations, b, d] -> [entities, b, d]."""
-        own = self.project(vectors)
-        told = (
-            messages(states, own, edges) if isinstance(edges, Edges) else traced_messages(states, own, edges)
+        projected = self.project(vectors)
+        received = (
+            messages(states, projected, edges)
+            if isinstance(edges, Edges)
+            else traced_messages(states, projected, edges)
         )
-        return self.update(states, first, told)
+        return self.update(states, first, received)
 
 
 def _chosen(numbers: Tensor, rows: Tensor) -> Tensor:

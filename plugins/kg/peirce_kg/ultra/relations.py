@@ -23,11 +23,11 @@ def shared_heads(triples: NDArray[np.integer], entities: int, relations: int) ->
     """
     head, relation, tail = np.asarray(triples, np.int64).T
     keys = np.concatenate([head * 2 * relations + relation, tail * 2 * relations + relation + relations])
-    entity, own = np.divmod(np.unique(keys), 2 * relations)
+    entity, relation = np.divmod(np.unique(keys), 2 * relations)
     start = np.searchsorted(entity, entity)
     counts = np.searchsorted(entity, entity, side="right") - start
     found = np.zeros((2 * relations, 2 * relations), np.bool_)
     cuts = np.searchsorted(np.cumsum(counts), np.arange(0, counts.sum() + EXPANDED, EXPANDED))
-    for some in (slice(*cut) for cut in zip(cuts, [*cuts[1:], len(own)], strict=True)):
-        found[np.repeat(own[some], counts[some]), own[spans(start[some], counts[some])]] = True
+    for some in (slice(*cut) for cut in zip(cuts, [*cuts[1:], len(relation)], strict=True)):
+        found[np.repeat(relation[some], counts[some]), relation[spans(start[some], counts[some])]] = True
     return found.reshape(2, relations, 2, relations)

@@ -10,9 +10,7 @@ from attrs import evolve
 
 from peirce.compose import build
 from peirce.registry import Registry, default_registry, load_spec
-from peirce_kg.encoding.vocabulary import Vocabulary
-from peirce_kg.parts.support import support_of
-from peirce_kg.task import overrides_of
+from peirce_kg import Vocabulary, overrides_of, support_of
 from peirce_papers.tega.running import RankingRow, TegaRuns
 from peirce_papers.tega.tables import Column, TegaRow, kept_as
 from peirce_queries import SPLITS, QueryType, Template, load_graph
@@ -46,10 +44,10 @@ def _mrr_figures(runs: TegaRuns, rows: Sequence[RankingRow]) -> Iterator[list[li
     for cell in runs.cells():
         known.setdefault(cell.label, []).append(cell.run)
     for row in runs.table.rows:
-        own = [
+        found = [
             next(r for r in rows if r.run == run) for run in known[row.label] if run in {r.run for r in rows}
         ]
-        costs = [[r.parameters / 1e3 for r in own], [1e3 * r.query_seconds for r in own]]
+        costs = [[r.parameters / 1e3 for r in found], [1e3 * r.query_seconds for r in found]]
         ranked = [_means(runs, rows, column, known[row.label]) for column in runs.table.measured]
         yield [*ranked, *(costs if runs.table.costs else [])]
 
@@ -79,8 +77,8 @@ def _support_texts(runs: TegaRuns, row: TegaRow) -> list[str]:
     for column in table.measured:
         group = runs.definitions.kinds(table.asked[column.evaluation])
         shown = [kind for kind in group if column.types in ("all", "seen" if kind.seen else "unseen")]
-        said = sum(supports(architecture, kind, runs.registry) for kind in shown)
-        texts.append("" if said == len(shown) else f"{said} of {len(shown)} types")
+        count = sum(supports(architecture, kind, runs.registry) for kind in shown)
+        texts.append("" if count == len(shown) else f"{count} of {len(shown)} types")
     return [*texts, *([""] * (len(table.columns) - len(texts)))]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from peirce.registry import load_spec
-from peirce_kg.evaluation import PUBLISHED, protocol
+from peirce_kg import PUBLISHED, protocol
 from peirce_papers.tega.figures import figures_of, supports
 from peirce_papers.tega.running import RankingRow, TegaRuns
 from peirce_papers.tega.tables import PREFIX
@@ -69,7 +69,11 @@ def _effort(runs: TegaRuns, rows: Sequence[RankingRow]) -> str:
 def _absent(runs: TegaRuns, rows: Sequence[RankingRow]) -> list[str]:
     """The types that no row has figures of though its model supports them."""
     measured = {r.type for r in rows}
-    asked = {kind.name: kind for own in runs.table.asked.values() for kind in runs.definitions.kinds(own)}
+    asked = {
+        kind.name: kind
+        for evaluation in runs.table.asked.values()
+        for kind in runs.definitions.kinds(evaluation)
+    }
     models = {load_spec(row.spec).architecture for row in runs.table.rows if row.spec}
     return [
         name

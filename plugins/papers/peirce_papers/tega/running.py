@@ -15,10 +15,19 @@ from peirce.errors import TaskError
 from peirce.files import read_json
 from peirce.registry import load_spec
 from peirce.spec import Spec
-from peirce_kg.embedding.training import EmbeddingOptions, embed
-from peirce_kg.evaluation import TOP, Filtering, Knowledge, Report, evaluate
-from peirce_kg.parts.augmenters.kge_files import Predictor
-from peirce_kg.task import KgQa, KgQaData, scorer_of
+from peirce_kg import (
+    TOP,
+    EmbeddingOptions,
+    Filtering,
+    KgQa,
+    KgQaData,
+    Knowledge,
+    Predictor,
+    Report,
+    embed,
+    evaluate,
+    scorer_of,
+)
 from peirce_papers.tega.tables import Definitions, Evaluation, Scale, TegaRow, TegaTable, kept_as
 from peirce_queries import (
     Floats,
@@ -135,7 +144,7 @@ class TegaRuns(Matrix[RankingRow]):
                     weights = [read_json(as_is / PROVENANCE)["weights"]]
                 if row.vectors:
                     vectors = plain_options(EmbeddingOptions(model=row.vectors, dim=spec.dims["unary"]))
-                told = {
+                facts = {
                     name: value for name, value in plain_options(made.options).items() if name != "strata"
                 }
                 yield TegaCell(
@@ -144,7 +153,7 @@ class TegaRuns(Matrix[RankingRow]):
                     spec=spec,
                     task=made,
                     training=options,
-                    run=identity(spec, told, options, seed, vectors, *weights),
+                    run=identity(spec, facts, options, seed, vectors, *weights),
                     vectors=row.vectors,
                     as_is=as_is,
                 )

@@ -12,17 +12,17 @@ from attrs import evolve, field, frozen
 from cattrs import Converter
 
 from peirce.errors import TaskError
-from peirce_kg.evaluation import (
+from peirce_kg import (
     FILTERINGS,
     KNOWLEDGE,
     PUBLISHED,
     STRATA,
-    TYPES,
+    TYPE_GROUPS,
     Filtering,
     Knowledge,
-    Types,
+    Predictor,
+    TypeGroup,
 )
-from peirce_kg.parts.augmenters.kge_files import Predictor
 from peirce_queries import QueryType, hard_types, load_types, select
 
 PREFIX = "tega/"
@@ -97,7 +97,7 @@ class Column:
     """One column: the mean, over some types, of the MRR on some answers, in one evaluation, under one filtering."""
 
     evaluation: str
-    types: Types
+    types: TypeGroup
     knowledge: Knowledge
     filtering: Filtering = PUBLISHED
 
@@ -106,7 +106,7 @@ class Column:
         """Read `seen/inferred`, or `after:all/entailed`."""
         evaluation, _, rest = text.rpartition(":")
         types, _, knowledge = rest.partition("/")
-        if types not in TYPES or knowledge not in (*KNOWLEDGE, *STRATA):
+        if types not in TYPE_GROUPS or knowledge not in (*KNOWLEDGE, *STRATA):
             raise TaskError(f"{text!r} is no cell of a table, such as seen/inferred")
         return cls(evaluation, types, knowledge)
 

@@ -13,8 +13,7 @@ from small_specs import NARROW
 import peirce
 from peirce.errors import TaskError
 from peirce.registry import Registry, ready_specs
-from peirce_kg.evaluation import STRATA
-from peirce_kg.parts.augmenters.kge_files import read_kge
+from peirce_kg import STRATA, read_kge
 from peirce_papers.tega.report import table_of
 from peirce_papers.tega.running import RankingRow, TegaRuns
 from peirce_papers.tega.tables import (

@@ -133,7 +133,7 @@ def _answer_lines(lines: list[Line], index: Index, limit: int, seconds: float | 
     except QueryTooLargeError as error:
         if len(lines) == 1:
             raise QueryTooLargeError(f"{lines[0].place}: {error}") from None
-        return [own for line in lines for own in _answer_lines([line], index, limit, seconds)]
+        return [found for line in lines for found in _answer_lines([line], index, limit, seconds)]
     return [found[row].tolist() for row in range(len(lines))]
 
 

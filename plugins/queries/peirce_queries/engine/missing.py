@@ -79,7 +79,7 @@ class Links:
         entities, keys = self.whole.entities, inferred.keys(self.whole.entities)
         # each atom has a relation of its own
         slots = tuple(evolve(slot, relation=place) for place, slot in enumerate(conjunction))
-        own = evolve(template, relations=tuple(map(str, range(len(slots)))), conjunctions=(slots,))
+        variant = evolve(template, relations=tuple(map(str, range(len(slots)))), conjunctions=(slots,))
         relations = groundings.relations[:, [slot.relation for slot in conjunction]]
         positive = [place for place, slot in enumerate(slots) if slot.positive]
 
@@ -88,7 +88,7 @@ class Links:
             rows = np.unique(keys[waiting] // entities)
             asked = relations[rows]
             asked[:, list(known)] += self.whole.relations
-            found = answers(own, Groundings(asked, groundings.constants[rows]), self._both)
+            found = answers(variant, Groundings(asked, groundings.constants[rows]), self._both)
             return waiting[np.isin(keys[waiting], rows[found.queries] * entities + found.entities)]
 
         least = np.zeros(len(keys), np.int64)

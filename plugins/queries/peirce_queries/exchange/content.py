@@ -82,9 +82,9 @@ def check_format(place: str) -> Iterator[None]:
     try:
         yield
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
-        said = f"{type(error).__name__}: {error}"[:200]
+        message = f"{type(error).__name__}: {error}"[:200]
         raise TaskError(
-            f"{place[:300]}: not as the format is published ({said}); get the file again"
+            f"{place[:300]}: not as the format is published ({message}); get the file again"
         ) from error
 
 
@@ -147,9 +147,9 @@ def read_numbered(
     graph = from_names(folder.resolve().name, triples)
     meanings = []
     for table, names in zip(tables, (graph.entity_names, graph.relation_names), strict=True):
-        own = {name: i for i, name in enumerate(names)}
+        numbers = {name: i for i, name in enumerate(names)}
         meanings.append(np.full(max(table) + 1, -1, np.int64))
-        meanings[-1][[*table]] = [own.get(name, -1) for name in table.values()]
+        meanings[-1][[*table]] = [numbers.get(name, -1) for name in table.values()]
     return graph, meanings[0], meanings[1]
 
 
@@ -250,7 +250,7 @@ def _complete(
 ) -> tuple[QuerySet, int]:
     """The queries with own ids and answers on every graph, and how many have exactly the graph's answers."""
 
-    def own(numbers: Any, meaning: Ints) -> Ints:
+    def graph_ids(numbers: Any, meaning: Ints) -> Ints:
         numbers = np.asarray(numbers, np.int64)
         known = (numbers >= 0) & (numbers < len(meaning))
         ids = np.where(known, meaning[np.where(known, numbers, 0)], -1)
@@ -264,12 +264,12 @@ def _complete(
     template = Template.of(kind.query)
     with check_format(each.place):
         columns = [
-            own([row[slots.index(slot)] for row in each.rows], meanings[slot[0] == "r"])
+            graph_ids([row[slots.index(slot)] for row in each.rows], meanings[slot[0] == "r"])
             for slot in (*template.relations, *template.constants)
         ]
         given = {}
         for split, sets in each.answers.items():
-            entities = own(list(chain.from_iterable(sets)), meanings[0])
+            entities = graph_ids(list(chain.from_iterable(sets)), meanings[0])
             keys = np.repeat(np.arange(len(sets)), [*map(len, sets)]) * graph.entities + entities
             given[split] = np.unique(keys)
     relations, constants = np.split(np.stack(columns, axis=1), [len(template.relations)], axis=1)
@@ -293,5 +293,5 @@ def query_rows(queries: QuerySet, entities: int) -> Iterator[tuple[dict[str, int
         before = queries.answers[splits_to(queries.split)[-2]]
         added = added.minus(before, entities)
     names = (*template.relations, *template.constants)
-    for row, own in enumerate(np.concatenate([ids.relations, ids.constants], axis=1).tolist()):
-        yield dict(zip(names, own, strict=True)), before[row].tolist(), added[row].tolist()
+    for row, values in enumerate(np.concatenate([ids.relations, ids.constants], axis=1).tolist()):
+        yield dict(zip(names, values, strict=True)), before[row].tolist(), added[row].tolist()

@@ -43,8 +43,8 @@ def read(source: str, graph: str | None, types_file: Path | None) -> Content:
             raise TaskError(
                 f"{source} has queries and no graph; give --graph that which they were sampled from"
             )
-        own, only = load_graph(graph or source), load_types(types_file) if types_file else None
-        every = {split: files.read_samples(path, own, split) for split in there}
+        loaded, only = load_graph(graph or source), load_types(types_file) if types_file else None
+        every = {split: files.read_samples(path, loaded, split) for split in there}
         sets = {s: [one for one in of if only is None or one.type.name in only] for s, of in every.items()}
         why = f"{types_file} has no type of that name"
         rows = [
@@ -52,7 +52,7 @@ def read(source: str, graph: str | None, types_file: Path | None) -> Content:
             for s in there
             for one in every[s]
         ]
-        return Content(own, sets, rows)
+        return Content(loaded, sets, rows)
     place = Path(graph).expanduser() if graph else folder
     vocabularies = formats(GraphReader).values()  # type: ignore[type-abstract]
     vocabulary = next((each for each in vocabularies if (place / each.graph_file).is_file()), None)
@@ -69,8 +69,8 @@ def read(source: str, graph: str | None, types_file: Path | None) -> Content:
             f"{place} has no vocabulary ({wanted}) to tell what the numbers in {source} mean; give --graph the folder "
             "of the graph that the queries were made from"
         )
-    own, *meanings = vocabulary.read_graph(place)
-    return convert(form.read_queries(paths), own, meanings, load_types(types_file), types_file is not None)
+    loaded, *meanings = vocabulary.read_graph(place)
+    return convert(form.read_queries(paths), loaded, meanings, load_types(types_file), types_file is not None)
 
 
 def convert_files(source: str, to: str, output: Path, graph: str | None, types_file: Path | None) -> Content:

@@ -58,8 +58,8 @@ def read_pickle(path: Path) -> dict[Any, Any]:
     except OSError as error:
         raise TaskError(f"{path} cannot be read: {error.strerror or error}") from error
     except Exception as error:  # what damaged pickles make their reader raise
-        said = f"opcode {error}" if isinstance(error, KeyError) else str(error) or type(error).__name__
+        message = f"opcode {error}" if isinstance(error, KeyError) else str(error) or type(error).__name__
         raise TaskError(
-            f"{path} is damaged, or holds more than tuples, lists, sets, dicts, numbers and strings ({said}); nothing "
-            "of it was run. Get the file from its authors again"
+            f"{path} is damaged, or holds more than tuples, lists, sets, dicts, numbers and strings ({message}); "
+            "nothing of it was run. Get the file from its authors again"
         ) from error

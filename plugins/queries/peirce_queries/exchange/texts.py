@@ -50,11 +50,13 @@ def _read_sqe(paths: Sequence[Path]) -> Iterator[FileQueries]:
                     raise ValueError(f"{wrong!r} is no query of this pattern")
                 rows = [[int(number) for _, number in _GROUND.findall(text)] for text in queries]
                 known = [s for s in SPLITS if any(f"{s}_answers" in found for found in queries.values())]
-                told: dict[Split, list[list[int]]] = {
+                reported: dict[Split, list[list[int]]] = {
                     s: [[int(entity) for entity in found[f"{s}_answers"]] for found in queries.values()]
                     for s in known
                 }
-            yield FileQueries(f"{path}, {pattern}", known[-1] if known else "train", query, slots, rows, told)
+            yield FileQueries(
+                f"{path}, {pattern}", known[-1] if known else "train", query, slots, rows, reported
+            )
 
 
 def _pattern(pattern: str) -> tuple[Query | str, list[str]]:
@@ -75,13 +77,13 @@ def _write_sqe(folder: Path, content: Content) -> None:
     """Write queries as SQE's files."""
     for split, sets in content.sets.items():
         every: dict[str, dict[str, Any]] = {}
-        for own in sets:
-            text = str(to_lisp(own.type.query))
+        for queries in sets:
+            text = str(to_lisp(queries.type.query))
             pattern = re.sub(r"\(r\d+\),", "", re.sub(r"\(s\d+\)", "(e)", text))
             ground = re.sub(r"\((r\d+)\)", r"({\1})", re.sub(r"\((s\d+)\)", r"(e,({\1}))", text))
-            for row, (ids, *_) in enumerate(query_rows(own, content.graph.entities)):
+            for row, (ids, *_) in enumerate(query_rows(queries, content.graph.entities)):
                 answers = {
-                    f"{s}_answers": [*map(str, own.answers[s][row].tolist())] for s in splits_to(split)
+                    f"{s}_answers": [*map(str, queries.answers[s][row].tolist())] for s in splits_to(split)
                 }
                 every.setdefault(pattern, {})[ground.format(**ids)] = answers
         (folder / f"{content.graph.name}_{split}_queries.json").write_text(json.dumps(every))
@@ -101,8 +103,10 @@ def _read_efok(paths: Sequence[Path]) -> Iterator[FileQueries]:
             with check_format(f"{path}, {formula}"):
                 rows = [[int(each[0][slot]) for slot in slots] for each in queries]
                 parts = [[entities(each[part]) for each in queries] for part in (1, 2)]
-            told = dict(zip(splits_to(split)[-2:], parts, strict=False))
-            yield FileQueries(f"{path}, {formula}", split, query, slots, rows, told, split != "train", name)
+            reported = dict(zip(splits_to(split)[-2:], parts, strict=False))
+            yield FileQueries(
+                f"{path}, {formula}", split, query, slots, rows, reported, split != "train", name
+            )
 
 
 def _formula(text: str) -> tuple[Query | str, list[str]]:
@@ -122,9 +126,9 @@ def _write_efok(folder: Path, content: Content) -> None:
     """Write queries as EFOK-CQA's files."""
     for split, sets in content.sets.items():
         every: dict[str, list[Any]] = {}
-        for own in sets:
-            found = every.setdefault(re.sub(r"\bf\b", "f1", str(own.type.query)), [])
-            for ids, *answers in query_rows(own, content.graph.entities):
+        for queries in sets:
+            found = every.setdefault(re.sub(r"\bf\b", "f1", str(queries.type.query)), [])
+            for ids, *answers in query_rows(queries, content.graph.entities):
                 before, added = ({"f1": [[entity] for entity in of]} for of in answers)
                 found.append([ids, added, []] if split == "train" else [ids, before, added])
         (folder / f"{split}-qaa.json").write_text(json.dumps(every))

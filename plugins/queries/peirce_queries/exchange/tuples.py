@@ -70,8 +70,8 @@ def _read_betae(paths: Sequence[Path]) -> Iterator[FileQueries]:
                 listed = sorted(queries)
                 rows = [_numbers(structure, each) for each in listed]
                 found = [[part.get(each, ()) for each in listed] for part in parts]
-            told = dict(zip(splits_to(split)[-len(parts) :], found, strict=True))
-            yield FileQueries(place, split, query, slots, rows, told, split != "train")
+            reported = dict(zip(splits_to(split)[-len(parts) :], found, strict=True))
+            yield FileQueries(place, split, query, slots, rows, reported, split != "train")
 
 
 def _read_query2box(paths: Sequence[Path]) -> Iterator[FileQueries]:
@@ -85,13 +85,13 @@ def _read_query2box(paths: Sequence[Path]) -> Iterator[FileQueries]:
             rows = [[*_leaves(each)] for each in every]
             if any(len(row) != len(slots) for row in rows):
                 raise ValueError(f"a query of {name} has {len(slots)} numbers")
-            told: dict[Split, list[Any]] = {split: [*every.values()]}
+            reported: dict[Split, list[Any]] = {split: [*every.values()]}
             if split != "train":
                 hard = read_pickle(path.with_name(f"{path.stem}_hard.pkl"))
-                told[splits_to(split)[-2]] = [
+                reported[splits_to(split)[-2]] = [
                     {*found} - {*hard.get(each, ())} for each, found in every.items()
                 ]
-        yield FileQueries(str(path), split, query, slots, rows, told)
+        yield FileQueries(str(path), split, query, slots, rows, reported)
 
 
 def _query_of(structure: Any) -> tuple[Query | str, list[str]]:
@@ -174,8 +174,8 @@ def _write_betae(folder: Path, content: Content) -> None:
     """Write queries as BetaE's files."""
     for split, sets in content.sets.items():
         queries, easy, hard = (defaultdict[Any, set[Any]](set) for _ in range(3))
-        for own in sets:
-            structure, query = structure_of(own.type.query), own.type.query
+        for sampled in sets:
+            structure, query = structure_of(sampled.type.query), sampled.type.query
             names = {
                 **dict.fromkeys(query.relations, "r"),
                 **dict.fromkeys(query.constants, "e"),
@@ -183,7 +183,7 @@ def _write_betae(folder: Path, content: Content) -> None:
                 "u": "u",
             }
             kinds = _fill(structure, names)
-            for ids, before, added in query_rows(own, content.graph.entities):
+            for ids, before, added in query_rows(sampled, content.graph.entities):
                 ground = _fill(structure, {**ids, **_MARKS})
                 queries[kinds].add(ground)
                 easy[ground], hard[ground] = {*before}, {*added}
@@ -221,11 +221,11 @@ def _write_query2box(folder: Path, content: Content) -> None:
         return tuple(ground(one, numbers) for one in layout) if isinstance(layout, tuple) else next(numbers)
 
     for split, sets in content.sets.items():
-        for own in sets:
-            name, slots = query2box_type(own.type.query)
+        for queries in sets:
+            name, slots = query2box_type(queries.type.query)
             kind, structure = _QUERY2BOX[name]
             every, hard, triples = dict[Any, set[int]](), dict[Any, set[int]](), []
-            for ids, before, added in query_rows(own, content.graph.entities):
+            for ids, before, added in query_rows(queries, content.graph.entities):
                 query = ground(_layout(structure), iter([ids[slot] for slot in slots]))
                 every[query], hard[query] = {*before, *added}, {*added}
                 tail = (added or before)[0]

@@ -37,7 +37,7 @@ def relation_facts(graph: Graph) -> list[dict[str, Any]]:
     found = [
         {
             "relation": name,
-            "added": {s: own[i] for s, own in added.items()},
+            "added": {s: counts[i] for s, counts in added.items()},
             "heads": int(heads[i]),
             "tails": int(tails[i]),
         }

@@ -64,8 +64,8 @@ def read_pykeen(source: str) -> tuple[list[str], list[str], dict[Split, NDArray[
     known = {name.lower(): name for name in dataset_resolver.lookup_dict}
     key = _PYKEEN.get(source.lower(), source).lower()
     if key not in known:
-        said = unknown("graph", source, dict.fromkeys([*_PYKEEN, *known]))
-        raise TaskError(f"{said}; nor is there a folder or a file of that name")
+        message = unknown("graph", source, dict.fromkeys([*_PYKEEN, *known]))
+        raise TaskError(f"{message}; nor is there a folder or a file of that name")
     try:
         data = dataset_resolver.lookup(known[key])()
         factories = (data.training, data.validation, data.testing)

@@ -135,9 +135,9 @@ class Graph:
             for names, kind in ((entities, "entities"), (relations, "relations")):
                 if len(names) != about[kind]:
                     raise ValueError(f"it has {len(names)} {kind}' names, and {about[kind]} {kind}")
-            own = dict(zip(SPLITS, indexes, strict=True))
+            by_split = dict(zip(SPLITS, indexes, strict=True))
             return cls(
-                str(about["name"]), entities, relations, own, duplicates, folder=folder, stored=triples
+                str(about["name"]), entities, relations, by_split, duplicates, folder=folder, stored=triples
             )
         except (KeyError, TypeError, ValueError) as error:
             raise damage_error(folder, error) from error
@@ -238,7 +238,7 @@ def from_ids(
     head, relation, tail = columns
     indexes = Index.cumulative(head, relation, tail, number, len(entity_names), len(relation_names))
     kept = np.diff([0, *map(len, indexes)]).tolist()
-    dropped = {split: n - own for split, n, own in zip(SPLITS, sizes, kept, strict=True)}
+    dropped = {split: n - count for split, n, count in zip(SPLITS, sizes, kept, strict=True)}
     return Graph(name, entity_names, relation_names, dict(zip(SPLITS, indexes, strict=True)), dropped)
 
 
@@ -261,8 +261,8 @@ def _lookup(kind: str, name: str, ids: Mapping[str, int]) -> int:
     names = list(ids)
     if len(names) > 2000:
         names.sort(key=lambda other: -len(_grams(name) & _grams(other)))
-    said = unknown(kind, name, nearest(name, names[:2000])[:10])
-    raise TaskError(said if len(ids) <= 10 else said.replace(" Known: ", f" Nearest of {len(ids):,}: "))
+    message = unknown(kind, name, nearest(name, names[:2000])[:10])
+    raise TaskError(message if len(ids) <= 10 else message.replace(" Known: ", f" Nearest of {len(ids):,}: "))
 
 
 def _grams(text: str) -> set[str]:

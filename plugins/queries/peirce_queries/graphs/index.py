@@ -206,9 +206,11 @@ class Index:
         """The inverse of `to_arrays`. Raises a KeyError where an array is missing."""
 
         def side(name: str) -> _Side:
-            own = {each.name: arrays[f"{name}.{each.name}"] for each in fields(_Side) if each.name != "later"}
+            columns = {
+                each.name: arrays[f"{name}.{each.name}"] for each in fields(_Side) if each.name != "later"
+            }
             later = (arrays[f"{name}.later.{split}"] for split in range(len(SPLITS) - 1))
-            return _Side(**own, later=(*later, None))
+            return _Side(**columns, later=(*later, None))
 
         forward, backward = side("forward"), side("backward")
         return tuple(

@@ -40,8 +40,8 @@ def write_index(
         np.save(folder / f"{name}.npy", array, allow_pickle=False)
     ends = [0, *accumulate(map(len, added))]
     triples = open_memmap(folder / f"{_TRIPLES}.npy", "w+", np.int32, (ends[-1], 3))
-    for (start, stop), own in zip(pairwise(ends), added, strict=True):
-        triples[start:stop] = own
+    for (start, stop), rows in zip(pairwise(ends), added, strict=True):
+        triples[start:stop] = rows
     triples.flush()
     shapes = {name: array.shape for name, array in {**arrays, _TRIPLES: triples}.items()}
     sizes = {"entities": indexes[0].entities, "relations": indexes[0].relations, "arrays": shapes}

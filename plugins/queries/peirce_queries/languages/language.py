@@ -180,8 +180,10 @@ class Query:
         """
         names = {*self.relations, *self.constants}
         problems = {"missing": names - set(grounding), "not in it": set(grounding) - names}
-        if said := "; ".join(f"{what} {', '.join(sorted(some))}" for what, some in problems.items() if some):
-            raise QueryError(f"the grounding does not fit {self}: {said}")
+        if message := "; ".join(
+            f"{what} {', '.join(sorted(some))}" for what, some in problems.items() if some
+        ):
+            raise QueryError(f"the grounding does not fit {self}: {message}")
 
         def ground_atom(atom: Atom) -> Atom:
             head, tail = (Constant(grounding[t.name]) if isinstance(t, Constant) else t for t in atom.terms)

@@ -55,8 +55,8 @@ def _read_types(path: Path | None) -> dict[str, QueryType]:
         text = read_text(path) if path else (files(__package__) / source).read_text(encoding="utf-8")
         tables = parse_toml(text).get("type", [])
     except (OSError, ValueError) as error:
-        said = getattr(error, "strerror", None) or error
-        raise TaskError(f"{source}: query types cannot be read: {said}") from error
+        message = getattr(error, "strerror", None) or error
+        raise TaskError(f"{source}: query types cannot be read: {message}") from error
     if not isinstance(tables, list):
         raise TaskError(f"{source}: `type` must be [[type]] tables with name, formula and seen")
     types: dict[str, QueryType] = {}

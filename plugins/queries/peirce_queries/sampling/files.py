@@ -162,12 +162,12 @@ def read_type(folder: Path, asked: SampledType, described: Description, graph: G
         finish = "run `peirce kg sample` again with its options to finish it"
         raise TaskError(f"{folder} has no {path.name} yet; {finish}")
     table = _read(path)
-    told = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
+    metadata = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
     for key, wanted in _whose(asked.kind, described).items():
         # files of peirce 0.2 tell their formula alone
-        if told.get(key, None if key == "formula" else wanted) != wanted:
+        if metadata.get(key, None if key == "formula" else wanted) != wanted:
             raise TaskError(
-                f"{path} holds queries of another {'type' if key == 'formula' else key} ({told.get(key)}) than its "
+                f"{path} holds queries of another {'type' if key == 'formula' else key} ({metadata.get(key)}) than its "
                 f"folder says ({wanted}); put the file back where it was, or remove it and sample again"
             )
     queries = _queries(table, asked.kind, described.split)
@@ -184,8 +184,8 @@ def read_type(folder: Path, asked: SampledType, described: Description, graph: G
 
 def _whose(kind: QueryType, described: Description) -> dict[str, str]:
     """What a type's file says of itself, and is held to when it is read."""
-    told = {"formula": str(kind.query), "graph": described.fingerprint, "split": described.split}
-    return {**told, "seed": str(described.seed)}
+    metadata = {"formula": str(kind.query), "graph": described.fingerprint, "split": described.split}
+    return {**metadata, "seed": str(described.seed)}
 
 
 def write_type(
@@ -307,9 +307,9 @@ def _texts(queries: QuerySet, printed: tuple[pyarrow.Array, pyarrow.Array]) -> p
         printed, (template.relations, template.constants), (ids.relations.T, ids.constants.T), strict=True
     )
     columns = {
-        slot: names.take(pyarrow.array(own))
+        slot: names.take(pyarrow.array(numbers))
         for names, slots, of in named
-        for slot, own in zip(slots, of, strict=True)
+        for slot, numbers in zip(slots, of, strict=True)
     }
     # between marks that no printed query has, its parts are in turn text and placeholders
     marked = str(template.query.ground({name: f"\x01{name}\x01" for name in columns})).split("\x01")

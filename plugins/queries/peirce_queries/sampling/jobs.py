@@ -175,9 +175,9 @@ def _claim(folder: Path, wanted: Description, *, overwrite: bool) -> None:
         elif there != wanted and (made or any(blocks.glob("*.block"))):
             names = ("graph", "seed", "max_answers", "types", "hard")
             differ = [name for name in names if getattr(there, name) != getattr(wanted, name)]
-            said = " and ".join(differ).replace("types", "types or counts") or "triples"
+            fields = " and ".join(differ).replace("types", "types or counts") or "triples"
             raise TaskError(
-                f"{folder} holds queries that were asked for with other {said}; give another folder, or --overwrite "
+                f"{folder} holds queries that were asked for with other {fields}; give another folder, or --overwrite "
                 "to replace them"
             )
     elif folder.exists() and any(folder.iterdir()):

@@ -170,8 +170,8 @@ class Lookup:
         ends = np.random.default_rng(0).integers(2**63, size=(2, self.entities), dtype=np.uint64)
         head, tail = self._ends
         sums = np.zeros((2, self.relations), np.uint64)
-        for own, one, other in zip(sums, (head, tail), (tail, head), strict=True):
-            np.add.at(own, self.triples[:, 1], ends[0][one] * ends[1][other])
+        for total, one, other in zip(sums, (head, tail), (tail, head), strict=True):
+            np.add.at(total, self.triples[:, 1], ends[0][one] * ends[1][other])
         known = {value: relation for relation, value in enumerate(sums[1].tolist()) if value}
         return np.array([known.get(value, -1) for value in sums[0].tolist()], np.int64)
 

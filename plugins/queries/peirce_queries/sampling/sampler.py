@@ -168,9 +168,11 @@ def missing_links(sets: Sequence[QuerySet], graph: Graph, split: Split) -> tuple
     links = Links(graph.index(before), graph.index(split))
     return tuple(
         links.missing(
-            own.template, own.groundings, own.answers[split].minus(own.answers[before], graph.entities)
+            queries.template,
+            queries.groundings,
+            queries.answers[split].minus(queries.answers[before], graph.entities),
         )
-        for own in sets
+        for queries in sets
     )
 
 
@@ -317,7 +319,7 @@ class TypeSampler:
 
         Each condition asks the engine about what met those before it: most proposals fail an early one.
         """
-        template, own = self.template, self.split
+        template, asked = self.template, self.split
         found: dict[Split, Answers] = {}
 
         def keep(met: Bools) -> None:
@@ -337,27 +339,29 @@ class TypeSampler:
 
         if self.hard:
             keep(self._answered_by_added(proposals))
-        found[own] = ask(own)
-        keep((found[own].counts > 0) & (found[own].counts <= self.max_answers))
+        found[asked] = ask(asked)
+        keep((found[asked].counts > 0) & (found[asked].counts <= self.max_answers))
         if self.level:
             before = SPLITS[self.level - 1]
             found[before] = ask(before)
-            keep(self._more(found[own], found[before]))
+            keep(self._more(found[asked], found[before]))
         if self.hard:
-            inferred = found[own].minus(found[before], self.lookup.entities)
+            inferred = found[asked].minus(found[before], self.lookup.entities)
             missing = self.lookup.links[self.level - 1].missing(template, proposals, inferred)
             keep(np.bincount(inferred.queries[missing.hard], minlength=len(proposals)) > 0)
         for negated in template.negated:
-            wider = ask(own, [[slot for slot in slots if slot != negated] for slots in template.conjunctions])
-            keep(self._more(wider, found[own]))
+            wider = ask(
+                asked, [[slot for slot in slots if slot != negated] for slots in template.conjunctions]
+            )
+            keep(self._more(wider, found[asked]))
         if len(template.conjunctions) > 1:
             for branch in template.conjunctions:
-                others = ask(own, [slots for slots in template.conjunctions if slots is not branch])
-                keep(self._more(found[own], others))
+                others = ask(asked, [slots for slots in template.conjunctions if slots is not branch])
+                keep(self._more(found[asked], others))
         for split in SPLITS:
             if split not in found:
                 found[split] = ask(split)
-        return QuerySet(self.kind, own, template, proposals, {split: found[split] for split in SPLITS})
+        return QuerySet(self.kind, asked, template, proposals, {split: found[split] for split in SPLITS})
 
     @cached_property
     def _added(self) -> Index:

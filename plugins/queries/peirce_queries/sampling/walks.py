@@ -59,8 +59,8 @@ class Walker:
             return Groundings(*none)
         each = -(-count // len(starts))
         walks = [self._walk_from(*start, each, random) for start in starts]
-        done = [own for own in walks if own.free is None]
-        if ending := [own for own in walks if own.free is not None]:
+        done = [walk for walk in walks if walk.free is None]
+        if ending := [walk for walk in walks if walk.free is not None]:
             done.append(self._keep_removed(Groundings.concatenate(ending)))
         proposals = Groundings.concatenate(done)
         return proposals[random.permutation(len(proposals))]
@@ -112,8 +112,8 @@ class Walker:
     def _common(self) -> list[Slot]:
         """The negated atoms at a variable, where all of several branches have them and say alike what an answer is."""
         conjunctions = self.template.conjunctions
-        at = [{slot for slot in own if FREE in slot.variables} for own in conjunctions]
-        if len(conjunctions) == 1 or any(own != at[0] for own in at):
+        at = [{slot for slot in slots if FREE in slot.variables} for slots in conjunctions]
+        if len(conjunctions) == 1 or any(slots != at[0] for slots in at):
             return []
         return [slot for slot in self.template.negated if slot in at[0] and len(slot.variables) == 2]
 
@@ -229,7 +229,9 @@ class _Walk:
         """The groundings whose walks came through; `ending` asks about the answer at which each ends."""
         relations = [self.relations[i] for i in range(len(self.template.relations))]
         constants = [self.ends[i] for i in range(len(self.template.constants))]
-        columns = (np.array(own, np.int64).reshape(len(own), self.count).T for own in (relations, constants))
+        columns = (
+            np.array(rows, np.int64).reshape(len(rows), self.count).T for rows in (relations, constants)
+        )
         found = Groundings(*columns)[self.alive]
         return evolve(found, free=self.ends[FREE][self.alive]) if ending else found
 

@@ -111,7 +111,7 @@ class TruthSearch(Search):
         """The t-norm over chosen literals: [b, y, e], bool [b, x, y] -> [b, x, e]; true where none is chosen."""
         if self.options.tnorm == "product":
             return chosen.to(truths.dtype) @ truths
-        rows = [torch.where(own.unsqueeze(2), truths, 0).amin(1) for own in chosen.unbind(1)]
+        rows = [torch.where(row.unsqueeze(2), truths, 0).amin(1) for row in chosen.unbind(1)]
         return torch.stack(rows, 1)
 
     def both(self, left: Tensor, right: Tensor) -> Tensor:
@@ -122,11 +122,11 @@ class TruthSearch(Search):
         """The t-conorm over the answers of all conjunctions: [b, x, e], bool [b, x] -> [b, e]."""
         low = torch.finfo(truths.dtype).min / 4
         total = truths.new_full((len(truths), truths.shape[2]), low)
-        for own, here in zip(truths.unbind(1), chosen.unbind(1), strict=True):
+        for truth, here in zip(truths.unbind(1), chosen.unbind(1), strict=True):
             if self.options.tnorm == "product":
-                joined = torch.logaddexp(total, own + torch.log(-torch.expm1(total)))
+                joined = torch.logaddexp(total, truth + torch.log(-torch.expm1(total)))
             else:
-                joined = torch.maximum(total, own)
+                joined = torch.maximum(total, truth)
             total = torch.where(here.unsqueeze(1), joined, total)
         return torch.where(chosen.any(1, keepdim=True), total, 0)
 
@@ -407,8 +407,8 @@ class _Vectors:
     def vectors(self) -> tuple[Tensor, Tensor]:
         """[b, x, d1] of heads, and of tails."""
         length = self.literals.real.shape[1]
-        own = self.free.gather(1, self.owner.unsqueeze(2).expand_as(self.free))
-        mixed = torch.where(self.known.unsqueeze(2), own, torch.cat(self.fixed, 1))
+        free = self.free.gather(1, self.owner.unsqueeze(2).expand_as(self.free))
+        mixed = torch.where(self.known.unsqueeze(2), free, torch.cat(self.fixed, 1))
         return mixed[:, :length], mixed[:, length:]
 
     def penalty(self) -> Tensor:

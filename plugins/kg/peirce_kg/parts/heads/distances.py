@@ -138,8 +138,8 @@ class BetaRanking(DistanceRanking):
         alpha, beta = entity.chunk(2, 1)
         total = digamma(alpha + beta)
         slopes = torch.cat([total - digamma(alpha), total - digamma(beta)], 1)
-        own = (entity * slopes).sum(1) + _log_beta(entity)
-        return self.margin - (F.linear(answer, slopes) + _log_beta(answer).unsqueeze(1) - own)
+        entropy = (entity * slopes).sum(1) + _log_beta(entity)
+        return self.margin - (F.linear(answer, slopes) + _log_beta(answer).unsqueeze(1) - entropy)
 
 
 def _log_beta(parameters: Tensor) -> Tensor:
@@ -161,7 +161,7 @@ class PortionRanking(DistanceRanking):
         distance_to = self.distance_to
         if entities.shape[0] > size and torch.is_grad_enabled() and not has_static_shapes(sets):
             distance_to = partial(checkpoint, distance_to, use_reentrant=False)
-        return torch.cat([distance_to(sets, own) for own in torch.split(entities, size)], 1)
+        return torch.cat([distance_to(sets, portion) for portion in torch.split(entities, size)], 1)
 
 
 @frozen(kw_only=True)

@@ -123,12 +123,12 @@ class QueryTreeSearch(Search):
 
         heads = (literals.heads - self.options.first).tolist()
         numbers = torch.where(literals.real, literals.conjunctions(), -1).tolist()
-        told = zip(
+        rows = zip(
             numbers, names(literals.sources), heads, literals.relations.tolist(), names(literals.targets),
             literals.negated.tolist(), strict=True,
         )  # fmt: skip
         queries = []
-        for row in told:
+        for row in rows:
             found: dict[int, list[_Atom]] = {}
             for number, source, head, *rest in zip(*row, strict=True):
                 if number >= 0:

@@ -75,9 +75,9 @@ class Clmpt(Lmpnn):
             most = int(real.sum(2).max().item()) if real.numel() else 1
             kept = real.long().argsort(dim=2, descending=True, stable=True)[..., :most]
             real, places = real.gather(2, kept), places.gather(2, kept)
-        told = torch.cat([forwards, backwards, state], 1)
-        index = places.flatten(1).unsqueeze(2).expand(-1, -1, told.shape[2])
-        return self.mix(told.gather(1, index).unflatten(1, places.shape[1:]), real)
+        messages = torch.cat([forwards, backwards, state], 1)
+        index = places.flatten(1).unsqueeze(2).expand(-1, -1, messages.shape[2])
+        return self.mix(messages.gather(1, index).unflatten(1, places.shape[1:]), real)
 
 
 class _Encoder(nn.Module):

@@ -113,13 +113,13 @@ class _Unions:
     """
 
     def __init__(self, literals: Literals) -> None:
-        own, equal = literals.together(), literals.equal()
+        together, equal = literals.together(), literals.equal()
         self.together = literals.same(literals.targets, literals.targets)
-        below = own & literals.same(literals.sources, literals.targets)
+        below = together & literals.same(literals.sources, literals.targets)
         for _ in range(DEPTH - 1):
             below = below | _compose(below, below)
         inside = self.together | _compose(self.together, below)
-        outside = own & ~inside
+        outside = together & ~inside
         # y is outside of x and x' has nothing outside that equals it
         lacks = _compose(outside, ~_compose(equal, outside.transpose(1, 2)))
         names = literals.same_names()

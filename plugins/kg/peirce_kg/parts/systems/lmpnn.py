@@ -76,8 +76,8 @@ class Lmpnn(QuerySystem):
         forwards, backwards: [b, y, d1], what literals send to their tails and heads; leads, leaves: bool [b, x, y],
         which of them lead to a node and which leave it.
         """
-        told = leads.to(state.dtype) @ forwards + leaves.to(state.dtype) @ backwards
-        return self.mix(self.options.keep * state + told)
+        received = leads.to(state.dtype) @ forwards + leaves.to(state.dtype) @ backwards
+        return self.mix(self.options.keep * state + received)
 
     def beginning(self, count: int, width: int) -> Tensor:
         """Normal, and those of variables uniform in [0, 1), as in the published code.

@@ -71,14 +71,14 @@ class Q2P(SetSystem):
 
     def entities(self, vectors: Tensor) -> Tensor:
         """An entity's particles."""
-        own = vectors[..., None, : self.vectors.shape[1]]
-        return (own + self.offsets.to(own.dtype)).flatten(-2)
+        centre = vectors[..., None, : self.vectors.shape[1]]
+        return (centre + self.offsets.to(centre.dtype)).flatten(-2)
 
     def project(self, sets: Tensor, relations: Tensor) -> Tensor:
         """See the class."""
         state = self._particles(sets)
-        told = self.read(self.dropout(relations[..., None, : state.shape[-1]]))
-        of_gates, of_candidate = told.tensor_split([2 * state.shape[-1]], -1)
+        received = self.read(self.dropout(relations[..., None, : state.shape[-1]]))
+        of_gates, of_candidate = received.tensor_split([2 * state.shape[-1]], -1)
         change, reset = (of_gates + self.gates(self.dropout(state))).sigmoid().chunk(2, -1)
         candidate = (of_candidate + self.candidate(self.dropout(state * reset))).tanh()
         mixed = self.projected((1 - change) * state + change * candidate)

@@ -112,10 +112,10 @@ class Literals:
         ends = (self.sources, self.targets)
         return [torch.where(each == ENTITY, ENTITY, 1 + (each - 1) % VARIABLES) for each in ends]
 
-    def _alike(self, *told: Tensor) -> Tensor:
-        """Whether two literals have the same in all that is told: [b, x] each -> bool [b, x, y]."""
+    def _alike(self, *inputs: Tensor) -> Tensor:
+        """Whether two literals have the same in all inputs: [b, x] each -> bool [b, x, y]."""
         both = self.real.unsqueeze(2) & self.real.unsqueeze(1)
-        for each in told:
+        for each in inputs:
             both = both & (each.unsqueeze(2) == each.unsqueeze(1))
         return both
 
@@ -143,7 +143,7 @@ def literal_specs(vocabulary: int) -> tuple[TensorSpec, ...]:
         name="attention_mask", dtype="bool", dims=dims, required=False, default=True, masks="length",
         meaning="True at atoms, false at padding.",
     )  # fmt: skip
-    told: tuple[tuple[str, int | None], ...] = (
+    meanings: tuple[tuple[str, int | None], ...] = (
         ("The token at the head of each atom.", vocabulary),
         ("The token of each atom's relation.", vocabulary),
         ("The number of the variable at each atom's head; 0 for an entity.", None),
@@ -151,8 +151,8 @@ def literal_specs(vocabulary: int) -> tuple[TensorSpec, ...]:
         ("1 for a negated atom, 0 for the others.", 2),
     )
     tails = "The token at the tail of each atom of the disjunctive normal form."
-    own = (spec(name, *each) for name, each in zip(LITERAL_INPUTS, told, strict=True))
-    return (spec("input_ids", tails, vocabulary), mask, *own)
+    specs = (spec(name, *each) for name, each in zip(LITERAL_INPUTS, meanings, strict=True))
+    return (spec("input_ids", tails, vocabulary), mask, *specs)
 
 
 class QuerySystem(Executor, Architecture):
