@@ -153,7 +153,7 @@ def relate(
         model, question = RelationPipeline(directory, session), {"facts": facts, "pair": pair}
         model.ask(question, found.update)
         if page is not None:
-            from peirce_show.pages import write_page
+            from peirce_show import write_page
 
             known = {"relations": model.relations.names, "kinds": model.relations.kinds, "scores": SCORES}
             folder, title = Path(__file__).parent / "page", "Which relation follows?"
@@ -176,7 +176,7 @@ def _read_sizes(text: str, option: str, least: int) -> tuple[int, ...]:
 
 def _check_free(path: Path, overwrite: bool) -> None:
     if path.exists() and not overwrite:
-        raise InputError(f"{path} is there already; choose another file, or give --overwrite to replace it")
+        raise InputError(f"{path} exists already; choose another file, or replace it with --overwrite")
 
 
 def _report(json: bool, facts: dict[str, Any]) -> None:

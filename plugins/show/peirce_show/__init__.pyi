@@ -1,2 +1,3 @@
 from .diagrams import operator_diagram as operator_diagram
 from .drawing import draw as draw
+from .pages import write_page as write_page

@@ -46,7 +46,7 @@ class Curves:
             self._write(step=step + 1, session_log=SessionLog(status=SessionLog.START))
 
     def add(self, step: int, values: Mapping[str, float], prefix: str) -> None:
-        """One point on each curve `PREFIX/NAME`; values that are no numbers are left out."""
+        """One point on each curve `PREFIX/NAME`; NaN and infinity are left out."""
         from tensorboard.compat.proto.summary_pb2 import Summary
 
         finite = {f"{prefix}/{name}": value for name, value in values.items() if math.isfinite(value)}

@@ -68,7 +68,7 @@ def train(
         TaskError: a package is missing, the directory holds another training, the model to start from does not suit
             the spec or the data, a loss is not finite, ...
         BusyError: another process trains into the directory, or another thread of this one trains.
-        WriteError: the disk takes no more; the error says from where the training can go on.
+        WriteError: the disk is full or read-only; the error says from where the training can go on.
     """
     registry = registry or default_registry()
     directory = Path(directory)
@@ -85,7 +85,7 @@ def train(
         raise TaskError(f"{directory} is a file; give a directory for the trained model")
     if _TRAINING.locked():
         raise BusyError(
-            "another thread of this process trains, and random generators, threads and devices are the process's; "
+            "another thread of this process trains, and random generators, threads and devices are shared by the process; "
             "wait for its end, or train in a process of its own"
         )
     checkpoints = Checkpoints(directory)
@@ -101,7 +101,7 @@ def train(
             )
         try:
             saved = SavedModel.read(start, registry) if start is not None else None
-            # Where the tokenizer lies is no option that the training was given: it is saved with the model itself.
+            # The tokenizer's path is not an option of the training: the tokenizer is saved with the model.
             given = task.options
             task = with_tokenizer(task, start) if start is not None else task
             data = task.prepare() if data is None else data

@@ -1,4 +1,4 @@
-"""What a training is told and what it gives: `TrainingOptions` and `TrainResult`."""
+"""The settings and the result of a training: `TrainingOptions` and `TrainResult`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 SCHEDULES = ("linear", "constant", "cosine", "poly", "thirds")
 MOST_THREADS = 1024
-"""More than this trains no faster, and torch would really start them."""
+"""More threads are not faster, and torch would start every one."""
 
 
 @frozen(kw_only=True)

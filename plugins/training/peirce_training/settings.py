@@ -50,7 +50,7 @@ def settings_by_part(*layers: Mapping[str, Any]) -> tuple[dict[str, Any], dict[s
         layers: settings by dotted key. Later ones replace earlier ones, and steps replace epochs, or epochs steps.
 
     Raises:
-        TaskError: a key begins with none of `model.`, `task.` and `train.`, or goes into what is no table.
+        TaskError: a key does not begin with `model.`, `task.` or `train.`, or leads into a plain value.
     """
     settings: dict[str, Any] = {}
     for layer in layers:
@@ -64,7 +64,7 @@ def settings_by_part(*layers: Mapping[str, Any]) -> tuple[dict[str, Any], dict[s
             model[key] = value
             continue
         if not way or way[0] not in tables:
-            raise TaskError(f"the setting {key!r} begins with none of model., task. and train.")
+            raise TaskError(f"the setting {key!r} does not begin with model., task. or train.")
         table = tables
         for name in way:
             inner = table.get(name, {})

@@ -208,7 +208,7 @@ class Training:
         progress.step += 1
 
     def _fetch_losses(self) -> None:
-        """Fetch the losses of the last steps from the device, the mean over processes, and refuse what is no number.
+        """Fetch the losses of the last steps from the device, averaged over processes, and refuse NaN and infinity.
 
         Fetched together, they do not hold up an accelerator at each step.
         """

@@ -161,7 +161,7 @@ def read_seeds(text: str) -> tuple[int, ...]:
     except ValueError as error:
         wrong = str(error).rpartition(": ")[2]
         raise TaskError(
-            f"--seeds takes whole numbers with commas between them, such as 0,1,2; {wrong} is no integer"
+            f"--seeds takes whole numbers with commas between them, such as 0,1,2; {wrong} is not an integer"
         ) from None
     if len(set(seeds)) < len(seeds) or min(seeds) < 0:
         wrong = "is negative" if min(seeds) < 0 else "stands twice, which would be the same run"

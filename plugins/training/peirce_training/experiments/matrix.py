@@ -41,11 +41,11 @@ R = TypeVar("R", bound=Any)
 
 @contextmanager
 def results_lock(directory: Path) -> Iterator[None]:
-    """Within it nobody else writes results to a folder, and a disk that takes no more is told of.
+    """Keep others from writing results to a folder, and explain the errors of a full disk.
 
     Raises:
         BusyError: another process writes there.
-        WriteError: the disk takes no more.
+        WriteError: the disk is full or read-only.
     """
     from peirce_training import exclusive_lock
 

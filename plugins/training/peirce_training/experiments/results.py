@@ -41,7 +41,7 @@ def read_rows(path: Path, of: type[Row]) -> list[Row]:
         table = csv.DictReader(io.StringIO(read_bytes(path, text=True).decode(), newline=""))
         return [of(**{name: row[name] for name in names if name in row}) for row in table]
     except (OSError, KeyError, TypeError, ValueError, csv.Error) as error:
-        raise TaskError(f"{path} is no file of results: {error!r}; move it away to begin anew") from error
+        raise TaskError(f"{path} is not a file of results: {error!r}; move it away to begin anew") from error
 
 
 def write_rows(path: Path, rows: Iterable[Any], columns: Sequence[str]) -> None:

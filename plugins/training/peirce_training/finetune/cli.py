@@ -117,7 +117,7 @@ def _each(text: str | None, part: type[Any]) -> tuple[str, list[Any]] | None:
     (full,) = read_settings([f"{key}=0"], part)
     if not full.startswith("task."):
         raise TaskError(
-            f"--each {text}: {key} is no option of the task {part.name!r}; --set searches other settings"
+            f"--each {text}: {key} is not an option of the task {part.name!r}; --set searches other settings"
         )
     return full, [parse_override(f"{key}={value}")[1] for value in listed]
 
