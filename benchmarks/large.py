@@ -25,7 +25,7 @@ from peirce_queries.graphs.graph import from_ids, load_graph
 from peirce_queries.languages.types import load_types
 from peirce_queries.sampling.lookup import Lookup
 from peirce_queries.sampling.sampler import MAX_ANSWERS, TypeSampler
-from peirce_queries.sampling.workers import BlockAsked, pool
+from peirce_queries.sampling.workers import BlockRequest, pool
 
 T = TypeVar("T")
 RELATIONS, STEEPNESS = 400, 0.8
@@ -101,12 +101,12 @@ def shared(folder: Path, workers: int) -> dict[str, Any]:
     start = time.perf_counter()
     with pool("ray", workers, samplers) as own:
         for number in range(workers):
-            own.submit(BlockAsked(TYPES[0], number, 1))
+            own.submit(BlockRequest(TYPES[0], number, 1))
         for _ in range(workers):
             own.wait()
         ready, count = time.perf_counter(), 0
         for number in range(BLOCKS):
-            own.submit(BlockAsked(TYPES[0], workers + number, QUERIES))
+            own.submit(BlockRequest(TYPES[0], workers + number, QUERIES))
         for _ in range(BLOCKS):
             count += len(own.wait()[1].queries)
         seconds = time.perf_counter() - ready

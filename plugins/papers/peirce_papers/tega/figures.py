@@ -53,7 +53,7 @@ def _mrr_figures(runs: TegaRuns, rows: Sequence[RankingRow]) -> Iterator[list[li
 
 
 def _means(runs: TegaRuns, rows: Sequence[RankingRow], column: Column, known: Sequence[str]) -> list[float]:
-    evaluation = runs.table.asked[column.evaluation].key
+    evaluation = runs.table.all_evaluations[column.evaluation].key
     values = [
         [
             100 * r.mrr
@@ -75,7 +75,7 @@ def _support_texts(runs: TegaRuns, row: TegaRow) -> list[str]:
         return [""] * len(table.columns)
     texts = []
     for column in table.measured:
-        group = runs.definitions.kinds(table.asked[column.evaluation])
+        group = runs.definitions.kinds(table.all_evaluations[column.evaluation])
         shown = [kind for kind in group if column.types in ("all", "seen" if kind.seen else "unseen")]
         count = sum(supports(architecture, kind, runs.registry) for kind in shown)
         texts.append("" if count == len(shown) else f"{count} of {len(shown)} types")

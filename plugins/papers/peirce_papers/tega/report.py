@@ -69,14 +69,14 @@ def _effort(runs: TegaRuns, rows: Sequence[RankingRow]) -> str:
 def _absent(runs: TegaRuns, rows: Sequence[RankingRow]) -> list[str]:
     """The types that no row has figures of though its model supports them."""
     measured = {r.type for r in rows}
-    asked = {
+    kinds = {
         kind.name: kind
-        for evaluation in runs.table.asked.values()
+        for evaluation in runs.table.all_evaluations.values()
         for kind in runs.definitions.kinds(evaluation)
     }
     models = {load_spec(row.spec).architecture for row in runs.table.rows if row.spec}
     return [
         name
-        for name, kind in asked.items()
+        for name, kind in kinds.items()
         if measured and name not in measured and any(supports(model, kind, runs.registry) for model in models)
     ]

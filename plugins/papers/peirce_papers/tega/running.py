@@ -183,7 +183,7 @@ class TegaRuns(Matrix[RankingRow]):
 
     @property
     def _keys(self) -> set[str]:
-        return {evaluation.key for evaluation in self.table.asked.values()}
+        return {evaluation.key for evaluation in self.table.all_evaluations.values()}
 
     def complete(self, rows: Sequence[RankingRow]) -> bool:
         """Whether there are rows of each evaluation."""
@@ -214,7 +214,7 @@ class TegaRuns(Matrix[RankingRow]):
             "loss": last_loss(trained),
         }
         known = {row.evaluation for row in before}
-        for evaluation in self.table.asked.values():
+        for evaluation in self.table.all_evaluations.values():
             if evaluation.key in known:
                 continue
             report, seconds = self._report(cell, trained, data, evaluation)
@@ -243,8 +243,8 @@ class TegaRuns(Matrix[RankingRow]):
         every = zip(data.sets["test"], data.missing("test"), strict=True)
         if evaluation.hard:
             every = zip(*self._hard(cell, data), strict=True)
-        asked = [(queries, missing) for queries, missing in every if queries.type.name in chosen]
-        sets = [queries for queries, _ in asked]
+        pairs = [(queries, missing) for queries, missing in every if queries.type.name in chosen]
+        sets = [queries for queries, _ in pairs]
         if not sets:
             raise TaskError(f"{self.table.name}: no test queries of the types {evaluation.types!r}")
         turned = data.vocabulary.reversed_ != evaluation.reverse
@@ -267,7 +267,7 @@ class TegaRuns(Matrix[RankingRow]):
             console if console.is_terminal else None,
             entities=data.graph.entities,
             seen={queries.type.name for queries in sets if queries.type.seen},
-            missing=[missing for _, missing in asked],
+            missing=[missing for _, missing in pairs],
         )
         return report, spent / max(scored, 1)
 

@@ -172,7 +172,7 @@ class TegaTable:
         return tuple(dict.fromkeys(graph for row in self.rows for graph in row.paper))
 
     @property
-    def asked(self) -> Mapping[str, Evaluation]:
+    def all_evaluations(self) -> Mapping[str, Evaluation]:
         """The evaluations by name."""
         return self.evaluations or {"": Evaluation(types=self.types)}
 

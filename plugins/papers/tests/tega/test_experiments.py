@@ -68,14 +68,14 @@ def runs(tmp_path: Path, registry: Registry) -> TegaRuns:
     )
 
 
-def asked(runs: TegaRuns, **changes: Any) -> TegaRuns:
+def with_request(runs: TegaRuns, **changes: Any) -> TegaRuns:
     """The same table with another request."""
     return evolve(runs, request=evolve(runs.request, **changes))
 
 
 def test_every_run_is_done_once_and_every_figure_is_a_mean_of_what_is_kept(runs: TegaRuns) -> None:
     console = Console(width=140, record=True)
-    first = asked(runs, seeds=(0,)).run(console)
+    first = with_request(runs, seeds=(0,)).run(console)
     assert {(r.spec, r.type, r.seen, r.answers) for r in first if r.answers not in STRATA} == {
         (spec, kind, kind != "2pi", answers)
         for spec in ("transformer-absolute", "tega")
@@ -143,10 +143,10 @@ def test_every_run_is_done_once_and_every_figure_is_a_mean_of_what_is_kept(runs:
 
 
 def test_what_is_trained_is_evaluated_again(runs: TegaRuns) -> None:
-    again = asked(runs, only_evaluate=True, command="another")
+    again = with_request(runs, only_evaluate=True, command="another")
     with pytest.raises(TaskError, match="no trained model of this experiment"):
         again.run(Console(quiet=True))
-    one = asked(runs, seeds=(0,))
+    one = with_request(runs, seeds=(0,))
     first, path = one.run(Console(quiet=True)), runs.request.directory / RESULTS
     weights = {
         p: p.stat().st_mtime_ns for p in runs.request.directory.rglob("checkpoints/**/*") if p.is_file()
@@ -169,7 +169,7 @@ def test_what_is_trained_is_evaluated_again(runs: TegaRuns) -> None:
 
 def test_tables_share_what_is_trained(runs: TegaRuns) -> None:
     console = Console(width=140, record=True)
-    first = asked(runs, seeds=(0,)).run(console)
+    first = with_request(runs, seeds=(0,)).run(console)
     turned = evolve(
         TABLE,
         name="table98",
@@ -177,7 +177,7 @@ def test_tables_share_what_is_trained(runs: TegaRuns) -> None:
         rows=(evolve(TABLE.rows[0], label="Absolute", paper={"fb15k-237": (54.1, 27.8)}),),
         evaluations={"before": Evaluation("one"), "after": Evaluation("one", reverse=True)},
     )
-    other = asked(evolve(runs, table=turned), seeds=(0,))
+    other = with_request(evolve(runs, table=turned), seeds=(0,))
     found = other.run(console)
     assert {r.run for r in found} == {r.run for r in first if r.spec == "transformer-absolute"}
     assert {(r.evaluation, r.type) for r in found} == {("one", "2p"), ("one-reversed", "2p")}
@@ -190,7 +190,7 @@ def test_vectors_are_trained_once_and_begun_with(runs: TegaRuns) -> None:
     row = TegaRow("ComplEx", "transformer-relative-complex", vectors="complex")
     table = evolve(TABLE, rows=(row, evolve(row, label="again", settings={"train.lr": 1e-3})))
     console = Console(width=140, record=True)
-    asked(evolve(runs, table=table), seeds=(0,)).run(console)
+    with_request(evolve(runs, table=table), seeds=(0,)).run(console)
     assert console.export_text().count("training complex on nations") == 1
     (file,) = (runs.request.directory / "vectors").iterdir()
     _, entities, _ = read_kge(file)
@@ -214,7 +214,7 @@ def test_an_imported_model_is_measured_as_it_is(runs: TegaRuns) -> None:
     found = table.run(Console(quiet=True))
     assert {(r.spec, r.seed, r.steps, r.parameters) for r in found} == {("ultra", 0, 0, 168705)}
     assert {r.type for r in found} == {"1p", "2p", "2pi"}
-    assert asked(table, only_evaluate=True).run(Console(quiet=True)) == found
+    assert with_request(table, only_evaluate=True).run(Console(quiet=True)) == found
     peirce.build("ultra", seed=1, registry=runs.registry).save(path)
     assert {r.run for r in table.run(Console(quiet=True))}.isdisjoint({r.run for r in found})
 
@@ -226,7 +226,7 @@ def test_results_that_were_kept_are_read_and_found() -> None:
 
 
 def test_what_differs_from_the_scale_stands_beside_the_figures(runs: TegaRuns) -> None:
-    changed = asked(runs, settings={"train.steps": 3, "task.train_queries": 10})
+    changed = with_request(runs, settings={"train.steps": 3, "task.train_queries": 10})
     assert "scale tiny: two steps; here with train.steps = 3, task.train_queries = 10." in " ".join(
         table_of(changed, []).facts
     )
@@ -243,7 +243,7 @@ def of_peirce(table: str, graph: str, directory: Path) -> TegaRuns:
 
 def test_a_graph_that_is_not_there_leaves_nothing_behind(runs: TegaRuns) -> None:
     with pytest.raises(TaskError, match="no-such-graph"):
-        asked(runs, data="no-such-graph").run(Console(quiet=True))
+        with_request(runs, data="no-such-graph").run(Console(quiet=True))
     assert not runs.request.directory.exists()
 
 
@@ -263,8 +263,8 @@ def test_the_tables_that_come_with_peirce() -> None:
             continue
         assert {row.spec for row in table.rows} <= set(ready_specs())
         runs = of_peirce(table.name, "umls", Path("unused"))
-        assert len({cell.run for cell in asked(runs, seeds=(0,)).cells()}) == len(table.rows)
-        assert {cell.evaluation for cell in table.cells} <= set(table.asked)
+        assert len({cell.run for cell in with_request(runs, seeds=(0,)).cells()}) == len(table.rows)
+        assert {cell.evaluation for cell in table.cells} <= set(table.all_evaluations)
         assert {len(printed) for row in table.rows for printed in row.paper.values()} <= {
             len(table.cells) or 1
         }

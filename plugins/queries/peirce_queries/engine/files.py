@@ -127,9 +127,9 @@ def _answer_lines(lines: list[Line], index: Index, limit: int, seconds: float | 
     ids = ([line.relations for line in lines], [line.constants for line in lines])
     groundings = Groundings(*(np.array(rows, np.int64).reshape(len(lines), -1) for rows in ids))
     template = lines[0].template
-    asked = pair_answers if template.query.pairs else answers
+    find = pair_answers if template.query.pairs else answers
     try:
-        found = asked(template, groundings, index, limit, Budget(seconds=seconds))
+        found = find(template, groundings, index, limit, Budget(seconds=seconds))
     except QueryTooLargeError as error:
         if len(lines) == 1:
             raise QueryTooLargeError(f"{lines[0].place}: {error}") from None

@@ -86,9 +86,9 @@ class Links:
         def given(waiting: Ints, known: tuple[int, ...]) -> Ints:
             """Those of the waiting answers that have a derivation whose `known` atoms hold before."""
             rows = np.unique(keys[waiting] // entities)
-            asked = relations[rows]
-            asked[:, list(known)] += self.whole.relations
-            found = answers(variant, Groundings(asked, groundings.constants[rows]), self._both)
+            numbers = relations[rows]
+            numbers[:, list(known)] += self.whole.relations
+            found = answers(variant, Groundings(numbers, groundings.constants[rows]), self._both)
             return waiting[np.isin(keys[waiting], rows[found.queries] * entities + found.entities)]
 
         least = np.zeros(len(keys), np.int64)

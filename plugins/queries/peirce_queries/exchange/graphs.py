@@ -14,7 +14,7 @@ from peirce_queries.languages.language import Query
 from peirce_queries.sampling.files import (
     DESCRIPTION,
     Description,
-    SampledType,
+    TypeRequest,
     fingerprint,
     type_file,
     write_type,
@@ -60,7 +60,7 @@ class Samples(Tsv, QueryWriter):
         """See `QueryWriter.write_queries`."""
         graph = content.graph
         for split, sets in content.sets.items():
-            types = tuple(SampledType(queries.type, len(queries)) for queries in sets)
+            types = tuple(TypeRequest(queries.type, len(queries)) for queries in sets)
             most = max((int(queries.answers[split].counts.max()) for queries in sets), default=0)
             description = Description(
                 graph.name, fingerprint(graph), split, 0, most, types, source=content.source

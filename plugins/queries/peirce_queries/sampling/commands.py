@@ -92,7 +92,7 @@ def sample(
 @contextmanager
 def _progress(wanted: Description) -> Iterator[Watch]:
     """A bar for all types, beside it the one that is being sampled and its queries per second of one CPU."""
-    counts = {asked.name: asked.count for asked in wanted.types}
+    counts = {request.name: request.count for request in wanted.types}
     with progress_bars(progress_console()) as progress:
         total = progress.add_task(f"{wanted.split} queries", total=sum(counts.values()), shown="")
         have = dict.fromkeys(counts, 0)
@@ -106,7 +106,7 @@ def _progress(wanted: Description) -> Iterator[Watch]:
 
 
 def _row(split: str, one: Sampled) -> dict[str, object]:
-    found = {"split": split, "type": one.asked.name, "asked": one.asked.count, "queries": len(one.answers)}
+    found = {"split": split, "type": one.request.name, "asked": one.request.count, "queries": len(one.answers)}
     return {**found, "per_second": one.rate, "answers": one.histogram()}
 
 
@@ -116,9 +116,9 @@ def _print(title: str, sampled: Sequence[Sampled]) -> None:
     rows = []
     for one in sampled:
         found, counts = len(one.answers), one.histogram()
-        of = "" if found == one.asked.count else f" of {one.asked.count:,}"
+        of = "" if found == one.request.count else f" of {one.request.count:,}"
         rate = f"{one.rate:,.0f}" if one.rate else ""
-        rows.append((one.asked.name, f"{found:,}{of}", rate, *(f"{counts.get(name, 0):,}" for name in bins)))
+        rows.append((one.request.name, f"{found:,}{of}", rate, *(f"{counts.get(name, 0):,}" for name in bins)))
     headings = [name if number else f"with {name} answer" for number, name in enumerate(bins)]
     typer.echo(title)
     as_table(("type", "queries", "per second", *headings), rows)

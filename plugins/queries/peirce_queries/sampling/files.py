@@ -41,7 +41,7 @@ SCHEMA = "peirce.kg.queries/1"
 
 
 @frozen
-class SampledType:
+class TypeRequest:
     """A type of which queries are sampled, and how many."""
 
     kind: QueryType
@@ -65,7 +65,7 @@ class Description:
     split: Split
     seed: int
     max_answers: int
-    types: tuple[SampledType, ...]
+    types: tuple[TypeRequest, ...]
     schema: str = SCHEMA
     hard: bool = False
     source: str = ""
@@ -102,16 +102,16 @@ _CONVERTER = cattrs.Converter()
 
 
 @_CONVERTER.register_unstructure_hook
-def _type_table(sampled: SampledType) -> dict[str, Any]:
+def _type_table(sampled: TypeRequest) -> dict[str, Any]:
     """A type within `sample.json`."""
     kind = sampled.kind
     return {"name": kind.name, "formula": str(kind.query), "seen": kind.seen, "count": sampled.count}
 
 
 @_CONVERTER.register_structure_hook
-def _sampled_type(table: Any, _: type) -> SampledType:
+def _type_request(table: Any, _: type) -> TypeRequest:
     kind = QueryType(str(table["name"]), parse(str(table["formula"])), bool(table["seen"]))
-    return SampledType(kind, int(table["count"]))
+    return TypeRequest(kind, int(table["count"]))
 
 
 def fingerprint(graph: Graph) -> str:
@@ -149,28 +149,28 @@ def read_samples(folder: Path, graph: Graph, split: Split) -> tuple[QuerySet, ..
         )
     if described.split != split:
         raise TaskError(f"{place} holds {described.split} queries; name the folder so, or sample again")
-    sets = [read_type(place, asked, described, graph) for asked in described.types]
+    sets = [read_type(place, request, described, graph) for request in described.types]
     if not any(map(len, sets)):
         raise TaskError(f"the files in {place} hold no query; sample other types, or from another graph")
     return tuple(queries for queries in sets if len(queries))
 
 
-def read_type(folder: Path, asked: SampledType, described: Description, graph: Graph) -> QuerySet:
+def read_type(folder: Path, request: TypeRequest, described: Description, graph: Graph) -> QuerySet:
     """The queries of one type in the folder of a split; a `TaskError` where its file is none, damaged or another's."""
-    path = type_file(folder, asked.name)
+    path = type_file(folder, request.name)
     if not path.is_file():
         finish = "run `peirce kg sample` again with its options to finish it"
         raise TaskError(f"{folder} has no {path.name} yet; {finish}")
     table = _read(path)
     metadata = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
-    for key, wanted in _whose(asked.kind, described).items():
+    for key, wanted in _whose(request.kind, described).items():
         # files of peirce 0.2 tell their formula alone
         if metadata.get(key, None if key == "formula" else wanted) != wanted:
             raise TaskError(
                 f"{path} holds queries of another {'type' if key == 'formula' else key} ({metadata.get(key)}) than its "
                 f"folder says ({wanted}); put the file back where it was, or remove it and sample again"
             )
-    queries = _queries(table, asked.kind, described.split)
+    queries = _queries(table, request.kind, described.split)
     relations, constants = queries.groundings.relations, queries.groundings.constants
     entities = (constants, *(answers.entities for answers in queries.answers.values()))
     counts = {"relations": graph.relations, "entities": graph.entities}

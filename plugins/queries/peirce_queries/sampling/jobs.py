@@ -20,10 +20,10 @@ from peirce_queries.engine.template import Template
 from peirce_queries.graphs.graph import Graph, Ints, Split
 from peirce_queries.languages.types import QueryType
 from peirce_queries.sampling import files
-from peirce_queries.sampling.files import DESCRIPTION, Description, SampledType, type_file
+from peirce_queries.sampling.files import DESCRIPTION, Description, TypeRequest, type_file
 from peirce_queries.sampling.lookup import Lookup
 from peirce_queries.sampling.sampler import BLOCK, Block, Collector, QuerySet, TypeSampler, check_split
-from peirce_queries.sampling.workers import ENGINES, BlockAsked, Pool, pool
+from peirce_queries.sampling.workers import ENGINES, BlockRequest, Pool, pool
 
 TABLE_9 = {
     "fb15k": (273_710, 547_420, 8_000),
@@ -44,7 +44,7 @@ class Sampled:
     earlier run finished the type.
     """
 
-    asked: SampledType
+    request: TypeRequest
     answers: Ints
     seconds: float | None
 
@@ -80,8 +80,8 @@ def describe(
 ) -> Description:
     """What is asked for; see `sampler.sample`. counts: how many queries, by the type's name."""
     check_split(graph, split)
-    asked = tuple(SampledType(kind, counts[kind.name]) for kind in types)
-    return Description(graph.name, files.fingerprint(graph), split, seed, max_answers, asked, hard=hard)
+    requests = tuple(TypeRequest(kind, counts[kind.name]) for kind in types)
+    return Description(graph.name, files.fingerprint(graph), split, seed, max_answers, requests, hard=hard)
 
 
 def quantities(types: Sequence[QueryType], graph: Graph, split: Split) -> dict[str, int]:
@@ -139,25 +139,25 @@ def run(
         _claim(folder, wanted, overwrite=overwrite)
         blocks = folder / BLOCKS
         blocks.mkdir(exist_ok=True)
-        missing = [asked for asked in wanted.types if not type_file(folder, asked.name).exists()]
+        missing = [request for request in wanted.types if not type_file(folder, request.name).exists()]
         hard = wanted.hard and wanted.split != "train"
-        works = [_Work(asked, wanted.split, blocks, hard=hard) for asked in missing]
+        works = [_Work(request, wanted.split, blocks, hard=hard) for request in missing]
         seconds: dict[str, float] = {}
         if works:
             lookup, which = Lookup.of(graph), (wanted.split, wanted.seed, wanted.max_answers)
             samplers = {
-                work.asked.name: TypeSampler(work.kind, lookup, *which, hard=wanted.hard) for work in works
+                work.request.name: TypeSampler(work.kind, lookup, *which, hard=wanted.hard) for work in works
             }
             with pool(engine, workers, samplers) as running:
                 for work in _finish_types(works, running, watch):
-                    with replace_file(type_file(folder, work.asked.name)) as fresh:
+                    with replace_file(type_file(folder, work.request.name)) as fresh:
                         files.write_type(fresh, work.kind, wanted, graph, work.sets())
                     work.drop()
-                    seconds[work.asked.name] = work.seconds
+                    seconds[work.request.name] = work.seconds
         _drop(blocks)
         return [
-            Sampled(asked, files.answer_counts(folder, asked.name, wanted.split), seconds.get(asked.name))
-            for asked in wanted.types
+            Sampled(request, files.answer_counts(folder, request.name, wanted.split), seconds.get(request.name))
+            for request in wanted.types
         ]
 
 
@@ -166,7 +166,7 @@ def _claim(folder: Path, wanted: Description, *, overwrite: bool) -> None:
     clear_leftovers(folder)
     if (folder / DESCRIPTION).exists():
         there, blocks = Description.read(folder), folder / BLOCKS
-        made = [path for asked in there.types if (path := type_file(folder, asked.name)).exists()]
+        made = [path for request in there.types if (path := type_file(folder, request.name)).exists()]
         if there != wanted and overwrite:
             # these and no others, since somebody may have put files of their own beside them
             _drop(blocks)
@@ -209,29 +209,29 @@ def _finish_types(works: Sequence[_Work], running: Pool, watch: Watch) -> Iterat
         if waiting and under_way:
             task, block = running.wait()
             under_way -= 1
-            next(work for work in works if work.asked.name == task.type).keep(task.number, block)
+            next(work for work in works if work.request.name == task.type).keep(task.number, block)
 
 
 class _Work:
     """One type: the blocks that it has, and the queries that are new in each."""
 
-    def __init__(self, asked: SampledType, split: Split, blocks: Path, *, hard: bool) -> None:
-        self.asked, self.split, self.kind, self.seconds = asked, split, asked.kind, 0.0
+    def __init__(self, request: TypeRequest, split: Split, blocks: Path, *, hard: bool) -> None:
+        self.request, self.split, self.kind, self.seconds = request, split, request.kind, 0.0
         self._blocks = blocks
         self._rows: list[Ints] = []
-        self._collector = Collector(Template.of(self.kind.query), asked.count, balanced=hard)
+        self._collector = Collector(Template.of(self.kind.query), request.count, balanced=hard)
         self._submitted: set[int] = set()
 
-    def tasks(self, most: int) -> Iterator[BlockAsked]:
+    def tasks(self, most: int) -> Iterator[BlockRequest]:
         """Blocks that will be needed, if all that is new in them is, and that nobody has begun."""
-        missing, first = self.asked.count - len(self._collector), len(self._rows)
+        missing, first = self.request.count - len(self._collector), len(self._rows)
         for number in range(first, first + -(-missing // BLOCK)):
             if most <= 0 or self._collector.complete:
                 return
             if number not in self._submitted and not self._path(number).exists():
                 self._submitted.add(number)
                 most -= 1
-                yield BlockAsked(self.asked.name, number, self._collector.limit(number))
+                yield BlockRequest(self.request.name, number, self._collector.limit(number))
 
     def keep(self, number: int, block: Block) -> None:
         """Keep a block."""
@@ -245,7 +245,7 @@ class _Work:
             block = self._block(len(self._rows))
             self._rows.append(self._collector.add(block))
             self.seconds += block.seconds
-            watch(self.asked.name, len(self._collector), self.seconds)
+            watch(self.request.name, len(self._collector), self.seconds)
         return self._collector.complete
 
     def sets(self) -> Iterator[QuerySet]:
@@ -261,4 +261,4 @@ class _Work:
         return files.read_block(self._path(number), self.kind, self.split)
 
     def _path(self, number: int) -> Path:
-        return self._blocks / f"{type_file(self._blocks, self.asked.name).stem}-{number:06}.block"
+        return self._blocks / f"{type_file(self._blocks, self.request.name).stem}-{number:06}.block"

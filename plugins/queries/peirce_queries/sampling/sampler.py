@@ -319,7 +319,7 @@ class TypeSampler:
 
         Each condition asks the engine about what met those before it: most proposals fail an early one.
         """
-        template, asked = self.template, self.split
+        template, current = self.template, self.split
         found: dict[Split, Answers] = {}
 
         def keep(met: Bools) -> None:
@@ -339,29 +339,29 @@ class TypeSampler:
 
         if self.hard:
             keep(self._answered_by_added(proposals))
-        found[asked] = ask(asked)
-        keep((found[asked].counts > 0) & (found[asked].counts <= self.max_answers))
+        found[current] = ask(current)
+        keep((found[current].counts > 0) & (found[current].counts <= self.max_answers))
         if self.level:
             before = SPLITS[self.level - 1]
             found[before] = ask(before)
-            keep(self._more(found[asked], found[before]))
+            keep(self._more(found[current], found[before]))
         if self.hard:
-            inferred = found[asked].minus(found[before], self.lookup.entities)
+            inferred = found[current].minus(found[before], self.lookup.entities)
             missing = self.lookup.links[self.level - 1].missing(template, proposals, inferred)
             keep(np.bincount(inferred.queries[missing.hard], minlength=len(proposals)) > 0)
         for negated in template.negated:
             wider = ask(
-                asked, [[slot for slot in slots if slot != negated] for slots in template.conjunctions]
+                current, [[slot for slot in slots if slot != negated] for slots in template.conjunctions]
             )
-            keep(self._more(wider, found[asked]))
+            keep(self._more(wider, found[current]))
         if len(template.conjunctions) > 1:
             for branch in template.conjunctions:
-                others = ask(asked, [slots for slots in template.conjunctions if slots is not branch])
-                keep(self._more(found[asked], others))
+                others = ask(current, [slots for slots in template.conjunctions if slots is not branch])
+                keep(self._more(found[current], others))
         for split in SPLITS:
             if split not in found:
                 found[split] = ask(split)
-        return QuerySet(self.kind, asked, template, proposals, {split: found[split] for split in SPLITS})
+        return QuerySet(self.kind, current, template, proposals, {split: found[split] for split in SPLITS})
 
     @cached_property
     def _added(self) -> Index:

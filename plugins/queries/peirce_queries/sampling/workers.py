@@ -19,7 +19,7 @@ Samplers = Mapping[str, TypeSampler]
 _GOES_ON = "the same command goes on from the last whole block"
 
 
-class BlockAsked(NamedTuple):
+class BlockRequest(NamedTuple):
     """A block to be sampled: of which type, its number, and how many queries at most."""
 
     type: str
@@ -27,7 +27,7 @@ class BlockAsked(NamedTuple):
     limit: int
 
 
-Done = tuple[BlockAsked, Block]
+Done = tuple[BlockRequest, Block]
 """A block that was sampled, with how it was asked for."""
 
 
@@ -39,7 +39,7 @@ class Worker:
     def __init__(self, samplers: Samplers) -> None:
         self._samplers = samplers
 
-    def run(self, task: BlockAsked) -> Done:
+    def run(self, task: BlockRequest) -> Done:
         """Sample a block."""
         return task, self._samplers[task.type].block(task.number, task.limit)
 
@@ -48,7 +48,7 @@ class Pool(NamedTuple):
     """Workers: how many tasks to hand them so that none waits, what queues one, and what waits for the next result."""
 
     capacity: int
-    submit: Callable[[BlockAsked], None]
+    submit: Callable[[BlockRequest], None]
     wait: Callable[[], Done]
 
 
@@ -71,7 +71,7 @@ def pool(engine: str, workers: int | None, samplers: Samplers) -> AbstractContex
 @contextmanager
 def _here(samplers: Samplers) -> Iterator[Pool]:
     """This process."""
-    worker, tasks = Worker(samplers), deque[BlockAsked]()
+    worker, tasks = Worker(samplers), deque[BlockRequest]()
     yield Pool(1, tasks.append, lambda: worker.run(tasks.popleft()))
 
 
@@ -79,7 +79,7 @@ def _start(samplers: Samplers) -> None:
     Worker.of_process = Worker(samplers)
 
 
-def _run(task: BlockAsked) -> Done:
+def _run(task: BlockRequest) -> Done:
     return Worker.of_process.run(task)
 
 
@@ -134,7 +134,7 @@ def _ray(workers: int | None, samplers: Samplers) -> Iterator[Pool]:
             except ray.exceptions.RayError as error:
                 raise TaskError(f"a Ray worker was lost: {error}; {_GOES_ON}") from error
 
-        def submit(task: BlockAsked) -> None:
+        def submit(task: BlockRequest) -> None:
             actors.submit(lambda actor, each: actor.run.remote(each), task)
 
         yield Pool(2 * size, submit, first)
