@@ -119,16 +119,16 @@ def bench(
         every = {"files": list(map(str, files))} if len(files) > 1 else {}
         as_json(SCHEMA, file=str(file), **every, providers=list(providers), model=note or None, rows=rows)
         return
-    _show(timings, f"{names} ({', '.join(providers)})")
+    _print_table(timings, f"{names} ({', '.join(providers)})")
     if note:
         typer.echo(f"{EAGER}: {note}, without gradients")
     if plot is not None:
         typer.echo(f"drawn in {plot}")
 
 
-benching = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+bench_app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 """The command `bench`."""
-benching.command(cls=BenchCommand)(bench)
+bench_app.command(cls=BenchCommand)(bench)
 
 
 def _numbers(option: str, text: str) -> tuple[int, ...]:
@@ -141,14 +141,14 @@ def _numbers(option: str, text: str) -> tuple[int, ...]:
 
 
 def _by_dim(
-    asked: Mapping[str, str], known: Sequence[str], options: Sequence[str], file: Path
+    given: Mapping[str, str], known: Sequence[str], options: Sequence[str], file: Path
 ) -> dict[str, tuple[int, ...]]:
     """The sizes by the file's names of its dims, which may have underscores."""
     named = {f"--{dim.replace('_', '-')}": dim for dim in known} | {f"--{dim}": dim for dim in known}
-    for option in asked:
+    for option in given:
         if option not in named:
             raise InputError(unknown(f"option or symbolic dim of {file}", option, [*named, *options]))
-    return {named[option]: _numbers(option, text) for option, text in asked.items()}
+    return {named[option]: _numbers(option, text) for option, text in given.items()}
 
 
 def _model(file: Path, given: str | None, alone: bool) -> tuple[Model | None, str]:
@@ -163,7 +163,7 @@ def _model(file: Path, given: str | None, alone: bool) -> tuple[Model | None, st
     return model, f"the model of {given or file.parent}, {precision_of(model)}"
 
 
-def _show(timings: Sequence[Timing], title: str) -> None:
+def _print_table(timings: Sequence[Timing], title: str) -> None:
     known = list(timings[0].sizes)
     unit = "runs/s" if timings[0].rows is None else "rows/s"
     eager = {(*t.sizes.values(), t.threads): t.percentile(50) for t in timings if t.way == EAGER}

@@ -50,7 +50,7 @@ class ExportCommand(TyperCommand):
             renamed(given, _RENAMED[given], "2.0")
         args = [_RENAMED.get(given, given) for given in args]
         require("`peirce export`", "torch", extra="peirce-export[onnx]")
-        return _whole(_named(args)).make_context(info_name, args, *rest, **extra)
+        return _full_command(_exporter_name(args)).make_context(info_name, args, *rest, **extra)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the whole command."""
@@ -92,15 +92,15 @@ def export(
     if not is_saved(model):
         load_spec(model)  # what is no spec has no weights to speak of
         typer.echo(f"note: {model} is a spec, so the weights are random (seed 0)", err=True)
-    _show(lambda: write(model, path=output, to=to, **options), json)
+    _print_report(lambda: write(model, path=output, to=to, **options), json)
 
 
 _FIXED = list(inspect.signature(export, eval_str=True).parameters.values())[:-1]
 """The parameters of `export` whatever the exporter: all but `options`."""
 export.__signature__ = inspect.Signature(_FIXED)  # type: ignore[attr-defined]
-exporting = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+export_app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 """The command `export`."""
-exporting.command(cls=ExportCommand)(export)
+export_app.command(cls=ExportCommand)(export)
 
 
 def verify(
@@ -138,14 +138,16 @@ def verify(
     if alone and (model is not None or matrix):
         raise InputError("--alone compares with no model; leave out --model and --matrix, or --alone")
     if not (alone or file.is_dir()) or matrix:
-        require("comparing a file with its model", "torch", extra="peirce-export[onnx]", instead="give --alone")
+        require(
+            "comparing a file with its model", "torch", extra="peirce-export[onnx]", instead="give --alone"
+        )
 
     def work() -> Report:
         with steps(f"verifying {file.name}") as say:
             if alone and not file.is_dir():
-                from peirce_export.alone import check_alone
+                from peirce_export.self_check import self_check
 
-                return check_alone(file, seed=seed, providers=provider, progress=say)
+                return self_check(file, seed=seed, providers=provider, progress=say)
             if matrix:
                 from peirce_export.onnx.matrix import matrix_of
 
@@ -154,7 +156,7 @@ def verify(
 
             return hold(file, model, seed=seed, providers=provider, progress=say)
 
-    _show(work, json)
+    _print_report(work, json)
 
 
 def run(
@@ -184,12 +186,12 @@ def run(
     from peirce_export.arrays import read_arrays, save_arrays
 
     if ask:
-        from peirce_export.asking import asked
+        from peirce_export.questions import answer_question
 
         if inputs is not None or output is not None:
             raise InputError("--ask is given beside --inputs or --output; ask a question, or give arrays")
         with Session(file, providers=provider, threads=threads) as session:
-            answer = asked(file, session, ask)
+            answer = answer_question(file, session, ask)
         if json:
             as_json(SCHEMA_OF_RUN, file=str(file), answer=answer)
             return
@@ -212,7 +214,7 @@ def run(
     typer.echo(f"written to {output} ({', '.join(providers)})")
 
 
-def _named(args: Sequence[str]) -> str:
+def _exporter_name(args: Sequence[str]) -> str:
     """The exporter that the arguments name."""
     for this, following in pairwise([*args, ""]):
         name, equals, value = this.partition("=")
@@ -221,18 +223,18 @@ def _named(args: Sequence[str]) -> str:
     return DEFAULT
 
 
-def _whole(to: str) -> Any:
+def _full_command(to: str) -> Any:
     """The command with an exporter's own options."""
     from peirce.registry import default_registry, fields
     from peirce.spec import parse_override
 
     kind = default_registry().get("exporters", to).Options
     taken = {parameter.name for parameter in _FIXED} | {"set"}
-    own = {each["name"]: each for each in fields(kind) if each["name"] not in taken}
+    options_of_exporter = {each["name"]: each for each in fields(kind) if each["name"] not in taken}
     types = {field.alias or field.name: _scalar(field.type) for field in attrs.fields(kind)}
 
     def whole(**given: Any) -> None:
-        for name in own:
+        for name in options_of_exporter:
             value = given.pop(name)
             if value is not None:
                 given[name] = value if types[name] else parse_override(f"{name}={value}")[1]
@@ -240,14 +242,14 @@ def _whole(to: str) -> Any:
 
     defaults = {
         name: "" if each["default"] is None else f" [default: {each['default']}]"
-        for name, each in own.items()
+        for name, each in options_of_exporter.items()
     }
     parameters = [
         inspect.Parameter(
             name, inspect.Parameter.KEYWORD_ONLY, default=None,
             annotation=Annotated[(types[name] or str) | None, typer.Option(help=each["meaning"] + defaults[name])],
         )
-        for name, each in own.items()
+        for name, each in options_of_exporter.items()
     ]  # fmt: skip
     whole.__signature__ = inspect.Signature([*_FIXED, *parameters])  # type: ignore[attr-defined]
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -266,7 +268,7 @@ def _scalar(kind: Any) -> Any:
     return first if not more and first in (bool, int, float, str) else None
 
 
-def _show(work: Callable[[], Report], json: bool) -> None:
+def _print_report(work: Callable[[], Report], json: bool) -> None:
     """Print the report that some work gives; exit with 1 if it did not pass."""
     report: Report | None
     error: dict[str, Any] = {}

@@ -22,7 +22,7 @@ class Mismatch(ExportError):  # noqa: N818  what does not match is the better na
 
     report: Verification | None = None
 
-    def saying(self, message: str) -> Self:
+    def with_message(self, message: str) -> Self:
         """The same fault with another message."""
         other = type(self)(message)
         other.__dict__.update(self.__dict__)
@@ -51,7 +51,7 @@ class ValueMismatch(Mismatch):
     inputs: Path | None = None
 
 
-def hold_dims(
+def check_dims(
     source: str, tensor: str, found: Sequence[str | int], wanted: Sequence[str | int], *, named: bool = True
 ) -> None:
     """Hold the dims of a tensor in a file to those of a signature.
@@ -83,7 +83,7 @@ _ADVICE = ("For more", "For extended", "For C++", "If you suspect", "Caused by",
 """How lines begin with which torch tells its own developers where to look."""
 
 
-def untraceable(error: BaseException, signature: Signature, tracer: str) -> ExportError:
+def trace_error(error: BaseException, signature: Signature, tracer: str) -> ExportError:
     """What an error means that a tracer, such as `torch.onnx`, raised from any depth."""
     chain, link = list[str](), error
     while link is not None and len(chain) < 8:

@@ -50,12 +50,14 @@ def step_of(path: Path) -> Path:
 def changed_error(path: Path, beside: Path | None = None) -> ModelFileError:
     """The error of a file whose digest is not the one that it states, or that the file states which it belongs with."""
     if beside is None:
-        said = f"{path} is not what was exported: its content has another digest than it says. Copy or export it again"
+        message = (
+            f"{path} is not what was exported: its content does not match its digest. Copy or export it again"
+        )
     else:
-        said = (
+        message = (
             f"{path} is not what was exported with {beside}: its digest is another. Copy or export both again"
         )
-    return ModelFileError(f"{said}; if it was changed on purpose, open it with {SKIP}")
+    return ModelFileError(f"{message}; if it was changed on purpose, open it with {SKIP}")
 
 
 @frozen(kw_only=True)

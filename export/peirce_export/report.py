@@ -133,7 +133,7 @@ class Verification(Report):
         return Group(Fitting(table), *(Text(text, "dim") for text in (*below, *self.notes)))
 
 
-def together(reports: Sequence[Verification]) -> Verification:
+def merge_reports(reports: Sequence[Verification]) -> Verification:
     """One report of several files that belong together, named by the first; later files' outputs carry their file."""
     first, *others = reports
     lines = [

@@ -84,18 +84,18 @@ def rows_of(signature: Signature) -> str | None:
     return only if isinstance(only, str) else None
 
 
-def grid(signature: Signature, asked: Mapping[str, Sequence[int]]) -> tuple[dict[str, int], ...]:
+def grid(signature: Signature, sizes_of: Mapping[str, Sequence[int]]) -> tuple[dict[str, int], ...]:
     """Every combination of the sizes that are asked for; a dim that is not has one size of its own.
 
     Raises:
         InputError: no such dim, or more than the model takes.
     """
     known, rows = signature.symbols, rows_of(signature)
-    for dim in asked:
+    for dim in sizes_of:
         check_known("symbolic dim of the inputs", dim, known)
     most = {dim: min(DEFAULT_SIZE, signature.largest.get(dim, DEFAULT_SIZE)) for dim in known}
     usual = most | ({rows: 1} if rows else {})
-    choices = (asked.get(dim, (usual[dim],)) for dim in known)
+    choices = (sizes_of.get(dim, (usual[dim],)) for dim in known)
     cells = [dict(zip(known, sizes, strict=True)) for sizes in product(*choices)]
     for cell in cells:
         check_sizes(signature, cell, None)
@@ -104,7 +104,7 @@ def grid(signature: Signature, asked: Mapping[str, Sequence[int]]) -> tuple[dict
 
 def measure(
     files: Sequence[Path],
-    asked: Mapping[str, Sequence[int]],
+    sizes_of: Mapping[str, Sequence[int]],
     *,
     threads: Sequence[int | None] = (None,),
     repeats: int = 20,
@@ -117,7 +117,7 @@ def measure(
 
     Args:
         files: any that a session opens, with the same inputs, such as one in each precision.
-        asked: sizes by symbolic dim of the inputs; every combination is measured.
+        sizes_of: sizes by symbolic dim of the inputs; every combination is measured.
         threads: each count is measured; None leaves the choice to the runtime and to torch.
         repeats: timed runs of each way at each size, after one that is not.
         seed: of the random inputs.
@@ -136,7 +136,7 @@ def measure(
                 opened.enter_context(Session(file, providers=providers, threads=count)) for file in files
             ]
             session, names = sessions[0], _names(sessions)
-            cells = grid(session.signature, asked)
+            cells = grid(session.signature, sizes_of)
             rows = rows_of(session.signature)
             with _eager(model, session, count) as eager:
                 for place, cell in enumerate(cells, 1):
@@ -191,15 +191,15 @@ def _eager(model: Model | None, session: Session, threads: int | None) -> Iterat
     import torch
 
     from peirce_export.casting import outputs_of
-    from peirce_export.views import view
+    from peirce_export.roles import exportable_for
 
     on_gpu = session.providers[0] != "CPUExecutionProvider" and torch.cuda.is_available()
-    twin = view(session.role, model).to("cuda" if on_gpu else "cpu")
-    own, taken = ([spec.name for spec in each.signature.inputs] for each in (twin, session))
-    if own != taken:
+    twin = exportable_for(session.role, model).to("cuda" if on_gpu else "cpu")
+    inputs, taken = ([spec.name for spec in each.signature.inputs] for each in (twin, session))
+    if inputs != taken:
         raise InputError(
-            f"the model {twin.spec.name!r} takes {', '.join(own)}, and {session.path} takes {', '.join(taken)}; give "
-            "its own model with --model, or leave torch out with --alone"
+            f"the model {twin.spec.name!r} takes {', '.join(inputs)}, and {session.path} takes {', '.join(taken)}; "
+            "give its own model with --model, or leave torch out with --alone"
         )
     before = torch.get_num_threads()
     torch.set_num_threads(threads or before)
@@ -225,17 +225,17 @@ def picture(timings: Sequence[Timing], title: str, format: str) -> bytes:
     figure = Figure(figsize=(8, 4.5), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots()
-    for label, own in lines.items():
-        own = sorted(own, key=lambda timing: timing.sizes.get(across, 0))
-        middle = [timing.percentile(50) * 1e3 for timing in own]
-        above = [timing.percentile(90) * 1e3 - m for timing, m in zip(own, middle, strict=True)]
+    for label, line in lines.items():
+        line = sorted(line, key=lambda timing: timing.sizes.get(across, 0))
+        middle = [timing.percentile(50) * 1e3 for timing in line]
+        above = [timing.percentile(90) * 1e3 - m for timing, m in zip(line, middle, strict=True)]
         axes.errorbar(
-            [timing.sizes.get(across, 0) for timing in own],
+            [timing.sizes.get(across, 0) for timing in line],
             middle,
-            yerr=[[0.0] * len(own), above],
+            yerr=[[0.0] * len(line), above],
             marker="o",
             capsize=3,
-            linestyle="--" if own[0].way == EAGER else "-",
+            linestyle="--" if line[0].way == EAGER else "-",
             label=label,
         )
     axes.set_xlabel(across)

@@ -28,7 +28,7 @@ from peirce_export.casting import DTYPES, cast_copy, outputs_of, precision_of, r
 from peirce_export.failures import DimMismatch, Mismatch, ValueMismatch
 from peirce_export.metadata import BITS, DYNAMIC, INT4, INT8, WEIGHTS, WEIGHTS4, Metadata
 from peirce_export.report import Line, Verification
-from peirce_export.views import view
+from peirce_export.roles import exportable_for
 
 TOLERANCES: Mapping[str, tuple[float, str]] = {
     "float32": (
@@ -95,7 +95,7 @@ class Verifiable(ABC):
         """The dims of an output, as the file states them."""
 
     @abstractmethod
-    def opened(self, providers: Sequence[str] | None) -> AbstractContextManager[LoadedModel]:
+    def open_file(self, providers: Sequence[str] | None) -> AbstractContextManager[LoadedModel]:
         """The file in its runtime; None takes providers that need no special hardware, where there is a choice."""
 
     def tolerance(self) -> tuple[float, str]:
@@ -134,17 +134,17 @@ def verify(
     """
     say = progress or (lambda words: None)
     say("checking names, dtypes and dims")
-    shown = view(file.metadata.role, model)
+    shown = exportable_for(file.metadata.role, model)
     other_spec = spec_difference(file.metadata.spec, shown.spec.to_toml())
     try:
         file.check(shown.signature)
-        with file.opened(providers) as opened:
+        with file.open_file(providers) as opened:
             report = _Values(file, shown, opened, seed, say).check()
     except Mismatch as fault:
         if other_spec is None:
             raise
         # Of all that a wrong model causes, this is what its user can act on.
-        raise fault.saying(f"{fault}\n{other_spec}") from fault
+        raise fault.with_message(f"{fault}\n{other_spec}") from fault
     return report if other_spec is None else evolve(report, notes=(*report.notes, other_spec))
 
 
@@ -293,8 +293,8 @@ def spec_difference(of_file: str, of_model: str) -> str | None:
         for key in dict.fromkeys([*one, *two])
         if one.get(key) != two.get(key)
     ]
-    told = "; ".join(found[:_MOST]) + (f"; and {len(found) - _MOST} more" if len(found) > _MOST else "")
-    return f"The file was exported from another spec than that of the model: {told}." if found else None
+    items = "; ".join(found[:_MOST]) + (f"; and {len(found) - _MOST} more" if len(found) > _MOST else "")
+    return f"The file was exported from another spec than that of the model: {items}." if found else None
 
 
 def _keys(text: str) -> Iterator[tuple[str, str]]:

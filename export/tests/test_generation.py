@@ -21,7 +21,7 @@ from peirce.errors import InputError, ModelFileError
 from peirce.model import PREFILL, Model
 from peirce.registry import Registry
 from peirce_export.onnx.exporter import trace
-from peirce_export.views import view
+from peirce_export.roles import exportable_for
 
 CHOICES: list[dict[str, Any]] = [
     {"max_new": 7},
@@ -173,7 +173,7 @@ def test_a_graph_does_not_grow_with_the_width_of_a_kernel(
     model, _ = decoder
     width = model.spec.dims["head_size"]
     wider = build(model.spec.replace({"model.dims.head_size": 4 * width}), registry=registry).eval()
-    graphs = [trace(view(PREFILL, each), 20, "float32") for each in (model, wider)]
+    graphs = [trace(exportable_for(PREFILL, each), 20, "float32") for each in (model, wider)]
     assert len({sum(1 for _ in each.graph.all_nodes()) for each in graphs}) == 1
 
 

@@ -285,7 +285,7 @@ class Elsewhere(Verifiable):
         return self.metadata.signature.output(output).dims
 
     @contextmanager
-    def opened(self, providers: Any) -> Iterator[LoadedModel]:
+    def open_file(self, providers: Any) -> Iterator[LoadedModel]:
         yield InTorch(self.model)
 
     def tolerance(self) -> tuple[float, str]:

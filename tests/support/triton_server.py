@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from peirce_export.triton.server import KINDS, started
+from peirce_export.triton.server import KINDS, server_command
 
 NUMPY = os.environ.get("PEIRCE_TRITON_NUMPY")
 """A folder with numpy 1, which the Python backend of nvidia-pytriton 0.7 was built against."""
@@ -56,7 +56,7 @@ def serving(repository: Path, folder: Path, *arguments: str, numpy: str | None =
         numpy: where its Python backend finds numpy.
     """
     log, ports = folder / "log.txt", dict(zip(KINDS, _free_ports(3), strict=True))
-    command, environment = started(repository, folder, ports, numpy and Path(numpy))
+    command, environment = server_command(repository, folder, ports, numpy and Path(numpy))
     command += arguments
     with log.open("wb") as file:
         process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, env=environment)

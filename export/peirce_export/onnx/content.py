@@ -66,10 +66,10 @@ class Content:
             raise ModelFileError(
                 f"{path} cannot be read: {_reason(error)}; `peirce export` writes such a file"
             ) from error
-        return cls.parsed(path, data)
+        return cls.parse(path, data)
 
     @classmethod
-    def parsed(cls, path: Path, data: bytes) -> Content:
+    def parse(cls, path: Path, data: bytes) -> Content:
         """The content of a file that has been read.
 
         Raises:

@@ -16,7 +16,7 @@ from peirce.kernels import constant_weights
 from peirce.model import MODEL, Exportable, Exporter, Model
 from peirce.parts import PART, RecurrentOperator, record_parts
 from peirce_export.casting import DTYPES, cast_copy, precision_of
-from peirce_export.failures import Mismatch, untraceable
+from peirce_export.failures import Mismatch, trace_error
 from peirce_export.metadata import (
     ATTENTION,
     DYNAMIC,
@@ -30,11 +30,11 @@ from peirce_export.metadata import (
     Precision,
     step_of,
 )
-from peirce_export.onnx.warnings_of_others import silenced
-from peirce_export.placing import placed
-from peirce_export.report import Verification, steps, together
+from peirce_export.onnx.quiet import silence_warnings
+from peirce_export.placement import write_verified
+from peirce_export.report import Verification, merge_reports, steps
+from peirce_export.roles import GENERATING, exportable_for, metadata_of, role_path
 from peirce_export.verify import verify
-from peirce_export.views import GENERATING, file_of, metadata_of, view
 
 if TYPE_CHECKING:  # onnx and its libraries are loaded by an export, not by each registry
     import onnx_ir as ir
@@ -112,45 +112,47 @@ class OnnxExporter(Exporter):
             WriteError: the disk takes no more.
             NameMismatch, DtypeMismatch, DimMismatch, ValueMismatch: the file differs from the model.
         """
-        return placed(path, "model.onnx", lambda fresh: self.graphs(model, fresh)[0])
+        return write_verified(path, "model.onnx", lambda fresh: self.graphs(model, fresh)[0])
 
-    def between(self, model: Model, path: Path) -> tuple[Verification, list[Metadata]]:
+    def export_intermediate(self, model: Model, path: Path) -> tuple[Verification, list[Metadata]]:
         """As `graphs`, of files that another format is made of: one that fails is not kept."""
         try:
             return self.graphs(model, path)
         except Mismatch as fault:
-            raise fault.saying(f"{fault}\n`peirce export --to onnx` shows it and keeps the file") from fault
+            raise fault.with_message(
+                f"{fault}\n`peirce export --to onnx` shows it and keeps the file"
+            ) from fault
 
     def graphs(self, model: Model, path: Path) -> tuple[Verification, list[Metadata]]:
         """Write and verify the files of a model where nothing else stands; what was measured, and what each file is."""
         require("export to ONNX", "onnx", "onnxscript", "onnxruntime", extra="peirce-export[onnx]")
         from peirce_export.onnx.functions import call_parts
-        from peirce_export.onnx.quantising import quantised
+        from peirce_export.onnx.quantising import quantise
         from peirce_export.onnx.verifying import OnnxGraph
 
         options = self.options
-        quantise = options.precision in (INT8, INT4)
+        integers = options.precision in (INT8, INT4)
         quantisation = WEIGHTS4 if options.precision == INT4 else options.quantisation
         precision: Precision = "float32"
-        if not quantise:
+        if not integers:
             precision = options.precision or precision_of(model)  # type: ignore[assignment]  # one of them
         reports, written = [], []
         with steps(f"exporting {path.name}") as say:
             for role in self._roles(precision):
                 say(f"tracing {role}")
-                shown = view(role, model)
+                shown = exportable_for(role, model)
                 graph = trace(shown, options.opset, precision, optimize=options.optimize)
-                if quantise:
+                if integers:
                     say(f"quantising {role}")
-                    graph = quantised(graph, quantisation)
+                    graph = quantise(graph, quantisation)
                 if options.functions:
                     origins = shown.provenance["parts"].items()
                     call_parts(graph, {part: domain_of(origin["plugin"]) for part, origin in origins})
                 say(f"writing {role}")
-                content = write(graph, file_of(role, path), options.external_above)
+                content = write(graph, role_path(role, path), options.external_above)
                 reports.append(verify(OnnxGraph(content), shown, seed=options.seed, progress=say))
                 written.append(content.metadata)
-        return together(reports[::-1]), written[::-1]
+        return merge_reports(reports[::-1]), written[::-1]
 
     def _roles(self, precision: Precision) -> tuple[str, ...]:
         if self.options.generate:
@@ -173,13 +175,13 @@ def trace(model: Model | Exportable, opset: int, precision: Precision, *, optimi
         NameMismatch: the model does not give an output that its signature declares.
         ExportError: torch.onnx cannot export it.
     """
-    shown = view(MODEL, model)
+    shown = exportable_for(MODEL, model)
     twin: Exportable = cast_copy(shown, DTYPES[precision])
     # torch cannot note anything in the nodes of a scan.
     recurrent = any(isinstance(module, RecurrentOperator) for module in twin.modules())
     noting = nullcontext if recurrent else record_parts
     try:
-        with silenced(), torch.no_grad(), constant_weights(twin), noting():
+        with silence_warnings(), torch.no_grad(), constant_weights(twin), noting():
             program = torch.onnx.export(
                 twin,
                 twin.example_inputs(),
@@ -191,11 +193,11 @@ def trace(model: Model | Exportable, opset: int, precision: Precision, *, optimi
                 verbose=False,
             )
     except Exception as error:  # torch.onnx raises many kinds, from any depth
-        raise untraceable(error, twin.signature, "torch.onnx") from error
+        raise trace_error(error, twin.signature, "torch.onnx") from error
     assert program is not None
     graph = program.model
     _note_parts(graph, program.exported_program)
-    _one_bound(graph)
+    _clip_to_max(graph)
     _renumber(graph, opset)
     _clean(graph)
     _note_scopes(graph)
@@ -278,7 +280,7 @@ def _name_nodes(graph: ir.Model) -> None:
             node.name = f"{scope}/{(node.name or node.op_type).removeprefix('node_')}"
 
 
-def _one_bound(graph: ir.Model) -> None:
+def _clip_to_max(graph: ir.Model) -> None:
     """Write a Clip of integers that has a lower bound alone as a Max: OpenVINO 2026.4 makes it zeros throughout."""
     for node in graph.graph.all_nodes():
         if node.op_type == "Clip" and (len(node.inputs) == 2 or node.inputs[2] is None):

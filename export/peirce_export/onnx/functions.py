@@ -60,18 +60,18 @@ def _groups(graph: ir.Graph) -> Iterable[tuple[str, list[ir.Node]]]:
     for node in graph:
         scope = _part_scope(node)
         producers = {group_of[p] for value in node.inputs if value is not None and (p := value.producer())}
-        own = latest.get(scope)
-        if own is None or any(own in needs[p] for p in producers):
-            own = len(groups)
+        group = latest.get(scope)
+        if group is None or any(group in needs[p] for p in producers):
+            group = len(groups)
             groups.append((re.sub(".*/", "", scope), []))
             needs.append(set())
             if scope:
-                latest[scope] = own
-        groups[own][1].append(node)
-        group_of[node] = own
-        needed = producers.union(*(needs[p] for p in producers)) - {own}
+                latest[scope] = group
+        groups[group][1].append(node)
+        group_of[node] = group
+        needed = producers.union(*(needs[p] for p in producers)) - {group}
         for i, each in enumerate(needs):
-            if i == own or own in each:
+            if i == group or group in each:
                 each |= needed
     order = sorted(range(len(groups)), key=lambda i: len(needs[i]))
     return [groups[i] for i in order if groups[i][0]]
@@ -89,8 +89,8 @@ def _boundary(nodes: Sequence[ir.Node], given: Iterable[ir.Value]) -> tuple[list
     inside, final = set(nodes), set(given)
     read = (value for node in nodes for value in node.inputs if value is not None)
     inputs = dict.fromkeys(value for value in read if value.producer() not in inside and not _small(value))
-    made = (value for node in nodes for value in node.outputs)
-    return list(inputs), [v for v in made if v in final or any(use.node not in inside for use in v.uses())]
+    outputs = (value for node in nodes for value in node.outputs)
+    return list(inputs), [v for v in outputs if v in final or any(use.node not in inside for use in v.uses())]
 
 
 def _small(value: ir.Value) -> bool:
@@ -104,29 +104,29 @@ def _function(
     opsets: Mapping[str, int],
 ) -> ir.Function:  # fmt: skip
     """A function whose body is a copy of the nodes; its values have names of their own."""
-    own = {value: ir.Value(name=f"input_{i}", type=value.type) for i, value in enumerate(inputs)}
+    copies = {value: ir.Value(name=f"input_{i}", type=value.type) for i, value in enumerate(inputs)}
     body = []
     for node in nodes:
         for value in node.inputs:
-            if value is not None and value not in own:
+            if value is not None and value not in copies:
                 assert value.const_value is not None
                 plain = ir.tensor(value.const_value.numpy())  # without the name, which differs between layers
-                constant = ir.node("Constant", [], {"value": plain}, name=f"constant_{len(own)}")
-                constant.outputs[0].name = f"value_{len(own)}"
+                constant = ir.node("Constant", [], {"value": plain}, name=f"constant_{len(copies)}")
+                constant.outputs[0].name = f"value_{len(copies)}"
                 body.append(constant)
-                own[value] = constant.outputs[0]
+                copies[value] = constant.outputs[0]
         copy = ir.Node(
-            node.domain, node.op_type, [None if value is None else own[value] for value in node.inputs],
+            node.domain, node.op_type, [None if value is None else copies[value] for value in node.inputs],
             node.attributes.values(),
             overload=node.overload, num_outputs=len(node.outputs), name=f"{node.op_type}_{len(body)}",
         )  # fmt: skip
         for theirs, ours in zip(node.outputs, copy.outputs, strict=True):
-            ours.name = f"value_{len(own)}"
-            own[theirs] = ours
+            ours.name = f"value_{len(copies)}"
+            copies[theirs] = ours
         body.append(copy)
     used = {node.domain for node in nodes}
     graph = ir.Graph(
-        [own[value] for value in inputs], [own[value] for value in outputs], nodes=body,
+        [copies[value] for value in inputs], [copies[value] for value in outputs], nodes=body,
         opset_imports={domain: version for domain, version in opsets.items() if domain in used | {""}},
     )  # fmt: skip
     return ir.Function(domain, name, graph=graph, attributes=())

@@ -22,8 +22,8 @@ from peirce_export.onnx.exporter import DEFAULT_OPSET, OPSETS, trace, write
 from peirce_export.onnx.providers import CPU
 from peirce_export.onnx.verifying import OnnxGraph
 from peirce_export.report import Verification
+from peirce_export.roles import exportable_for
 from peirce_export.verify import verify
-from peirce_export.views import view
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -89,9 +89,9 @@ class Matrix(Report):
         for name in dict.fromkeys(cell.provider for cell in self.cells):
             table.add_column(name.removesuffix("ExecutionProvider"), no_wrap=True)
         for opset in dict.fromkeys(cell.opset for cell in self.cells):
-            own = [cell for cell in self.cells if cell.opset == opset]
-            found = ["" if cell.error is None else f" {cell.error:.1e}" for cell in own]
-            states = [("ok", "green") if cell.passed else ("NO", "bold red") for cell in own]
+            cells = [cell for cell in self.cells if cell.opset == opset]
+            found = ["" if cell.error is None else f" {cell.error:.1e}" for cell in cells]
+            states = [("ok", "green") if cell.passed else ("NO", "bold red") for cell in cells]
             table.add_row(str(opset), *(Text(*s).append(f, "") for s, f in zip(states, found, strict=True)))
         whys = dict.fromkeys(
             f"{cell.provider}, opset {cell.opset}: {cell.why}" for cell in self.cells if cell.why
@@ -118,13 +118,13 @@ def matrix(
         seed: of the random inputs.
         progress: called with a few words before each step.
     """
-    from peirce_export.onnx.quantising import quantised
+    from peirce_export.onnx.quantising import quantise
 
     say = progress or (lambda words: None)
     known = (*ort.get_available_providers(), *plugin_providers())
     names = list(providers or (name for name in known if name != REMOTE))
     precision, how = (like.precision, like.quantisation) if like else (precision_of(model), None)
-    shown = view(like.role if like else MODEL, model)
+    shown = exportable_for(like.role if like else MODEL, model)
     cells = []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.onnx"
@@ -132,7 +132,7 @@ def matrix(
             say(f"tracing at opset {opset}")
             try:
                 graph = trace(shown, opset, precision, optimize=True)
-                content = write(quantised(graph, how) if how else graph, path)
+                content = write(quantise(graph, how) if how else graph, path)
             except PeirceError as error:
                 cells += [Cell(opset=opset, provider=name, passed=False, why=_line(error)) for name in names]
                 continue

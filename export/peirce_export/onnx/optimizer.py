@@ -69,10 +69,10 @@ def _finite(value: ir.Value) -> bool:
     scores = maker.inputs[0]
     adding = None if scores is None else scores.producer()
     mask = None if adding is None else adding.inputs[-1]
-    made = None if mask is None else mask.producer()
-    if made is None or made.op_type != "Where":
+    maker = None if mask is None else mask.producer()
+    if maker is None or maker.op_type != "Where":
         return False
-    return float(np.float32(_LOW)) in [_scalar(each) for each in made.inputs if each is not None]
+    return float(np.float32(_LOW)) in [_scalar(each) for each in maker.inputs if each is not None]
 
 
 def _split(node: ir.Node) -> None:
@@ -84,7 +84,7 @@ def _split(node: ir.Node) -> None:
     if sizes is None or rank is None or node.attributes.get_int("axis", 0) % rank != rank - 1:
         return
     ends = [0, *np.cumsum(sizes.numpy()).tolist()]
-    parts = [_pushed(node, whole, _Columns(low, high)) for low, high in pairwise(ends)]
+    parts = [_push(node, whole, _Columns(low, high)) for low, high in pairwise(ends)]
     for output, part in zip(node.outputs, parts if None not in parts else (), strict=False):
         assert part is not None
         _replace(output, part)
@@ -96,7 +96,10 @@ def _turn(node: ir.Node) -> None:
     if node.op_type != "Transpose" or source is None or source.shape is None or len(source.shape) != 4:
         return
     perm = tuple(node.attributes.get_ints("perm", ()))
-    if perm not in (_ROWS, (0, 3, 1, 2), (0, 3, 2, 1)) or (found := _pushed(node, source, _Turned())) is None:
+    if (
+        perm not in (_ROWS, (0, 3, 1, 2), (0, 3, 2, 1))
+        or (found := _push(node, source, _SwappedAxes())) is None
+    ):
         return
     if perm != _ROWS:
         found = _new(node, "Transpose", [found], found, perm=(0, 2, 1, 3))
@@ -132,7 +135,7 @@ class _Columns:
         return value
 
 
-class _Turned:
+class _SwappedAxes:
     """A value [b, x, y, c] as [b, x, c, y]."""
 
     def product(self, node: ir.Node, maker: ir.Node, value: ir.Value) -> ir.Value | None:
@@ -154,7 +157,7 @@ class _Turned:
         return _new(node, "Transpose", [value], value, perm=_ROWS)
 
 
-def _pushed(node: ir.Node, value: ir.Value, way: _Columns | _Turned) -> ir.Value | None:
+def _push(node: ir.Node, value: ir.Value, way: _Columns | _SwappedAxes) -> ir.Value | None:
     """A value in another way, down to the product that then gives it so; None where that would copy or repeat work.
 
     So softmax(x W + b) becomes softmax(x W' + b') with the columns of W and b, or with the axes of both turned.
@@ -166,14 +169,14 @@ def _pushed(node: ir.Node, value: ir.Value, way: _Columns | _Turned) -> ir.Value
         return None if _weight(maker.inputs[1]) is None else way.product(node, maker, value)
     if maker.op_type == "Softmax":
         axis = way.axis(maker.attributes.get_int("axis", -1), len(value.shape))
-        part = None if axis is None else _pushed(node, maker.inputs[0], way)
+        part = None if axis is None else _push(node, maker.inputs[0], way)
         return None if part is None else _copy(node, maker, [part], value, axis=axis)
     if maker.op_type not in ("Add", "Mul") or (second := maker.inputs[1]) is None:
         return None
     vector = _weight(second, rank=1) is not None
     if not vector and not _one_for_all(second, value):
         return None
-    part = _pushed(node, maker.inputs[0], way)
+    part = _push(node, maker.inputs[0], way)
     if part is None:
         return None
     return _copy(node, maker, [part, way.constant(node, second) if vector else way.mask(node, second)], value)

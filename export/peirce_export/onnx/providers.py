@@ -45,7 +45,7 @@ def both_runtimes() -> str | None:
     )
 
 
-def chosen(providers: Sequence[str] | None, options: ProviderOptions | None) -> list[str]:
+def choose(providers: Sequence[str] | None, options: ProviderOptions | None) -> list[str]:
     """The providers to start, by preference; None takes CUDA where it is installed, then the CPU.
 
     Raises:
@@ -85,7 +85,7 @@ def caches(names: Sequence[str], path: Path, digest: str | None) -> dict[str, di
     trt = {f"trt_{kind}_cache_enable": "1" for kind in ("engine", "timing")}
     trt |= {f"trt_{kind}_cache_path": place for kind in ("engine", "timing")}
     kept = {TENSORRT: trt, TENSORRT_RTX: {"nv_runtime_cache_path": place}}
-    return {name: own for name, own in kept.items() if name in names}
+    return {name: each for name, each in kept.items() if name in names}
 
 
 def start(
@@ -101,7 +101,7 @@ def start(
         InputError: a provider is not there, does not start, or refuses the options.
         ModelFileError: the file cannot be loaded.
     """
-    given, names = as_texts(provider_options), chosen(providers, provider_options)
+    given, names = as_texts(provider_options), choose(providers, provider_options)
     kept = caches(names, content.path, content.properties.get(DIGEST))
     options = {name: {**kept.get(name, {}), **given.get(name, {})} for name in names}
     how = ort.SessionOptions()
@@ -114,8 +114,8 @@ def start(
         how.add_provider_for_devices(plugin_devices(name), options[name])
     others = [name for name in names if name not in plugins]
     try:
-        made = ort.OrtValue.ortvalue_from_numpy_with_onnx_type
-        how.add_external_initializers([*weights], [made(array, kind) for array, kind in weights.values()])
+        to_value = ort.OrtValue.ortvalue_from_numpy_with_onnx_type
+        how.add_external_initializers([*weights], [to_value(array, kind) for array, kind in weights.values()])
         if plugins:
             for name in others:
                 if name != CPU:  # which is always there, after all others
@@ -152,9 +152,9 @@ def as_texts(options: ProviderOptions | None) -> dict[str, dict[str, str]]:
     """
     if options is None:
         return {}
-    if not isinstance(options, Mapping) or not all(isinstance(own, Mapping) for own in options.values()):
+    if not isinstance(options, Mapping) or not all(isinstance(each, Mapping) for each in options.values()):
         raise InputError(
             f"provider_options is {options!r}; give a dict of options by provider, such as "
             f"{{{CUDA!r}: {{'device_id': 0}}}}"
         )
-    return {name: {str(key): str(value) for key, value in own.items()} for name, own in options.items()}
+    return {name: {str(key): str(value) for key, value in each.items()} for name, each in options.items()}

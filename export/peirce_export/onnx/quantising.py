@@ -23,7 +23,7 @@ _BLOCK = 32
 """Weights that share a scale where weights alone are rounded."""
 
 
-def quantised(graph: ir.Model, how: str) -> ir.Model:
+def quantise(graph: ir.Model, how: str) -> ir.Model:
     """A graph in float32 with the weights of its products in 8 bits, or in 4.
 
     Args:

@@ -63,6 +63,6 @@ class OnnxRuntime(Runtime):
         except RewrittenError as error:
             note = str(error)
         except ModelFileError as error:
-            said = "It computes what the model computes" + "".join(f"; {each}" for each in report.notes)
-            raise ModelFileError(f"{error}. {said}") from error
+            message = "It computes what the model computes" + "".join(f"; {each}" for each in report.notes)
+            raise ModelFileError(f"{error}. {message}") from error
         return evolve(report, notes=(*report.notes, note))

@@ -123,8 +123,8 @@ class OnnxFile(Generating):
         except Exception as error:  # ONNX Runtime's exceptions have no common base class
             if lacks_memory(error):
                 raise MemoryError(str(error)) from error
-            said = " ".join(str(error).split())
-            raise InputError(f"{self.path}: ONNX Runtime could not run these inputs: {said}") from error
+            message = " ".join(str(error).split())
+            raise InputError(f"{self.path}: ONNX Runtime could not run these inputs: {message}") from error
 
 
 class OnnxValue(OnDevice):

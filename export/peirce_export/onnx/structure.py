@@ -10,7 +10,7 @@ import onnx
 from onnx import TensorProto
 
 from peirce.parts import Signature, TensorSpec
-from peirce_export.failures import DtypeMismatch, NameMismatch, hold_dims
+from peirce_export.failures import DtypeMismatch, NameMismatch, check_dims
 
 FLOATS = {
     "float32": TensorProto.FLOAT,
@@ -72,7 +72,7 @@ def _check_dtype(source: str, where: str, node: Any, spec: TensorSpec, precision
 
 
 def _check_dims(source: str, where: str, node: Any, spec: TensorSpec) -> None:
-    hold_dims(source, where, dims(node), spec.dims)
+    check_dims(source, where, dims(node), spec.dims)
 
 
 def dims(node: Any) -> tuple[str | int, ...]:

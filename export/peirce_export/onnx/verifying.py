@@ -50,9 +50,9 @@ class OnnxGraph(Verifiable):
         """The dims of an output."""
         return next(dims(node) for node in self._content.proto.graph.output if node.name == output)
 
-    def opened(self, providers: Sequence[str] | None) -> AbstractContextManager[OnnxFile]:
+    def open_file(self, providers: Sequence[str] | None) -> AbstractContextManager[OnnxFile]:
         """The file, or a wider copy of one in bfloat16, in ONNX Runtime, by default on the CPU."""
-        content, weights = widened(self._content) if self._narrow else (self._content, None)
+        content, weights = widen(self._content) if self._narrow else (self._content, None)
         return closing(OnnxFile(content, (CPU,) if providers is None else providers, weights=weights))
 
 
@@ -72,7 +72,7 @@ def check_graph(path: Path) -> None:
         raise fault(f"{path} breaks the rules of ONNX: {text}") from error
 
 
-def widened(content: Content) -> tuple[Content, Weights]:
+def widen(content: Content) -> tuple[Content, Weights]:
     """A file with every bfloat16 tensor and type turned into float32, and its weights; the values do not change."""
     proto = onnx.ModelProto.FromString(content.data)
     weights = {

@@ -120,7 +120,7 @@ def build(
     """
     logger = _Log(backend)
     builder = backend.module.Builder(logger.logger)
-    network = parsed(file, builder, logger, backend)
+    network = parse(file, builder, logger, backend)
     config = _config(builder, signature, profiles, backend, options, capabilities)
     file_of_times = Path(options.timing_cache) if options.timing_cache else None
     if file_of_times is not None:
@@ -129,8 +129,8 @@ def build(
     plan = builder.build_serialized_network(network, config)
     if plan is None:
         raise ExportError(
-            f"TensorRT {backend.version} could not build {file.name}: {logger.said() or 'it gives no reason'}; look at "
-            "the sizes of --profile and at --workspace, or run the ONNX file with ONNX Runtime"
+            f"TensorRT {backend.version} could not build {file.name}: {logger.messages() or 'it gives no reason'}; "
+            "look at the sizes of --profile and at --workspace, or run the ONNX file with ONNX Runtime"
         )
     if file_of_times is not None:
         write_whole(file_of_times, bytes(config.get_timing_cache().serialize()))
@@ -139,7 +139,7 @@ def build(
     )
 
 
-def parsed(file: Path, builder: Any, logger: _Log, backend: Backend) -> Any:
+def parse(file: Path, builder: Any, logger: _Log, backend: Backend) -> Any:
     """The network of an ONNX file.
 
     Raises:
@@ -230,6 +230,6 @@ class _Log:
 
         self.logger = Logger()
 
-    def said(self) -> str:
+    def messages(self) -> str:
         """The last errors, on one line."""
         return " ".join("; ".join(self._errors[-3:]).split())[:2000]

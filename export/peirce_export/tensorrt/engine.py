@@ -14,7 +14,7 @@ from peirce.errors import InputError, ModelFileError, UnavailableError
 from peirce.model import LoadedModel
 from peirce_export.tensorrt.backends import backend, has_gpu
 from peirce_export.tensorrt.header import Header
-from peirce_export.tensorrt.profiles import chosen
+from peirce_export.tensorrt.profiles import choose
 
 PROVIDER = "TensorRT"
 GRAPHS = 8
@@ -97,8 +97,8 @@ class EngineFile(LoadedModel):
             for dim, size in zip(spec.dims, feeds[spec.name].shape, strict=True)
             if isinstance(dim, str) and dim in self.profiles[0]
         }
-        arrays = {name: np.ascontiguousarray(self._narrowed(name, array)) for name, array in feeds.items()}
-        context = self._computed(chosen(self.profiles, sizes), arrays)
+        arrays = {name: np.ascontiguousarray(self._narrow(name, array)) for name, array in feeds.items()}
+        context = self._compute(choose(self.profiles, sizes), arrays)
         found = {
             name: np.empty(tuple(context.get_tensor_shape(name)), self.header.on_device(name))
             for name in outputs
@@ -106,7 +106,7 @@ class EngineFile(LoadedModel):
         for name, array in found.items():
             self._device.download(self._buffers[name], array)
         self._device.do("cudaStreamSynchronize", self._device.stream)
-        return [self._widened(name, found[name]) for name in outputs]
+        return [self._widen(name, found[name]) for name in outputs]
 
     def close(self) -> None:
         """Let go of the engine and its buffers."""
@@ -116,7 +116,7 @@ class EngineFile(LoadedModel):
             self._device.do("cudaFree", address)
         self._buffers, self._contexts, self._graphs, self._engine = {}, {}, None, None
 
-    def _computed(self, number: int, arrays: Mapping[str, NDArray[Any]]) -> Any:
+    def _compute(self, number: int, arrays: Mapping[str, NDArray[Any]]) -> Any:
         """Let the GPU compute with a profile; the context that did, which knows the shapes of the outputs."""
         for name, array in arrays.items():
             self._device.upload(array, self._buffers[name])
@@ -139,7 +139,7 @@ class EngineFile(LoadedModel):
         self._prepare(context, arrays)
         self._start(context)  # the first run of a shape does what cannot be recorded
         self._device.do("cudaStreamSynchronize", self._device.stream)
-        self._graphs[key] = context, self._device.recorded(partial(self._start, context))
+        self._graphs[key] = context, self._device.capture(partial(self._start, context))
         return context
 
     def _context(self, number: int) -> Any:
@@ -157,14 +157,14 @@ class EngineFile(LoadedModel):
         if not context.execute_async_v3(self._device.stream):
             raise InputError(f"{self.path}: TensorRT could not run these inputs; give inputs of other sizes")
 
-    def _narrowed(self, name: str, array: NDArray[Any]) -> NDArray[Any]:
+    def _narrow(self, name: str, array: NDArray[Any]) -> NDArray[Any]:
         if self.header.on_device(name) != np.uint16:
             return array
         bits = array.astype(np.float32).view(np.uint32)
         # To the nearest, ties to even, as hardware rounds.
         return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
 
-    def _widened(self, name: str, array: NDArray[Any]) -> NDArray[Any]:
+    def _widen(self, name: str, array: NDArray[Any]) -> NDArray[Any]:
         return array if array.dtype != np.uint16 else (array.astype(np.uint32) << 16).view(np.float32)
 
 
@@ -203,7 +203,7 @@ class _Device:
         kind = self._cuda.cudaMemcpyKind.cudaMemcpyDeviceToHost
         self.do("cudaMemcpyAsync", array.ctypes.data, address, array.nbytes, kind, self.stream)
 
-    def recorded(self, start: Callable[[], None]) -> Any:
+    def capture(self, start: Callable[[], None]) -> Any:
         """What the device would do, as a graph; it does not do it."""
         mode = self._cuda.cudaStreamCaptureMode.cudaStreamCaptureModeThreadLocal
         self.do("cudaStreamBeginCapture", self.stream, mode)

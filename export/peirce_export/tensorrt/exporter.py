@@ -14,13 +14,13 @@ from peirce.parts import Signature
 from peirce_export.casting import precision_of
 from peirce_export.metadata import Precision
 from peirce_export.onnx.exporter import OnnxExporter
-from peirce_export.placing import check_place
+from peirce_export.placement import check_place
 from peirce_export.report import Verification, steps
+from peirce_export.roles import GENERATING, exportable_for, role_path
 from peirce_export.tensorrt.backends import Backend, backend, has_gpu
 from peirce_export.tensorrt.building import FLAGS, TensorRTOptions, build, read_timing_cache
 from peirce_export.tensorrt.header import Header, settle
 from peirce_export.tensorrt.profiles import Profile, profiles
-from peirce_export.views import GENERATING, file_of, view
 
 TURING = "7.5"
 NO_RUN = "The figures above are of the ONNX file in between. The engine was not run: `peirce verify` runs it, on a GPU."
@@ -54,22 +54,24 @@ class TensorRTExporter(Exporter):
             )
         found, options = backend(self.options.backend), self.options
         capabilities = self._capabilities(found, precision_of(model))
-        self._possible(found)
+        self._check_backend(found)
         if options.timing_cache is not None:
             read_timing_cache(Path(options.timing_cache))
-        signatures = [view(role, model).signature for role in (GENERATING if options.generate else (MODEL,))]
-        asked = [_asked(signature, options.profile, signatures) for signature in signatures]
+        signatures = [
+            exportable_for(role, model).signature for role in (GENERATING if options.generate else (MODEL,))
+        ]
+        ranges_of = [_profiles(signature, options.profile, signatures) for signature in signatures]
         with explain_disk_errors(str(path)), scratch_folder(path) as place:
             graphs, engines = place / "graphs", place / "engines"
             graphs.mkdir(parents=True)
             engines.mkdir()
             onnx = graphs / f"{path.stem}.onnx"
-            report, described = OnnxExporter(options.onnx()).between(model, onnx)
+            report, described = OnnxExporter(options.onnx()).export_intermediate(model, onnx)
             notes = [*report.notes, NO_RUN]
             target = ", ".join(capabilities) or "this GPU"
             with steps(f"building {path.name}") as say:
-                for metadata, ranges in zip(described, asked, strict=True):
-                    graph, engine = (file_of(metadata.role, file) for file in (onnx, engines / path.name))
+                for metadata, ranges in zip(described, ranges_of, strict=True):
+                    graph, engine = (role_path(metadata.role, file) for file in (onnx, engines / path.name))
                     say(f"building {engine.name} for {target}")
                     built = build(graph, metadata.signature, ranges, found, options, capabilities)
                     engine.write_bytes(built.plan)
@@ -96,7 +98,7 @@ class TensorRTExporter(Exporter):
             settle([*kept, *engines.iterdir()], path.parent)
         return evolve(report, file=path, notes=tuple(notes))
 
-    def _possible(self, found: Backend) -> None:
+    def _check_backend(self, found: Backend) -> None:
         """Refuse what TensorRT for RTX would refuse after the export, in words that tell nothing."""
         options = self.options
         if found.name == "rtx" and options.version_compatible:
@@ -110,25 +112,25 @@ class TensorRTExporter(Exporter):
                 "there, or leave them out"
             )
 
-    def _capabilities(self, found: Backend, own: Precision) -> tuple[str, ...]:
-        asked = self.options.compute_capability
+    def _capabilities(self, found: Backend, precision: Precision) -> tuple[str, ...]:
+        wanted = self.options.compute_capability
         if found.name != "rtx":
-            if asked:
+            if wanted:
                 raise ExportError(
                     "the backend 'tensorrt' builds for the machine's own GPU; leave --compute-capability out, or use "
                     "--backend rtx"
                 )
             return ()
-        chosen = tuple(dict.fromkeys(map(found.known, asked)))
-        if TURING in chosen and (self.options.precision or own) != "float16":
+        capabilities = tuple(dict.fromkeys(map(found.known, wanted)))
+        if TURING in capabilities and (self.options.precision or precision) != "float16":
             raise ExportError(
                 f"compute capability {TURING} (Turing) multiplies in float16 alone; add --precision float16, or leave "
                 "it out"
             )
-        return chosen or tuple(each for each in found.capabilities() if each != TURING)
+        return capabilities or tuple(each for each in found.capabilities() if each != TURING)
 
 
-def _asked(signature: Signature, texts: Iterable[str], both: Iterable[Signature]) -> tuple[Profile, ...]:
+def _profiles(signature: Signature, texts: Iterable[str], both: Iterable[Signature]) -> tuple[Profile, ...]:
     """The profiles of one graph. Of two that generate, each takes the dims that it has."""
     others = {symbol for each in both for symbol in each.symbols} - set(signature.symbols)
     parts = [part for text in texts for part in text.split(",")]

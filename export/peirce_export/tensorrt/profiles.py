@@ -53,7 +53,7 @@ def profiles(signature: Signature, texts: Sequence[str] = ()) -> tuple[Profile, 
     first = {symbol: _default(symbol, signature.largest.get(symbol)) for symbol in symbols}
     found, named = [first], set[str]()
     for text in (part for group in texts for part in group.split(",")):
-        symbol, sizes = _parsed(text, symbols, signature.largest)
+        symbol, sizes = _parse(text, symbols, signature.largest)
         if symbol in named:
             found, named = [*found, dict(found[-1])], set()
         found[-1][symbol] = sizes
@@ -73,7 +73,7 @@ def shapes(spec: TensorSpec, profile: Profile) -> tuple[tuple[int, ...], tuple[i
     return shape("least"), shape("best"), shape("most")
 
 
-def chosen(found: Sequence[Profile], sizes: Mapping[str, int]) -> int:
+def choose(found: Sequence[Profile], sizes: Mapping[str, int]) -> int:
     """The number of the profile that sizes, by symbolic dim, fit: of several, the one whose best sizes are nearest.
 
     Raises:
@@ -83,11 +83,11 @@ def chosen(found: Sequence[Profile], sizes: Mapping[str, int]) -> int:
     if fitting:
         return min(fitting, key=lambda i: sum(abs(found[i][dim].best - size) for dim, size in sizes.items()))
     outside = [dim for dim, size in sizes.items() if not any(size in each[dim] for each in found)]
-    asked = ", ".join(f"{dim} {sizes[dim]}" for dim in outside or sizes)
+    wanted = ", ".join(f"{dim} {sizes[dim]}" for dim in outside or sizes)
     built = "; ".join(", ".join(f"{dim}={each[dim]}" for dim in outside or sizes) for each in found)
     raise InputError(
-        f"the engine was not built for {asked}: its profiles have {built} (min:opt:max); give other sizes, or build it "
-        "again with --profile"
+        f"the engine was not built for {wanted}: its profiles have {built} (min:opt:max); give other sizes, or build "
+        "it again with --profile"
     )
 
 
@@ -97,7 +97,7 @@ def _default(symbol: str, most: int | None) -> Range:
     return Range(min(least, top), min(best, max(1, top // 4) if symbol != "batch" else top), top)
 
 
-def _parsed(text: str, symbols: Sequence[str], largest: Mapping[str, int]) -> tuple[str, Range]:
+def _parse(text: str, symbols: Sequence[str], largest: Mapping[str, int]) -> tuple[str, Range]:
     symbol, equals, written = (piece.strip() for piece in text.partition("="))
     sizes = written.split(":")
     counts = [count for size in sizes if (count := parse_integer(size.strip())) is not None]

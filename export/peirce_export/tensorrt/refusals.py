@@ -73,7 +73,7 @@ def refusals(parser: Any, graph: onnx.GraphProto) -> tuple[Refusal, ...]:
     return tuple(
         _refusal(error, node)
         for error in (parser.get_error(i) for i in range(parser.num_errors))
-        for node in _meant(error, nodes) or [onnx.NodeProto()]
+        for node in _matching_nodes(error, nodes) or [onnx.NodeProto()]
     )
 
 
@@ -89,7 +89,7 @@ def _refusal(error: Any, node: onnx.NodeProto) -> Refusal:
     )
 
 
-def _meant(error: Any, nodes: Sequence[onnx.NodeProto]) -> list[onnx.NodeProto]:
+def _matching_nodes(error: Any, nodes: Sequence[onnx.NodeProto]) -> list[onnx.NodeProto]:
     """The nodes that an error is about.
 
     Some errors name no node, only TensorRT's function that imports the operator. Then all nodes of that operator are

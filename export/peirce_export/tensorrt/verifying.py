@@ -41,7 +41,7 @@ class EngineGraph(Verifiable):
         """The dims of an output."""
         return self.metadata.signature.output(output).dims
 
-    def opened(self, providers: Sequence[str] | None) -> AbstractContextManager[EngineFile]:
+    def open_file(self, providers: Sequence[str] | None) -> AbstractContextManager[EngineFile]:
         """The engine on the GPU."""
         return closing(EngineFile(self.path))
 

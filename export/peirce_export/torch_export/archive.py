@@ -53,18 +53,18 @@ class Archive:
             check_file(path)
             with zipfile.ZipFile(path) as archive:
                 names = archive.namelist()
-                own = next((name for name in names if name.endswith(_METADATA)), None)
-                if own is None:
+                entry_name = next((name for name in names if name.endswith(_METADATA)), None)
+                if entry_name is None:
                     raise ModelFileError(
                         f"{path} was not exported by Peirce: it has no entry {_METADATA.strip('/')}; write it with "
                         "`peirce export --to torch_export`"
                     )
-                entry = archive.getinfo(own)
+                entry = archive.getinfo(entry_name)
                 if entry.compress_type != zipfile.ZIP_STORED or entry.file_size > size_limit(text=True):
-                    raise ValueError(f"its entry {own} is compressed, or too large")
+                    raise ValueError(f"its entry {entry_name} is compressed, or too large")
                 properties = parse_json(archive.read(entry))
                 if not isinstance(properties, dict) or {*map(type, properties.values())} - {str}:
-                    raise ValueError(f"its entry {own} holds no texts by name")
+                    raise ValueError(f"its entry {entry_name} holds no texts by name")
         except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
             raise ModelFileError(
                 f"{path} cannot be read: {error}; copy it again, or write it with `peirce export --to torch_export`"

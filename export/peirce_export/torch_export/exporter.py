@@ -17,13 +17,13 @@ from peirce.errors import ExportError
 from peirce.kernels import constant_weights
 from peirce.model import MODEL, Exportable, Exporter, Model
 from peirce_export.casting import DTYPES, cast_copy, precision_of
-from peirce_export.failures import untraceable
-from peirce_export.placing import placed
-from peirce_export.report import Verification, steps, together
+from peirce_export.failures import trace_error
+from peirce_export.placement import write_verified
+from peirce_export.report import Verification, merge_reports, steps
+from peirce_export.roles import GENERATING, exportable_for, metadata_of, role_path
 from peirce_export.torch_export.archive import TORCH, seal
 from peirce_export.torch_export.verifying import ProgramGraph
 from peirce_export.verify import verify
-from peirce_export.views import GENERATING, file_of, metadata_of, view
 
 _NOTED = ("stack_trace", "nn_module_stack", "source_fn_stack", "torch_fn", "from_node", "custom")
 """What the tracer notes of the machine and its run."""
@@ -70,7 +70,7 @@ class TorchExportExporter(Exporter):
             WriteError: the disk takes no more.
             NameMismatch, DtypeMismatch, DimMismatch, ValueMismatch: the file differs from the model.
         """
-        return placed(path, "model.pt2", lambda fresh: self._files(model, fresh))
+        return write_verified(path, "model.pt2", lambda fresh: self._files(model, fresh))
 
     def _files(self, model: Model, path: Path) -> Verification:
         options, reports = self.options, []
@@ -87,19 +87,19 @@ class TorchExportExporter(Exporter):
             # The file of a step first: the other one holds its digest.
             for role in GENERATING[::-1] if options.generate else (MODEL,):
                 say(f"tracing {role}")
-                shown = view(role, model)
+                shown = exportable_for(role, model)
                 program = trace(shown, DTYPES[precision])
                 say(f"writing {role}")
                 written = path.with_name("model.pt2")  # torch takes no other suffix
                 if compiler is None:
                     torch.export.save(program, written)
                 else:
-                    _compiled(program, written, compiler)
-                os.replace(written, file := file_of(role, path))
+                    _compile(program, written, compiler)
+                os.replace(written, file := role_path(role, path))
                 archive = seal(file, metadata_of(shown, precision, ["torch"]))
                 graph = ProgramGraph(archive)
                 reports.append(verify(graph, shown, seed=options.seed, providers=(TORCH,), progress=say))
-        return together(reports[::-1])
+        return merge_reports(reports[::-1])
 
 
 def trace(model: Model | Exportable, dtype: torch.dtype) -> ExportedProgram:
@@ -110,7 +110,7 @@ def trace(model: Model | Exportable, dtype: torch.dtype) -> ExportedProgram:
         NameMismatch: the model does not give an output that its signature declares.
         ExportError: torch.export cannot export it.
     """
-    twin: Exportable = cast_copy(view(MODEL, model), dtype)
+    twin: Exportable = cast_copy(exportable_for(MODEL, model), dtype)
     try:
         with torch.no_grad(), constant_weights(twin):
             program = torch.export.export(
@@ -121,7 +121,7 @@ def trace(model: Model | Exportable, dtype: torch.dtype) -> ExportedProgram:
                 prefer_deferred_runtime_asserts_over_guards=True,
             )
     except Exception as error:  # torch.export raises many kinds, from any depth
-        raise untraceable(error, twin.signature, "torch.export") from error
+        raise trace_error(error, twin.signature, "torch.export") from error
     _drop_unread(program)
     for module in program.graph_module.modules():
         if isinstance(module, torch.fx.GraphModule):
@@ -160,7 +160,7 @@ def _drop_unread(program: ExportedProgram) -> None:
             del tensors[name]
 
 
-def _compiled(program: ExportedProgram, path: Path, compiler: str) -> None:
+def _compile(program: ExportedProgram, path: Path, compiler: str) -> None:
     """Have AOTInductor compile a program and package it."""
     configs: dict[str, Any] = {"cpp.cxx": (None, compiler)}
     try:
@@ -172,7 +172,8 @@ def _compiled(program: ExportedProgram, path: Path, compiler: str) -> None:
                 program, package_path=str(path), inductor_configs=configs
             )
     except Exception as error:  # of the compiler, and of all stages before it
-        said = " ".join(str(error).split())[:2000]
+        message = " ".join(str(error).split())[:2000]
         raise ExportError(
-            f"AOTInductor could not compile the model with {compiler}: {said}; leave --aot-inductor out for a program"
+            f"AOTInductor could not compile the model with {compiler}: {message}; leave --aot-inductor out for a "
+            "program"
         ) from error

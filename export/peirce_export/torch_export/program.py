@@ -46,8 +46,10 @@ class ProgramFile(Generating):
                 with self.path.open("rb") as file:
                     self._call = torch.export.load(file).module()
         except Exception as error:  # torch raises many kinds
-            said = " ".join(str(error).split())[:300]
-            raise ModelFileError(f"{self.path} cannot be loaded by torch: {said}; export it again") from error
+            message = " ".join(str(error).split())[:300]
+            raise ModelFileError(
+                f"{self.path} cannot be loaded by torch: {message}; export it again"
+            ) from error
 
     def dtype(self, name: str) -> np.dtype[Any]:
         """The dtype of an input or output as arrays have it."""
@@ -70,8 +72,8 @@ class ProgramFile(Generating):
         except Exception as error:  # torch raises many kinds
             if lacks_memory(error):
                 raise MemoryError(str(error)) from error
-            said = " ".join(str(error).split())[:500]
-            raise InputError(f"{self.path}: torch could not run these inputs: {said}") from error
+            message = " ".join(str(error).split())[:500]
+            raise InputError(f"{self.path}: torch could not run these inputs: {message}") from error
         finally:
             torch.set_num_threads(before)
         return [TorchValue(found[name]) for name in outputs]

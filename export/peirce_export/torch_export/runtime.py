@@ -29,7 +29,7 @@ class TorchRuntime(Runtime):
     def open(self, path: Path, providers: Sequence[str] | None, threads: int | None) -> LoadedModel:
         """Load a file, with whatever code it holds, if `providers` names torch."""
         archive = Archive.read(path)
-        _trusted(path, providers)
+        _require_trust(path, providers)
         from peirce_export.torch_export.program import ProgramFile
 
         return ProgramFile(archive, threads)
@@ -39,7 +39,7 @@ class TorchRuntime(Runtime):
     ) -> Report:
         """Run a file, with whatever code it holds, against its model, if `providers` names torch."""
         archive = Archive.read(path)
-        _trusted(path, providers)
+        _require_trust(path, providers)
         if checks_digests():
             archive.check()
         from peirce_export.torch_export.verifying import ProgramGraph
@@ -48,7 +48,7 @@ class TorchRuntime(Runtime):
         return verify(ProgramGraph(archive), model, providers=providers, **how)
 
 
-def _trusted(path: Path, providers: Sequence[str] | None) -> None:
+def _require_trust(path: Path, providers: Sequence[str] | None) -> None:
     """Refuse to run what the user has not said to run: torch evaluates expressions of a file, and loads libraries."""
     for name in providers or ():
         check_known("provider of a .pt2 file", name, [TORCH])

@@ -10,7 +10,7 @@ import torch
 
 from peirce.parts import Signature, TensorSpec
 from peirce_export.casting import DTYPES
-from peirce_export.failures import DtypeMismatch, NameMismatch, hold_dims
+from peirce_export.failures import DtypeMismatch, NameMismatch, check_dims
 from peirce_export.torch_export.archive import Archive
 from peirce_export.torch_export.program import ProgramFile
 from peirce_export.verify import Verifiable
@@ -52,15 +52,15 @@ class ProgramGraph(Verifiable):
                     + ", ".join(spec.name for spec in specs)
                 )
             for spec, node in zip(specs, nodes, strict=True):
-                self._hold(f"{side} {spec.name!r}", spec, node.meta["val"])
+                self._check_tensor(f"{side} {spec.name!r}", spec, node.meta["val"])
 
-    def _hold(self, where: str, spec: TensorSpec, value: Any) -> None:
+    def _check_tensor(self, where: str, spec: TensorSpec, value: Any) -> None:
         """Hold one tensor of the graph to its spec."""
         wanted = WHOLE.get(spec.dtype, DTYPES[self.metadata.precision])
         if value.dtype != wanted:
             raise DtypeMismatch(f"{self.path}: {where} is {value.dtype}, but the signature says {wanted}")
         found = [size if isinstance(size, int) else str(size) for size in value.shape]
-        hold_dims(str(self.path), where, found, spec.dims, named=False)
+        check_dims(str(self.path), where, found, spec.dims, named=False)
 
     def shape(self, output: str) -> tuple[str | int, ...]:
         """The dims of an output."""
@@ -70,6 +70,6 @@ class ProgramGraph(Verifiable):
         """The tolerance of the precision; values in bfloat16 are computed in it, unlike those of an ONNX file."""
         return NARROW if self.metadata.precision == "bfloat16" else super().tolerance()
 
-    def opened(self, providers: Sequence[str] | None) -> AbstractContextManager[ProgramFile]:
+    def open_file(self, providers: Sequence[str] | None) -> AbstractContextManager[ProgramFile]:
         """The file in torch."""
         return closing(ProgramFile(self._archive))

@@ -21,7 +21,7 @@ from peirce.compose import Session
 from peirce.errors import InputError, PeirceError, printable
 from peirce.model import Field, Pipeline
 from peirce.registry import class_named
-from peirce_export.asking import question_of
+from peirce_export.questions import build_question
 from peirce_export.triton.calls import ARRAYS, FRONT, GRAPH, Front, ServedFile, values_of
 
 PATIENCE = 60.0
@@ -51,29 +51,32 @@ class TensorModel:
             }
             for request in requests
         ]
-        asked = [request.requested_output_names() for request in requests]
+        requested = [request.requested_output_names() for request in requests]
         groups: dict[Any, list[int]] = {}
         for number, arrays in enumerate(feeds):
             alike = tuple((name, array.dtype, array.shape[1:]) for name, array in arrays.items())
             groups.setdefault(alike if self._batched else number, []).append(number)
         found: dict[int, Any] = {}
         for members in groups.values():
-            found |= self._answered(members, feeds, asked)
+            found |= self._answer(members, feeds, requested)
         return [found[number] for number in range(len(requests))]
 
-    def _answered(
-        self, members: list[int], feeds: Sequence[Mapping[str, NDArray[Any]]], asked: Sequence[Sequence[str]]
+    def _answer(
+        self,
+        members: list[int],
+        feeds: Sequence[Mapping[str, NDArray[Any]]],
+        requested: Sequence[Sequence[str]],
     ) -> dict[int, Any]:
         """The responses to requests of one shape, by their number."""
         names = [spec.name for spec in self._session.signature.outputs]
-        wanted = [name for name in names if any(name in asked[number] for number in members)]
+        wanted = [name for name in names if any(name in requested[number] for number in members)]
         whole = {name: np.concatenate([feeds[n][name] for n in members]) for name in feeds[members[0]]}
         try:
             outputs = self._session.run(whole, wanted)
         except Exception as error:  # one that left `execute` would fail the requests of others
             if len(members) == 1:
-                return {members[0]: _told(error)}
-            return {k: v for number in members for k, v in self._answered([number], feeds, asked).items()}
+                return {members[0]: _error_response(error)}
+            return {k: v for number in members for k, v in self._answer([number], feeds, requested).items()}
         found: dict[int, Any] = {}
         start = 0
         for number in members:
@@ -83,7 +86,7 @@ class TensorModel:
                 [
                     triton.Tensor(name, np.ascontiguousarray(outputs[name][part]))
                     for name in wanted
-                    if name in asked[number]
+                    if name in requested[number]
                 ]
             )
             start += rows
@@ -114,20 +117,20 @@ class PipelineModel:
     def execute(self, requests: Sequence[Any]) -> list[Any] | None:
         """A response for each request, or where answers come in pieces, responses to come."""
         if self._pool is None:
-            return [self._answered(request) for request in requests]
+            return [self._answer(request) for request in requests]
         for request in requests:
-            self._pool.submit(self._streamed, request, request.get_response_sender())
+            self._pool.submit(self._stream, request, request.get_response_sender())
         return None
 
-    def _answered(self, request: Any) -> Any:
+    def _answer(self, request: Any) -> Any:
         answers: list[Any] = []
         try:
             self._pipeline.ask(self._question(request), lambda answer: answers.append(self._response(answer)))
         except Exception as error:  # as above
-            return _told(error)
-        return answers[-1] if answers else _told(RuntimeError("the pipeline said nothing"))
+            return _error_response(error)
+        return answers[-1] if answers else _error_response(RuntimeError("the pipeline gave no answer"))
 
-    def _streamed(self, request: Any, sender: Any) -> None:
+    def _stream(self, request: Any, sender: Any) -> None:
         def say(answer: Mapping[str, Any]) -> None:
             if request.is_cancelled():
                 raise _CancelledError
@@ -138,14 +141,14 @@ class PipelineModel:
         except _CancelledError:
             pass
         except Exception as error:  # it must not end in a thread, unheard
-            sender.send(_told(error))
+            sender.send(_error_response(error))
         finally:
             sender.send(flags=triton.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
 
     def _question(self, request: Any) -> dict[str, Any]:
         tensors = {each.name: triton.get_input_tensor_by_name(request, each.name) for each in self._fields}
         given = {name: tensor.as_numpy() for name, tensor in tensors.items() if tensor is not None}
-        return question_of(self._fields, values_of(self._fields, given))
+        return build_question(self._fields, values_of(self._fields, given))
 
     def _response(self, answer: Mapping[str, Any]) -> Any:
         return triton.InferenceResponse(
@@ -178,14 +181,14 @@ class PipelineModel:
         """Run a model of the server at this version."""
         self._wait()
         memory = triton.PreferredMemory(triton.TRITONSERVER_MEMORY_CPU, 0)
-        asked = triton.InferenceRequest(
+        requested = triton.InferenceRequest(
             model_name=model,
             model_version=self._version,
             inputs=[triton.Tensor(name, np.ascontiguousarray(array)) for name, array in feeds.items()],
             requested_output_names=list(outputs),
             preferred_memory=memory,
         )
-        response = asked.exec()
+        response = requested.exec()
         if response.has_error():
             raise InputError(response.error().message())
         return [triton.get_output_tensor_by_name(response, name).as_numpy() for name in outputs]
@@ -230,7 +233,7 @@ def _array(value: Any, each: Field) -> NDArray[Any]:
     return np.array(values, ARRAYS[each.kind])
 
 
-def _told(error: Exception) -> Any:
+def _error_response(error: Exception) -> Any:
     """A response that says why there is no answer: what the question had wrong, or what failed."""
     if isinstance(error, PeirceError):
         text, code = str(error), triton.TritonError.INVALID_ARG

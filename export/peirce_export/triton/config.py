@@ -96,7 +96,7 @@ def text_of(config: Any) -> str:
     return text_format.MessageToString(config)
 
 
-def parsed(text: str, where: str) -> Any:
+def parse(text: str, where: str) -> Any:
     """A configuration from its text; an unknown field is an error.
 
     Raises:
@@ -114,42 +114,44 @@ def of_tensors(
     name: str, metadata: Metadata, options: TritonOptions, labels: Collection[str] = (), profiles: int = 1
 ) -> Any:
     """The configuration of a model of tensors, some outputs of which have names for the places of their last dim."""
-    made, kind, batched = messages(), options.kind, options.max_batch > 0
+    proto, kind, batched = messages(), options.kind, options.max_batch > 0
     config = _config(name, kind, options)
     config.max_batch_size = options.max_batch
     for spec in metadata.signature.inputs:
         optional = kind == "python" and not spec.required and spec.default is not None
-        config.input.append(made.ModelInput(optional=optional, **_tensor(made, spec, metadata, batched)))
+        config.input.append(proto.ModelInput(optional=optional, **_tensor(proto, spec, metadata, batched)))
     for spec in metadata.signature.outputs:
         label = labels_of(spec.name) if spec.name in labels else ""
-        config.output.append(made.ModelOutput(label_filename=label, **_tensor(made, spec, metadata, batched)))
+        config.output.append(
+            proto.ModelOutput(label_filename=label, **_tensor(proto, spec, metadata, batched))
+        )
     if batched:
         config.dynamic_batching.max_queue_delay_microseconds = options.delay
-    config.instance_group[0].kind = _device(made, kind, options.device)
+    config.instance_group[0].kind = _device(proto, kind, options.device)
     if profiles > 1:
         config.instance_group[0].profile.extend(str(number) for number in range(profiles))
     for rows in dict.fromkeys((1, max(1, options.max_batch))):
-        config.model_warmup.append(_warmup(made, metadata, rows, batched))
+        config.model_warmup.append(_warmup(proto, metadata, rows, batched))
     return config
 
 
 def of_pipeline(name: str, pipeline: type[Pipeline], options: TritonOptions) -> Any:
     """The configuration of a pipeline: one question a request, a tensor for each of its fields."""
-    made = messages()
+    proto = messages()
     config = _config(name, "python", options)
     for each in pipeline.question:
-        config.input.append(made.ModelInput(optional=not each.required, **_field(made, each)))
+        config.input.append(proto.ModelInput(optional=not each.required, **_field(proto, each)))
     for each in pipeline.answer:
-        config.output.append(made.ModelOutput(**_field(made, each)))
+        config.output.append(proto.ModelOutput(**_field(proto, each)))
     config.model_transaction_policy.decoupled = pipeline.streams
     return config
 
 
 def _config(name: str, kind: Kind, options: TritonOptions) -> Any:
     """What all configurations say, of a model that runs on the CPU."""
-    made = messages()
-    config = made.ModelConfig(name=name, backend=kind, default_model_filename=FILES[kind])
-    config.instance_group.add(count=options.instances, kind=made.ModelInstanceGroup.KIND_CPU)
+    proto = messages()
+    config = proto.ModelConfig(name=name, backend=kind, default_model_filename=FILES[kind])
+    config.instance_group.add(count=options.instances, kind=proto.ModelInstanceGroup.KIND_CPU)
     config.version_policy.latest.num_versions = options.versions
     return config
 
@@ -173,7 +175,7 @@ def mask_bytes(signature: Signature) -> bytes:
     return b"\x01" * max(counts, default=0)
 
 
-def different(old: Any, new: Any) -> str | None:
+def conflict(old: Any, new: Any) -> str | None:
     """What of two configurations one version of a model cannot share with another."""
     if old.backend != new.backend:
         return f"it is of the kind {old.backend}, not {new.backend}"
@@ -184,35 +186,35 @@ def different(old: Any, new: Any) -> str | None:
                 return f"{'only the new one' if name in after else 'it'} has the {kind} {name!r}"
             one, other = before[name], after[name]
             if (one.data_type, [*one.dims]) != (other.data_type, [*other.dims]):
-                return f"its {kind} {name!r} is {_said(one)}, and the new one's is {_said(other)}"
+                return f"its {kind} {name!r} is {_describe(one)}, and the new one's is {_describe(other)}"
     if (old.max_batch_size > 0) != (new.max_batch_size > 0):
         return "one of the two is batched"
     return None
 
 
-def _said(tensor: Any) -> str:
+def _describe(tensor: Any) -> str:
     return f"{messages().DataType.Name(tensor.data_type)} {[*tensor.dims]}"
 
 
-def _tensor(made: Any, spec: TensorSpec, metadata: Metadata, batched: bool) -> dict[str, Any]:
+def _tensor(proto: Any, spec: TensorSpec, metadata: Metadata, batched: bool) -> dict[str, Any]:
     """What inputs and outputs have in common. Triton has no tensor of the batch alone: that is [batch, 1], reshaped."""
     dims = [dim if isinstance(dim, int) else -1 for dim in spec.dims[batched:]]
-    kind = made.DataType.Value(_TYPES[metadata.dtype(spec.name)])
+    kind = proto.DataType.Value(_TYPES[metadata.dtype(spec.name)])
     found = {"name": spec.name, "data_type": kind, "dims": dims or [1]}
-    return found if dims else found | {"reshape": made.ModelTensorReshape()}
+    return found if dims else found | {"reshape": proto.ModelTensorReshape()}
 
 
-def _field(made: Any, each: Field) -> dict[str, Any]:
+def _field(proto: Any, each: Field) -> dict[str, Any]:
     kind = "float32" if each.kind == "float" else each.kind
     return {
         "name": each.name,
-        "data_type": made.DataType.Value(_TYPES[kind]),
+        "data_type": proto.DataType.Value(_TYPES[kind]),
         "dims": [-1 if each.many else 1],
     }
 
 
-def _device(made: Any, kind: Kind, device: str) -> int:
-    group = made.ModelInstanceGroup
+def _device(proto: Any, kind: Kind, device: str) -> int:
+    group = proto.ModelInstanceGroup
     if kind == "tensorrt":
         return group.KIND_GPU
     if device == "auto":
@@ -221,15 +223,15 @@ def _device(made: Any, kind: Kind, device: str) -> int:
     return group.KIND_CPU if device == "cpu" else group.KIND_GPU
 
 
-def _warmup(made: Any, metadata: Metadata, rows: int, batched: bool) -> Any:
+def _warmup(proto: Any, metadata: Metadata, rows: int, batched: bool) -> Any:
     sizes = _warm_sizes(metadata.signature, rows)
-    warmup = made.ModelWarmup(
+    warmup = proto.ModelWarmup(
         name=f"{rows} rows" if rows > 1 else "one row", batch_size=rows if batched else 1
     )
     for spec in metadata.signature.inputs:
         dims = _shape(spec, sizes)[batched:]
         given = warmup.inputs[spec.name]
-        given.data_type = made.DataType.Value(_TYPES[metadata.dtype(spec.name)])
+        given.data_type = proto.DataType.Value(_TYPES[metadata.dtype(spec.name)])
         given.dims.extend(dims or [1])
         # A mask of zeros marks all rows as empty, which the model takes, but one row does as requests do.
         if spec.masks is not None and rows == 1:

@@ -20,6 +20,7 @@ from peirce.registry import default_catalogue, pipelines_for
 from peirce_export.metadata import Metadata, step_of
 from peirce_export.onnx.exporter import OnnxExporter, OnnxOptions
 from peirce_export.report import Verification
+from peirce_export.roles import role_path
 from peirce_export.triton import repository
 from peirce_export.triton.batching import in_rows, row_by_row
 from peirce_export.triton.calls import FRONT, Front
@@ -36,7 +37,6 @@ from peirce_export.triton.config import (
     of_tensors,
     text_of,
 )
-from peirce_export.views import file_of
 
 RECORD = "training.json"
 """What a training writes beside its model; a pipeline may go by it."""
@@ -95,14 +95,14 @@ class TritonExporter(Exporter):
             with explain_disk_errors(str(path)), scratch_folder(path) as place:
                 report, graphs = self._graphs(model, place)
                 notes = list(report.notes)
-                made, names = place / "new", [name, f"{name}_step"][: len(graphs)]
+                new, names = place / "new", [name, f"{name}_step"][: len(graphs)]
                 fronts = self._fronts(model, graphs, names, notes)
                 every = [*names, *(f"{name}_{each}" for each in fronts)]
                 version = repository.next_version(path, every)
                 configs: dict[str, Any] = {}
                 for one, graph in zip(names, graphs, strict=True):
                     labels = _labels(fronts, graph) if one == name else {}
-                    configs[one] = self._tensors(one, graph, made / one, version, labels, bool(fronts), notes)
+                    configs[one] = self._tensors(one, graph, new / one, version, labels, bool(fronts), notes)
                 for each, pipeline in fronts.items():
                     front = Front(
                         pipeline=each,
@@ -111,11 +111,11 @@ class TritonExporter(Exporter):
                         step=(names[1], graphs[1].metadata) if len(graphs) > 1 else None,
                         batched=configs[name].max_batch_size > 0,
                     )
-                    config = self._pipeline(model, front, type(pipeline), made / f"{name}_{each}", version)
+                    config = self._pipeline(model, front, type(pipeline), new / f"{name}_{each}", version)
                     configs[f"{name}_{each}"] = config
                 repository.check(path, configs)
                 repository.check_fronts(path, name, every)
-                repository.add(made, path, version, every)
+                repository.add(new, path, version, every)
         except OSError as error:
             raise ExportError(f"{path} cannot be written: {error}; write elsewhere") from error
         notes.append(f"Version {version} of {', '.join(every)}.")
@@ -131,8 +131,8 @@ class TritonExporter(Exporter):
         through = OnnxOptions(
             opset=options.opset, precision=options.precision, generate=options.generate, seed=options.seed
         )
-        report, described = OnnxExporter(through).between(model, onnx)
-        files = [file_of(metadata.role, onnx) for metadata in described]
+        report, described = OnnxExporter(through).export_intermediate(model, onnx)
+        files = [role_path(metadata.role, onnx) for metadata in described]
         return report, [_Graph(onnx=f, file=f, metadata=m) for f, m in zip(files, described, strict=True)]
 
     def _engines(self, model: Model, folder: Path) -> tuple[Verification, list[_Graph]]:
@@ -196,13 +196,13 @@ class TritonExporter(Exporter):
         for each, kind in fitting.items():
             try:
                 with Session(graphs[0].onnx) as session:
-                    pipeline, said = kind(folder, session), list[Mapping[str, Any]]()
-                    pipeline.ask(pipeline.example(), said.append)
+                    pipeline, answers = kind(folder, session), list[Mapping[str, Any]]()
+                    pipeline.ask(pipeline.example(), answers.append)
             except PeirceError as error:
                 raise ExportError(
                     f"{names[0]}_{each} cannot answer with this model: {error}. Leave it out with --no-questions"
                 ) from error
-            wrong = {name for one in said for name in one} ^ {one.name for one in kind.answer}
+            wrong = {name for one in answers for name in one} ^ {one.name for one in kind.answer}
             if wrong:
                 entry = default_catalogue().entry("pipelines", each)
                 raise ExportError(
@@ -245,7 +245,7 @@ class TritonExporter(Exporter):
             (folder / labels_of(output)).write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
         if options.kind == "onnxruntime":
             config.default_model_filename = graph.file.name
-        return _configured(folder, config)
+        return _write_config(folder, config)
 
     def _in_rows(self, graph: _Graph) -> bool:
         if not in_rows(graph.metadata.signature):
@@ -283,7 +283,7 @@ class TritonExporter(Exporter):
             (place / PROVENANCE).write_text(json.dumps(files.provenance), encoding="utf-8")
         if (model.folder / RECORD).is_file():
             (place / RECORD).write_bytes(read_bytes(model.folder / RECORD, text=True))
-        return _configured(folder, of_pipeline(folder.name, kind, self.options))
+        return _write_config(folder, of_pipeline(folder.name, kind, self.options))
 
 
 def _labels(fronts: Mapping[str, Pipeline], graph: _Graph) -> dict[str, Sequence[str]]:
@@ -301,7 +301,7 @@ def _write_program(place: Path, name: str) -> None:
     (place / FILES["python"]).write_text(_PROGRAM.format(name=name), encoding="utf-8")
 
 
-def _configured(folder: Path, config: Any) -> Any:
+def _write_config(folder: Path, config: Any) -> Any:
     """Write a configuration."""
     (folder / CONFIG).write_text(text_of(config), encoding="utf-8")
     return config

@@ -12,7 +12,7 @@ from typing import Any
 from peirce.errors import ExportError
 from peirce.files import parse_integer, read_text
 from peirce_export.triton.calls import FRONT, Front
-from peirce_export.triton.config import CONFIG, different, parsed
+from peirce_export.triton.config import CONFIG, conflict, parse
 
 
 def next_version(repository: Path, names: Sequence[str]) -> int:
@@ -35,7 +35,7 @@ def check(repository: Path, configs: Mapping[str, Any]) -> None:
             raise ExportError(
                 f"{folder} holds no {CONFIG}, so it is no model of Triton's; give another --name"
             )
-        why = different(parsed(read_text(folder / CONFIG), str(folder / CONFIG)), config)
+        why = conflict(parse(read_text(folder / CONFIG), str(folder / CONFIG)), config)
         if why is not None:
             raise ExportError(
                 f"{repository} serves another model under the name {name!r}: {why}; give another --name"
@@ -58,17 +58,17 @@ def check_fronts(repository: Path, name: str, names: Collection[str]) -> None:
             )
 
 
-def add(made: Path, repository: Path, version: int, names: Sequence[str]) -> None:
+def add(new: Path, repository: Path, version: int, names: Sequence[str]) -> None:
     """Move new models, or new versions of models, into a repository.
 
     Each version appears by one rename. Configurations follow: they say the same of the tensors of all versions.
     """
     if not repository.exists():
-        os.rename(made, repository)
+        os.rename(new, repository)
         return
     moved: list[Path] = []
     try:
-        for model in (made / name for name in names):
+        for model in (new / name for name in names):
             target = repository / model.name
             place = target / str(version) if target.exists() else target
             os.rename(model / str(version) if target.exists() else model, place)
@@ -78,7 +78,7 @@ def add(made: Path, repository: Path, version: int, names: Sequence[str]) -> Non
             with suppress(OSError):
                 shutil.rmtree(place)
         raise
-    for model in (each for each in made.iterdir() if (repository / each.name / CONFIG).is_file()):
+    for model in (each for each in new.iterdir() if (repository / each.name / CONFIG).is_file()):
         for file in sorted(model.iterdir(), key=lambda file: file.name == CONFIG):
             _settle(file, repository / model.name / file.name)
 

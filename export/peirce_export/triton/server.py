@@ -51,7 +51,7 @@ def serve(
     given = numpy or (Path(os.environ[NUMPY]) if os.environ.get(NUMPY) else None)
     ports = dict(zip(KINDS, (http, grpc, metrics), strict=True))
     with tempfile.TemporaryDirectory(prefix="peirce-serve-") as folder:
-        command, environment = started(repository, Path(folder), ports, given, host)
+        command, environment = server_command(repository, Path(folder), ports, given, host)
         with subprocess.Popen(command, env=environment) as process:
             try:
                 code = process.wait()
@@ -61,7 +61,7 @@ def serve(
     raise typer.Exit(code)
 
 
-def started(
+def server_command(
     repository: Path, folder: Path, ports: Mapping[str, int], numpy: Path | None, host: str = "127.0.0.1"
 ) -> tuple[list[str], dict[str, str]]:
     """The command that serves a repository, and its environment.

@@ -75,7 +75,7 @@ def test_the_list_covers_every_registered_part(registry: Registry) -> None:
 @pytest.mark.parametrize(
     ("name", "precision", "opset"),
     [
-        ("folnet-base", "float16", 17),
+        pytest.param("folnet-base", "float16", 17, marks=pytest.mark.thorough),
         pytest.param("folnet-base", "bfloat16", 23, marks=pytest.mark.thorough),
         # angles, whose complement jumps
         pytest.param("cone", "float16", 18, marks=pytest.mark.thorough),

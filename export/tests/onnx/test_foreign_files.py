@@ -15,9 +15,9 @@ from onnx import TensorProto, helper
 
 from peirce import Session
 from peirce.errors import ModelFileError
-from peirce_export.alone import check_alone
 from peirce_export.cases import Case, inputs
 from peirce_export.onnx.exporter import trace, write
+from peirce_export.self_check import self_check
 
 REAL = helper.make_tensor_type_proto(TensorProto.FLOAT, ["batch"])
 TENSOR: dict[str, Any] = {"dtype": "float", "dims": ["batch"]}
@@ -48,7 +48,7 @@ def served(path: Path, kind: onnx.TypeProto = REAL, **changed: str) -> onnx.Mode
 def test_a_file_that_does_what_it_says_passes_alone(tmp_path: Path) -> None:
     path = tmp_path / "foreign.onnx"
     served(path)
-    assert check_alone(path).passed
+    assert self_check(path).passed
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ from pathlib import Path
 import onnx
 import pytest
 from onnx.inliner import inline_local_functions
-from peirce_export.onnx.exporter import domain_of
 from small_specs import FOLNET, TRANSFORMER
 
 import peirce
+from peirce_export.onnx.exporter import domain_of
 
 SHARED = FOLNET.replace(
     {"model.architecture": "relational", "model.options.share": True, "model.heads": [{"use": "mlm"}]}
@@ -43,7 +43,11 @@ def test_layers_call_the_function_of_each_part(spec: peirce.Spec, tmp_path: Path
 
 @pytest.mark.parametrize(
     ("plugin", "domain"),
-    [("peirce-folnet:folnet", "peirce.folnet"), ("my-lab:parts", "my.lab.parts"), ("module:a.b", "module.a.b")],
+    [
+        ("peirce-folnet:folnet", "peirce.folnet"),
+        ("my-lab:parts", "my.lab.parts"),
+        ("module:a.b", "module.a.b"),
+    ],
 )
 def test_a_domain_follows_the_plugin(plugin: str, domain: str) -> None:
     assert domain_of(plugin) == domain

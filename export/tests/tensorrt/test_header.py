@@ -19,7 +19,7 @@ from peirce.errors import InputError, ModelFileError
 from peirce.files import digest_of
 from peirce_export.metadata import Metadata, Precision
 from peirce_export.tensorrt.header import Header
-from peirce_export.tensorrt.profiles import chosen, profiles
+from peirce_export.tensorrt.profiles import choose, profiles
 
 SIZES = ("batch=1:2:4,length=8:16:32,levels=2", "batch=1:1:1,length=48:64:64")
 
@@ -71,9 +71,9 @@ def test_a_header_comes_back_as_it_was_written(tmp_path: Path) -> None:
     assert read.metadata.to_properties() == wrote.metadata.to_properties()
     assert read.hold(path) == wrote.sha256
     # Of two profiles the one that has the size; none has 40 tokens.
-    assert [chosen(read.profiles, {"batch": 1, "length": size}) for size in (8, 64)] == [0, 1]
+    assert [choose(read.profiles, {"batch": 1, "length": size}) for size in (8, 64)] == [0, 1]
     with pytest.raises(InputError, match=r"not built for length 40: .*length=8:16:32; length=48:64:64"):
-        chosen(read.profiles, {"batch": 1, "length": 40})
+        choose(read.profiles, {"batch": 1, "length": 40})
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from peirce.errors import InputError
 from peirce.parts import Signature, TensorSpec
-from peirce_export.tensorrt.profiles import Range, chosen, profiles, shapes
+from peirce_export.tensorrt.profiles import Range, choose, profiles, shapes
 
 
 def test_defaults_come_from_the_signature() -> None:
@@ -58,8 +58,8 @@ def test_the_chosen_profile_holds_the_size_and_is_the_nearest(ranges: list[list[
     holding = [i for i, (least, _, most) in enumerate(ranges) if least <= size <= most]
     if not holding:
         with pytest.raises(InputError, match=f"not built for length {size}: its profiles have"):
-            chosen(found, {"length": size})
+            choose(found, {"length": size})
         return
-    number = chosen(found, {"length": size})
+    number = choose(found, {"length": size})
     assert number in holding
     assert abs(ranges[number][1] - size) == min(abs(ranges[i][1] - size) for i in holding)

@@ -9,7 +9,7 @@ import pytest
 
 from peirce.errors import InputError
 from peirce.model import Field
-from peirce_export.asking import question_of
+from peirce_export.questions import build_question
 from peirce_export.triton.calls import values_of
 
 FIELDS = (
@@ -22,7 +22,7 @@ QUERY = np.array([b"isa(a,f)"], np.object_)
 
 def test_a_question_is_read() -> None:
     given = {"query": QUERY, "options": np.array(["é".encode(), b"b"], np.object_)}
-    assert question_of(FIELDS, values_of(FIELDS, given)) == {"query": "isa(a,f)", "options": ["é", "b"]}
+    assert build_question(FIELDS, values_of(FIELDS, given)) == {"query": "isa(a,f)", "options": ["é", "b"]}
 
 
 @pytest.mark.parametrize(
@@ -38,5 +38,5 @@ def test_a_question_is_read() -> None:
 )
 def test_what_is_wrong_is_named(given: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError) as error:
-        question_of(FIELDS, values_of(FIELDS, given))
+        build_question(FIELDS, values_of(FIELDS, given))
     assert str(error.value).startswith(said)

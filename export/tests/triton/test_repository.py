@@ -1,4 +1,4 @@
-"""Triton repositories as files: strictly parsed with Triton's own messages, versions, refusals; no server runs."""
+"""Triton repositories as files: strictly parse with Triton's own messages, versions, refusals; no server runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from peirce.parts import Signature, TensorSpec
 from peirce.registry import Registry
 from peirce_export.metadata import Metadata, Precision
 from peirce_export.triton.batching import in_rows, row_by_row
-from peirce_export.triton.config import Kind, TritonOptions, mask_bytes, of_tensors, parsed, text_of
+from peirce_export.triton.config import Kind, TritonOptions, mask_bytes, of_tensors, parse, text_of
 from peirce_export.triton.exporter import NO_BFLOAT16
 from peirce_export.triton.repository import add, check
 
@@ -35,7 +35,7 @@ TRITON = pytest.mark.skipif(
 
 
 def config_of(folder: Path) -> Any:
-    return parsed((folder / "config.pbtxt").read_text(encoding="utf-8"), str(folder))
+    return parse((folder / "config.pbtxt").read_text(encoding="utf-8"), str(folder))
 
 
 def described(signature: Signature, precision: Precision = "float32") -> Metadata:
@@ -70,7 +70,7 @@ def test_the_configuration_of_every_part_is_its_signature(
         batched = in_rows(signature)
         options = TritonOptions(kind=kind, max_batch=8 * batched, delay=50, instances=2, versions=3)
         config = of_tensors(name, described(signature, "float16"), options)
-        assert parsed(text_of(config), name) == config
+        assert parse(text_of(config), name) == config
         for specs, tensors in ((signature.inputs, config.input), (signature.outputs, config.output)):
             assert [spec.name for spec in specs] == [tensor.name for tensor in tensors]
             for spec, tensor in zip(specs, tensors, strict=True):
@@ -108,7 +108,7 @@ def test_rows_are_those_of_the_first_dim_alone() -> None:
 @TRITON
 def test_an_unknown_field_is_refused() -> None:
     with pytest.raises(ExportError, match=r"config.pbtxt is no configuration of Triton: .*max_batchsize"):
-        parsed('name: "m"\nmax_batchsize: 3\n', "config.pbtxt")
+        parse('name: "m"\nmax_batchsize: 3\n', "config.pbtxt")
 
 
 @TRITON

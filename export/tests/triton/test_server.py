@@ -22,15 +22,15 @@ def test_what_is_missing_is_said_with_what_to_run(
     assert "peirce export MODEL --to triton --kind python -o" in capsys.readouterr().err
     monkeypatch.setattr(server, "find_spec", lambda name: None)
     with pytest.raises(UnavailableError, match=r"run `python -m pip install --no-deps nvidia-pytriton`"):
-        server.started(tmp_path, tmp_path, PORTS, None)
+        server.server_command(tmp_path, tmp_path, PORTS, None)
     found = ModuleSpec("pytriton", None, origin=str(tmp_path / "pytriton" / "__init__.py"))
     monkeypatch.setattr(server, "find_spec", lambda name: found)
     stubs = tmp_path / "pytriton" / "tritonserver" / "python_backend_stubs"
     (stubs / "3.8").mkdir(parents=True)
     with pytest.raises(UnavailableError, match=r"no part for Python .*; it has 3.8"):
-        server.started(tmp_path, tmp_path, PORTS, None)
+        server.server_command(tmp_path, tmp_path, PORTS, None)
     (stubs / "{}.{}".format(*sys.version_info)).mkdir()
     (stubs / "{}.{}".format(*sys.version_info) / "triton_python_backend_stub").touch()
     for numpy, why in ((None, "--numpy DIR names none"), (tmp_path, "holds none")):
         with pytest.raises(UnavailableError, match=rf"{why}; run `python -m pip install .* numpy==1"):
-            server.started(tmp_path, tmp_path, PORTS, numpy)
+            server.server_command(tmp_path, tmp_path, PORTS, numpy)

@@ -58,7 +58,7 @@ def client(server: Server) -> Iterator[Any]:
         yield found
 
 
-def opened(repository: Path, name: str) -> peirce.Session:
+def open_file(repository: Path, name: str) -> peirce.Session:
     (file,) = (repository / name / "1").glob("*.onnx")
     return peirce.Session(file, providers=["CPUExecutionProvider"])
 
@@ -75,7 +75,7 @@ def test_it_is_healthy_and_describes_its_models_as_their_signatures(repository: 
     for name in (*MODELS, "tega_ask", "weather_classify", "novelist_write"):
         assert client.is_model_ready(name, "1")
     for name in MODELS:
-        with opened(repository, name) as session:
+        with open_file(repository, name) as session:
             found = client.get_model_metadata(name)
             for specs, described in (
                 (session.signature.inputs, found.inputs),
@@ -88,7 +88,7 @@ def test_it_is_healthy_and_describes_its_models_as_their_signatures(repository: 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_it_answers_as_the_session_to_the_bit(name: str, repository: Path, client: Any) -> None:
-    with opened(repository, name) as session:
+    with open_file(repository, name) as session:
         for length, batch in ((1, 1), (7, 1), (12, 3)):
             feeds = drawn(session, length, batch, seed=length)
             answered, wanted = client.infer(name, tensors(feeds)), session.run(feeds)
@@ -108,7 +108,7 @@ def test_a_client_may_ask_for_the_best_class_by_name(client: Any) -> None:
 
 
 def test_many_requests_of_several_lengths_share_batches(repository: Path, client: Any) -> None:
-    with opened(repository, "weather") as session:
+    with open_file(repository, "weather") as session:
         asked = [drawn(session, 3 + number % 4, seed=number) for number in range(64)]
         before = client.get_inference_statistics("weather").model_stats[0]
         with ThreadPoolExecutor(64) as pool:
@@ -160,7 +160,7 @@ def test_one_wrong_request_does_not_spoil_its_batch(client: Any) -> None:
 
 
 def test_a_query_is_answered_as_by_peirce_ask(graph: Path, repository: Path, client: Any) -> None:
-    exported = ExportedModel(graph, session=opened(repository, "tega"))
+    exported = ExportedModel(graph, session=open_file(repository, "tega"))
     query = "embassy(usa,f) & !embassy(e1,f)"
     found = client.infer("tega_ask", [*texts(query=query), *tensors({"top": np.array([3])})])
     wanted = model_reply(exported, read_query(query), 3).answers
@@ -189,7 +189,7 @@ def test_texts_are_classified_over_http(server: Server, weather: Path, repositor
     from peirce_text.serving import ClassificationPipeline
 
     said: list[Mapping[str, Any]] = []
-    with opened(repository, "weather") as session:
+    with open_file(repository, "weather") as session:
         ClassificationPipeline(weather, session).ask(
             {"text": "the sea is calm today", "pair": "the bay"}, said.append
         )

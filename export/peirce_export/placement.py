@@ -29,7 +29,7 @@ def check_place(path: Path, example: str) -> Path:
     return path
 
 
-def placed(path: Path, example: str, write: Callable[[Path], Verification]) -> Verification:
+def write_verified(path: Path, example: str, write: Callable[[Path], Verification]) -> Verification:
     """Write and verify files in a folder of their own, then put them where they belong.
 
     They appear under their names only once they are verified. Those that fail are kept in `FILE.rejected` to be
@@ -54,7 +54,7 @@ def placed(path: Path, example: str, write: Callable[[Path], Verification]) -> V
             except Mismatch as fault:
                 if not os.listdir(folder):
                     raise
-                raise _kept(fault, folder, path) from fault
+                raise _keep_rejected(fault, folder, path) from fault
             # What lies beside a file first: a new graph never stands beside old data.
             for name in sorted(os.listdir(folder), key=lambda name: name == path.name):
                 os.replace(folder / name, path.with_name(name))
@@ -63,14 +63,14 @@ def placed(path: Path, example: str, write: Callable[[Path], Verification]) -> V
     return evolve(report, file=path)
 
 
-def _kept(fault: Mismatch, folder: Path, path: Path) -> Mismatch:
+def _keep_rejected(fault: Mismatch, folder: Path, path: Path) -> Mismatch:
     """The fault again, with the failed export under a name that stays."""
     place, number = path.with_name(f"{path.name}.rejected"), 2
     while place.exists():
         place, number = path.with_name(f"{path.name}.rejected-{number}"), number + 1
     os.replace(folder, place)
-    said = str(fault).replace(str(folder), str(place))
-    moved = fault.saying(f"{said}\nThe file that failed is kept: {place / path.name}")
+    message = str(fault).replace(str(folder), str(place))
+    moved = fault.with_message(f"{message}\nThe file that failed is kept: {place / path.name}")
     moved.report = None if fault.report is None else evolve(fault.report, file=place / path.name)
     if isinstance(fault, ValueMismatch) and isinstance(moved, ValueMismatch) and fault.inputs is not None:
         moved.inputs = place / fault.inputs.name

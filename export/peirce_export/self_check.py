@@ -14,7 +14,7 @@ from peirce_export.cases import cases, inputs, real_of
 from peirce_export.failures import DimMismatch
 
 
-def check_alone(
+def self_check(
     path: Path, *, seed: int = 0, providers: Sequence[str] | None = None, progress: Progress | None = None
 ) -> Report:
     """Open a file as a session does, run it at the sizes of a verification, and hold its outputs to its signature.

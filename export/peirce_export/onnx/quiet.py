@@ -27,7 +27,7 @@ LOGGERS = (
 
 
 @contextmanager
-def silenced() -> Iterator[None]:
+def silence_warnings() -> Iterator[None]:
     """Silence `KNOWN` and `LOGGERS` while an export runs."""
     levels = {logging.getLogger(name): logging.getLogger(name).level for name in LOGGERS}
     with warnings.catch_warnings():

@@ -91,7 +91,7 @@ def _best(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     return values[:, :k], places[:, :k]
 
 
-class Attending(Exportable):
+class WithAttention(Exportable):
     """A model that also gives what its rows attend to: `attention_2_join_weights` [b, x, a, h] of join in layer 2.
 
     That is weights of attention and the kernels that each row normalises. A layer that runs again counts as another.
@@ -143,7 +143,7 @@ GENERATING = (PREFILL, STEP)
 """The roles of the two files of a model that generates."""
 
 
-def view(role: str, model: Model | Exportable) -> Exportable:
+def exportable_for(role: str, model: Model | Exportable) -> Exportable:
     """The model as a file of that role shows it; what is a view of one already stays.
 
     Raises:
@@ -154,7 +154,7 @@ def view(role: str, model: Model | Exportable) -> Exportable:
     if role.startswith(TOP) and (top := parse_integer(role.removeprefix(TOP))):
         return TopK(model, top).eval()
     if role == ATTENTION:
-        return Attending(model).eval()
+        return WithAttention(model).eval()
     if role not in (MODEL, *GENERATING):
         raise ModelFileError(
             unknown("role of a file", role, (MODEL, *GENERATING)) + "; a newer Peirce may have written it"
@@ -190,6 +190,6 @@ def metadata_of(
     )
 
 
-def file_of(role: str, path: Path) -> Path:
+def role_path(role: str, path: Path) -> Path:
     """Where the file of a role lies, of an export to `path`."""
     return step_of(path) if role == STEP else path

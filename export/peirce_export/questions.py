@@ -20,7 +20,7 @@ _READ: Mapping[str, Callable[[str], Any]] = {
 }
 
 
-def asked(file: Path, session: Session, given: Sequence[str]) -> Mapping[str, Any]:
+def answer_question(file: Path, session: Session, given: Sequence[str]) -> Mapping[str, Any]:
     """The answer to a question, the last piece of one that comes in pieces.
 
     Raises:
@@ -57,12 +57,12 @@ def asked(file: Path, session: Session, given: Sequence[str]) -> Mapping[str, An
         if not equals:
             raise InputError(f"--ask {pair}: give a field and its value, such as --ask text='It rains.'")
         values.setdefault(name, []).append(_value(fields[name], text))
-    said: list[Mapping[str, Any]] = []
-    fits[0](folder, session).ask(question_of(fits[0].question, values), said.append)
-    return said[-1]
+    answers: list[Mapping[str, Any]] = []
+    fits[0](folder, session).ask(build_question(fits[0].question, values), answers.append)
+    return answers[-1]
 
 
-def question_of(fields: Sequence[Field], given: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+def build_question(fields: Sequence[Field], given: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
     """A question as a pipeline takes it.
 
     Args:
