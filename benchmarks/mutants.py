@@ -44,12 +44,12 @@ from mutations import HELPERS, SEEN, Mutant, mutants, regions
 from peirce.registry import Registered, Registry
 from peirce_testing.check import Case, Check
 from peirce_testing.checks import CHECKS
-from peirce_testing.stub_parts import with_stub_parts
 from peirce_testing.compare import BrokenError, NotApplicableError, NotRunError
 from peirce_testing.examples import plain_view
 from peirce_testing.harness.labels import WHOLE_GROUPS, losses
 from peirce_testing.harness.sized import HeadHarness
 from peirce_testing.options import example_options
+from peirce_testing.stub_parts import with_stub_parts
 
 KINDS = ("operators", "positions", "augmenters", "heads")
 HERE = Path(__file__).resolve().parent
@@ -260,6 +260,7 @@ def measure(task: tuple[str, str, argparse.Namespace]) -> None:
     kind, name, given = task
     path: Path = given.kept
     torch.set_num_threads(1)
+    sys.modules[Check.__module__].SHRINKING = 0.0  # type: ignore[attr-defined]  # a first failure is enough
     registry = with_stub_parts(Registry.discover(extra_plugins=given.plugin))
     entry = registry.entry(kind, name)
     done = {row["mutant"]: row for row in rows_of(path) if row["part"] == f"{kind}.{name}"}

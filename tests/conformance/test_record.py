@@ -7,9 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from command_line import exit_code
 
-from peirce.commands.plugins import app
 from peirce.registry import Registry
 from peirce_testing import Conformance
 from peirce_testing.checks.record import RECORDED, path_of
@@ -62,9 +61,9 @@ def ended(monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
 
 
 def test_a_part_is_held_to_its_record(lab: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    outcome, said = ended(monkeypatch)
+    outcome, message = ended(monkeypatch)
     assert outcome == "does not apply"
-    assert "--record" in said
+    assert "--record" in message
     (path,) = Conformance("recorded_lab").record()
     assert path == lab.with_name("recorded_lab.record.json")
     known = json.loads(path.read_text())
@@ -88,17 +87,18 @@ def test_a_part_that_is_changed_after_it_was_recorded_is_rejected(
     ended(monkeypatch)
     Conformance("recorded_lab").record()
     lab.write_text(LAB.replace(old, new))
-    outcome, said = ended(monkeypatch)
+    outcome, message = ended(monkeypatch)
     assert outcome == "failed"
-    assert f"with {where}" in said
-    assert "--record" in said
+    assert f"with {where}" in message
+    assert "--record" in message
 
 
-def test_the_command_writes_the_record(lab: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_writes_the_record(
+    lab: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.delitem(sys.modules, "recorded_lab", raising=False)
-    done = CliRunner().invoke(app, ["check", "recorded_lab", "--record"])
-    assert done.exit_code == 0, done.output
-    assert done.stdout.strip() == f"wrote {lab.with_name('recorded_lab.record.json')}"
+    assert exit_code("plugins", "check", "recorded_lab", "--record") == 0
+    assert capsys.readouterr().out.strip() == f"wrote {lab.with_name('recorded_lab.record.json')}"
     assert ended(monkeypatch)[0] == "passed"
 
 

@@ -160,7 +160,7 @@ class Check:
             NotApplicableError: the check says nothing about the part as it turned out.
         """
         try:
-            with _defaults_given_back():
+            with _restore_defaults():
                 match [*signature(self.function).parameters]:
                     case ["harness", "example"]:
                         case.each(lambda harness: on_examples(harness, self.function, **self.which))
@@ -178,7 +178,7 @@ class Check:
 
     def _explain(self, case: Case, error: Exception) -> str:
         entry = case.entry
-        found = [str(error)] if isinstance(error, BrokenError) else _raised(error)
+        found = [str(error)] if isinstance(error, BrokenError) else _describe_error(error)
         found += getattr(error, "__notes__", ())
         details = "\n".join(found).replace("\n", f"\n{'':12}")
         return (
@@ -194,7 +194,7 @@ def again(plugin: str, name: str, thorough: bool = False) -> str:
 
 
 @contextmanager
-def _defaults_given_back() -> Iterator[None]:
+def _restore_defaults() -> Iterator[None]:
     """Give back torch's defaults: what a part changes of them is a finding of one check, not of all that follow."""
     dtype, grad = torch.get_default_dtype(), torch.is_grad_enabled()
     with torch.random.fork_rng(devices=[]):
@@ -205,15 +205,15 @@ def _defaults_given_back() -> Iterator[None]:
             torch.set_grad_enabled(grad)
 
 
-def _theirs(error: Exception) -> list[traceback.FrameSummary]:
+def _frames_of_part(error: Exception) -> list[traceback.FrameSummary]:
     """Where an error was raised, from the code that the checks call on."""
     calls = traceback.extract_tb(error.__traceback__)
     return [call for call in calls if _OURS.isdisjoint(Path(call.filename).parents)] or list(calls)
 
 
-def _raised(error: Exception) -> list[str]:
+def _describe_error(error: Exception) -> list[str]:
     """An error and where it was raised."""
-    calls = _theirs(error)
+    calls = _frames_of_part(error)
     lines = [
         f"{type(error).__name__}: {error}",
         *(f"  {call.filename}:{call.lineno} in {call.name}: {call.line}" for call in calls),
@@ -225,7 +225,9 @@ def _raised(error: Exception) -> list[str]:
 
 def _cause(error: Exception) -> str:
     """What failures of one cause have in common."""
-    calls = [call for call in _theirs(error) if {*_OURS, _TORCH}.isdisjoint(Path(call.filename).parents)]
+    calls = [
+        call for call in _frames_of_part(error) if {*_OURS, _TORCH}.isdisjoint(Path(call.filename).parents)
+    ]
     if calls and not isinstance(error, BrokenError):
         return f"{type(error).__name__} at {calls[-1].filename}:{calls[-1].lineno}"
     return f"{type(error).__name__}: {re.sub(r'[0-9]+', '#', str(error).partition(chr(10))[0])}"
@@ -287,12 +289,12 @@ def on_examples(
         key = f"{example} {sizes}"
         if until and process_time() > until and key not in failures:
             return  # the smallest failure so far is small enough
-        resized = harness.resized(sizes)
+        part = harness.resize(sizes)
         try:
-            body(resized, example)
+            body(part, example)
         except Exception as error:
             until = until or process_time() + SHRINKING
-            error.add_note(f"in a {example.view}\n{resized.sizes}, seed {example.seed}")
+            error.add_note(f"in a {example.view}\n{part.sizes}, seed {example.seed}")
             failures[key] = error, [*error.__notes__]
             raise
 

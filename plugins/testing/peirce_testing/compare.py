@@ -197,7 +197,7 @@ def _place(error: Tensor, actual: Tensor, expected: Tensor) -> str:
 
 
 @contextmanager
-def torch_left_alone(what: str, *, draws: bool = False) -> Iterator[None]:
+def torch_unchanged(what: str, *, draws: bool = False) -> Iterator[None]:
     """Hold that torch's defaults, and the random generators that everybody draws from, stay as they are.
 
     Args:

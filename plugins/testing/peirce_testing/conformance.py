@@ -85,7 +85,7 @@ class Conformance:
 
         Args:
             only: by its name `CHECK[KIND.NAME]`, whether a check is run.
-            callback: told how each check ended, as soon as it has.
+            callback: called with each outcome as soon as it is known.
 
         Raises:
             PeirceError: as `cases`.

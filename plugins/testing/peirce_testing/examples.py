@@ -87,7 +87,7 @@ class View:
         full = torch.ones(self.batch, self.length, self.length, dtype=torch.bool)
         return full if pairs is None else pairs & full
 
-    def unpadded(self, i: int) -> Tensor:
+    def real_places(self, i: int) -> Tensor:
         """int64 [r]: where example i has real tokens."""
         return torch.arange(self.length) if self.real is None else self.real[i].nonzero().squeeze(1)
 
@@ -102,7 +102,7 @@ class View:
         cuts: Any = {n: None if (t := getattr(self, n)) is None else t[:, :cut] for n in ("real", "places")}
         return evolve(self, length=cut, **cuts)
 
-    def reordered(self, order: Tensor) -> View:
+    def reorder(self, order: Tensor) -> View:
         """The tokens in another order, as a relation: causal and prefix scopes know no other order."""
         scope = self.allowed()[:, order][:, :, order]
         real = None if self.real is None else self.real[:, order]
@@ -219,25 +219,25 @@ class Tensors(list[tuple[Slot, Tensor]]):
         """The tensor of a name."""
         return next(tensor for slot, tensor in self if slot.name == name)
 
-    def filled(self, name: str, value: float) -> Tensors:
+    def fill(self, name: str, value: float) -> Tensors:
         """The tensors with one value everywhere under a name."""
-        return self.replaced(name, torch.full_like(self.get(name), value))
+        return self.replace_named(name, torch.full_like(self.get(name), value))
 
-    def cloned(self) -> Tensors:
+    def clone_all(self) -> Tensors:
         """Detached copies."""
         return self.map(lambda slot, tensor: tensor.detach().clone())
 
-    def scaled(self, size: float) -> Tensors:
+    def scale(self, size: float) -> Tensors:
         """The floats times a number."""
         return self.map(lambda slot, tensor: tensor * size if tensor.is_floating_point() else tensor)
 
-    def replaced(self, name: str, values: Tensor) -> Tensors:
+    def replace_named(self, name: str, values: Tensor) -> Tensors:
         """The tensors with another one under a name."""
         return self.map(lambda slot, tensor: values if slot.name == name else tensor)
 
     def leaves(self) -> Tensors:
         """Copies, of which those of floats are leaves that get a gradient."""
-        return self.cloned().map(lambda slot, t: t.requires_grad_() if t.is_floating_point() else t)
+        return self.clone_all().map(lambda slot, t: t.requires_grad_() if t.is_floating_point() else t)
 
     def floats(self) -> dict[str, Tensor]:
         """The tensors of floats, by name."""
@@ -259,7 +259,7 @@ class Example:
         return f"<{self.view}, seed {self.seed}>"
 
 
-def sized(heads: int, size: int, binary: int, other: int) -> Dims:
+def dims_of(heads: int, size: int, binary: int, other: int) -> Dims:
     """Sizes of a network whose unary width is its heads times their size, as tied attention heads need."""
     return evolve(
         BASE, heads=heads, head_size=size, unary=heads * size, binary=binary, feedforward_unary=other,
@@ -290,7 +290,7 @@ def certain(
             place = len(found)
             heads, size = SHAPES[(place + 1) % len(SHAPES)]
             example = Example(View(kind, 2, 4, real, prefix, relation), place)
-            found.append((example, sized(heads, size, 1 + place % 4, 1 + (place + 2) % 5)))
+            found.append((example, dims_of(heads, size, 1 + place % 4, 1 + (place + 2) % 5)))
     return found
 
 

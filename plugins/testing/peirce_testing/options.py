@@ -76,7 +76,7 @@ def as_table(options: Any) -> dict[str, Any]:
     return {n: as_table(v) if attrs.has(type(v)) else v for n, v in values.items() if v is not None}
 
 
-def recording(options: T, read: set[str]) -> T:
+def record_reads(options: T, read: set[str]) -> T:
     """Equal options whose fields, when they are read, add their names to `read`.
 
     Args:

@@ -23,9 +23,9 @@ from peirce.errors import PeirceError
 from peirce.parts import Dims
 from peirce.registry import Registry
 from peirce.spec import Spec
-from peirce_testing.examples import SCOPE_KINDS, SHAPES, Example, View, normal, sized
+from peirce_testing.examples import SCOPE_KINDS, SHAPES, Example, View, dims_of, normal
 from peirce_testing.options import choices, example_options
-from peirce_testing.tiny_models import example_heads, fitting, spec_with_heads, tiny_spec
+from peirce_testing.tiny_models import example_heads, fit_scope, spec_with_heads, tiny_spec
 
 SEEDS = st.integers(0, 2**16 - 1)
 """Seeds of values. What fails seldom depends on single values, and a seed is drawn and shrunk at once."""
@@ -37,7 +37,7 @@ def dims(draw: DrawFn) -> Dims:
     heads, size = draw(st.sampled_from(SHAPES))
     small = st.integers(1, 5)
     return evolve(
-        sized(heads, size, draw(st.integers(1, 4)), 1), feedforward_unary=draw(small),
+        dims_of(heads, size, draw(st.integers(1, 4)), 1), feedforward_unary=draw(small),
         feedforward_binary=draw(small), recurrent=draw(st.integers(1, 4)), pooled=draw(st.integers(1, 8)),
     )  # fmt: skip
 
@@ -123,7 +123,7 @@ def specs(draw: DrawFn, registry: Registry) -> Spec:
     spec = tiny_spec(part, options, scope=draw(st.sampled_from(SCOPE_KINDS)), layers=draw(st.integers(1, 2)))
     heads = [(), *((head,) for _, head in example_heads(registry))]
     try:
-        spec = spec_with_heads(fitting(spec, registry), *draw(st.sampled_from(heads)))
+        spec = spec_with_heads(fit_scope(spec, registry), *draw(st.sampled_from(heads)))
         resolve(spec, registry)
     except PeirceError:
         reject()

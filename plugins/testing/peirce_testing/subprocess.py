@@ -23,7 +23,7 @@ from peirce.model import Model
 from peirce.registry import Registry
 from peirce_testing.compare import BrokenError
 from peirce_testing.examples import Tensors
-from peirce_testing.harness.base import named, slots, values
+from peirce_testing.harness.base import name_outputs, slots, values
 from peirce_testing.stub_parts import with_stub_parts
 
 FILE = "outputs.pt"
@@ -35,7 +35,7 @@ def example_outputs(model: Model) -> Tensors:
     reads = slots(model.signature.inputs)
     inputs = {slot.name: values(slot, sizes, generator, torch.float32) for slot in reads}
     inputs |= {name: torch.ones_like(value) for name, value in inputs.items() if value.dtype == torch.bool}
-    return named(model(**inputs), slots(model.signature.outputs))
+    return name_outputs(model(**inputs), slots(model.signature.outputs))
 
 
 def outputs_in_subprocess(path: Path, registry: Registry) -> dict[str, Tensor] | None:

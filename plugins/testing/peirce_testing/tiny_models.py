@@ -61,7 +61,7 @@ def tiny_spec(
     )
 
 
-def fitting(spec: Spec, registry: Registry) -> Spec:
+def fit_scope(spec: Spec, registry: Registry) -> Spec:
     """The spec, its operators' options chosen so that they accept its kind of scope.
 
     Raises:
@@ -108,7 +108,7 @@ def plain_specs(registry: Registry, plugin: str = "") -> Iterator[Spec]:
         for scope in ("bidirectional", "causal") if part.scope is None else ("bidirectional",):
             if part.check_scope(options, scope) is None:
                 with suppress(PeirceError):
-                    yield fitting(tiny_spec(part, options, scope=scope, layers=1), registry)
+                    yield fit_scope(tiny_spec(part, options, scope=scope, layers=1), registry)
 
 
 def example_heads(registry: Registry) -> list[tuple[Any, HeadSpec]]:
@@ -142,7 +142,7 @@ def around(
         scope = "causal" if past or refused else "bidirectional"
     if entry.kind == "architectures":
         kind = scope if entry.part.scope is None else "bidirectional"
-        return fitting(tiny_spec(entry.part, options, layers=1, scope=kind), registry)
+        return fit_scope(tiny_spec(entry.part, options, layers=1, scope=kind), registry)
     places = set(entry.part.places()) if entry.kind == "positions" else set()
     fewer = (False,) if places & {"pair", "rotary"} else (True, False)  # attention is more than one operator
 
@@ -162,7 +162,7 @@ def around(
         tiny = tiny_spec(architecture, _options_in(architecture, kind), layers=1, scope=kind)
         for few in fewer:
             try:
-                begun = fitting(tiny, registry)
+                begun = fit_scope(tiny, registry)
                 trial = with_part(_few_operators(begun, registry) if few else begun, entry, options, registry)
                 resolve(trial, registry)
                 return trial
@@ -217,7 +217,7 @@ def spec_with_heads(spec: Spec, *heads: HeadSpec) -> Spec:
     return attrs.evolve(spec, heads=given)
 
 
-def randomised(model: torch.nn.Module, seed: int = 0) -> None:
+def randomise(model: torch.nn.Module, seed: int = 0) -> None:
     """Give every parameter values of order one, so that nothing is hidden behind a small or zero start."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
@@ -231,7 +231,7 @@ def build_random(
 ) -> Model:
     """A model with parameters of order one, for inference."""
     model = build(spec, registry=registry, fuse=fuse, dtype=torch.float64)
-    randomised(model, seed)
+    randomise(model, seed)
     return model.to(dtype).eval()
 
 

@@ -185,7 +185,7 @@ def test_what_stands_in_a_plugin_stays(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("operater", "conjoin"), "Did you mean 'operator'"),
         (("operator", "join"), "operators has 'join' already, of peirce-folnet:folnet"),
@@ -209,11 +209,11 @@ def test_what_stands_in_a_plugin_stays(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_written_is_refused_with_the_next_step(
-    words: tuple[str, ...], said: str, peirce: Run
+    words: tuple[str, ...], message: str, peirce: Run
 ) -> None:
     done = peirce("new", *words)
     assert done.returncode == 2
-    assert said in done.stderr
+    assert message in done.stderr
     assert list(Path().iterdir()) == []
 
 

@@ -32,7 +32,7 @@ def test_every_real_token_sees_itself_and_none_sees_padding(view: View) -> None:
 @given(strategies.views(("causal", "prefix")))
 def test_a_view_cut_down_to_one_example_sees_what_it_saw(view: View) -> None:
     for i in range(view.batch):
-        where = view.unpadded(i)
+        where = view.real_places(i)
         assert torch.equal(view.example(i, where).allowed()[0], view.allowed()[i][where][:, where])
 
 

@@ -172,7 +172,7 @@ def test_how_checks_end_and_what_is_said_of_them(
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (["--peirce-expect=refrence[operators.twice]=a slip"], "*unknown check 'refrence*reference*"),
         (
@@ -181,15 +181,15 @@ def test_how_checks_end_and_what_is_said_of_them(
         ),
     ],
 )
-def test_what_cannot_be_checked_is_refused(lab: pytest.Pytester, options: list[str], said: str) -> None:
+def test_what_cannot_be_checked_is_refused(lab: pytest.Pytester, options: list[str], message: str) -> None:
     lab.makepyfile(nothing="", listed=LAB.replace("BODY", "expected_failures = ['reference']"))
     result = run(lab, "--peirce-plugin=lab", *options)
     assert result.ret != 0
-    result.stdout.fnmatch_lines([said])
+    result.stdout.fnmatch_lines([message])
 
 
 @pytest.mark.parametrize(
-    ("plugin", "said"),
+    ("plugin", "message"),
     [
         ("nothing", "*found: *it registers no part*"),
         ("nowhere_at_all", "*found: *there is no module 'nowhere_at_all'*"),
@@ -197,12 +197,12 @@ def test_what_cannot_be_checked_is_refused(lab: pytest.Pytester, options: list[s
     ],
 )
 def test_a_plugin_that_cannot_be_used_takes_no_other_with_it(
-    lab: pytest.Pytester, plugin: str, said: str
+    lab: pytest.Pytester, plugin: str, message: str
 ) -> None:
     lab.makepyfile(nothing="", listed=LAB.replace("BODY", "expected_failures = ['reference']"))
     result = run(lab, "--peirce-plugin=lab", f"--peirce-plugin={plugin}", "-k", "shapes or load")
     result.assert_outcomes(passed=1, failed=1, deselected=TOTAL - 1)
-    result.stdout.fnmatch_lines([said])
+    result.stdout.fnmatch_lines([message])
 
 
 def test_failures_of_one_cause_are_told_once_with_the_command_that_repeats_them(
@@ -234,11 +234,11 @@ def test_a_part_of_which_nothing_was_checked_is_no_success() -> None:
 
 
 def test_without_pytest_a_callback_is_told_how_each_check_ended(registry: Registry) -> None:
-    told: list[Outcome] = []
+    outcomes: list[Outcome] = []
     suite = Conformance(registry=registry, expected_failures={"shapes[operators.join]": "not so"})
     wanted = ("shapes[operators.join]", "options[operators.join]", "dtypes[operators.join]")
-    found = suite.run(only=lambda name: name in wanted, callback=told.append)
-    assert tuple(told) == found
+    found = suite.run(only=lambda name: name in wanted, callback=outcomes.append)
+    assert tuple(outcomes) == found
     assert {one.name: one.outcome for one in found} == {
         "shapes[operators.join]": "failed",
         "dtypes[operators.join]": "passed",

@@ -44,7 +44,7 @@ def declaration(case: Case) -> None:
         found |= _operator(part)
     if issubclass(part, Architecture):
         found |= _architecture(part)
-    if wrong := [said for said, is_wrong in found.items() if is_wrong]:
+    if wrong := [message for message, is_wrong in found.items() if is_wrong]:
         raise BrokenError("\n".join(wrong))
 
 
@@ -59,18 +59,18 @@ def _general(part: type[Any]) -> Findings:
         one, two = example_options(part), example_options(part)
         found["two Options made from the same values are not equal"] = one != two and not task
         for name in (f.name for f in fields):
-            said = f"the default of the option {name!r} is one object that all parts share; use factory="
+            message = f"the default of the option {name!r} is one object that all parts share; use factory="
             first = getattr(one, name)
-            found[said] = first is getattr(two, name) and isinstance(first, _MUTABLE)
-    found |= dict.fromkeys(_called_otherwise(part), True)
+            found[message] = first is getattr(two, name) and isinstance(first, _MUTABLE)
+    found |= dict.fromkeys(_signature_problems(part), True)
     for name, reason in part.expected_failures.items():
-        said = f"expected_failures names {name!r}, which is no check; checks are {', '.join(names)}"
-        found[said] = name not in names
+        message = f"expected_failures names {name!r}, which is no check; checks are {', '.join(names)}"
+        found[message] = name not in names
         found[f"expected_failures gives no reason for {name!r}"] = not reason.strip()
     return found
 
 
-def _called_otherwise(part: type[Any]) -> Iterator[str]:
+def _signature_problems(part: type[Any]) -> Iterator[str]:
     """The methods of a part that cannot be called as their contract calls them."""
     contract = [base for base in part.__mro__ if base.__module__.startswith(_CONTRACTS)]
     for name in sorted({name for base in contract for name in vars(base)}):
@@ -92,8 +92,8 @@ def _operator(part: type[Any]) -> Findings:
     found: Findings = {}
     answers = {kind: part.check(options, BASE, kind) for kind in SCOPE_KINDS}
     for kind, answer in answers.items():
-        said = f"check answers {answer!r} for the scope {kind!r}: a reason in words, or None"
-        found[said] = answer is not None and (not isinstance(answer, str) or not answer)
+        message = f"check answers {answer!r} for the scope {kind!r}: a reason in words, or None"
+        found[message] = answer is not None and (not isinstance(answer, str) or not answer)
     refused = f"check refuses every kind of scope at its example options: {answers[SCOPE_KINDS[0]]}"
     found[refused] = None not in answers.values()
     return found | (_typing(part, part(options, BASE)) if issubclass(part, PureOperator) else {})
@@ -110,7 +110,7 @@ def _typing(part: type[PureOperator], made: PureOperator) -> Findings:
         (rule == "none" and "B" in typing, f"scope_rule = {rule!r} is for unary atoms alone, not {typing!r}"),
         (part.pair == "value" and not softmax[0], "pair = 'value' is for sums by a softmax kernel, the first reading"),
     )  # fmt: skip
-    return {said: wrong for wrong, said in every}
+    return {message: wrong for wrong, message in every}
 
 
 def _architecture(part: type[Any]) -> Findings:
@@ -134,13 +134,15 @@ def shapes(harness: Harness, example: Example) -> None:
     for slot, tensor in harness.raw(made, harness.draw(view, example.generator()), view):
         width = getattr(made[view.kind].plan.dims, slot.name, None) if network else None
         if width not in (None, slot.axes[-1]):
-            said = f"{slot.name} is {slot.axes[-1]} wide, and sizes says {width}, which heads are built for"
-            raise BrokenError(said)
+            message = (
+                f"{slot.name} is {slot.axes[-1]} wide, and sizes says {width}, which heads are built for"
+            )
+            raise BrokenError(message)
         shape = [size_of(axis, axes) for axis in slot.axes]
         one_for_all = isinstance(harness, PositionHarness) and list(tensor.shape) == [1, *shape[1:]]
         if list(tensor.shape) != shape and not one_for_all:
-            said = f"{slot.name} has the shape {list(tensor.shape)}, and {list(slot.axes)} makes {shape}"
-            raise BrokenError(said)
+            message = f"{slot.name} has the shape {list(tensor.shape)}, and {list(slot.axes)} makes {shape}"
+            raise BrokenError(message)
 
 
 @check(*NETWORK)
@@ -154,5 +156,5 @@ def dtypes(harness: Harness) -> None:
         for slot, tensor in harness.raw(made, harness.draw(view, 1, dtype), view):
             wanted = {"float": dtype, "int64": torch.int64, "bool": torch.bool}[slot.dtype]
             if tensor.dtype != wanted:
-                said = f"{slot.name} is {tensor.dtype} where the model is {dtype}; expected {wanted}"
-                raise BrokenError(said)
+                message = f"{slot.name} is {tensor.dtype} where the model is {dtype}; expected {wanted}"
+                raise BrokenError(message)

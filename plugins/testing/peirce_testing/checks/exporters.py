@@ -33,8 +33,8 @@ def export_report(exporter: ExporterHarness) -> None:
     if Path(report.file).resolve() != path.resolve():
         raise BrokenError(f"the report is of the file {report.file}, and the path was {path}")
     if report.passed is not True:
-        said = "a file that differs from its model is an ExportError"
-        raise BrokenError(f"the report says passed = {report.passed!r} of a file just written; {said}")
+        message = "a file that differs from its model is an ExportError"
+        raise BrokenError(f"the report says passed = {report.passed!r} of a file just written; {message}")
     if isinstance(report.notes, str) or not all(isinstance(each, str) for each in report.notes):
         raise BrokenError(f"the report's notes are {report.notes!r}; they are sentences, a tuple of strings")
     try:
@@ -101,8 +101,8 @@ def export_failure(exporter: ExporterHarness) -> None:
     except (PeirceError, OSError):
         return
     except Exception as error:
-        said = f"{where}, it raises {type(error).__name__}: {error}; raise an ExportError"
-        raise BrokenError(said) from error
+        message = f"{where}, it raises {type(error).__name__}: {error}; raise an ExportError"
+        raise BrokenError(message) from error
     if not missing.exists():
         raise BrokenError(f"{where}, it writes nothing and says nothing")
 

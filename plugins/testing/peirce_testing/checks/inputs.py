@@ -31,12 +31,12 @@ def inputs(harness: Harness) -> None:
     what = "with a mask that hides nothing, against no mask"
     alike(harness.once(tensors, everyone), harness.once(tensors, view), what)
     if isinstance(harness, StateOperatorHarness):
-        _without_pairs(harness)
+        _check_without_pairs(harness)
     elif isinstance(harness, TokenHarness):
         with _Ids():
             _declared(harness, view, tensors)
     elif isinstance(harness, ArchitectureHarness):
-        _optional(harness, view, tensors)
+        _check_optional(harness, view, tensors)
 
 
 class _Ids(Watching):
@@ -52,10 +52,10 @@ class _Ids(Watching):
         return func(*args, **(kwargs or {}))
 
 
-def _without_pairs(harness: StateOperatorHarness) -> None:
+def _check_without_pairs(harness: StateOperatorHarness) -> None:
     """A network of one branch has no binary atoms."""
     dims = attrs.evolve(harness.dims, binary=0, feedforward_binary=0)
-    alone = harness.resized(dims)
+    alone = harness.resize(dims)
     if alone.dims != dims:
         return  # it refuses such a network, in words
     atoms = normal((2, LENGTH, dims.unary), torch.Generator().manual_seed(0))
@@ -87,12 +87,12 @@ def _declared(harness: TokenHarness, view: View, tensors: Tensors) -> None:
             default = 0 if spec is None else spec.default
             if default is not None:
                 what = f"without {name}, against its default {default}"
-                alike(results, harness.once(tensors.filled(name, default), view), what)
+                alike(results, harness.once(tensors.fill(name, default), view), what)
         if spec is None or slot.dtype == "float":
             continue
         if slot.high is not None:
             note = f"with {name!r} = {slot.high - 1} everywhere, where high = {slot.high}"
-            _once(harness, tensors.filled(name, slot.high - 1), view, note)
+            _once(harness, tensors.fill(name, slot.high - 1), view, note)
         # What a head reads may depend on its other inputs, and random ones seldom make sense together.
         if not isinstance(harness, HeadHarness) and not _is_read(harness, name):
             raise BrokenError(f"it declares the input {name!r}, and nothing depends on it")
@@ -103,7 +103,7 @@ def _is_read(harness: TokenHarness, name: str) -> bool:
     for seed in range(8):
         view = plain_view(harness.kinds[0], 2, 2 + seed)
         tensors, others = harness.draw(view, seed), harness.draw(view, seed + 100)
-        changed = tensors.replaced(name, others.get(name))
+        changed = tensors.replace_named(name, others.get(name))
         if differ(harness.once(tensors, view), harness.once(changed, view)):
             return True
     return False
@@ -114,7 +114,7 @@ def differ(one: Tensors, other: Tensors) -> bool:
     return any(not torch.equal(a, b) for (_, a), (_, b) in zip(one, other, strict=True))
 
 
-def _optional(harness: ArchitectureHarness, view: View, tensors: Tensors) -> None:
+def _check_optional(harness: ArchitectureHarness, view: View, tensors: Tensors) -> None:
     model = harness.make()[view.kind]
     given = harness.inputs(model, tensors, view)
     for spec in (each for each in model.signature.inputs if not each.required and each.name in given):
@@ -140,7 +140,7 @@ def needs(harness: HeadHarness) -> None:
             absent = attrs.evolve(harness, absent=frozenset({name}))
             what = f"without the {name} output, which `needs` does not list"
             alike(_once(absent, tensors, view, what), results, what)
-        elif not differ(harness.once(tensors.replaced(name, drawn.get(name)), view), results):
+        elif not differ(harness.once(tensors.replace_named(name, drawn.get(name)), view), results):
             raise BrokenError(f"needs lists {name!r}, and no prediction depends on it")
 
 
@@ -153,7 +153,7 @@ def words(harness: AugmenterHarness) -> None:
     table = normal((dims.vocabulary, dims.unary), torch.Generator().manual_seed(0))
 
     def augmented(tensors: Tensors, view: View, ids: Tensor) -> Tensor:
-        given = tensors.replaced("input_ids", ids).replaced("embeddings", table[ids])
+        given = tensors.replace_named("input_ids", ids).replace_named("embeddings", table[ids])
         result: Tensor = made(table[ids], harness.tokens(given, view))
         return result
 

@@ -7,10 +7,10 @@ import torch
 
 from peirce.parts import PureOperator, RecurrentOperator, StateOperator
 from peirce_testing.check import NETWORK, check
-from peirce_testing.checks.symmetry import hold_permuted
-from peirce_testing.checks.values import hold_reference
+from peirce_testing.checks.symmetry import check_permutation
+from peirce_testing.checks.values import check_reference
 from peirce_testing.compare import alike, compare_gradients, finite
-from peirce_testing.examples import View, plain_view, sized
+from peirce_testing.examples import View, dims_of, plain_view
 from peirce_testing.harness.architectures import ArchitectureHarness
 from peirce_testing.harness.base import Harness
 
@@ -20,10 +20,10 @@ WHERE = (0, 7, 131, 258, 299)
 """Where it has real tokens, in the half of the cases that has padding."""
 CUBE = 48
 """Tokens of a long text where an operator may weigh every triple of them."""
-WIDE = attrs.evolve(sized(17, 3, 13, 11), max_length=512, vocabulary=37)
-NARROW = attrs.evolve(sized(1, 1, 1, 1), max_length=512)
-UNEVEN = attrs.evolve(sized(3, 2, 4, 5), unary=7)
-ONE = attrs.evolve(sized(1, 1, 1, 1), layers=1, token_types=1, vocabulary=2, max_length=1)
+WIDE = attrs.evolve(dims_of(17, 3, 13, 11), max_length=512, vocabulary=37)
+NARROW = attrs.evolve(dims_of(1, 1, 1, 1), max_length=512)
+UNEVEN = attrs.evolve(dims_of(3, 2, 4, 5), unary=7)
+ONE = attrs.evolve(dims_of(1, 1, 1, 1), layers=1, token_types=1, vocabulary=2, max_length=1)
 
 
 @check(*NETWORK)
@@ -31,39 +31,39 @@ def limits(harness: Harness) -> None:
     """A part works at every size: several hundred tokens, many heads, odd widths, one of everything. Few real tokens of
     many against these alone; many in another order; every size one, and every size odd.
     """
-    kinds, wide, part = harness.kinds[:2], harness.resized(WIDE), harness.part
+    kinds, wide, part = harness.kinds[:2], harness.resize(WIDE), harness.part
     typing = getattr(part, "typing", "")
     triples = (typing == "B <- B" and part.scope_rule == "reduce") or typing.startswith("B <- B x B x B")
     most = CUBE if triples else LONG
     for kind in kinds:
-        _finite(harness.resized(ONE), plain_view(kind, 1, 1), "with one of everything")
-        _finite(harness.resized(UNEVEN), plain_view(kind, 2, 3), "of a width that is not that of its heads")
-        _few_of_many(wide, kind, most, tuple(place * most // LONG for place in WHERE))
-    _few_of_many(wide, kinds[-1], 6, (1, 2, 5))
+        _finite(harness.resize(ONE), plain_view(kind, 1, 1), "with one of everything")
+        _finite(harness.resize(UNEVEN), plain_view(kind, 2, 3), "of a width that is not that of its heads")
+        _check_few_of_many(wide, kind, most, tuple(place * most // LONG for place in WHERE))
+    _check_few_of_many(wide, kinds[-1], 6, (1, 2, 5))
     long = plain_view(kinds[0], 1, most)
     if issubclass(part, PureOperator | RecurrentOperator):
         view = plain_view(kinds[-1], 1, 3)
-        hold_reference(wide, view, wide.draw(view))
+        check_reference(wide, view, wide.draw(view))
         # All of a long text: `reference` loops over pairs; over triples, that would take minutes.
         if not typing.startswith("B <- B x B"):
-            narrow = harness.resized(NARROW)
-            hold_reference(narrow, long, narrow.draw(long))
+            narrow = harness.resize(NARROW)
+            check_reference(narrow, long, narrow.draw(long))
         if issubclass(part, RecurrentOperator):
-            _hold_far_gradients(narrow)
+            _check_far_gradients(narrow)
     elif not isinstance(harness, ArchitectureHarness):
         _finite(wide, long, f"of {LONG} tokens")
     if issubclass(part, PureOperator | StateOperator) and "relation" in harness.kinds:
-        small = harness.resized(attrs.evolve(sized(2, 2, 2, 2), max_length=512))
+        small = harness.resize(attrs.evolve(dims_of(2, 2, 2, 2), max_length=512))
         length = min(most, 140 if typing.startswith("B <- B x B") else LONG)
         generator = torch.Generator().manual_seed(0)
         pairs = torch.rand(1, length, length, generator=generator) < 0.5
         view = View("relation", 1, length, relation=pairs | torch.eye(length, dtype=torch.bool))
         with torch.no_grad():
             order = torch.randperm(length, generator=generator)
-            hold_permuted(small, view, small.draw(view, generator), order)
+            check_permutation(small, view, small.draw(view, generator), order)
 
 
-def _hold_far_gradients(harness: Harness) -> None:
+def _check_far_gradients(harness: Harness) -> None:
     """Hold gradients through the steps of a long text to finite differences."""
     made, view = harness.make(), plain_view(harness.kinds[0], 1, LONG)
     ((_, atoms),) = tensors = harness.draw(view).leaves()
@@ -78,7 +78,7 @@ def _finite(harness: Harness, view: View, what: str) -> None:
             finite(result, f"{name} {what}")
 
 
-def _few_of_many(harness: Harness, kind: str, length: int, where: tuple[int, ...]) -> None:
+def _check_few_of_many(harness: Harness, kind: str, length: int, where: tuple[int, ...]) -> None:
     """What few real tokens get among padding, against what they get alone."""
     picked = torch.tensor(where)
     real = torch.zeros(1, length, dtype=torch.bool)

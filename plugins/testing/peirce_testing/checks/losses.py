@@ -13,7 +13,7 @@ from peirce.errors import InputError
 from peirce.parts import IGNORED
 from peirce_testing.check import check
 from peirce_testing.checks.numerics import survives
-from peirce_testing.checks.options import varied
+from peirce_testing.checks.options import with_option
 from peirce_testing.compare import BrokenError, NotApplicableError, compare_gradients, same
 from peirce_testing.examples import Example, Slot, Tensors, plain_view
 from peirce_testing.harness.labels import REFUSED, WHOLE_GROUPS, losses
@@ -52,9 +52,9 @@ def loss(harness: HeadHarness, example: Example) -> None:
     form, labels, value = found[0]
     if value.dim():
         raise BrokenError(f"the loss has the shape {list(value.shape)} and must be a scalar")
-    said = _declared(labelled)
+    forms = _declared(labelled)
     taken = {("float" if each.is_floating_point() else "int64", each.dim()) for _, each, _ in found}
-    if said and not said & taken:
+    if forms and not forms & taken:
         kind = f"{str(labels.dtype).removeprefix('torch.')} {list(labels.shape)}"
         raise BrokenError(f"labels says {labelled!r}, and the loss takes {form}: {kind}")
     if not value.requires_grad and any(each.requires_grad for each in predicted.values()):
@@ -62,7 +62,7 @@ def loss(harness: HeadHarness, example: Example) -> None:
     survives(made, tensors, Tensors([(Slot("loss", ()), value)]), "")
 
 
-def _predicted(harness: HeadHarness, batch: int, length: int) -> tuple[Any, Outputs]:
+def _predictions(harness: HeadHarness, batch: int, length: int) -> tuple[Any, Outputs]:
     """A head, and predictions of it as leaves."""
     view = plain_view("causal" if "past" in harness.part.needs else "bidirectional", batch, length)
     made = harness.make()
@@ -83,7 +83,7 @@ def loss_numerics(harness: HeadHarness) -> None:
     direction of each prediction; logits of order 1e4 and 1e-6, with other values of each option too; predictions in
     half precision.
     """
-    made, outputs = _predicted(harness, WHOLE_GROUPS, 4)
+    made, outputs = _predictions(harness, WHOLE_GROUPS, 4)
     generator = torch.Generator()
     predicted = {name: t.detach().clone() for name, t in outputs.items()}
     for form, labels, value in losses(made, outputs, generator.manual_seed(1)):
@@ -102,13 +102,13 @@ def loss_numerics(harness: HeadHarness) -> None:
     tried: list[tuple[str, Any]] = [("", harness)]
     for name, number in variations(harness.options):
         if type(number) is float:
-            tried.append((f", {name} = {number!r}", varied(harness, name, number)))
-    for said, other in (each for each in tried if each[1] is not None):
-        head, predictions = _predicted(other, WHOLE_GROUPS, 4)
+            tried.append((f", {name} = {number!r}", with_option(harness, name, number)))
+    for what, other in (each for each in tried if each[1] is not None):
+        head, predictions = _predictions(other, WHOLE_GROUPS, 4)
         for scale in (1e4, 1e-6):
             scaled = _changed(predictions, lambda t, scale=scale: t * scale)
             form, _, value = losses(head, scaled, generator.manual_seed(1))[0]
-            _hold_finite(head, value, scaled, f"with logits of order {scale:g} and {form}{said}")
+            _check_finite(head, value, scaled, f"with logits of order {scale:g} and {form}{what}")
     half = _changed(outputs, Tensor.half)
     form, labels, value = losses(made, half, generator.manual_seed(1))[0]
     if value.is_floating_point() and value.dtype.itemsize < 4:
@@ -117,7 +117,7 @@ def loss_numerics(harness: HeadHarness) -> None:
     same(value.detach().double(), exact.double(), f"the loss of float16 predictions with {form}", 1e-3)
 
 
-def _hold_finite(made: Any, value: Tensor, outputs: Outputs, what: str) -> None:
+def _check_finite(made: Any, value: Tensor, outputs: Outputs, what: str) -> None:
     predictions = Tensors((Slot(name or "the prediction", ()), t) for name, t in outputs.items())
     survives(made, predictions, Tensors([(Slot("the loss", ()), value)]), what)
 
@@ -127,45 +127,45 @@ def targets(harness: HeadHarness) -> None:
     """A loss is the mean over targets, of one row or many; labels of -100 count for nothing. Rows of a loss over class
     ids count by their targets; places of -100 hold any logits.
     """
-    made, outputs = _predicted(harness, 4, 3)
+    made, outputs = _predictions(harness, 4, 3)
     logits, generator = next(iter(outputs.values())), torch.Generator().manual_seed(5)
     labels = torch.randint(0, logits.shape[-1], logits.shape[:-1], generator=generator)
-    ids = _mean_of_rows(made, outputs, labels)
+    ids = _is_mean_of_rows(made, outputs, labels)
     if not ids and logits.dim() > 2 and str(IGNORED) in harness.part.labels:  # 0 or 1 for each logit
         labels = torch.randint(0, 2, logits.shape, generator=generator)
-    if not ids and not _mean_of_rows(made, outputs, labels):
+    if not ids and not _is_mean_of_rows(made, outputs, labels):
         raise NotApplicableError("its loss takes no class ids row by row")
     rows = torch.tensor([0, 0])
-    twice, once = _of_rows(made, outputs, labels, rows), _of_rows(made, outputs, labels, rows[:1])
+    twice, once = _loss_of_rows(made, outputs, labels, rows), _loss_of_rows(made, outputs, labels, rows[:1])
     same(twice, once, "the loss of a row twice, against once", 1e-5)
     if labels.dim() > 1:
-        _ignored(made, outputs, labels, ids)
+        _check_ignored_labels(made, outputs, labels, ids)
 
 
-def _of_rows(made: Any, outputs: Outputs, labels: Tensor, rows: Tensor) -> Tensor:
+def _loss_of_rows(made: Any, outputs: Outputs, labels: Tensor, rows: Tensor) -> Tensor:
     found: Tensor = made.loss({name: value[rows] for name, value in outputs.items()}, labels[rows]).double()
     return found
 
 
-def _each_row(made: Any, outputs: Outputs, labels: Tensor) -> list[Tensor]:
-    return [_of_rows(made, outputs, labels, row) for row in torch.arange(len(labels)).split(1)]
+def _loss_of_each_row(made: Any, outputs: Outputs, labels: Tensor) -> list[Tensor]:
+    return [_loss_of_rows(made, outputs, labels, row) for row in torch.arange(len(labels)).split(1)]
 
 
-def _mean_of_rows(made: Any, outputs: Outputs, labels: Tensor) -> bool:
+def _is_mean_of_rows(made: Any, outputs: Outputs, labels: Tensor) -> bool:
     """Whether the loss takes these labels, for the whole and for each row; a loss between rows does not."""
     try:
         made.loss(outputs, labels)
     except REFUSED:
         return False
     try:
-        _of_rows(made, outputs, labels, torch.arange(3))
+        _loss_of_rows(made, outputs, labels, torch.arange(3))
     except InputError:
         return False  # it takes rows in groups
     # Rows that are compared with each other: alone a row has nothing to be compared with.
-    return any(float(value.detach()) for value in _each_row(made, outputs, labels))
+    return any(float(value.detach()) for value in _loss_of_each_row(made, outputs, labels))
 
 
-def _ignored(made: Any, outputs: Outputs, labels: Tensor, ids: bool) -> None:
+def _check_ignored_labels(made: Any, outputs: Outputs, labels: Tensor, ids: bool) -> None:
     hidden = labels.clone()
     hidden[0, 1:] = IGNORED
     hidden[1, :1] = IGNORED
@@ -181,10 +181,10 @@ def _ignored(made: Any, outputs: Outputs, labels: Tensor, ids: bool) -> None:
     same(made.loss(noise, hidden).double(), value, "the loss with other logits where labels are -100", 1e-6)
     if ids:
         weights = counts.flatten(1).sum(1).double()
-        mean = (torch.stack(_each_row(made, outputs, hidden)) * weights).sum() / weights.sum()
+        mean = (torch.stack(_loss_of_each_row(made, outputs, hidden)) * weights).sum() / weights.sum()
         same(value, mean, "the loss of rows with few and many targets, against the mean over targets", 1e-5)
     nothing = _changed(outputs, lambda t: t)
     empty = made.loss(nothing, torch.full_like(labels, IGNORED))
-    _hold_finite(made, empty, nothing, "where every label is -100")
+    _check_finite(made, empty, nothing, "where every label is -100")
     if float(empty.detach()):
         raise BrokenError(f"the loss is {float(empty.detach()):.4g} where every label is -100, and must be 0")

@@ -26,7 +26,7 @@ from peirce_testing.examples import BASE, PADDED, Tensors, View, plain_view
 from peirce_testing.harness.architectures import ArchitectureHarness
 from peirce_testing.harness.base import Harness, slots, values
 from peirce_testing.stub_parts import with_stub_parts
-from peirce_testing.tiny_models import around, build_random, fitting, sizes_of, tiny_spec
+from peirce_testing.tiny_models import around, build_random, fit_scope, sizes_of, tiny_spec
 
 LENGTH = 5
 PROBES = "peirce_testing.probes"
@@ -48,7 +48,7 @@ def scopes(harness: ArchitectureHarness) -> None:
         view = _related(kind)
         seen, sees = _dependence(harness, model, view), view.allowed()[0]
         for each in (view, plain_view(kind, 2, 4, PADDED)):
-            _hold_given_scope(harness, model, each)
+            _check_given_scope(harness, model, each)
         closure = sees | ITSELF
         for _ in range(LENGTH):
             closure = closure | ((closure.double() @ closure.double()) > 0)
@@ -59,7 +59,7 @@ def scopes(harness: ArchitectureHarness) -> None:
                 raise BrokenError(f"in a {kind} scope nothing of token {a} arrives at {x}, which may see it")
 
 
-def _hold_given_scope(harness: ArchitectureHarness, model: Model, view: View) -> None:
+def _check_given_scope(harness: ArchitectureHarness, model: Model, view: View) -> None:
     """What heads are told of who attends to whom is what the spec says."""
     with torch.no_grad():
         scope = model.network(harness.inputs(model, harness.draw(view), view))[0].scope
@@ -92,7 +92,9 @@ def _dependence(harness: ArchitectureHarness, model: Model, view: View) -> Tenso
             for other in (1, 2):
                 changed = ids.clone()
                 changed[0, a] = (ids[0, a] + other) % BASE.vocabulary
-                moved = (unary(drawn.replaced("input_ids", changed)) - before).abs().flatten(2).amax(2)[0]
+                moved = (
+                    (unary(drawn.replace_named("input_ids", changed)) - before).abs().flatten(2).amax(2)[0]
+                )
                 seen[:, a] |= moved > MOVED
     return seen
 
@@ -111,7 +113,7 @@ def places(case: Case) -> None:
     def encoded(model: Model) -> Any:
         return model.network(harness.inputs(model, tensors, view))[0]
 
-    case.each(_hold_given)
+    case.each(_check_given)
     for what, trial in _with_probes(harness, spec, registry):
         try:
             probed = build_random(trial, registry)
@@ -120,8 +122,8 @@ def places(case: Case) -> None:
         if "'scope'" in what:
             if probed.network.rows == "length" and harness.part.layer:
                 for x, a in (_dependence(harness, probed, _related(kind)) & ~ITSELF).nonzero().tolist():
-                    said = "a scope position shows each token itself alone, and token"
-                    raise BrokenError(f"{said} {x} depends on token {a}")
+                    message = "a scope position shows each token itself alone, and token"
+                    raise BrokenError(f"{message} {x} depends on token {a}")
             continue
         probes = [module for module in probed.modules() if type(module).__module__ == PROBES]
         with torch.no_grad():
@@ -132,18 +134,18 @@ def places(case: Case) -> None:
         if all(_equal(getattr(before, name), getattr(after, name)) for name in ATOMS):
             raise BrokenError(f"{what} has no effect")
         if "augmenter" in what and _equal(before.embeddings, after.embeddings):
-            said = "heads tie to other word embeddings than those that augmenters make"
-            raise BrokenError(f"{said}; give `TokenInput.words()`")
+            message = "heads tie to other word embeddings than those that augmenters make"
+            raise BrokenError(f"{message}; give `TokenInput.words()`")
 
 
-def _hold_given(harness: ArchitectureHarness) -> None:
+def _check_given(harness: ArchitectureHarness) -> None:
     """Heads get what `gives` lists, with each choice of an option."""
-    kind, said = harness.kinds[0], harness.part.gives(harness.options)
+    kind, listed = harness.kinds[0], harness.part.gives(harness.options)
     view, model = plain_view(kind, 2, LENGTH), harness.make()[kind]
     given = model.network(harness.inputs(model, harness.draw(view), view))[0]
     for name in ("pooled", "binary"):
-        if (name in said) is not (getattr(given, name) is not None):
-            lists, there = ("lists", "none") if name in said else ("does not list", "one")
+        if (name in listed) is not (getattr(given, name) is not None):
+            lists, there = ("lists", "none") if name in listed else ("does not list", "one")
             raise BrokenError(f"`gives` {lists} the output {name!r}, and heads get {there}")
 
 
@@ -202,7 +204,7 @@ def fused(harness: ArchitectureHarness) -> None:
     output.
     """
     for kind in harness.specs:
-        spec = fitting(tiny_spec(harness.part, harness.options, scope=kind, layers=1), harness.registry)
+        spec = fit_scope(tiny_spec(harness.part, harness.options, scope=kind, layers=1), harness.registry)
         one, two = (build_random(spec, harness.registry, fuse=fuse) for fuse in (True, False))
         if list(one.state_dict()) != list(two.state_dict()):
             raise BrokenError("the state dict has other keys when the model is not fused")
@@ -228,12 +230,12 @@ def memory(case: Case) -> None:
             refused = harness.part.check(harness.options, harness.dims, "causal")
         if refused:
             raise NotApplicableError(refused)
-        _one_by_one(case, harness.options)
+        _check_one_by_one(case, harness.options)
 
     case.each(body)
 
 
-def _one_by_one(case: Case, options: Any) -> None:
+def _check_one_by_one(case: Case, options: Any) -> None:
     try:
         spec = around(case.entry, options, case.registry, scope="causal")
     except NotRunError as error:
@@ -286,7 +288,7 @@ def onnx(case: Case) -> None:
 
     A thorough run takes an architecture of the registry's own.
     """
-    _exported(case, "onnx")
+    _check_export(case, "onnx")
 
 
 @check(*NETWORK, on_request=True)
@@ -294,10 +296,10 @@ def tensorrt(case: Case) -> None:
     """TensorRT parses an exported model and builds an engine of it, for every size of its dims. The model of the check
     `onnx`; the engine is not run, which needs a GPU.
     """
-    _exported(case, "tensorrt")
+    _check_export(case, "tensorrt")
 
 
-def _exported(case: Case, to: str) -> None:
+def _check_export(case: Case, to: str) -> None:
     if to not in case.registry.names("exporters"):
         raise NotRunError("not run: no exporter")
     registry = case.registry if case.thorough else with_stub_parts(case.registry)

@@ -21,7 +21,7 @@ from peirce_testing.harness.architectures import ArchitectureHarness
 from peirce_testing.harness.base import EXAMPLE, Harness, modules
 from peirce_testing.harness.labels import WHOLE_GROUPS, losses
 from peirce_testing.harness.sized import HeadHarness, LayerHarness
-from peirce_testing.tiny_models import fitting, tiny_spec
+from peirce_testing.tiny_models import fit_scope, tiny_spec
 
 COMPILED = (
     "infer", "read", "step", "fused", "unary", "binary", "pairs", "rotations", "scope", "index", "forward",
@@ -73,11 +73,11 @@ def finite(harness: Harness) -> None:
             drawn, made = harness.draw(example.view, example.generator(), dtype), harness.make(dtype=dtype)
             tried = {"": extreme(drawn)}
             if not harness.module and dtype == torch.float32:
-                tried[", where all inputs are of order 1e4"] = drawn.scaled(1e4)
+                tried[", where all inputs are of order 1e4"] = drawn.scale(1e4)
             if harness.module and drawn.floats():
                 # The slope of a norm at 1e-6 is beyond float16.
                 for size in (0.0,) if dtype == torch.float16 else (0.0, 1e-6):
-                    tried[f", where all inputs are of order {size:g}"] = drawn.scaled(size)
+                    tried[f", where all inputs are of order {size:g}"] = drawn.scale(size)
             for what, given in tried.items():
                 tensors = given.leaves()
                 survives(made, tensors, harness.run(made, tensors, example.view), f"in {dtype}{what}")
@@ -111,9 +111,9 @@ def compiled(harness: Harness) -> None:
         if harness.label != EXAMPLE:
             raise NotApplicableError("to trace a whole network takes seconds")
         spec = tiny_spec(harness.part, harness.options, scope=view.kind, layers=1)
-        harness = evolve(harness, specs={view.kind: fitting(spec, harness.registry)})
+        harness = evolve(harness, specs={view.kind: fit_scope(spec, harness.registry)})
     made, tensors = harness.make(), harness.draw(view)
-    expected = harness.run(made, tensors, view).cloned()
+    expected = harness.run(made, tensors, view).clone_all()
     torch.compiler.reset()  # what was traced of other instances of the class
     computes = made[view.kind].network if network else made
     for name in COMPILED:
@@ -233,12 +233,12 @@ def devices(harness: Harness) -> None:
             for _, labels, _ in losses(here, known, torch.Generator().manual_seed(0)):
                 made.loss({name: value.to("meta") for name, value in known.items()}, labels.to("meta"))
     except RuntimeError as error:
-        said = str(error).splitlines()[0]
-        if "cpu" not in said or "device" not in said:
-            raise NotApplicableError(f"it needs values to compute: {said}") from error
+        message = str(error).splitlines()[0]
+        if "cpu" not in message or "device" not in message:
+            raise NotApplicableError(f"it needs values to compute: {message}") from error
         raise BrokenError(
             "a tensor stays on the CPU where the part is on another device; make it a buffer, or make it where the "
-            f"inputs are: {said}"
+            f"inputs are: {message}"
         ) from error
     finally:
         harness.forget()

@@ -15,17 +15,17 @@ from peirce.parts import PureOperator, StateOperator
 from peirce_testing.check import NETWORK, Case, check
 from peirce_testing.checks.numerics import Watching
 from peirce_testing.compare import BrokenError, NotApplicableError
-from peirce_testing.examples import plain_view, sized
+from peirce_testing.examples import dims_of, plain_view
 from peirce_testing.harness.architectures import ArchitectureHarness
 from peirce_testing.harness.base import Harness, modules
 from peirce_testing.harness.labels import WHOLE_GROUPS, losses
 from peirce_testing.harness.sized import HeadHarness, SizedHarness, refusal
 from peirce_testing.options import choices, variations
-from peirce_testing.tiny_models import fitting, tiny_spec
+from peirce_testing.tiny_models import fit_scope, tiny_spec
 
-LARGER = attrs.evolve(sized(2, 16, 5, 7), max_length=40)
+LARGER = attrs.evolve(dims_of(2, 16, 5, 7), max_length=40)
 """Sizes at which options do what they cannot do to a head of two channels."""
-ORDINARY = attrs.evolve(sized(8, 64, 64, 128), layers=12, vocabulary=30_000, max_length=512)
+ORDINARY = attrs.evolve(dims_of(8, 64, 64, 128), layers=12, vocabulary=30_000, max_length=512)
 """Sizes that defaults may be meant for."""
 
 
@@ -36,27 +36,29 @@ def options(case: Case) -> None:
     """
     silent: dict[str, list[str]] = {}
     harnesses = [*map(_few_scopes, case.harnesses)]
-    larger = (each.resized(LARGER) for each in harnesses if isinstance(each, SizedHarness))
+    larger = (each.resize(LARGER) for each in harnesses if isinstance(each, SizedHarness))
     for harness in (*harnesses, *larger):
         before: list[Any] = []
         for name, value in variations(harness.options):
             if silent.get(name) == []:
                 continue  # it has done something already
-            if (other := varied(harness, name, value)) is not None:
-                before = before or _noticed(harness)
+            if (other := with_option(harness, name, value)) is not None:
+                before = before or _observe(harness)
                 tried = silent.setdefault(name, [])
                 tried.append(f"{value!r}")
-                if _differs(before, _noticed(other)):
+                if _differs(before, _observe(other)):
                     tried.clear()
     if dead := {name: ", ".join(tried) for name, tried in silent.items() if tried}:
         now = case.harness.options
-        said = (f"option {n!r} does nothing: {tried} are as {getattr(now, n)!r}" for n, tried in dead.items())
-        raise BrokenError("\n".join(said))
+        messages = (
+            f"option {n!r} does nothing: {tried} are as {getattr(now, n)!r}" for n, tried in dead.items()
+        )
+        raise BrokenError("\n".join(messages))
     if not silent:
         raise NotApplicableError("it has no options that can be varied")
 
 
-def varied(harness: Harness, name: str, value: Any) -> Harness | None:
+def with_option(harness: Harness, name: str, value: Any) -> Harness | None:
     """The part with another value of one option; None where it is refused."""
     alias = attrs.fields_dict(type(harness.options))[name].alias or name
     with suppress(TypeError, ValueError, PeirceError):
@@ -72,7 +74,7 @@ def with_options(harness: Harness, options: Any) -> Harness | None:
     """
     if isinstance(harness, ArchitectureHarness):
         tiny = {kind: tiny_spec(harness.part, options, scope=kind) for kind in harness.specs}
-        specs = {kind: fitting(spec, harness.registry) for kind, spec in tiny.items()}
+        specs = {kind: fit_scope(spec, harness.registry) for kind, spec in tiny.items()}
         return attrs.evolve(harness, options=options, specs=specs)
     refused = refusal(harness.part, options, harness.dims)
     return attrs.evolve(harness, options=options) if refused is None else None
@@ -83,7 +85,7 @@ def _few_scopes(harness: Harness) -> Harness:
     return harness.few(2) if isinstance(harness, ArchitectureHarness) else harness
 
 
-def _noticed(harness: Harness) -> list[Any]:
+def _observe(harness: Harness) -> list[Any]:
     """What can be seen of a part, and how many operations that takes."""
     with _Counting() as counter:
         found = list(seen(harness))

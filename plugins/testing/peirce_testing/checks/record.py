@@ -18,9 +18,9 @@ from torch import Tensor
 from peirce.errors import PeirceError
 from peirce.parts import PureOperator
 from peirce_testing.check import Case, check
-from peirce_testing.checks.options import seen, varied
+from peirce_testing.checks.options import seen, with_option
 from peirce_testing.compare import BrokenError, NotApplicableError
-from peirce_testing.examples import PADDED, SCOPE_KINDS, plain_view, sized
+from peirce_testing.examples import PADDED, SCOPE_KINDS, dims_of, plain_view
 from peirce_testing.harness import OTHER_NUMBERS
 from peirce_testing.harness.base import Harness, modules
 from peirce_testing.options import variations
@@ -50,7 +50,7 @@ def recorded(case: Case) -> dict[str, list[str | float]]:
         if isinstance(value, bool | str) or any(each.startswith(f"{name} = ") for each in found):
             continue
         with suppress(TypeError, ValueError, PeirceError):
-            if (other := varied(first, name, value)) is not None and other.kinds:
+            if (other := with_option(first, name, value)) is not None and other.kinds:
                 found[label] = [*map(_short, _shown(other))]
     return found
 
@@ -61,18 +61,18 @@ def _shown(harness: Harness) -> Iterator[str | Tensor]:
     part = harness.part
     declared = {name: getattr(part, name, None) for name in _DECLARED}
     yield str({name: sorted(v) if isinstance(v, frozenset) else v for name, v in declared.items()})
-    bare = harness.resized(attrs.evolve(harness.dims, binary=0, feedforward_binary=0, token_types=1))
+    bare = harness.resize(attrs.evolve(harness.dims, binary=0, feedforward_binary=0, token_types=1))
     with catch_warnings():
         simplefilter("ignore")  # torch warns of tensors without elements
         kinds = [k for k in SCOPE_KINDS if part.check(harness.options, harness.dims, k) is None]
         yield str((kinds, bare.kinds, [list(each.state_dict()) for each in modules(bare.make())]))
     padded = plain_view(harness.kinds[0], 2, 4, PADDED)
-    large = attrs.evolve(sized(11, 2, 5, 6), max_length=512)
+    large = attrs.evolve(dims_of(11, 2, 5, 6), max_length=512)
     long = plain_view(harness.kinds[-1], 1, 20 if getattr(part, "typing", "") == "B <- B x B" else 150)
-    dropping = attrs.evolve(harness.dims, dropout=0.5)
-    ways = (harness.dims, padded, False), (large, long, False), (dropping, padded, True)
+    with_dropout = attrs.evolve(harness.dims, dropout=0.5)
+    ways = (harness.dims, padded, False), (large, long, False), (with_dropout, padded, True)
     for dims, view, training in ways:
-        other = harness.resized(dims)
+        other = harness.resize(dims)
         made, tensors = other.make(), other.draw(view, 5)
         for module in modules(made):
             module.train(training)
@@ -102,8 +102,8 @@ def record(case: Case) -> None:
     path, name = path_of(case.part), f"{case.entry.kind}.{case.entry.name}"
     known = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     if name not in known:
-        said = f"{path.name} does not have it; `peirce plugins check PLUGIN --record` writes that"
-        raise NotApplicableError(said)
+        message = f"{path.name} does not have it; `peirce plugins check PLUGIN --record` writes that"
+        raise NotApplicableError(message)
     now = recorded(case)
     for label, expected in known[name].items():
         given = now.get(label)

@@ -65,25 +65,25 @@ def pipeline(case: Case) -> None:
     found, kinds = _without_torch(case, Pipeline), get_args(get_type_hints(Field)["kind"])
     wrong: list[str] = []
     for what, fields in (("question", found.question), ("answer", found.answer)):
-        wrong += _twice(what, [each.name for each in fields]) if fields else [f"{what} has no fields"]
+        wrong += _name_problems(what, [each.name for each in fields]) if fields else [f"{what} has no fields"]
         for each in fields:
             if not re.fullmatch(r"[a-z][a-z0-9_]*", each.name) or each.kind not in kinds:
                 wrong.append(f"{what} has a field {each.name!r} of kind {each.kind!r}")
-            wrong += _no_line(f"{what}: the meaning of {each.name}", each.meaning)
-    if (said := found.answers(Signature((), ()), (), False)) is not False:
-        wrong.append(f"of a model without inputs, outputs and files, `answers` says {said!r}")
+            wrong += _line_problems(f"{what}: the meaning of {each.name}", each.meaning)
+    if (answer := found.answers(Signature((), ()), (), False)) is not False:
+        wrong.append(f"of a model without inputs, outputs and files, `answers` gives {answer!r}")
     if wrong:
         raise BrokenError("\n".join(wrong))
 
 
-def _twice(what: str, names: Sequence[str]) -> Iterator[str]:
+def _name_problems(what: str, names: Sequence[str]) -> Iterator[str]:
     if len(set(names)) < len(names) or not all(isinstance(name, str) and name.strip() for name in names):
         yield f"{what} = {', '.join(map(repr, names))} has a name twice, or an empty one"
 
 
-def _no_line(what: str, said: str) -> Iterator[str]:
-    if not said.strip() or "\n" in said:
-        yield f"{what} is {said!r}, which is no line"
+def _line_problems(what: str, text: str) -> Iterator[str]:
+    if not text.strip() or "\n" in text:
+        yield f"{what} must be one line, not {text!r}"
 
 
 def _without_torch(case: Case, base: type[Any]) -> Any:
@@ -91,11 +91,11 @@ def _without_torch(case: Case, base: type[Any]) -> Any:
     found, module = _class(case, base), case.entry.part.partition(":")[0]
     program = f"import sys; sys.path[:] = {sys.path!r}; sys.modules['torch'] = None; import {module}"
     done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=False)
-    said = (done.stdout + done.stderr).strip().splitlines()
+    printed = (done.stdout + done.stderr).strip().splitlines()
     if done.returncode:
-        raise BrokenError(f"without torch, importing {module} fails: {said[-1]}")
-    if said:
-        raise BrokenError(f"importing {module} prints {said[0][:200]!r}")
+        raise BrokenError(f"without torch, importing {module} fails: {printed[-1]}")
+    if printed:
+        raise BrokenError(f"importing {module} prints {printed[0][:200]!r}")
     return found
 
 
@@ -119,8 +119,8 @@ def command(case: Case) -> None:
             found = attrgetter(target.partition(":")[2])(import_module(module))
         except (Exception, SystemExit) as error:
             raise BrokenError(f"{target} cannot be imported: {type(error).__name__}: {error}") from error
-    if said := out.getvalue().strip():
-        raise BrokenError(f"importing {module} prints {said.splitlines()[0][:200]!r}")
+    if printed := out.getvalue().strip():
+        raise BrokenError(f"importing {module} prints {printed.splitlines()[0][:200]!r}")
     if not callable(found):
         raise BrokenError(f"{target} is {found!r}, which is no function and no typer application")
     app = found
@@ -129,19 +129,19 @@ def command(case: Case) -> None:
         app.command()(found)
     for words, each in _levels(typer.main.get_command(app), ()):
         shown = " ".join((*name.split("."), *words))
-        if "usage:" not in _ran(app, (*words, "--help"), f"{shown} --help", 0).lower():
+        if "usage:" not in _run_command(app, (*words, "--help"), f"{shown} --help", 0).lower():
             raise BrokenError(f"`{shown} --help` prints no usage")
         if silent := [p.name for p in each.params if p.name != "help" and not getattr(p, "help", None)]:
             raise BrokenError(f"`{shown} --help` does not say what {', '.join(silent)} is for")
-        if _ran(app, (*words, "--no-such-option"), f"{shown} --no-such-option", 2).strip():
+        if _run_command(app, (*words, "--no-such-option"), f"{shown} --no-such-option", 2).strip():
             raise BrokenError(f"`{shown} --no-such-option` prints to stdout; a message goes to stderr alone")
     examples = getattr(sys.modules[module], "COMMAND_EXAMPLES", {}).get(name, ())
     with TemporaryDirectory() as folder, chdir(folder):
         for words in examples:
             shown = " ".join((*name.split("."), *words))
-            said = _ran(app, words, shown, 0)
+            printed = _run_command(app, words, shown, 0)
             if "--json" in words:
-                _hold_document(shown, said)
+                _check_document(shown, printed)
 
 
 def _levels(command: Any, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -151,17 +151,19 @@ def _levels(command: Any, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, .
         yield from _levels(each, (*words, name))
 
 
-def _ran(app: typer.Typer, words: Sequence[str], shown: str, code: int) -> str:
+def _run_command(app: typer.Typer, words: Sequence[str], shown: str, code: int) -> str:
     """What a call prints to stdout, which ends with a code."""
     done = CliRunner().invoke(app, list(words))
     ended = 2 if isinstance(done.exception, PeirceError) else done.exit_code
     if ended != code:
-        said = done.stderr.strip()[-300:] if isinstance(done.exception, SystemExit) else repr(done.exception)
-        raise BrokenError(f"`{shown}` ends with {ended}, and not with {code}: {said}")
+        message = (
+            done.stderr.strip()[-300:] if isinstance(done.exception, SystemExit) else repr(done.exception)
+        )
+        raise BrokenError(f"`{shown}` ends with {ended}, and not with {code}: {message}")
     return str(done.stdout)
 
 
-def _hold_document(shown: str, text: str) -> None:
+def _check_document(shown: str, text: str) -> None:
     def no_number(name: str) -> None:
         raise ValueError(f"{name} is no JSON")
 

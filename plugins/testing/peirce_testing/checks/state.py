@@ -15,7 +15,7 @@ from peirce.model import Model
 from peirce.parts import PureOperator
 from peirce.registry import Registry
 from peirce_testing.check import NETWORK, Case, check
-from peirce_testing.compare import BrokenError, alike, same, torch_left_alone
+from peirce_testing.compare import BrokenError, alike, same, torch_unchanged
 from peirce_testing.examples import Tensors, View, plain_view
 from peirce_testing.harness.architectures import ArchitectureHarness
 from peirce_testing.harness.base import Harness, modules, state_of
@@ -36,7 +36,7 @@ def seed(harness: Harness) -> None:
     torch.set_default_dtype(torch.float32)  # an earlier making may have changed it
     try:
         for begun in (3, 4):
-            with torch.random.fork_rng(devices=[]), torch_left_alone("`__init__`", draws=True):
+            with torch.random.fork_rng(devices=[]), torch_unchanged("`__init__`", draws=True):
                 torch.manual_seed(begun)
                 harness.part(harness.options, harness.dims)
                 states.append(torch.get_rng_state())

@@ -55,17 +55,17 @@ def token_permutation(harness: Harness) -> None:
     def body(harness: Harness, example: Example) -> None:
         order = torch.randperm(example.view.length, generator=example.generator(1))
         tensors = harness.draw(example.view, example.generator(), scale=(1.0, 30.0)[example.seed % 2])
-        hold_permuted(harness, example.view, tensors, order)
+        check_permutation(harness, example.view, tensors, order)
 
     # Causal and prefix scopes become relations when their tokens are permuted.
     kinds = harness.kinds if "relation" in harness.kinds else ("bidirectional",)
     on_examples(harness, body, kinds=kinds, lengths=LENGTHS)
 
 
-def hold_permuted(harness: Harness, view: View, tensors: Tensors, order: Tensor) -> None:
+def check_permutation(harness: Harness, view: View, tensors: Tensors, order: Tensor) -> None:
     """Hold what a part gives for tokens in another order to what it gives for them, in that order."""
     results = harness.once(tensors, view)
-    others = harness.once(tensors.pick(order), view.reordered(order))
+    others = harness.once(tensors.pick(order), view.reorder(order))
     alike(others, results.pick(order), f"with the tokens in the order {order[:9].tolist()}")
 
 
@@ -81,7 +81,7 @@ def padding(harness: Harness, example: Example) -> None:
     noise = harness.draw(view, example.generator(1), scale=50.0)
     changed = harness.once(tensors.replaced_where(noise, ~view.real), view)
     for i in range(view.batch):
-        where = view.unpadded(i)
+        where = view.real_places(i)
         expected = results.example(i, where)
         alone = harness.once(tensors.example(i, where), view.example(i, where))
         tokens = f"of example {i} at its real tokens {where.tolist()}"
@@ -111,7 +111,7 @@ def no_look_ahead(harness: Harness) -> None:
     if isinstance(harness, HeadHarness) and "past" not in harness.part.needs:
         raise NotApplicableError("it may look ahead")
     if isinstance(harness, TokenHarness) and not isinstance(harness, HeadHarness):
-        _past_of_tokens(harness)
+        _check_past_of_tokens(harness)
         return
 
     def body(harness: Harness, example: Example) -> None:
@@ -121,14 +121,14 @@ def no_look_ahead(harness: Harness) -> None:
         other = harness.draw(view, example.generator(1), scale=(1.0, 3e3)[example.seed % 2])
         future = (torch.arange(view.length) >= cut).expand(view.batch, -1)
         results = harness.once(tensors, view)
-        hold_past(harness.once(tensors.replaced_where(other, future), view), results, past, "another future")
-        hold_past(harness.once(tensors.pick(past), view.until(cut)), results, past, "no future")
+        check_past(harness.once(tensors.replaced_where(other, future), view), results, past, "another future")
+        check_past(harness.once(tensors.pick(past), view.until(cut)), results, past, "no future")
 
     lengths = LENGTHS[:5] if harness.module else LENGTHS
     on_examples(harness, body, kinds=("causal", "prefix"), lengths=lengths, factor=2)
 
 
-def _past_of_tokens(harness: TokenHarness) -> None:
+def _check_past_of_tokens(harness: TokenHarness) -> None:
     """Where an augmenter or a position takes causal scopes; the future may be another text, whose places begin anew."""
     if harness.part.check(harness.options, harness.dims, "causal") is not None:
         raise NotApplicableError("it refuses causal scopes")
@@ -138,18 +138,18 @@ def _past_of_tokens(harness: TokenHarness) -> None:
         future = (torch.arange(length) >= len(past)).expand(2, -1)
         anew = attrs.evolve(view, places=view.index % max(1, len(past)) + 0 * future)
         for what, places in (("", view), (" that is another text", anew)):
-            given = tensors.replaced("token_type_ids", future.long()) if what else tensors
+            given = tensors.replace_named("token_type_ids", future.long()) if what else tensors
             results = harness.once(given, places)
-            changed = tensors.replaced_where(other, future).replaced(
+            changed = tensors.replaced_where(other, future).replace_named(
                 "token_type_ids", given.get("token_type_ids")
             )
-            hold_past(harness.once(changed, places), results, past, f"another future{what}")
-            hold_past(
+            check_past(harness.once(changed, places), results, past, f"another future{what}")
+            check_past(
                 harness.once(given.pick(past), places.until(len(past))), results, past, f"no future{what}"
             )
 
 
-def hold_past(others: Tensors, results: Tensors, past: Tensor, what: str) -> None:
+def check_past(others: Tensors, results: Tensors, past: Tensor, what: str) -> None:
     """Hold what is said of the first tokens; a pooled output may depend on the whole sequence."""
     new, old = (Tensors(each for each in found if each[0].tokens).pick(past) for found in (others, results))
     alike(new, old, f"of the first {len(past)} tokens with {what}: it looks at the future", tolerance=1e-11)

@@ -26,9 +26,9 @@ from peirce_testing.compare import (
     is_refused,
     same,
     same_state,
-    torch_left_alone,
+    torch_unchanged,
 )
-from peirce_testing.harness.tasks import Batch, TaskHarness, copied, moved
+from peirce_testing.harness.tasks import Batch, TaskHarness, copy_batch, first_batches
 from peirce_testing.options import choices, given_fields
 
 T = TypeVar("T")
@@ -49,13 +49,13 @@ def task_data(task: TaskHarness) -> None:
         return {"overrides": dict(one.overrides(data)), "assets": dict(one.assets(data))}
 
     first = facts(task.data)
-    with torch_left_alone("prepare"):
+    with torch_unchanged("prepare"):
         again = task.fresh().prepare()
     for name, value in facts(again).items():
         if value != first[name]:
             raise BrokenError(f"prepared twice, its {name} differ: {first[name]!r:.120}, then {value!r:.120}")
     for split in task.splits:
-        made = moved(task.fresh().batches(again, split, 0, 0))
+        made = first_batches(task.fresh().batches(again, split, 0, 0))
         _same_batches(made, task.batches(split), f"the split {split!r}, prepared again")
     for name, content in first["assets"].items():
         if name != Path(name).name or name in ("", ".", "..") or not isinstance(content, bytes):
@@ -70,7 +70,7 @@ def task_batches(task: TaskHarness) -> None:
     """
     for split in task.splits:
         what, one = f"the split {split!r}", task.fresh()
-        with torch_left_alone(f"batches of {split!r}"):
+        with torch_unchanged(f"batches of {split!r}"):
             first = task.batches(split, 1, 2)
         _same_batches(task.batches(split, 1, 2), first, f"{what}, from a new task")
         for seed, epoch in ((0, 0), (5, 1)):
@@ -78,7 +78,7 @@ def task_batches(task: TaskHarness) -> None:
         again = task.batches(split, 1, 2, task=one)
         _same_batches(again, first, f"{what}, after passes of other seeds and epochs")
         mine, other = (one.batches(task.data, split, seed, 2) for seed in (1, 3))
-        beside = moved(batch for batch, _ in zip(mine, other, strict=False))
+        beside = first_batches(batch for batch, _ in zip(mine, other, strict=False))
         _same_batches(beside, first, f"{what}, beside another pass")
         whole = task.batches(split, 1, 2, task=one, most=None)
         _same_batches(whole[: len(first)], first, f"{what}, when the pass is taken whole")
@@ -88,31 +88,31 @@ def task_batches(task: TaskHarness) -> None:
             if not isinstance(tensor, Tensor) or tensor.requires_grad:
                 raise BrokenError(f"{name!r} in a batch of {what} is no tensor, or requires a gradient")
         if split == "train":
-            _reordered(task)
+            _check_orders(task)
         else:
-            _all_rows(task, split)
+            _check_all_rows(task, split)
 
 
-def _of_sizes(task: TaskHarness, call: Callable[[AnyTask], T]) -> Iterator[tuple[int, T]]:
+def _by_batch_size(task: TaskHarness, call: Callable[[AnyTask], T]) -> Iterator[tuple[int, T]]:
     """What a call gives of the task with each `batch_size`, if it has such an option, that it does not refuse."""
     for size in SIZES if isinstance(getattr(task.options, "batch_size", None), int) else ():
         with suppress(PeirceError, ValueError):
             yield size, call(task.fresh(attrs.evolve(task.options, batch_size=size)))
 
 
-def _all_rows(task: TaskHarness, split: str) -> None:
+def _check_all_rows(task: TaskHarness, split: str) -> None:
     """A pass over what is evaluated has as many rows, whatever `batch_size` is; a training may drop the last ones."""
     rows: dict[str, dict[int, int]] = {}
-    for size, found in _of_sizes(task, lambda one: task.batches(split, task=one, most=None)):
+    for size, found in _by_batch_size(task, lambda one: task.batches(split, task=one, most=None)):
         for name in {name for batch in found for name, tensor in batch.items() if tensor.dim()}:
             rows.setdefault(name, {})[size] = sum(len(batch[name]) for batch in found)
     if rows and all(len(set(of_sizes.values())) > 1 for of_sizes in rows.values()):
         name, of_sizes = min(rows.items())
-        said = ", ".join(f"{count} rows with batch_size {size}" for size, count in of_sizes.items())
-        raise BrokenError(f"{name!r} in {split!r} has {said}; an evaluation leaves out no row")
+        counts = ", ".join(f"{count} rows with batch_size {size}" for size, count in of_sizes.items())
+        raise BrokenError(f"{name!r} in {split!r} has {counts}; an evaluation leaves out no row")
 
 
-def _reordered(task: TaskHarness) -> None:
+def _check_orders(task: TaskHarness) -> None:
     """Seeds and epochs have orders of their own, where there is more than one row."""
     of_seeds = [task.batches("train", seed, 0) for seed in range(4)]
     of_epochs = [task.batches("train", 0, epoch) for epoch in range(4)]
@@ -136,8 +136,8 @@ def task_terms(task: TaskHarness) -> None:
     names: list[tuple[str, ...]] = []
     one = task.fresh()
     for batch in batches:
-        kept = copied(batch)
-        with torch_left_alone("loss"):
+        kept = copy_batch(batch)
+        with torch_unchanged("loss"):
             loss, terms = one.loss(task.model, batch), dict(one.terms(task.model, batch))
         _same_batches([batch], [kept], "after its loss was taken, the batch")
         names.append(tuple(terms))
@@ -158,15 +158,15 @@ def task_terms(task: TaskHarness) -> None:
     again = [value for batch in reversed(batches) for value in task.losses([batch])]
     for one_loss, other in zip(task.losses(batches), reversed(again), strict=True):
         same(other, one_loss, "the loss of a batch, after other batches", tolerance=1e-6)
-    _means(task)
+    _check_means(task)
 
 
-def _means(task: TaskHarness) -> None:
+def _check_means(task: TaskHarness) -> None:
     """What is counted is a mean: joined, two batches have the mean of theirs, weighed by their targets."""
     one = task.fresh()
     found = [task.batches(split) for split in task.splits]
     for first, second in ((a, b) for batches in found for a in batches for b in batches[::-1]):
-        if (joined := _joined(first, second)) is None:
+        if (joined := _join_batches(first, second)) is None:
             continue
         every = first, second, joined
         counts = [one.targets(batch) for batch in every]
@@ -175,15 +175,15 @@ def _means(task: TaskHarness) -> None:
         for name in counts[0]:
             a, b, both = (count[name] for count in counts)
             if both != a + b:
-                said = f"targets counts {a} and {b} of {name!r} in two batches"
-                raise BrokenError(f"{said}, and {both} in both as one")
+                message = f"targets counts {a} and {b} of {name!r} in two batches"
+                raise BrokenError(f"{message}, and {both} in both as one")
             if both:
                 expected = (terms[0][name] * a + terms[1][name] * b) / both
                 what = f"the term {name!r} of two batches as one, with {a} and {b} targets"
                 same(terms[2][name], expected, what, tolerance=1e-4)
 
 
-def _joined(first: Batch, second: Batch) -> dict[str, Tensor] | None:
+def _join_batches(first: Batch, second: Batch) -> dict[str, Tensor] | None:
     """Two batches as one: None where they are no rows of equal widths, each with its own."""
     every = *first.values(), *second.values()
     if first is second or not all(tensor.dim() for tensor in every):
@@ -203,7 +203,7 @@ def task_metrics(task: TaskHarness) -> None:
     before = {name: value.clone() for name, value in model.state_dict().items()}
     model.zero_grad()
     for split in task.splits:
-        with torch_left_alone(f"metrics of {split!r}", draws=True):
+        with torch_unchanged(f"metrics of {split!r}", draws=True):
             first, second = (_metrics(one, model, task.data, split) for _ in range(2))
         remarks = one.remarks(model, task.data, split)
         if isinstance(remarks, str) or not all(isinstance(each, str) for each in remarks):
@@ -218,22 +218,24 @@ def task_metrics(task: TaskHarness) -> None:
             raise BrokenError("metrics leaves gradients on parameters, to which the next step adds")
     same_state(model.state_dict(), before, "of the model after metrics")
     for split in task.splits:
-        _of_split(task, split)
+        _check_split(task, split)
         if split != "train":  # whose rows a task may draw anew for each batch
-            _of_any_size(task, split)
+            _check_batch_sizes(task, split)
         for sign in (-1, 0, 1):
             _metrics(one, _constant(model, sign), task.data, split, always)
 
 
-def _of_any_size(task: TaskHarness, split: str) -> None:
+def _check_batch_sizes(task: TaskHarness, split: str) -> None:
     """Metrics are those of the rows, whatever `batch_size` is."""
     known: dict[str, float] = {}
-    for size, found in _of_sizes(task, lambda one: _metrics(one, task.model, task.data, split)):
+    for size, found in _by_batch_size(task, lambda one: _metrics(one, task.model, task.data, split)):
         known = known or found
         for name, value in found.items():
             if not math.isclose(value, known.get(name, value), rel_tol=1e-4, abs_tol=1e-6):
-                said = f"{known[name]:.6g}, and with batch_size {size} {value:.6g}"
-                raise BrokenError(f"the metric {name!r} of {split!r} depends on the size of batches: {said}")
+                values = f"{known[name]:.6g}, and with batch_size {size} {value:.6g}"
+                raise BrokenError(
+                    f"the metric {name!r} of {split!r} depends on the size of batches: {values}"
+                )
 
 
 def _metrics(task: AnyTask, model: Model, data: Any, split: str, by: str = "") -> dict[str, float]:
@@ -276,7 +278,7 @@ class _Read(dict[str, Any]):
         return super().__getitem__(split)
 
 
-def _of_split(task: TaskHarness, split: str) -> None:
+def _check_split(task: TaskHarness, split: str) -> None:
     """Metrics look at the split that is asked for, as far as it shows: by `batches`, or by data that are a dict."""
     one, read = task.fresh(), set[str]()
     batches: Callable[..., Iterator[Batch]] = one.batches
@@ -304,14 +306,14 @@ def task_training(task: TaskHarness) -> None:
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
     one, values = task.fresh(), []
     for _ in range(STEPS):
-        loss = one.loss(model, copied(batch))
+        loss = one.loss(model, copy_batch(batch))
         values.append(float(loss.detach()))
         optimizer.zero_grad()
         torch.autograd.backward(loss)
         optimizer.step()
     if not min(values[STEPS // 2 :]) < values[0]:
-        said = f"begins at {values[0]:.4f}, and after {STEPS} steps it is {values[-1]:.4f}"
-        raise BrokenError(f"the loss of a batch {said}")
+        change = f"begins at {values[0]:.4f}, and after {STEPS} steps it is {values[-1]:.4f}"
+        raise BrokenError(f"the loss of a batch {change}")
 
 
 @check("tasks")
@@ -322,19 +324,19 @@ def task_options(task: TaskHarness) -> None:
     others = list(choices(task.options))
     _ = task.model
     task.read.clear()
-    _works(task)
+    _use_all(task)
     for label, chosen in others:
         other = TaskHarness(task.entry, task.registry, task.folder)
         other.__dict__["options"] = chosen
         try:
-            _works(other)
+            _use_all(other)
         except PeirceError:
             continue  # what the choice needs beside it is not there
         except Exception as error:
             broken = isinstance(error, BrokenError)
             if not broken or "no tiny model" not in str(error):
-                said = error if broken else f"{type(error).__name__}: {error}"
-                raise BrokenError(f"with {label}: {said}") from error
+                message = error if broken else f"{type(error).__name__}: {error}"
+                raise BrokenError(f"with {label}: {message}") from error
     names = [field.name for field in given_fields(task.entry.part.Options)]
     if dead := [name for name in names if name not in task.read]:
         raise BrokenError(
@@ -343,7 +345,7 @@ def task_options(task: TaskHarness) -> None:
         )
 
 
-def _works(task: TaskHarness) -> None:
+def _use_all(task: TaskHarness) -> None:
     """Everything that a training asks of a task, once."""
     one = task.fresh()
     data = task.__dict__["data"] = one.prepare()
@@ -352,7 +354,7 @@ def _works(task: TaskHarness) -> None:
     one.check(task.model, data)
     with torch.no_grad():
         for split in task.splits:
-            for batch in moved(one.batches(data, split, 0, 1)):
+            for batch in first_batches(one.batches(data, split, 0, 1)):
                 one.loss(task.model, batch)
                 one.terms(task.model, batch)
                 one.targets(batch)
@@ -375,7 +377,7 @@ def task_errors(task: TaskHarness) -> None:
         one = task.fresh()
         data = one.prepare()
         for split in task.splits:
-            moved(one.batches(data, split, 0, 0), 1)
+            first_batches(one.batches(data, split, 0, 0), 1)
 
     for path in files:
         content = path.read_bytes()

@@ -65,7 +65,7 @@ def gradients(harness: Harness) -> None:
         for name, tensor in read.items():
             if name in some:
                 flat[name] = False
-            elif flat.get(name, True) and _matters(value, tensor, example.generator(9)):
+            elif flat.get(name, True) and _depends_on(value, tensor, example.generator(9)):
                 flat[name] = True
 
     # Rows of padding see nothing, which is what `empty_rows` is about.
@@ -88,7 +88,7 @@ def gradients(harness: Harness) -> None:
 
 
 @torch.no_grad()
-def _matters(value: Any, tensor: Tensor, generator: torch.Generator) -> bool:
+def _depends_on(value: Any, tensor: Tensor, generator: torch.Generator) -> bool:
     """Whether a scalar is another one when a tensor of its inputs is."""
     before, kept = float(value()), tensor.detach().clone()
     tensor.copy_(normal(tensor.shape, generator) * 3)
@@ -110,7 +110,7 @@ def learning(harness: Harness) -> None:
     """
     view = plain_view(harness.kinds[0], 2, 4)
     tensors = harness.draw(view)
-    wanted = harness.run(harness.make(seed=5), tensors, view).cloned().floats()
+    wanted = harness.run(harness.make(seed=5), tensors, view).clone_all().floats()
     harness.forget()
     made = harness.make(seed=1, random=False)
     for module in modules(made):
@@ -142,34 +142,38 @@ def modes(harness: Harness) -> None:
     the same; with it evaluation does not change, and no buffer ever does. Losses too, and without gradients, as the
     first pass of what is recomputed.
     """
-    half, most = harness.dropping(0.5), harness.dropping(0.9)
+    half, most = harness.with_dropout(0.5), harness.with_dropout(0.9)
     batch = WHOLE_GROUPS if isinstance(harness, HeadHarness) else 2
     made, dropping, more = harness.make(), half.make(), most.make()
     kept: list[int] = []
     for view in (plain_view(harness.kinds[0], batch, length) for length in (4, 5)):
         tensors = harness.draw(view, 1)
-        expected = _given(harness, made, tensors, view)
-        alike(_given(half, dropping, tensors, view), expected, "in evaluation, where dims.dropout is 0.5")
-        alike(_trained(harness, made, tensors, view), expected, "in training, where dims.dropout is 0")
+        expected = _outputs_and_losses(harness, made, tensors, view)
+        alike(
+            _outputs_and_losses(half, dropping, tensors, view),
+            expected,
+            "in evaluation, where dims.dropout is 0.5",
+        )
+        alike(_train_outputs(harness, made, tensors, view), expected, "in training, where dims.dropout is 0")
         kept.append(len(held(made)))
-        dropped = [_trained(half, dropping, tensors, view, seed) for seed in range(6)]
+        dropped = [_train_outputs(half, dropping, tensors, view, seed) for seed in range(6)]
         for what, mode in (("again", torch.enable_grad), ("without gradients", torch.no_grad)):
             with mode():
-                again = _trained(half, dropping, tensors, view, 0)
+                again = _train_outputs(half, dropping, tensors, view, 0)
                 alike(again, dropped[0], f"in training, {what}, from one state of torch's generator")
         # Whole examples may be dropped, so that two rates do the same from one state of the generator.
-        others = [_trained(most, more, tensors, view, seed) for seed in range(6)]
+        others = [_train_outputs(most, more, tensors, view, seed) for seed in range(6)]
         if any(differ(one, expected) for one in dropped) and not any(map(differ, dropped, others)):
             raise BrokenError("it drops as much where dims.dropout is 0.9 as where it is 0.5")
     if kept[0] < kept[1]:
         raise BrokenError(f"each call in training leaves tensors: it holds {kept[0]}, and then {kept[1]}")
 
 
-def _given(harness: Harness, made: Any, tensors: Tensors, view: View, seed: int = 0) -> Tensors:
+def _outputs_and_losses(harness: Harness, made: Any, tensors: Tensors, view: View, seed: int = 0) -> Tensors:
     """What a part gives from one state of torch's generator, a head its losses too."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        outputs = harness.run(made, tensors, view).cloned()
+        outputs = harness.run(made, tensors, view).clone_all()
         if isinstance(harness, HeadHarness):
             predicted = {slot.name: tensor for slot, tensor in outputs}
             found = losses(made, predicted, torch.Generator().manual_seed(2))
@@ -177,13 +181,13 @@ def _given(harness: Harness, made: Any, tensors: Tensors, view: View, seed: int 
     return outputs
 
 
-def _trained(harness: Harness, made: Any, tensors: Tensors, view: View, seed: int = 0) -> Tensors:
+def _train_outputs(harness: Harness, made: Any, tensors: Tensors, view: View, seed: int = 0) -> Tensors:
     """What it gives in training, which leaves its buffers as they were."""
     state = state_of(made)
     try:
         for module in modules(made):
             module.train()
-        found = _given(harness, made, tensors, view, seed)
+        found = _outputs_and_losses(harness, made, tensors, view, seed)
     finally:
         for module in modules(made):
             module.eval()
@@ -198,17 +202,17 @@ def terms(harness: StateOperatorHarness) -> None:
     """
     made = harness.make().train()
 
-    def told(view: View, tensors: Tensors) -> dict[str, Tensor]:
+    def terms_of(view: View, tensors: Tensors) -> dict[str, Tensor]:
         harness.run(made, tensors, view)
         return {name: term.detach() for name, term in made.terms().items()}
 
     real = torch.tensor([[True, True, True, False, False]])
     view, where = plain_view(harness.kinds[0], 1, 5, real), torch.arange(3)
     tensors = harness.draw(view)
-    padded, alone = told(view, tensors), told(view.example(0, where), tensors.example(0, where))
+    padded, alone = terms_of(view, tensors), terms_of(view.example(0, where), tensors.example(0, where))
     if not padded:
         raise NotApplicableError("it adds nothing to the loss")
-    nothing = told(plain_view(harness.kinds[0], 1, 5, torch.zeros_like(real)), tensors)
+    nothing = terms_of(plain_view(harness.kinds[0], 1, 5, torch.zeros_like(real)), tensors)
     for name, term in (*padded.items(), *nothing.items()):
         if term.dim():
             raise BrokenError(f"the term {name!r} has the shape {list(term.shape)} and must be a scalar")

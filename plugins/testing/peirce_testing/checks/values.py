@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from peirce.networks import recur
 from peirce.parts import PlainScope, RecurrentOperator, StateOperator
 from peirce_testing.check import NETWORK, check, on_examples
-from peirce_testing.compare import BrokenError, alike, finite, same, same_state, torch_left_alone
+from peirce_testing.compare import BrokenError, alike, finite, same, same_state, torch_unchanged
 from peirce_testing.examples import PADDED, Example, Slot, Tensors, View, plain_view
 from peirce_testing.harness.base import Harness, modules, state_of
 from peirce_testing.harness.sized import prepare
@@ -29,12 +29,12 @@ def reference(harness: Harness) -> None:
 
     def body(harness: Harness, example: Example) -> None:
         scale = (1.0, 1.0, 1e-6, 40.0)[example.seed % 4]
-        hold_reference(harness, example.view, harness.draw(example.view, example.generator(), scale=scale))
+        check_reference(harness, example.view, harness.draw(example.view, example.generator(), scale=scale))
 
     on_examples(harness, body, count=25, padded=False if recurrent else None)
 
 
-def hold_reference(harness: Harness, view: View, tensors: Tensors) -> None:
+def check_reference(harness: Harness, view: View, tensors: Tensors) -> None:
     """Hold an operator to its `reference`, relative to the largest value."""
     made = harness.make()
     if isinstance(made, RecurrentOperator):
@@ -58,8 +58,8 @@ def hold_reference(harness: Harness, view: View, tensors: Tensors) -> None:
         given = made.reference(*(each[i].tolist() for each in channels), plain)
         expected = torch.tensor(given, dtype=torch.float64)
         if expected.shape != result[i].shape:
-            said = f"reference gives the shape {list(expected.shape)}, infer {list(result[i].shape)}"
-            raise BrokenError(said)
+            message = f"reference gives the shape {list(expected.shape)}, infer {list(result[i].shape)}"
+            raise BrokenError(message)
         seen = allowed[i] if pairs else allowed[i].any(1)
         wanted = expected[seen]
         size = float(wanted.abs().max()) if wanted.numel() else 1.0
@@ -110,10 +110,10 @@ def purity(harness: Harness, example: Example) -> None:
     shared = {"token positions": view.places, "mask": view.real}
     shared |= {"prefix_length": view.prefix, "scope": scope.pairs}
     kept = {name: tensor.clone() for name, tensor in shared.items() if tensor is not None}
-    before, state, holding = tensors.cloned(), state_of(made), held(made)
+    before, state, holding = tensors.clone_all(), state_of(made), held(made)
     marks = [(tensor.requires_grad, tensor._version) for _, tensor in tensors]
-    with torch_left_alone("a call"):
-        first = harness.run(made, tensors, view).cloned()
+    with torch_unchanged("a call"):
+        first = harness.run(made, tensors, view).clone_all()
         second = harness.run(made, tensors, view, scope)
     for name, tensor in kept.items():
         same(shared[name], tensor, f"the {name}, which all parts of a layer share, after the call")  # type: ignore[arg-type]
@@ -150,7 +150,7 @@ def calls_of(harness: Harness) -> list[tuple[View, Tensors, Tensors]]:
         view = plain_view(*size)
         tensors = harness.draw(view, seed)
         harness.forget()
-        found.append((view, tensors, harness.once(tensors, view).cloned()))
+        found.append((view, tensors, harness.once(tensors, view).clone_all()))
     harness.forget()
     return found
 
@@ -198,7 +198,7 @@ def calls(harness: Harness) -> None:
         with suppress(Exception):
             harness.run(made, unfit, view)
         call(0, "after a call that failed in the middle")
-    call(0, "from inputs that lie in memory in another order", change=_strided)
+    call(0, "from inputs that lie in memory in another order", change=_transpose_memory)
     twin = copy.deepcopy(made)
     call(1, "of a deep copy", twin)
     with torch.no_grad():
@@ -207,7 +207,7 @@ def calls(harness: Harness) -> None:
     call(0, "after a deep copy of the part has changed")
 
 
-def _strided(tensors: Tensors) -> Tensors:
+def _transpose_memory(tensors: Tensors) -> Tensors:
     return tensors.map(lambda _, t: t.transpose(0, -1).contiguous().transpose(0, -1) if t.dim() > 1 else t)
 
 
@@ -216,7 +216,7 @@ def long_sequences(harness: Harness) -> None:
     """A position serves every length up to max_length, and its values stay finite. At max_length; and where it takes
     causal scopes, the values of its first tokens are those of a short sequence.
     """
-    harness = harness.resized(attrs.evolve(harness.dims, max_length=512))
+    harness = harness.resize(attrs.evolve(harness.dims, max_length=512))
     length, first = harness.dims.max_length, torch.arange(3)
     kind = harness.kinds[0]
     view = plain_view(kind, 1, length)
@@ -237,10 +237,10 @@ def long_sequences(harness: Harness) -> None:
         if values.is_floating_point():
             same(values.double(), exact.get(slot.name), f"{slot.name} in bfloat16 at length {length}", 0.1)
     for slot, result in results:
-        _hold_no_wrap(slot, result.detach())
+        _check_no_wrap(slot, result.detach())
 
 
-def _hold_no_wrap(slot: Slot, result: Tensor) -> None:
+def _check_no_wrap(slot: Slot, result: Tensor) -> None:
     """Places beyond 255 are not those below again, as where they are counted in eight bits."""
     if not slot.tokens:
         return

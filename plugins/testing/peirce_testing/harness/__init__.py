@@ -16,7 +16,7 @@ from peirce_testing.harness.architectures import ArchitectureHarness
 from peirce_testing.harness.base import EXAMPLE, Harness
 from peirce_testing.harness.sized import HARNESSES, refusal
 from peirce_testing.options import choices, example_options, given_fields, variations
-from peirce_testing.tiny_models import fitting, tiny_spec
+from peirce_testing.tiny_models import fit_scope, tiny_spec
 
 OTHER_NUMBERS = "other numbers"
 """The label of a part whose options have other numbers than its example."""
@@ -59,7 +59,7 @@ def harnesses_of(entry: Registered, registry: Registry, effort: float = 1.0) -> 
             specs, first = {}, None
             for kind in SCOPE_KINDS if i == 0 else ("bidirectional", "causal"):
                 try:
-                    specs[kind] = fitting(tiny_spec(part, chosen, scope=kind), registry)
+                    specs[kind] = fit_scope(tiny_spec(part, chosen, scope=kind), registry)
                 except PeirceError as error:
                     first = first or error
             if i == 0 and not specs:

@@ -16,8 +16,8 @@ from peirce.parts import Dims
 from peirce.registry import Registry
 from peirce.spec import Spec
 from peirce_testing.examples import Slot, Tensors, View
-from peirce_testing.harness.base import Harness, named, slots
-from peirce_testing.tiny_models import build_random, fitting
+from peirce_testing.harness.base import Harness, name_outputs, slots
+from peirce_testing.tiny_models import build_random, fit_scope
 
 
 @define
@@ -52,18 +52,18 @@ class ArchitectureHarness(Harness):
         """Let go of the models that were kept; the next ones are composed anew."""
         self._models.clear()
 
-    def resized(self, dims: Dims) -> Harness:
+    def resize(self, dims: Dims) -> Harness:
         """For longer texts, where they are longer than the specs say; the other sizes are those of the specs."""
         if dims.max_length <= self.dims.max_length:
             return self
         longer = {"model.input.max_length": dims.max_length}
         specs = self.few(2).specs.items()
-        return evolve(self, specs={k: fitting(spec.replace(longer), self.registry) for k, spec in specs})
+        return evolve(self, specs={k: fit_scope(spec.replace(longer), self.registry) for k, spec in specs})
 
-    def dropping(self, rate: float) -> Harness:
-        """See `Harness.dropping`."""
+    def with_dropout(self, rate: float) -> Harness:
+        """See `Harness.with_dropout`."""
         change = {"model.regularisation.dropout": rate}
-        specs = {k: fitting(spec.replace(change), self.registry) for k, spec in self.few(1).specs.items()}
+        specs = {k: fit_scope(spec.replace(change), self.registry) for k, spec in self.few(1).specs.items()}
         return evolve(self, specs=specs)
 
     def few(self, count: int) -> ArchitectureHarness:
@@ -85,10 +85,10 @@ class ArchitectureHarness(Harness):
         masks = {} if view.real is None else dict.fromkeys(_masks(model), view.real)
         return {slot.name: tensor for slot, tensor in tensors} | masks | view.given
 
-    def gives(self, made: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
+    def compute(self, made: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
         """The outputs; a model makes its scope itself, from what the view gives."""
         model = made[view.kind]
-        return named(model(**self.inputs(model, tensors, view)), self.writes(made))
+        return name_outputs(model(**self.inputs(model, tensors, view)), self.writes(made))
 
 
 def _masks(model: Model) -> tuple[str, ...]:

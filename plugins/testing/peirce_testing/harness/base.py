@@ -17,7 +17,7 @@ from peirce.parts import Dims, TensorSpec, dim_terms
 from peirce.registry import Registered, Registry
 from peirce_testing.compare import BrokenError
 from peirce_testing.examples import BASE, OTHER_AXES, Slot, Tensors, View, normal
-from peirce_testing.options import example_options, recording
+from peirce_testing.options import example_options, record_reads
 
 EXAMPLE = "its example options"
 """The label of a part with the options of its `example`."""
@@ -61,11 +61,11 @@ class Harness(ABC):
         return
 
     @abstractmethod
-    def resized(self, dims: Dims) -> Harness:
+    def resize(self, dims: Dims) -> Harness:
         """The part at other sizes, if it accepts them; a part that refuses them stays as it is."""
 
     @abstractmethod
-    def dropping(self, rate: float) -> Harness:
+    def with_dropout(self, rate: float) -> Harness:
         """The part where `dims.dropout` is a rate."""
 
     @abstractmethod
@@ -77,17 +77,17 @@ class Harness(ABC):
         """The tensors that the part declares to give; a batch axis may have size 1 in positions."""
 
     @abstractmethod
-    def gives(self, made: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
+    def compute(self, made: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
         """What the part gives for `tensors`, with whatever it leaves outside the scope."""
 
-    def settled(self, outputs: Tensors, view: View, scope: Scope) -> Tensors:
+    def complete(self, outputs: Tensors, view: View, scope: Scope) -> Tensors:
         """What the composer makes of what the part gave: the zeros and the size that it sees to."""
         return outputs
 
     @final
     def raw(self, made: Any, tensors: Tensors, view: View) -> Tensors:
         """Run the part without what the composer sees to."""
-        return self.gives(made, tensors, view, view.scope())
+        return self.compute(made, tensors, view, view.scope())
 
     @final
     def run(self, made: Any, tensors: Tensors, view: View, scope: Scope | None = None) -> Tensors:
@@ -100,7 +100,7 @@ class Harness(ABC):
             scope: the scope in another form.
         """
         scope = scope or view.scope()
-        return self.settled(self.gives(made, tensors, view, scope), view, scope)
+        return self.complete(self.compute(made, tensors, view, scope), view, scope)
 
     @final
     def once(self, tensors: Tensors, view: View, scope: Scope | None = None) -> Tensors:
@@ -163,7 +163,7 @@ def slots(specs: Iterable[TensorSpec]) -> tuple[Slot, ...]:
     return tuple(Slot(spec.name, spec.dims, spec.dtype, spec.high) for spec in specs)
 
 
-def named(outputs: Mapping[str, Tensor], declared: Iterable[Slot]) -> Tensors:
+def name_outputs(outputs: Mapping[str, Tensor], declared: Iterable[Slot]) -> Tensors:
     """Named outputs beside their slots, which must be the same names in the same order.
 
     Raises:
@@ -199,7 +199,7 @@ class UsedHarness:
     @cached_property
     def options(self) -> Any:
         """The example options."""
-        return recording(example_options(self.entry.part), self.read)
+        return record_reads(example_options(self.entry.part), self.read)
 
     def fresh(self, options: Any = None) -> Any:
         """The part, newly made."""

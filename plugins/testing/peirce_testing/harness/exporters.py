@@ -15,7 +15,7 @@ from attrs import define, frozen
 
 from peirce.errors import PeirceError
 from peirce.model import Model
-from peirce_testing.compare import BrokenError, NotRunError, torch_left_alone
+from peirce_testing.compare import BrokenError, NotRunError, torch_unchanged
 from peirce_testing.harness.base import UsedHarness
 from peirce_testing.tiny_models import build_random, example_heads, plain_specs, spec_with_heads
 
@@ -91,7 +91,7 @@ class ExporterHarness(UsedHarness):
                     (folder / NAME).write_bytes(older)
                 before, facts = contents(folder), facts_of(model)
                 try:
-                    with torch_left_alone("`export`"):
+                    with torch_unchanged("`export`"):
                         report = self.fresh().export(model, folder / NAME)
                 except PeirceError as error:
                     if isinstance(error.__cause__, ModuleNotFoundError):

@@ -36,8 +36,8 @@ from peirce.parts import (
 )
 from peirce_testing.compare import BrokenError
 from peirce_testing.examples import SCOPE_KINDS, Slot, Tensors, View
-from peirce_testing.harness.base import Harness, named, slots
-from peirce_testing.tiny_models import randomised
+from peirce_testing.harness.base import Harness, name_outputs, slots
+from peirce_testing.tiny_models import randomise
 
 T = TypeVar("T")
 
@@ -61,13 +61,13 @@ class SizedHarness(Harness):
         return self.scopes if {*self.scopes} & {*taken} else taken
 
     @final
-    def resized(self, dims: Dims) -> Harness:
-        """See `Harness.resized`."""
+    def resize(self, dims: Dims) -> Harness:
+        """See `Harness.resize`."""
         return evolve(self, dims=dims) if refusal(self.part, self.options, dims) is None else self
 
     @final
-    def dropping(self, rate: float) -> Harness:
-        """See `Harness.dropping`."""
+    def with_dropout(self, rate: float) -> Harness:
+        """See `Harness.with_dropout`."""
         return evolve(self, dims=evolve(self.dims, dropout=rate))
 
     @final
@@ -81,7 +81,7 @@ class SizedHarness(Harness):
         if isinstance(made, nn.Module):
             made = made.to(torch.float64)
             if random:
-                randomised(made, seed)
+                randomise(made, seed)
             made = made.to(dtype).eval()
         return made
 
@@ -103,7 +103,7 @@ class LayerHarness(SizedHarness):
 
     scopes: ClassVar[tuple[str, ...]] = ()
 
-    def settled(self, outputs: Tensors, view: View, scope: Scope) -> Tensors:
+    def complete(self, outputs: Tensors, view: View, scope: Scope) -> Tensors:
         """Zero outside the scope."""
         return outputs.map(lambda s, t: scope.zero_unary(t) if len(s.tokens) == 1 else scope.zero_binary(t))
 
@@ -127,7 +127,7 @@ class OperatorHarness(LayerHarness):
         output = made.output()
         return (atoms("output", output.branch, *output.shape.values()),)
 
-    def gives(self, made: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
+    def compute(self, made: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
         """The operator's inference."""
         return Tensors([(self.writes(made)[0], made.infer(*prepare(made, tensors, scope), scope))])
 
@@ -160,7 +160,7 @@ class StateOperatorHarness(LayerHarness):
         """The increments of both."""
         return self.reads()
 
-    def gives(self, made: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
+    def compute(self, made: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
         """The increments."""
         (_, unary), (_, binary) = tensors
         result = made(Predicates(scope.zero_unary(unary), scope.zero_binary(binary)), scope)
@@ -182,7 +182,7 @@ class RecurrentOperatorHarness(LayerHarness):
         """The outputs."""
         return (atoms("output", "U", self.dims.recurrent),)
 
-    def gives(self, made: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
+    def compute(self, made: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
         """What the loop gives."""
         return Tensors([(self.writes(made)[0], recur(made, tensors[0][1], None, view.real)[0])])
 
@@ -229,7 +229,7 @@ class AugmenterHarness(TokenHarness):
         """The embeddings."""
         return (atoms("embeddings", "U", self.dims.unary),)
 
-    def gives(self, made: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
+    def compute(self, made: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
         """The changed embeddings."""
         slot, embeddings = tensors[-1]
         return Tensors([(slot, made(embeddings, self.tokens(tensors, view)))])
@@ -256,9 +256,9 @@ class HeadHarness(TokenHarness):
         """The predictions."""
         return slots(made.outputs())
 
-    def gives(self, made: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
+    def compute(self, made: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
         """The predictions."""
-        return named(self.predict(made, tensors, view, scope), self.writes(made))
+        return name_outputs(self.predict(made, tensors, view, scope), self.writes(made))
 
     def predict(self, made: Any, tensors: Tensors, view: View, scope: Scope | None = None) -> Any:
         """The head's outputs by name."""
@@ -301,7 +301,7 @@ class PositionHarness(TokenHarness):
         counted = (Slot("index", ("batch", "length"), "int64"),) if isinstance(made, ScopePosition) else ()
         return (*given, *counted)
 
-    def gives(self, made: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
+    def compute(self, made: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
         """What each place is given: by methods that are called as the places are."""
         tokens = self.tokens(tensors, view)
         outputs = Tensors((slot, getattr(made, slot.name)(tokens)) for slot in self.writes(made))
@@ -338,7 +338,7 @@ class PositionHarness(TokenHarness):
             outputs.append((evolve(slot, name=f"{name} value"), value))
         return outputs
 
-    def settled(self, outputs: Tensors, view: View, scope: Scope) -> Tensors:
+    def complete(self, outputs: Tensors, view: View, scope: Scope) -> Tensors:
         """A batch axis of size 1 holds for every example."""
         return outputs.map(lambda _, t: t.expand(view.batch, *t.shape[1:]) if len(t) == 1 else t)
 

@@ -19,7 +19,7 @@ from peirce.model import AnyTask, Model
 from peirce.spec import HeadSpec, Spec, structure_value
 from peirce_testing.compare import BrokenError, NotApplicableError, NotRunError
 from peirce_testing.harness.base import UsedHarness
-from peirce_testing.options import recording
+from peirce_testing.options import record_reads
 from peirce_testing.tiny_models import example_heads, plain_specs, spec_with_heads
 
 SPLITS = ("train", "valid", "test")
@@ -44,9 +44,9 @@ class TaskHarness(UsedHarness):
         try:
             chosen = structure_value(part.Options, {**part.example, **part.example_in(self.folder)})
         except Exception as error:
-            said = f"`example_in` gives no options that the task takes: {type(error).__name__}: {error}"
-            raise BrokenError(said) from error
-        return recording(chosen, self.read)
+            message = f"`example_in` gives no options that the task takes: {type(error).__name__}: {error}"
+            raise BrokenError(message) from error
+        return record_reads(chosen, self.read)
 
     @cached_property
     def data(self) -> Any:
@@ -74,7 +74,7 @@ class TaskHarness(UsedHarness):
         most: int | None = MOST,
     ) -> list[dict[str, Tensor]]:
         """The first batches of a pass, as a training moves them to its device."""
-        return moved((task or self.fresh()).batches(self.data, split, seed, epoch), most)
+        return first_batches((task or self.fresh()).batches(self.data, split, seed, epoch), most)
 
     @cached_property
     def splits(self) -> tuple[str, ...]:
@@ -158,11 +158,11 @@ class TaskHarness(UsedHarness):
             return [task.loss(self.model, batch) for batch in batches]
 
 
-def copied(batch: Batch) -> dict[str, Tensor]:
+def copy_batch(batch: Batch) -> dict[str, Tensor]:
     """A batch as a training takes it: every tensor of it, in copies."""
     return {name: batch[name].clone() for name in batch}
 
 
-def moved(batches: Iterator[Batch], most: int | None = MOST) -> list[dict[str, Tensor]]:
+def first_batches(batches: Iterator[Batch], most: int | None = MOST) -> list[dict[str, Tensor]]:
     """Copies of the first batches, or of all."""
-    return list(map(copied, islice(batches, most)))
+    return list(map(copy_batch, islice(batches, most)))
