@@ -83,7 +83,7 @@ def bench(
     threads: Annotated[
         str | None, typer.Option(metavar="SIZES", help="Threads within an operator; each count is measured.")
     ] = None,
-    repeats: Annotated[int, typer.Option(min=1, help="Timed runs at each size, after one that is not.")] = 20,
+    repeats: Annotated[int, typer.Option(min=1, help="Timed runs at each size, after a warm-up.")] = 20,
     seed: Seed = 0,
     provider: Providers = None,
     plot: Annotated[

@@ -90,7 +90,7 @@ def export(
 
     options.update(parse_override(setting) for setting in settings or ())
     if not is_saved(model):
-        load_spec(model)  # what is no spec has no weights to speak of
+        load_spec(model)  # refuse what is not a spec before weights are mentioned
         typer.echo(f"note: {model} is a spec, so the weights are random (seed 0)", err=True)
     _print_report(lambda: write(model, path=output, to=to, **options), json)
 
@@ -117,7 +117,9 @@ def verify(
     provider: Providers = None,
     alone: Annotated[
         bool,
-        typer.Option("--alone", help="Hold FILE to its own signature: without a model, and without torch."),
+        typer.Option(
+            "--alone", help="Check FILE against its own signature, without a model and without torch."
+        ),
     ] = False,
     matrix: Annotated[
         bool,

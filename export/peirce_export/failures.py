@@ -54,7 +54,7 @@ class ValueMismatch(Mismatch):
 def check_dims(
     source: str, tensor: str, found: Sequence[str | int], wanted: Sequence[str | int], *, named: bool = True
 ) -> None:
-    """Hold the dims of a tensor in a file to those of a signature.
+    """Check the dims of a tensor in a file against those of a signature.
 
     Args:
         source, tensor: the file and the tensor, for errors.
@@ -80,14 +80,14 @@ def check_dims(
 
 
 _ADVICE = ("For more", "For extended", "For C++", "If you suspect", "Caused by", "The error above occurred")
-"""How lines begin with which torch tells its own developers where to look."""
+"""Beginnings of lines that torch writes for its own developers."""
 
 
 def trace_error(error: BaseException, signature: Signature, tracer: str) -> ExportError:
     """What an error means that a tracer, such as `torch.onnx`, raised from any depth."""
     chain, link = list[str](), error
     while link is not None and len(chain) < 8:
-        if isinstance(link, ExportError):  # of Peirce's own: an output that is not there is the only one
+        if isinstance(link, ExportError):  # Peirce itself raises one only for an output that is missing
             return link if isinstance(link, Mismatch) else NameMismatch(str(link))
         chain.append(str(link).strip())
         link = link.__cause__ or link.__context__  # type: ignore[assignment]

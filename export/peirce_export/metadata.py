@@ -69,7 +69,7 @@ class Metadata:
         spec: the model's spec, as TOML.
         provenance: where each part of the model came from.
         precision: the dtype that `float` stands for in the signature.
-        opset_requested: the opset that the user or the default asked for; None of what is no ONNX.
+        opset_requested: the opset that the user or the default asked for; None if the file is not ONNX.
         opset_actual: the opset that the file has.
         versions: of the packages that wrote the file, by name.
         role: `model`, or `prefill` or `step` for the two graphs of one that generates, or `top-10` for one that gives

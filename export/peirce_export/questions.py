@@ -1,4 +1,4 @@
-"""A whole question to an exported file, by a pipeline that a plug-in brings: `peirce run FILE --ask FIELD=VALUE`."""
+"""Whole questions to an exported file, through the pipeline of a plug-in: `peirce run FILE --ask FIELD=VALUE`."""
 
 from __future__ import annotations
 
@@ -93,4 +93,4 @@ def _value(field: Field, text: str) -> Any:
     try:
         return _READ[field.kind](text)
     except (ValueError, KeyError):
-        raise InputError(f"--ask {field.name}: {text!r} is no {field.kind}") from None
+        raise InputError(f"--ask {field.name}: {text!r} is not of the kind {field.kind}") from None

@@ -30,8 +30,8 @@ class Line:
         tolerance: the largest error that is accepted.
         case: the case with the largest error.
         rounded: the same error against the weights before they were cast; None when nothing was cast.
-        agreement: the part of the rows with scores in which the best one is the model's; None of what is no scores, and
-            of a file that is not quantised.
+        agreement: the part of the rows with scores in which the best one is the model's; None for outputs that
+            are not scores, and for files that are not quantised.
         least_agreement: what it must be at least.
     """
 
@@ -58,7 +58,7 @@ class Verification(Report):
 
     Args:
         precision: the dtype of its weights.
-        opset_requested: the opset that was asked for; None of what is no ONNX.
+        opset_requested: the opset that was asked for; None if the file is not ONNX.
         opset_actual: the opset of the file.
         seed: of the random inputs.
         providers: of the runtime, in effect.

@@ -1,4 +1,4 @@
-"""An exported file held to what it says of itself: no model is needed, nor torch."""
+"""The check of an exported file against its own signature, which needs neither the model nor torch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from peirce_export.failures import DimMismatch
 def self_check(
     path: Path, *, seed: int = 0, providers: Sequence[str] | None = None, progress: Progress | None = None
 ) -> Report:
-    """Open a file as a session does, run it at the sizes of a verification, and hold its outputs to its signature.
+    """Open a file as a session does, run it at the sizes of a verification, and compare the outputs with its signature.
 
     Raises:
         ModelFileError: the file is missing, damaged, foreign, or not one that a session serves.
@@ -35,16 +35,18 @@ def self_check(
             for spec in signature.outputs:
                 array = found[spec.name]
                 for dim, size in zip(spec.dims, array.shape, strict=True):
-                    added = [
+                    sizes = [
                         int(term) if term.isdigit() else case.sizes.get(term) for term in dim_terms(str(dim))
                     ]
-                    if None not in added and sum(filter(None, added)) != size:
+                    if None not in sizes and sum(filter(None, sizes)) != size:
                         raise DimMismatch(
                             f"{path}: output {spec.name!r} is {list(array.shape)} at {case}, and the signature says "
                             f"[{', '.join(map(str, spec.dims))}]"
                         )
                 if array.dtype.kind == "f" and np.isnan(array).any():
                     undefined[spec.name] = None
-    notes = [f"held to its own signature at {len(plan)} sizes; its values were compared with no model"]
-    notes += [f"{name} holds what is no number" for name in undefined]
+    notes = [
+        f"checked against its own signature at {len(plan)} sizes; its values were not compared with a model"
+    ]
+    notes += [f"{name} contains NaN" for name in undefined]
     return Report(file=path, passed=True, notes=tuple(notes))

@@ -85,7 +85,7 @@ def rows_of(signature: Signature) -> str | None:
 
 
 def grid(signature: Signature, sizes_of: Mapping[str, Sequence[int]]) -> tuple[dict[str, int], ...]:
-    """Every combination of the sizes that are asked for; a dim that is not has one size of its own.
+    """Every combination of the given sizes; a dim that is not given has one usual size.
 
     Raises:
         InputError: no such dim, or more than the model takes.
@@ -119,7 +119,7 @@ def measure(
         files: any that a session opens, with the same inputs, such as one in each precision.
         sizes_of: sizes by symbolic dim of the inputs; every combination is measured.
         threads: each count is measured; None leaves the choice to the runtime and to torch.
-        repeats: timed runs of each way at each size, after one that is not.
+        repeats: timed runs of each way at each size, after a warm-up.
         seed: of the random inputs.
         providers: what computes the files, in the runtime's own names.
         model: the model of the first file, timed without gradients; None times the files alone.

@@ -66,7 +66,7 @@ weights, whose scores are close to each other, int4 shows 0.82 to 0.88."""
 SCORES = "logits"
 """How the names of scores end: of those the best one is the answer."""
 _MOST = 8
-"""So many differences of two specs are told; two with more are simply two models."""
+"""The most differences of two specs that a message lists; two specs with more are simply two models."""
 
 
 class Verifiable(ABC):
@@ -84,7 +84,7 @@ class Verifiable(ABC):
 
     @abstractmethod
     def check(self, signature: Signature) -> None:
-        """Hold the file's inputs and outputs against a signature, and the file against its format's own rules.
+        """Check the file's inputs and outputs against a signature, and the file against the rules of its format.
 
         Raises:
             NameMismatch, DtypeMismatch, DimMismatch: the first fault, looked for in this order.
@@ -298,7 +298,7 @@ def spec_difference(of_file: str, of_model: str) -> str | None:
 
 
 def _keys(text: str) -> Iterator[tuple[str, str]]:
-    """The keys of a spec and their values, every default written out: what one leaves out is no difference."""
+    """The keys of a spec and their values, defaults written out, so that leaving one out makes no difference."""
     with suppress(SpecError):  # a key that this version does not know is a difference to tell
         text = Spec.from_toml(text).to_toml()
     left: list[tuple[tuple[str, ...], Any]] = [((), parse_toml(text))]

@@ -78,7 +78,7 @@ def test_several_files_are_timed_in_one_run(file: Path, capsys: pytest.CaptureFi
         (("--length", "0"), "--length is '0'; give whole numbers from 1"),
         (("--length", "33"), "the length of the inputs is 33, and the model reads at most 32"),
         (("--threads", "many"), "--threads is 'many'"),
-        (("--plot", "times.txt"), "times.txt names no format of pictures"),
+        (("--plot", "times.txt"), "times.txt does not name a format of pictures"),
         (("--alone", "--model", "x"), "--alone times no model"),
     ],
 )

@@ -274,7 +274,7 @@ def test_it_refuses_what_is_no_mapping_of_arrays(session: Session) -> None:
         (None, None, "inputs are a NoneType"),
         ([1], None, "inputs are a list"),
         ({3: [[1]]}, None, "unknown input 3"),
-        ({**_feeds(), "input_ids": [[1], [2, 3]]}, None, "input 'input_ids' is no array"),
+        ({**_feeds(), "input_ids": [[1], [2, 3]]}, None, "input 'input_ids' is not an array"),
         (_feeds(), "unary", r"give a list of names, \['unary'\]"),
         (_feeds(), [None], "unknown output None"),
     ):

@@ -23,7 +23,7 @@ from peirce.parts import Signature, TensorSpec
 from peirce_export.metadata import Metadata
 from peirce_export.tensorrt.header import Header, settle
 from peirce_export.tensorrt.profiles import profiles
-from peirce_export.triton.config import CONFIG, TritonOptions, of_tensors, parsed, text_of
+from peirce_export.triton.config import CONFIG, TritonOptions, of_tensors, parse, text_of
 from peirce_export.triton.repository import add, next_version
 
 MODELS = ("asked", "asked_front")
@@ -125,7 +125,7 @@ def repository(folder: Path, metadata: Metadata, version: int) -> Path:
 
 def versions(model: Path) -> list[int]:
     """The versions of a model; each of them, and what stands beside them, is whole."""
-    config = parsed((model / CONFIG).read_text(), str(model))
+    config = parse((model / CONFIG).read_text(), str(model))
     assert config.max_batch_size >= 1
     assert (model / "warmup" / "mask").read_bytes() == b"1" * 16
     numbers = sorted(int(each.name) for each in model.iterdir() if each.name.isdigit())

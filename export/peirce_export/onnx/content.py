@@ -118,7 +118,7 @@ class Content:
         A runtime that mapped their file would follow what another program writes there, or break where it is cut.
 
         Raises:
-            ModelFileError: their file is shorter than they are, or they are no numbers.
+            ModelFileError: their file is too short, or they are not numeric.
         """
         tensors = {tensor.name: tensor for tensor in self.proto.graph.initializer}
         found: Weights = {}
@@ -142,7 +142,7 @@ class Content:
         return found
 
     def _check_weights(self) -> None:
-        """Hold the files of weights that it names against what may be read."""
+        """Check that the files of weights lie beside the file and can be read."""
         graph, elsewhere = self.proto.graph, list[TensorProto]()
         for inner in (each for whole in (graph, *self.proto.functions) for each in graphs_of(whole)):
             elsewhere += [
@@ -170,7 +170,7 @@ class Content:
                 ) from error
 
     def check(self) -> str | None:
-        """Hold the file against the digest that it carries.
+        """Check the file against the digest that it carries.
 
         Returns:
             The digest; None where the file carries none, as those of Peirce 0.1 and of others.

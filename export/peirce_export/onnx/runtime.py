@@ -27,7 +27,7 @@ class OnnxRuntime(Runtime):
         self._read = cache(Content.read)
 
     def check(self, path: Path) -> str | None:
-        """Hold a file against its digest; see `peirce_export.onnx.content`."""
+        """Check a file against its digest; see `peirce_export.onnx.content`."""
         return self._read(path).check()
 
     def source(self, path: Path) -> Source:
@@ -55,7 +55,7 @@ class OnnxRuntime(Runtime):
 
         content = self._read(path)
         report = verify(OnnxGraph(content), model, **how)
-        # The digest after what it computes, which tells more of a file that was changed.
+        # The digest comes after the values, which say more about a file that was changed.
         try:
             if not checks_digests() or content.check():
                 return report

@@ -21,7 +21,7 @@ WHOLE = {"int64": TensorProto.INT64, "bool": TensorProto.BOOL}
 
 
 def check(proto: onnx.ModelProto, signature: Signature, precision: str, source: str) -> None:
-    """Hold a graph's inputs and outputs against a signature.
+    """Check a graph's inputs and outputs against a signature.
 
     Args:
         proto: the graph; its initializers are not read.

@@ -108,7 +108,7 @@ class Header:
         }
 
     def hold(self, engine: Path) -> str:
-        """Hold an engine against this header; its digest.
+        """Check an engine against this header; return its digest.
 
         Raises:
             ModelFileError: it is not the one that the header was written with.

@@ -21,7 +21,7 @@ class TensorRTRuntime(Runtime):
     """TensorRT."""
 
     def check(self, path: Path) -> str | None:
-        """Hold an engine against its header; its sha256."""
+        """Check an engine against its header; return its sha256."""
         return Header.read(path).hold(path)
 
     def source(self, path: Path) -> Source:

@@ -74,7 +74,7 @@ class Archive:
         return cls(path, metadata, compiled, properties.get(STEP_DIGEST))
 
     def check(self) -> str:
-        """Hold the file, and that of its step, against the digests that it carries; its digest.
+        """Check the file, and that of its step, against the digests that it carries; return its digest.
 
         Raises:
             ModelFileError: it is not what was exported, or has lost its digest.

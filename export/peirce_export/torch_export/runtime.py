@@ -19,7 +19,7 @@ class TorchRuntime(Runtime):
     """torch, for programs of torch.export and packages of AOTInductor."""
 
     def check(self, path: Path) -> str:
-        """Hold a file against its digest; see `peirce_export.torch_export.archive`."""
+        """Check a file against its digest; see `peirce_export.torch_export.archive`."""
         return Archive.read(path).check()
 
     def source(self, path: Path) -> Source:
@@ -49,7 +49,7 @@ class TorchRuntime(Runtime):
 
 
 def _require_trust(path: Path, providers: Sequence[str] | None) -> None:
-    """Refuse to run what the user has not said to run: torch evaluates expressions of a file, and loads libraries."""
+    """Refuse to run a file unless the user names torch: it evaluates expressions of the file, and loads libraries."""
     for name in providers or ():
         check_known("provider of a .pt2 file", name, [TORCH])
     if not providers:

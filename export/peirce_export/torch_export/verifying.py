@@ -55,7 +55,7 @@ class ProgramGraph(Verifiable):
                 self._check_tensor(f"{side} {spec.name!r}", spec, node.meta["val"])
 
     def _check_tensor(self, where: str, spec: TensorSpec, value: Any) -> None:
-        """Hold one tensor of the graph to its spec."""
+        """Check one tensor of the graph against its spec."""
         wanted = WHOLE.get(spec.dtype, DTYPES[self.metadata.precision])
         if value.dtype != wanted:
             raise DtypeMismatch(f"{self.path}: {where} is {value.dtype}, but the signature says {wanted}")

@@ -158,7 +158,7 @@ class PipelineModel:
     def _wait(self) -> None:
         """Wait for the models behind this one, which a server that runs may still be loading.
 
-        Only here, since a server that starts says of no model whether it is ready.
+        Not earlier: while a server starts, it does not say which models are ready.
 
         Raises:
             InputError: one is not there.
@@ -234,7 +234,7 @@ def _array(value: Any, each: Field) -> NDArray[Any]:
 
 
 def _error_response(error: Exception) -> Any:
-    """A response that says why there is no answer: what the question had wrong, or what failed."""
+    """A response with an error: what is wrong with the question, or what failed."""
     if isinstance(error, PeirceError):
         text, code = str(error), triton.TritonError.INVALID_ARG
     else:

@@ -107,7 +107,9 @@ def parse(text: str, where: str) -> Any:
     try:
         return text_format.Parse(text, messages().ModelConfig())
     except text_format.ParseError as error:
-        raise ExportError(f"{where} is no configuration of Triton: {error}; remove or restore it") from error
+        raise ExportError(
+            f"{where} is not a configuration of Triton: {error}; remove or restore it"
+        ) from error
 
 
 def of_tensors(

@@ -85,10 +85,11 @@ class TritonExporter(Exporter):
         messages()
         if not _NAME.fullmatch(name):
             raise ExportError(
-                f"{name!r} is no name for a served model: letters, digits, `_`, `-` and `.`; give another with --name"
+                f"{name!r} cannot name a served model, whose name has letters, digits, `_`, `-` and `.`; "
+                "give another with --name"
             )
         if path.exists() and not path.is_dir():
-            raise ExportError(f"{path} is no folder, and a repository is one; give another place")
+            raise ExportError(f"{path} is not a folder, and a repository is one; give another path")
         if not path.parent.is_dir():
             raise ExportError(f"folder {path.parent} does not exist; create it, or write elsewhere")
         try:

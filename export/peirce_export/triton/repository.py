@@ -33,7 +33,7 @@ def check(repository: Path, configs: Mapping[str, Any]) -> None:
             continue
         if not (folder / CONFIG).is_file():
             raise ExportError(
-                f"{folder} holds no {CONFIG}, so it is no model of Triton's; give another --name"
+                f"{folder} has no {CONFIG}, so it is not a model of Triton; give another --name"
             )
         why = conflict(parse(read_text(folder / CONFIG), str(folder / CONFIG)), config)
         if why is not None:

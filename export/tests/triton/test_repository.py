@@ -107,7 +107,7 @@ def test_rows_are_those_of_the_first_dim_alone() -> None:
 
 @TRITON
 def test_an_unknown_field_is_refused() -> None:
-    with pytest.raises(ExportError, match=r"config.pbtxt is no configuration of Triton: .*max_batchsize"):
+    with pytest.raises(ExportError, match=r"config.pbtxt is not a configuration of Triton: .*max_batchsize"):
         parse('name: "m"\nmax_batchsize: 3\n', "config.pbtxt")
 
 
@@ -189,7 +189,7 @@ def test_a_repository_of_another_model_is_refused(tmp_path: Path) -> None:
         return of_tensors("m", described(signature), TritonOptions(kind=kind, max_batch=batch))
 
     (tmp_path / "m").mkdir()
-    with pytest.raises(ExportError, match=r"holds no config.pbtxt, so it is no model of Triton's"):
+    with pytest.raises(ExportError, match=r"has no config.pbtxt, so it is not a model of Triton"):
         check(tmp_path, {"m": config()})
     (tmp_path / "m" / "config.pbtxt").write_text(text_of(config()), encoding="utf-8")
     check(tmp_path, {"m": config(batch=4), "another": config()})
@@ -206,7 +206,7 @@ def test_a_repository_of_another_model_is_refused(tmp_path: Path) -> None:
 def test_what_cannot_be_a_repository_is_refused(weather: Path, tmp_path: Path) -> None:
     place = tmp_path / "repository"
     for given, said in (
-        ({"name": "a/b"}, "'a/b' is no name for a served model"),
+        ({"name": "a/b"}, "'a/b' cannot name a served model"),
         ({"kind": "keras"}, "exporter 'triton' cannot use these options: .*'kind' must be in"),
         ({"max_batch": -1}, "exporter 'triton' cannot use these options: .*'max_batch' must be >= 0"),
     ):
@@ -216,7 +216,7 @@ def test_what_cannot_be_a_repository_is_refused(weather: Path, tmp_path: Path) -
         peirce.export(weather, path=tmp_path / "a" / "b", to="triton")
     assert not list(tmp_path.iterdir())
     place.write_text("mine")
-    with pytest.raises(ExportError, match="is no folder, and a repository is one"):
+    with pytest.raises(ExportError, match="is not a folder, and a repository is one"):
         peirce.export(weather, path=place, to="triton")
     assert place.read_text() == "mine"
 

@@ -138,7 +138,7 @@ class PeircePreTrainedModel(PreTrainedModel):
         Raises:
             SpecError: the model has no head for this class.
         """
-        spec, own = model.spec, {}
+        spec, head_settings = model.spec, {}
         if cls.uses:
             index = cls.head_in(spec)
             if index is None:
@@ -147,16 +147,16 @@ class PeircePreTrainedModel(PreTrainedModel):
                     f"{cls.__name__} needs the head {' or '.join(map(repr, cls.uses))}, and model {spec.name!r} has "
                     f"{heads}; give it one in its spec, or make {cls.__name__}(PeirceConfig(spec=...)) with a new head"
                 )
-            own = cls.settings_of(model.plan.heads[index].options)
+            head_settings = cls.settings_of(model.plan.heads[index].options)
             spec = spec.replace({"model.heads": [to_plain(spec.heads[index])]})
         elif not cls.every_head:
             spec = spec.replace({"model.heads": []})
-        config = PeirceConfig(spec=spec, provenance=model.provenance, **{**own, **settings})
+        config = PeirceConfig(spec=spec, provenance=model.provenance, **{**head_settings, **settings})
         with torch.device("meta"):
-            made = cls(config, registry=registry)
-        fill(made.peirce, model.state_dict(), model)
-        made.config.dtype = made.dtype
-        return made.train(model.training)
+            copied = cls(config, registry=registry)
+        fill(copied.peirce, model.state_dict(), model)
+        copied.config.dtype = copied.dtype
+        return copied.train(model.training)
 
     def to_peirce(self) -> Model:
         """A Peirce model with copies of the parameters; it can be saved, trained and exported like any other."""
@@ -242,9 +242,13 @@ class PeircePreTrainedModel(PreTrainedModel):
                     f"{name} is not available: Peirce models give their final atoms; leave {name} out, or put hooks on "
                     "model.peirce.network.layers"
                 )
-        own = {"input_ids": input_ids, "attention_mask": attention_mask, "token_type_ids": token_type_ids}
-        named = {**others, **own}.items()
-        given = {name: value for name, value in named if name not in _EVERYBODYS and value is not None}
+        named_inputs = {
+            "input_ids": input_ids,
+            "attention_mask": attention_mask,
+            "token_type_ids": token_type_ids,
+        }
+        items = {**others, **named_inputs}.items()
+        given = {name: value for name, value in items if name not in _EVERYBODYS and value is not None}
         for spec in self.peirce.signature.inputs:
             if spec.name in given:
                 given[spec.name] = _typed(given[spec.name], spec.dtype)
@@ -321,12 +325,12 @@ class PeircePreTrainedModel(PreTrainedModel):
         spec = self.peirce.spec.replace({"model.input.vocabulary": resized.num_embeddings})
         plan = resolve(spec, self._registry)
         with torch.device("meta"):
-            made = Model(plan, provenance_of(plan, self._registry))
+            resized_model = Model(plan, provenance_of(plan, self._registry))
         state = self.peirce.state_dict()
         key = next(name for name, parameter in self.peirce.named_parameters() if parameter is old.weight)
         state[key] = resized.weight.detach()
-        fill(made, state, self.peirce)
-        self.peirce = made.train(self.training)
+        fill(resized_model, state, self.peirce)
+        self.peirce = resized_model.train(self.training)
         self.config.spec = to_plain(spec)
         return self.get_input_embeddings()
 
@@ -353,8 +357,8 @@ class PeircePreTrainedModel(PreTrainedModel):
             init.normal_(module.weight, std=std)
         elif self._made_without_storage:
             # A model that is loaded is first made without values, those that its parts give included.
-            own = [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]
-            for name, value in own:
+            values = [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]
+            for name, value in values:
                 if value.is_meta or getattr(value, "_is_hf_initialized", False):
                     continue
                 if self._given is None:
@@ -412,8 +416,8 @@ def _plan(spec: Spec, provenance: Mapping[str, Any] | None, registry: Registry) 
     parts = {part: origin for part, origin in recorded["parts"].items() if part in used}
     _, other = differences({"parts": parts}, registry)
     if other:
-        said = f"model {spec.name!r} was made with other versions: {'; '.join(other)}"
-        warnings.warn(said, ProvenanceWarning, stacklevel=3)
+        message = f"model {spec.name!r} was made with other versions: {'; '.join(other)}"
+        warnings.warn(message, ProvenanceWarning, stacklevel=3)
     return plan
 
 

@@ -40,7 +40,7 @@ class PeirceConfig(PreTrainedConfig):
         kwargs: what every configuration takes, such as `num_labels`, `id2label` and `problem_type`.
 
     Raises:
-        SpecError: the table is no valid spec.
+        SpecError: the table is not a valid spec.
     """
 
     model_type = "peirce"

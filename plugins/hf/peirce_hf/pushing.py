@@ -9,7 +9,6 @@ import typer
 
 from peirce.commands import Json, as_json, as_table
 from peirce.errors import TaskError
-from peirce.extras import require
 from peirce.model import CARD, PROVENANCE, saved_files
 
 SCHEMA = "peirce.push/1"
@@ -26,11 +25,10 @@ def push(
     private: Annotated[bool, typer.Option("--private", help="Make a new repository private.")] = False,
     json: Json = False,
 ) -> None:
-    """Upload a saved model to Hugging Face's hub: its files, held to their digests, and its card.
+    """Upload a saved model to Hugging Face's hub: its files, checked against their digests, and its card.
 
     What else lies in its folder stays here. The hub's own settings, such as HF_TOKEN, hold.
     """
-    require("`peirce push`", "huggingface_hub", extra="transformers")
     from huggingface_hub import CommitOperationAdd, HfApi
     from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
@@ -38,7 +36,7 @@ def push(
         validate_repo_id(name)
     except ValueError as error:
         raise TaskError(
-            f"{name!r} is no name of a repository of the hub, such as owner/model: {error}"
+            f"{name!r} does not name a repository of the hub, such as owner/model: {error}"
         ) from error
     with saved_files(model) as files:
         paths = {each: files.path(each) for each in files.sizes()}

@@ -10,29 +10,31 @@ from torch import Tensor, nn
 from peirce.model import Model
 
 
-def fill(made: Model, state: Mapping[str, Tensor], source: Model) -> None:
+def fill(target: Model, state: Mapping[str, Tensor], source: Model) -> None:
     """Give a model without storage copies of the tensors of a state that it has, and the other buffers of a model.
 
     Args:
-        made: the model.
+        target: the model.
         state: by name; a tensor of another size is cut, or continued with zeros, along its first axis.
         source: where the buffers come from that no state has.
     """
-    own = made.state_dict()
-    made.load_state_dict({name: _resized(state[name], own[name].shape) for name in own}, assign=True)
+    current = target.state_dict()
+    target.load_state_dict(
+        {name: _resized(state[name], current[name].shape) for name in current}, assign=True
+    )
     buffers = dict(source.named_buffers())
-    for name, buffer in list(made.named_buffers()):
+    for name, buffer in list(target.named_buffers()):
         if buffer.is_meta:
             owner, _, leaf = name.rpartition(".")
-            made.get_submodule(owner).register_buffer(leaf, buffers[name].clone(), persistent=False)
+            target.get_submodule(owner).register_buffer(leaf, buffers[name].clone(), persistent=False)
 
 
 def values_of_parts(model: Model) -> dict[str, Tensor]:
     """The values that a new model's parts give to what they hold directly, beside linear maps and embeddings."""
-    made = Model(model.plan, model.provenance)
+    fresh = Model(model.plan, model.provenance)
     return {
         f"{owner}.{name}": value
-        for owner, module in made.named_modules()
+        for owner, module in fresh.named_modules()
         if not isinstance(module, nn.Linear | nn.Embedding)
         for name, value in (*module.named_parameters(recurse=False), *module.named_buffers(recurse=False))
     }

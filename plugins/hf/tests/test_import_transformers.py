@@ -229,7 +229,7 @@ def test_files_are_held_against_each_other(tmp_path: Path) -> None:
     first = next(iter(placed))
     refused(None, "no table")
     refused({**placed, first: "../model-00001-of-00002.safetensors"}, "beside it")
-    refused({**placed, first: "pytorch_model.bin"}, "no safetensors file")
+    refused({**placed, first: "pytorch_model.bin"}, "not a safetensors file")
     refused({key: file for key, file in placed.items() if key != first}, "do not agree")
     index.unlink()
     with pytest.raises(ModelFileError, match="save_pretrained"):

@@ -38,7 +38,7 @@ def test_a_dry_run_shows_the_models_files_and_the_hub_reads_the_card(
     assert exit_code("push", saved, "owner/model", "--dry-run") == 0
     assert "nothing was uploaded" in capsys.readouterr().out
     assert exit_code("push", saved, "owner/a/b", "--dry-run") == 2
-    assert "is no name of a repository of the hub" in capsys.readouterr().err
+    assert "does not name a repository of the hub" in capsys.readouterr().err
     (saved / "assets" / "labels.txt").write_text("dry")
     assert exit_code("push", saved, "owner/model", "--dry-run") == 2
     assert "not what was saved" in capsys.readouterr().err

@@ -73,7 +73,7 @@ def side_by_side(
             name=spec.name if names.count(spec.name) == 1 else source,
             summary=asdict(summarise(spec, batch=batch, length=length, registry=registry)),
             training={"task": record["task"]["name"], **training} if record else {},
-            metrics={f"{split} {name}": value for split, own in tested for name, value in own.items()},
+            metrics={f"{split} {name}": value for split, values in tested for name, value in values.items()},
             curves=read_curves(Path(source)) if record else {},
         ))  # fmt: skip
     return found
@@ -88,9 +88,9 @@ def rows(models: Sequence[Compared]) -> list[list[str]]:
     found = [["architecture", *(str(each.summary["architecture"]) for each in models)]]
     found.append(["layers", *(str(each.summary["layers"]) for each in models)])
     operators = [dict.fromkeys(row["name"] for row in each.summary["operators"]) for each in models]
-    found.append(["operators", *(" ".join(own) for own in operators)])
-    for key, told in _NUMBERS.items():
-        found.append([told, *(f"{each.summary[key]:,}" for each in models)])
+    found.append(["operators", *(" ".join(names_of_model) for names_of_model in operators)])
+    for key, label in _NUMBERS.items():
+        found.append([label, *(f"{each.summary[key]:,}" for each in models)])
     found += [[name, *(texts(name, each.summary) for each in models)] for name in ("inputs", "outputs")]
     for key in ("task", "steps", "seed", "seconds"):
         found.append([key, *(_number(each.training.get(key, "")) for each in models)])
@@ -108,7 +108,7 @@ def _number(value: object) -> str:
 def comparison_picture(models: Sequence[Compared]) -> str:
     """Bars for sizes, work and metrics, and the curves of the training loss, as SVG."""
     y, drawn = 4.0, list[Markup]()
-    numbers = {told: {each.name: each.summary[key] for each in models} for key, told in _NUMBERS.items()}
+    numbers = {label: {each.name: each.summary[key] for each in models} for key, label in _NUMBERS.items()}
     for name in dict.fromkeys(name for each in models for name in each.metrics):
         numbers[name] = {each.name: each.metrics[name] for each in models if name in each.metrics}
     for title, values in numbers.items():
@@ -119,14 +119,19 @@ def comparison_picture(models: Sequence[Compared]) -> str:
         y += 124
     names = ", ".join(each.name for each in models)
     first = models[0].summary
-    told = (
+    description = (
         f"{'; '.join(_NUMBERS.values())}, at batch {first['batch']} and length {first['length']}, in float32."
     )
     drawn.append(
         text_of(f"batch {first['batch']}, length {first['length']}, float32", 4, y + 5, fill="muted")
     )
     return picture(
-        *drawn, width=WIDTH, height=y + 10, title=f"{names} side by side", description=told, name="comparison"
+        *drawn,
+        width=WIDTH,
+        height=y + 10,
+        title=f"{names} side by side",
+        description=description,
+        name="comparison",
     )
 
 
@@ -142,8 +147,8 @@ def _bars(title: str, models: Sequence[Compared], values: Mapping[str, float], y
         at, long = y + 11 + 10 * i, BARS * max(value, 0.0) / most
         drawn.append(text_of(name, NAMES - 3, at + 6, anchor="end", room=NAMES - 6))
         drawn.append(element("rect", x=NAMES, y=at, width=long, height=7.5, fill=_colour(models, name)))
-        told = f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
-        drawn.append(text_of(told, NAMES + long + 3, at + 6, room=WIDTH - NAMES - long - 4))
+        label = f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+        drawn.append(text_of(label, NAMES + long + 3, at + 6, room=WIDTH - NAMES - long - 4))
     return joined(drawn)
 
 
@@ -152,7 +157,7 @@ def _curves(
 ) -> Markup:
     """The training loss of each model over its steps."""
     left, right, top, bottom = 30.0, WIDTH - 6, y + 22, y + 104
-    points = [point for own in curves.values() for point in own]
+    points = [point for curve in curves.values() for point in curve]
     last, low, high = max(x for x, _ in points), min(v for _, v in points), max(v for _, v in points)
     span = (high - low) or 1.0
     drawn = [text_of("training loss", 4, y + 7, size=7, bold=True)]
@@ -163,11 +168,11 @@ def _curves(
         drawn.append(text_of(_number(float(value)), left - 3, at, anchor="end", fill="muted"))
     drawn.append(text_of(f"step {last:,}", right, bottom + 9, anchor="end", fill="muted"))
     x = left
-    for name, own in curves.items():
+    for name, curve in curves.items():
         role = _colour(models, name)
         path = " ".join(
             f"{left + (right - left) * step / last:.1f},{bottom - (bottom - top) * (value - low) / span:.1f}"
-            for step, value in own
+            for step, value in curve
         )
         drawn.append(element("polyline", points=path, fill="none", stroke=role, stroke_width=1.2))
         drawn.append(element("rect", x=x, y=y + 12, width=6, height=6, fill=role))

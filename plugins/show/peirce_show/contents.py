@@ -32,7 +32,7 @@ class Piece:
         kind: operator, position, augmenter, head or architecture.
         plugin: whose it is.
         reads, writes: the branch, `U` or `B`, the channels such as `12×64`, and what is read as what, such as `kernel`.
-        options: each option as text; `given` has those that are no defaults.
+        options: each option as text; `given` has those that differ from the defaults.
         notes: what else there is to say, such as a head's outputs, and where a position acts.
         pair: where pair positions add their terms in an operator.
         status: against another plan `added`, `gone` or `changed`; empty where nothing differs.
@@ -54,7 +54,7 @@ class Piece:
 
     @property
     def settings(self) -> tuple[str, ...]:
-        """The options that are no defaults, or what has changed."""
+        """The options that differ from the defaults, or what has changed."""
         return self.changes or tuple(f"{key} = {value}" for key, value in self.given.items())
 
     def __str__(self) -> str:
@@ -121,12 +121,12 @@ def spec_of(source: str | os.PathLike[str] | Spec, registry: Registry | None = N
     path = Path(source)
     if path.is_file() and path.suffix != ".toml":
         try:
-            held = runtime_of(path)().source(path)
+            exported = runtime_of(path)().source(path)
         except RegistryError as error:
             raise ModelFileError(f"{path}: {error}") from error
-        if held is None:
+        if exported is None:
             raise ModelFileError(f"{path} does not say what it was exported from; name its spec instead")
-        return Spec.from_toml(held.spec, source=str(path))
+        return Spec.from_toml(exported.spec, source=str(path))
     if is_saved(source):
         with saved_files(path) as files:
             return Spec.from_toml(files.text(SPEC), source=str(path / SPEC))
@@ -169,8 +169,8 @@ def contents(source: str | os.PathLike[str] | Spec, registry: Registry) -> Conte
     cycles = plan.dims.layers // len(plan.layers)
     if len(layers) == 1:
         layers, cycles = [evolve(layers[0], count=plan.dims.layers)], 1
-    own = (f".{name}" for name, _ in model.network.named_parameters() if "encoder." not in name)
-    deep = {name.partition(".layers.")[2].partition(".")[0] for name in own if ".layers." in name}
+    names = (f".{name}" for name, _ in model.network.named_parameters() if "encoder." not in name)
+    deep = {name.partition(".layers.")[2].partition(".")[0] for name in names if ".layers." in name}
     return Contents(
         name=plan.spec.name,
         architecture=piece(plan.architecture, reads=(("U", str(plan.dims.unary), ""),)),
@@ -235,10 +235,12 @@ def _channels(shape: Mapping[str, int]) -> str:
 
 def _head(planned: PlannedHead, piece: Callable[..., Piece], outputs: Mapping[str, str]) -> Piece:
     prefix = planned.prefix
-    own = tuple(f"{name} {dims}" for name, dims in outputs.items() if f"{name}_".startswith(f"{prefix}_"))
+    outputs_of_head = tuple(
+        f"{name} {dims}" for name, dims in outputs.items() if f"{name}_".startswith(f"{prefix}_")
+    )
     needs = planned.part.needs & {"pooled", "binary"}
     reads = [("B", "", "binary")] * ("binary" in needs) + [("U", "", "pooled")] * ("pooled" in needs)
-    found: Piece = piece(planned, reads=tuple(reads) or (("U", "", "unary"),), notes=own)
+    found: Piece = piece(planned, reads=tuple(reads) or (("U", "", "unary"),), notes=outputs_of_head)
     return found if prefix == planned.name else evolve(found, name=f"{planned.name} as {prefix}")
 
 
@@ -260,8 +262,8 @@ def compared(new: Contents, old: Contents) -> Contents:
         ))  # fmt: skip
     (architecture,) = _pieces((new.architecture,), (evolve(old.architecture, name=new.architecture.name),))
     if old.architecture.name != new.architecture.name:
-        said = f"architecture {new.architecture.name}, was {old.architecture.name}"
-        architecture = evolve(new.architecture, status=CHANGED, changes=(said,))
+        change = f"architecture {new.architecture.name}, was {old.architecture.name}"
+        architecture = evolve(new.architecture, status=CHANGED, changes=(change,))
     return evolve(
         new, **sides, architecture=architecture, layers=tuple(layers), sizes=sizes, other=old.name,
         branches=max(new.branches, old.branches, key=len),
@@ -283,13 +285,13 @@ def _pieces(new: tuple[Piece, ...], old: tuple[Piece, ...]) -> tuple[Piece, ...]
 
 
 def _changed(ours: Piece, theirs: Piece) -> Piece:
-    told = [
+    changes = [
         f"{name} = {ours.options.get(name, 'none')}, was {theirs.options.get(name, 'none')}"
         for name in {**ours.options, **theirs.options}
         if ours.options.get(name) != theirs.options.get(name)
     ]
     if ours.plugin != theirs.plugin:
-        told.append(f"of {ours.plugin}, was of {theirs.plugin}")
+        changes.append(f"of {ours.plugin}, was of {theirs.plugin}")
     if ours.typing != theirs.typing:
-        told.append(f"{ours.typing}, was {theirs.typing}")
-    return evolve(ours, status=CHANGED, changes=tuple(told)) if told else ours
+        changes.append(f"{ours.typing}, was {theirs.typing}")
+    return evolve(ours, status=CHANGED, changes=tuple(changes)) if changes else ours

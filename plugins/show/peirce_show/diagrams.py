@@ -51,10 +51,10 @@ def tiles(operator: type[Any]) -> tuple[list[Tile], list[Tile]]:
     """
     part: Any = operator  # the class has Options, which the contract does not declare
     if issubclass(operator, PureOperator):
-        made = part(structure_value(part.Options, part.example), _DIMS)
-        ends: dict[str, Reader | Writer] = {**made.readings(), "u": made.output()}
-        own = [Tile(n, e.branch, (axes_of(made, e),), ", ".join(e.shape)) for n, e in ends.items()]
-        return own[:-1], own[-1:]
+        instance = part(structure_value(part.Options, part.example), _DIMS)
+        ends: dict[str, Reader | Writer] = {**instance.readings(), "u": instance.output()}
+        found = [Tile(n, e.branch, (axes_of(instance, e),), ", ".join(e.shape)) for n, e in ends.items()]
+        return found[:-1], found[-1:]
     written, _, read = operator.typing.partition(" <- ")
     if issubclass(operator, RecurrentOperator):
         return [Tile("u", "U", ("t",))], [Tile("u", "U", ("x",))]
@@ -69,7 +69,7 @@ def save_operator(operator: type[Any], path: Path) -> None:
     """Draw an operator into a file; see `operator_diagram`.
 
     Raises:
-        TaskError: the file's ending names no format, its folder is missing, or a PNG needs what is not installed.
+        TaskError: the file's suffix is not that of a picture, or its folder is missing.
     """
     check_format(path, (".svg", ".png"))
     save(path, operator_diagram(operator))
@@ -110,14 +110,14 @@ def operator_diagram(operator: type[Any]) -> str:
         text_of(f"{names[1]} ← {names[0]}", 6, foot + 8, size=6.5, room=width - 8),
         text_of(rule, 6, foot + 16, fill="muted"),
     ]
-    told = f"{names[1]} from {names[0]}, {rule}."
+    description = f"{names[1]} from {names[0]}, {rule}."
     return picture(
         *texts,
         *drawn,
         width=width,
         height=foot + 20,
         title=f"Operator {title}",
-        description=told,
+        description=description,
         name=operator.name,
     )
 

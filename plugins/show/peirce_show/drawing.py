@@ -90,13 +90,15 @@ def _picture(shown: Contents, nodes: Iterable[Node], role: str = "img") -> Marku
     operators = dict.fromkeys(each.name for layer in shown.layers for each in (*layer.mixing, *layer.state))
     of = ", ".join(operators) or "its own network"
     heads = ", ".join(each.name for each in shown.heads) or "none"
-    told = (
+    description = (
         f"Architecture {shown.architecture.name}: {count} layers of {of}; heads: {heads}. "
         "Arrows show which branch of atoms each operator reads and writes."
     )
     title = f"The model {shown.name}{against}"
     stack = element("g", markup, class_="stack")
-    return picture(stack, width=WIDTH, height=height, title=title, description=told, name="model", role=role)
+    return picture(
+        stack, width=WIDTH, height=height, title=title, description=description, name="model", role=role
+    )
 
 
 def _stacked(nodes: Iterable[Node]) -> Block:
@@ -133,8 +135,8 @@ def _nodes(shown: Contents, *, folding: bool) -> Iterator[Node]:
         yield _encoder(shown)
     if shown.cycles > 1:
         count = sum(layer.count for layer in shown.layers)
-        told = f"{shown.cycles} × these {count} layers"
-        yield _over(shown, 11, text_of(told, MIDDLE, 7, size=7, anchor="middle", bold=True))
+        label = f"{shown.cycles} × these {count} layers"
+        yield _over(shown, 11, text_of(label, MIDDLE, 7, size=7, anchor="middle", bold=True))
     first = 0
     for layer in shown.layers:
         yield _foldable(layer, shown, first) if folding else _layer(layer, shown, _times(layer, shown))
@@ -169,8 +171,8 @@ def _heading(shown: Contents) -> Block:
     sizes = []
     for size, value in shown.sizes.items():
         was = shown.before.get(size)
-        told = f"{size.replace('_', ' ')} {value}"
-        sizes.append((told, "muted") if was is None else (f"{told} (was {was})", CHANGED))
+        text = f"{size.replace('_', ' ')} {value}"
+        sizes.append((text, "muted") if was is None else (f"{text} (was {was})", CHANGED))
     block = _flow(sizes, block.height + 8.5)
     return Block(block.height + 3, joined([name, *lines, block.markup]))
 
@@ -201,12 +203,12 @@ def _inputs(shown: Contents) -> Block:
     box = _box(3, 1, WIDTH - 6, y - 1, "panel", "line")
     tokens = _line((UNARY, y), (UNARY, y + 14), "unary", 2.2)
     widths = [shown.sizes.get(name, "").replace(",", "") for name in ("unary", "binary")]
-    said = [text_of(f"unary atoms [b, x, {widths[0]}]", UNARY + 5, y + 9, fill="unary", room=80)]
+    labels = [text_of(f"unary atoms [b, x, {widths[0]}]", UNARY + 5, y + 9, fill="unary", room=80)]
     if "B" in shown.branches:
         pairs = f"binary atoms [b, x, y, {widths[1]}]"
-        said.append(text_of(pairs, BINARY - 5, y + 9, fill="binary", anchor="end", room=92))
-        said.append(_line((BINARY, y + 4), (BINARY, y + 14), "binary", 2.2, stroke_linecap="round"))
-    return Block(y + 14, joined([box, text.markup, tokens, *said]))
+        labels.append(text_of(pairs, BINARY - 5, y + 9, fill="binary", anchor="end", room=92))
+        labels.append(_line((BINARY, y + 4), (BINARY, y + 14), "binary", 2.2, stroke_linecap="round"))
+    return Block(y + 14, joined([box, text.markup, tokens, *labels]))
 
 
 def _outputs(shown: Contents) -> Block:
@@ -245,8 +247,8 @@ def _encoder(shown: Contents) -> Block:
         text_of("layers as below, on source tokens", MIDDLE, 19, fill="muted", anchor="middle", room=108),
     ]
     arrow = _arrow((MIDDLE, 23), (MIDDLE, 36), "line")
-    said = text_of("keys, values", MIDDLE + 4, 32, fill="muted")
-    return _over(shown, 37, box, *texts, arrow, said)
+    label = text_of("keys, values", MIDDLE + 4, 32, fill="muted")
+    return _over(shown, 37, box, *texts, arrow, label)
 
 
 def _times(layer: Layer, shown: Contents) -> str:
@@ -276,25 +278,27 @@ def _line_of(layer: Layer, shown: Contents, name: str, way: int = 0) -> Block:
     """A layer in a line, with the button that shows it whole."""
     names = " ".join(each.name for each in (*layer.mixing, *layer.state)) or shown.architecture.name
     box = _box(3, 1, WIDTH - 6, 13, "panel", "line")
-    told = text_of(f"{name}: {names}", MIDDLE, 10, anchor="middle", room=2 * (MIDDLE - UNARY) - 16)
+    label = text_of(f"{name}: {names}", MIDDLE, 10, anchor="middle", room=2 * (MIDDLE - UNARY) - 16)
     block = _over(shown, 16)
-    return Block(16, joined([box, block.markup, told, _button("unfold", way, y=2)]))
+    return Block(16, joined([box, block.markup, label, _button("unfold", way, y=2)]))
 
 
 def _button(text: str, way: int, y: float = 2.0) -> Markup:
     """What a click on turns to another way of the choice that it lies in."""
     x = WIDTH - 32
     box = _box(x, y, 27, 10, "paper", "line")
-    told = text_of(text, x + 13.5, y + 7.3, anchor="middle")
-    return element("g", box, told, class_="button", role="button", tabindex=0, data_way=way, aria_label=text)
+    label = text_of(text, x + 13.5, y + 7.3, anchor="middle")
+    return element("g", box, label, class_="button", role="button", tabindex=0, data_way=way, aria_label=text)
 
 
 def _layer(layer: Layer, shown: Contents, name: str, button: Markup | None = None) -> Block:
     """One layer in its frame: the operators that mix tokens, and those that follow them."""
     y, rows, stages = 14.0, list[Markup](), list[Markup]()
     middles = []
-    own = shown.architecture
-    fixed = () if layer.mixing or layer.state else (evolve(own, writes=own.reads, given={}, changes=()),)
+    architecture = shown.architecture
+    fixed: tuple[Piece, ...] = ()
+    if not layer.mixing and not layer.state:
+        fixed = (evolve(architecture, writes=architecture.reads, given={}, changes=()),)
     for stage, pieces in (("mixing", layer.mixing), ("state", layer.state), ("", fixed)):
         start = y
         for piece in pieces:
@@ -345,14 +349,14 @@ def _part(piece: Piece, role: str, inside: Sequence[Piece] = ()) -> Block:
         wide = min(max(HALF, text_width(f"~ {piece.name}", 7.5, bold=True) / 2 + 4), MIDDLE - UNARY - 30)
     for branch, rail, edge in (("U", UNARY, MIDDLE - wide), ("B", BINARY, MIDDLE + wide)):
         ends = [(False, *each) for each in piece.reads] + [(True, *each) for each in piece.writes]
-        own = [each for each in ends if each[1] == branch]
-        for i, (written, _, channels, name) in enumerate(own):
-            y = height / 2 + 1.5 + (i - (len(own) - 1) / 2) * STEP
+        branch_ends = [each for each in ends if each[1] == branch]
+        for i, (written, _, channels, name) in enumerate(branch_ends):
+            y = height / 2 + 1.5 + (i - (len(branch_ends) - 1) / 2) * STEP
             start, end = ((edge, y), (rail, y)) if written else ((rail, y), (edge, y))
             drawn.append(_arrow(start, end, _ROLE[branch], 1.1 if written else 0.7))
-            said = f"{name} {channels}".strip()
+            label = f"{name} {channels}".strip()
             room = MIDDLE - wide - UNARY - 6
-            drawn.append(text_of(said, (rail + edge) / 2, y - 1.6, anchor="middle", fill="muted", room=room))
+            drawn.append(text_of(label, (rail + edge) / 2, y - 1.6, anchor="middle", fill="muted", room=room))
     drawn.append(_body(piece, MIDDLE - wide, 1, height - 2, role, wide))
     y = height
     for each in inside:
@@ -395,8 +399,8 @@ def _pill(piece: Piece, y: float) -> Markup:
     width = min(text_width(text, SMALL), room) + 10
     dashes = "3 2" if piece.status == GONE else None
     box = _box(MIDDLE - width / 2, y, width, 10, "place-soft", piece.status or "place", 0.8, dashes, rx=5)
-    told = text_of(text, MIDDLE, y + 7.2, anchor="middle", room=room)
-    return element("g", element("title", str(piece)), box, told)
+    label = text_of(text, MIDDLE, y + 7.2, anchor="middle", room=room)
+    return element("g", element("title", str(piece)), box, label)
 
 
 def _legend(shown: Contents) -> Block:

@@ -74,12 +74,12 @@ def element(name: str, /, *content: object, **attributes: object) -> Markup:
     if roles:
         written["class"] = " ".join(filter(None, (str(written.get("class", "")), *roles)))
     head = "".join(f' {key}="{escape(_plain(value))}"' for key, value in written.items())
-    held = "".join(
+    inner = "".join(
         each if isinstance(each, Markup) else escape(escape_controls(each), quote=False)
         for each in content
         if each is not None
     )
-    return Markup(f"<{name}{head}>{held}</{name}>" if content else f"<{name}{head}/>")
+    return Markup(f"<{name}{head}>{inner}</{name}>" if content else f"<{name}{head}/>")
 
 
 def _plain(value: object) -> str:

@@ -16,35 +16,41 @@ _RIGHT = {(False, False): "   ", (True, False): "◀──", (False, True): "─
 
 def text_picture(shown: Contents) -> Iterator[str]:
     """The lines of a model's picture: the branches run down, the parts stand between them."""
-    both, own = "B" in shown.branches, shown.architecture
+    both, network = "B" in shown.branches, shown.architecture
     whole = [*shown.tokens, *shown.pairs, *shown.scopes, *shown.inside, *shown.heads]
     whole += [each for layer in shown.layers for each in (*layer.mixing, *layer.state)]
-    wide = max(len(each.name) for each in (own, *whole)) + 2
+    wide = max(len(each.name) for each in (network, *whole)) + 2
 
-    def row(piece: Piece, told: str = "") -> str:
+    def row(piece: Piece, label: str = "") -> str:
         left, right = (
             arrows[tuple(any(end[0] == branch for end in ends) for ends in (piece.reads, piece.writes))]  # type: ignore[index]
             for branch, arrows in (("U", _LEFT), ("B", _RIGHT))
         )
         rail = "│" if both else " "
         drawn = f"{_MARK[piece.status]} │{left}{piece.name:^{wide}}{right}{rail}"
-        return "  ".join([drawn, *filter(None, [told.strip(), *_facts(piece)])]).rstrip()
+        return "  ".join([drawn, *filter(None, [label.strip(), *_facts(piece)])]).rstrip()
 
     yield f"{shown.name}" + (f", against {shown.other}: + added, − gone, ~ changed" if shown.other else "")
-    architecture = [f"{_MARK[own.status]} architecture {own.name}".strip(), own.plugin, *own.settings]
+    architecture = [
+        f"{_MARK[network.status]} architecture {network.name}".strip(),
+        network.plugin,
+        *network.settings,
+    ]
     yield "  ".join(architecture)
     yield ", ".join(f"{name} {_was(value, shown.before.get(name))}" for name, value in shown.sizes.items())
     yield f"inputs: {', '.join(shown.inputs)}"
     yield "  U" + (" " * (wide + 6) + "B" if both else "")
-    for group, told in ((shown.tokens, "U"), (shown.pairs, "B"), (shown.scopes, " scope")):
+    for group, label in ((shown.tokens, "U"), (shown.pairs, "B"), (shown.scopes, " scope")):
         for each in group:
-            yield row(evolve(each, writes=((told[0], "", ""),)), told[1:])
+            yield row(evolve(each, writes=((label[0], "", ""),)), label[1:])
     if shown.cycles > 1:
         yield f"  {shown.cycles} × these {sum(layer.count for layer in shown.layers)} layers:"
     for layer in shown.layers:
         counted = _was(f"{layer.count} layers", None if layer.was is None else str(layer.was))
         yield f"  ── {counted}" + (f", and {shown.decoder} of the decoder" if shown.decoder else "")
-        for each in (*layer.mixing, *layer.state) or (evolve(own, writes=own.reads, given={}, changes=()),):
+        for each in (*layer.mixing, *layer.state) or (
+            evolve(network, writes=network.reads, given={}, changes=()),
+        ):
             yield row(each)
     if shown.layers:
         yield "  ──"

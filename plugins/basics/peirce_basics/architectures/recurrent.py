@@ -327,8 +327,8 @@ class Order:
         rows = self.backwards.shape[1]
         if self.texts > 1 and not torch.compiler.is_compiling():
             # What is beyond the longest text falls into one more place.
-            made = atoms.new_zeros(len(atoms), rows + 1, atoms.shape[2])
-            return made.scatter(1, index.clamp(max=rows), atoms)[:, :rows]
+            rows_of_texts = atoms.new_zeros(len(atoms), rows + 1, atoms.shape[2])
+            return rows_of_texts.scatter(1, index.clamp(max=rows), atoms)[:, :rows]
         return torch.zeros_like(atoms).scatter(1, index, atoms)
 
     def back(self, atoms: Tensor) -> Tensor:

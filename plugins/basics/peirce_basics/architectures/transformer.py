@@ -197,8 +197,8 @@ class Transformer(GenerativeArchitecture):
         tokens, kept = self.input.following(inputs, cache)
         scope = self.input.scope(tokens)
         begun = self._begin(tokens, scope)
-        atoms, own = run_layers(self.layers, begun, scope, self.input.pairs(tokens), cache)
-        return self._end(atoms, tokens, scope), tokens, kept | own
+        atoms, layer_cache = run_layers(self.layers, begun, scope, self.input.pairs(tokens), cache)
+        return self._end(atoms, tokens, scope), tokens, kept | layer_cache
 
     def _begin(self, tokens: Tokens, scope: Scope) -> Tensor:
         """The initial atoms [b, x, d1], dropped out."""

@@ -65,10 +65,10 @@ class Contrastive(Head):
         """
         check_labels(labels, outputs[""].shape[:1])
         views = F.normalize(at_least_float32(outputs[""]), dim=-1)
-        own = torch.eye(len(views), dtype=torch.bool, device=views.device)
+        same_row = torch.eye(len(views), dtype=torch.bool, device=views.device)
         low = torch.finfo(views.dtype).min
-        similarity = (views @ views.T / self.temperature).masked_fill(own, low)
-        same = (labels.unsqueeze(0) == labels.unsqueeze(1)) & ~own
+        similarity = (views @ views.T / self.temperature).masked_fill(same_row, low)
+        same = (labels.unsqueeze(0) == labels.unsqueeze(1)) & ~same_row
         nearness = similarity.masked_fill(~same, low).logsumexp(1) - similarity.logsumexp(1)
         counts = same.any(1)
         return -nearness.masked_fill(~counts, 0.0).sum() / counts.sum().clamp_min(1)

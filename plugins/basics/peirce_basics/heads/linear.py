@@ -272,12 +272,12 @@ class MultipleChoice(Linear):
         """Cross-entropy over the choices of each question.
 
         Raises:
-            InputError: the rows are no whole number of questions, or the labels are not theirs.
+            InputError: the rows are not a whole number of questions, or the labels do not match them.
         """
         logits, choices = at_least_float32(outputs["logits"]), self.options.choices
         if len(logits) % choices:
             raise InputError(
-                f"a batch of {len(logits)} rows is no whole number of questions with {choices} choices each; give "
+                f"a batch of {len(logits)} rows is not a whole number of questions with {choices} choices each; give "
                 "each question all its rows, one after the other, or set the head's option choices"
             )
         grouped = logits.view(-1, choices)

@@ -77,19 +77,19 @@ class Matching(Head):
         """Cross-entropy against labels [b]."""
         return mean_cross_entropy(at_least_float32(outputs["logits"]), labels)
 
-    def _pooled(self, atoms: Tensor, own: Tensor) -> Tensor:
+    def _pooled(self, atoms: Tensor, real: Tensor) -> Tensor:
         """One vector for the tokens `own`, bool [b, x], zero where there are none: [b, x, d1] -> [b, d1]."""
-        pool, there = self.options.pool, own.any(1, keepdim=True)
+        pool, there = self.options.pool, real.any(1, keepdim=True)
         if pool == "mean":
-            return atoms.masked_fill(~own.unsqueeze(2), 0).sum(1) / own.sum(1, keepdim=True).clamp_min(1)
+            return atoms.masked_fill(~real.unsqueeze(2), 0).sum(1) / real.sum(1, keepdim=True).clamp_min(1)
         if pool == "max":
             low = torch.finfo(atoms.dtype).min
-            return atoms.masked_fill(~own.unsqueeze(2), low).amax(1).masked_fill(~there, 0)
-        places = torch.arange(own.shape[1], device=own.device)
-        last = _at(atoms, torch.where(own, places, 0).amax(1))
+            return atoms.masked_fill(~real.unsqueeze(2), low).amax(1).masked_fill(~there, 0)
+        places = torch.arange(real.shape[1], device=real.device)
+        last = _at(atoms, torch.where(real, places, 0).amax(1))
         if pool == "ends":
             half = atoms.shape[2] // 2
-            last = torch.cat([last[:, :half], _at(atoms, own.long().argmax(1))[:, half:]], 1)
+            last = torch.cat([last[:, :half], _at(atoms, real.long().argmax(1))[:, half:]], 1)
         return last.masked_fill(~there, 0)
 
 

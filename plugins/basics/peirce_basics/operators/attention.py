@@ -55,11 +55,11 @@ class Attention(AttentionOperator):
     def readings(self) -> Mapping[str, Reader]:
         """q: [b, x, h, s]; k and v: [b, a, g, s]; all from the properties."""
         size, scale = self.dims.head_size, self.dims.head_size**-0.25
-        own = {"h": self.dims.heads, "s": size}
+        query_shape = {"h": self.dims.heads, "s": size}
         shared = {"g": self.options.kv_heads or self.dims.heads, "s": size}
         bias = self.options.bias
         return {
-            "query": Reader(branch="U", shape=own, bias=bias, scale=scale, dropout=True),
+            "query": Reader(branch="U", shape=query_shape, bias=bias, scale=scale, dropout=True),
             "key": Reader(branch="U", shape=shared, bias=bias, scale=scale, cached=True),
             "value": Reader(branch="U", shape=shared, bias=bias, cached=True),
         }
@@ -87,11 +87,11 @@ class Attention(AttentionOperator):
     ) -> list[Any]:
         """Row by row and head by head: products, their softmax over the row's scope, and the sum."""
         result = []
-        for own, seen in zip(query, scope, strict=True):
+        for query_heads, seen in zip(query, scope, strict=True):
             tokens = [a for a, sees in enumerate(seen) if sees]
             heads = []
-            for h, q in enumerate(own):
-                g = h * len(key[0]) // len(own)
+            for h, q in enumerate(query_heads):
+                g = h * len(key[0]) // len(query_heads)
                 scores = [sum(i * j for i, j in zip(q, key[a][g], strict=True)) for a in tokens]
                 weights = [math.exp(score - max(scores)) for score in scores]
                 total = sum(weights)

@@ -78,9 +78,9 @@ class Experts(StateOperator):
     def __init__(self, options: ExpertsOptions, dims: Dims) -> None:
         super().__init__(options, dims)
         kind = KINDS[options.network]
-        own = GeluOptions(bias=options.bias, tanh=options.tanh)
+        expert_options = GeluOptions(bias=options.bias, tanh=options.tanh)
         self.router = nn.Linear(dims.unary, options.experts, bias=False)
-        self.experts = nn.ModuleList(hidden_layer(kind, own, dims) for _ in range(options.experts))
+        self.experts = nn.ModuleList(hidden_layer(kind, expert_options, dims) for _ in range(options.experts))
         self._balance: Tensor | None = None
 
     def forward(self, state: Predicates, scope: Scope) -> Predicates:

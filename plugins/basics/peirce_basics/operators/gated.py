@@ -87,9 +87,9 @@ class GRU(Gated, nn.GRU):
         """See `RecurrentOperator.step`."""
         last, sizes = state["output"], [self.hidden_size] * 3
         reset, update, content = read.split_with_sizes(sizes, -1)
-        own = F.linear(last, weights["weight"], weights["bias"]).split_with_sizes(sizes, -1)
-        update = (update + own[1]).sigmoid()
-        content = (content + (reset + own[0]).sigmoid() * own[2]).tanh()
+        recurrent = F.linear(last, weights["weight"], weights["bias"]).split_with_sizes(sizes, -1)
+        update = (update + recurrent[1]).sigmoid()
+        content = (content + (reset + recurrent[0]).sigmoid() * recurrent[2]).tanh()
         output = (1 - update) * content + update * last
         return output, {"output": output}
 
@@ -98,11 +98,11 @@ class GRU(Gated, nn.GRU):
         size = self.hidden_size
         output, outputs = [0.0] * size, []
         for atom in atoms:
-            read, own = gates(atom, output, parameters)
+            read, recurrent = gates(atom, output, parameters)
             for r in range(size):
-                reset = sigmoid(read[r] + own[r])
-                update = sigmoid(read[size + r] + own[size + r])
-                content = math.tanh(read[2 * size + r] + reset * own[2 * size + r])
+                reset = sigmoid(read[r] + recurrent[r])
+                update = sigmoid(read[size + r] + recurrent[size + r])
+                content = math.tanh(read[2 * size + r] + reset * recurrent[2 * size + r])
                 output[r] = (1 - update) * content + update * output[r]
             outputs.append(list(output))
         return outputs
@@ -112,11 +112,11 @@ def gates(
     atom: list[float], state: list[float], parameters: Mapping[str, Any]
 ) -> tuple[list[float], list[float]]:
     """What the gates are given of a token and of a state, number by number."""
-    read, own = (
+    read, recurrent = (
         np.array(parameters[f"weight_{of}_l0"]) @ values + parameters[f"bias_{of}_l0"]
         for of, values in (("ih", atom), ("hh", state))
     )
-    return read.tolist(), own.tolist()
+    return read.tolist(), recurrent.tolist()
 
 
 def sigmoid(value: float) -> float:

@@ -15,9 +15,9 @@ from peirce.parts import Dims, PairPosition, Tokens, offsets
 class Alibi(PairPosition):
     """score[h](x,y) -= m[h] |y - x|, with m[h] = 2 ** (-8 h / n) for the heads h = 1 .. n.
 
-    Where the number of heads is no power of two, n is the power below it, and the other heads have every second slope
-    of 2 n heads, as in the published code. Without parameters; the layers share the bias. The paper is about causal
-    scopes; where a token sees what follows, the same distance costs the same both ways.
+    Where the number of heads is not a power of two, n is the power below it, and the other heads have every second
+    slope of 2 n heads, as in the published code. Without parameters; the layers share the bias. The paper is about
+    causal scopes; where a token sees what follows, the same distance costs the same both ways.
     """
 
     name = "alibi"

@@ -47,10 +47,10 @@ class SameText(ScopePosition):
         if not self.restart:
             return tokens.index
         types = tokens.types
-        own = types.unsqueeze(2) == types.unsqueeze(1)
+        same = types.unsqueeze(2) == types.unsqueeze(1)
         if tokens.real is not None:
-            own = own & tokens.real.unsqueeze(1)
-        return (own.long().tril().sum(2) - 1).clamp_min(0)
+            same = same & tokens.real.unsqueeze(1)
+        return (same.long().tril().sum(2) - 1).clamp_min(0)
 
     def scope(self, tokens: Tokens) -> Tensor:
         """bool [b, x, y]."""

@@ -246,5 +246,5 @@ def test_the_rows_of_a_question_compete_and_no_others() -> None:
     logits = head(encoded._replace(pooled=pooled), tokens)["logits"]
     assert logits.tolist() == pytest.approx((pooled @ head.dense.weight[0] + head.dense.bias).tolist())
     assert head.outputs()[0].dims == ("batch",)
-    with pytest.raises(InputError, match="5 rows is no whole number of questions with 3 choices"):
+    with pytest.raises(InputError, match="5 rows is not a whole number of questions with 3 choices"):
         head.loss({"logits": torch.zeros(5)}, torch.zeros(2, dtype=torch.int64))

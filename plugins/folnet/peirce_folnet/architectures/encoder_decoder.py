@@ -180,9 +180,9 @@ class FolNetEncoderDecoder(GenerativeArchitecture):
         scope = Scope.padding(tokens.real, before) & Scope.past(tokens.length, ids.device, before)
         scope = scope.at(tokens.rows(tokens.index), tokens.index)
         begun = self._begin(tokens, kept, scope)
-        state, own = run_layers(self.layers, begun, scope, self._rotations(tokens), cache)
+        state, layer_cache = run_layers(self.layers, begun, scope, self._rotations(tokens), cache)
         unary, binary = self.final_norm(state, scope)
-        return Encoded(unary, binary, None, scope, self.encoder.input.words()), tokens, kept | own
+        return Encoded(unary, binary, None, scope, self.encoder.input.words()), tokens, kept | layer_cache
 
     def _encode(self, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The cached state before the target's first token: every layer's keys and values of the source tokens."""

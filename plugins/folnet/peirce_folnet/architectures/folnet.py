@@ -130,13 +130,15 @@ class FolNet(GenerativeArchitecture):
         encoded = [self._encode(self.input.tokens(some)) for _, some in parts]
         place = torch.cat([rows for rows, _ in parts]).argsort().tolist()
 
-        def joined(own: list[Tensor], axes: int = 0) -> Tensor:
-            each = [example for atoms in own for example in _lengthened(atoms, tokens.length, axes).split(1)]
+        def join_rows(tensors: list[Tensor], axes: int = 0) -> Tensor:
+            each = [
+                example for atoms in tensors for example in _lengthened(atoms, tokens.length, axes).split(1)
+            ]
             return torch.cat([each[row] for row in place])
 
-        unary = joined([part.unary for part in encoded], 1)
-        binary = joined([cast(Tensor, part.binary) for part in encoded], 2)
-        pooled = None if self.pooler is None else joined([cast(Tensor, part.pooled) for part in encoded])
+        unary = join_rows([part.unary for part in encoded], 1)
+        binary = join_rows([cast(Tensor, part.binary) for part in encoded], 2)
+        pooled = None if self.pooler is None else join_rows([cast(Tensor, part.pooled) for part in encoded])
         return Encoded(unary, binary, pooled, self.input.scope(tokens), self.input.words()), tokens
 
     def _is_read(self) -> bool:
@@ -185,8 +187,8 @@ class FolNet(GenerativeArchitecture):
         tokens, kept = self.input.following(inputs, cache)
         scope = self.input.scope(tokens)
         begun = self._begin(tokens, scope)
-        state, own = run_layers(self.layers, begun, scope, self.input.pairs(tokens), cache)
-        return self._end(state, tokens, scope), tokens, kept | own
+        state, layer_cache = run_layers(self.layers, begun, scope, self.input.pairs(tokens), cache)
+        return self._end(state, tokens, scope), tokens, kept | layer_cache
 
     def _end(self, state: Predicates, tokens: Tokens, scope: Scope) -> Encoded:
         """Normalise the atoms of the rows, and pool them."""

@@ -41,8 +41,8 @@ class Bert(Layout):
         network = one_of("hidden_act", self.hidden_act, PLAIN)
         activation = "gelu_tanh" if network.get("tanh") else network["use"]
         epsilon = {"epsilon": self.layer_norm_eps}
-        own = {"norm": "affine", "activation": activation, "tied": self.tie_word_embeddings, **epsilon}
-        heads = [{"use": "mlm", **own}] if "cls.predictions.bias" in self.held else []
+        options = {"norm": "affine", "activation": activation, "tied": self.tie_word_embeddings, **epsilon}
+        heads = [{"use": "mlm", **options}] if "cls.predictions.bias" in self.held else []
         pairs = [{"use": "pair", "as": "nsp"}] if "cls.seq_relationship.weight" in self.held else []
         return {
             "architecture": "transformer",

@@ -54,9 +54,9 @@ def import_transformers(
     settings = {key: value for key, value in published_config(path).items() if value is not None}
     kind = str(settings.get("model_type"))
     if kind not in LAYOUTS:
-        said = unknown("model_type", kind, LAYOUTS)
+        message = unknown("model_type", kind, LAYOUTS)
         raise ModelFileError(
-            f"{path}: {said}. The architecture 'pretrained' runs others by transformers itself"
+            f"{path}: {message}. The architecture 'pretrained' runs others by transformers itself"
         )
     tensors = {
         _OLDER.sub(lambda found: _NAMES[found[0]], key): value for key, value in _tensors(folder).items()
@@ -92,20 +92,20 @@ def _tensors(folder: Path) -> dict[str, Tensor]:
     files = sorted(set(placed.values()))
     for file in files:
         if Path(file).name != file or not file.endswith(".safetensors"):
-            raise ModelFileError(f"{path} names {file!r}, which is no safetensors file beside it")
+            raise ModelFileError(f"{path} names {file!r}, which is not a safetensors file beside it")
     found: dict[str, Tensor] = {}
     for file in files:
-        own = published_tensors(folder / file)
-        if differing := sorted(own.keys() ^ {key for key, value in placed.items() if value == file}):
+        tensors = published_tensors(folder / file)
+        if differing := sorted(tensors.keys() ^ {key for key, value in placed.items() if value == file}):
             raise ModelFileError(
                 f"{path} and {file} do not agree on {shorten_list(differing)}; save or copy the model again"
             )
-        found |= own
+        found |= tensors
     return found
 
 
 def _state(model: Model, layout: Layout, tensors: Mapping[str, Tensor], source: Path) -> dict[str, Tensor]:
-    """The model's state from published tensors, each held against the model's shapes."""
+    """The model's state from published tensors, each checked against the model's shapes."""
     state, table, copies = model.state_dict(), layout.names(), layout.copies()
     shapes: dict[str, list[int]] = {}
     for theirs, (ours, turned) in table.items():

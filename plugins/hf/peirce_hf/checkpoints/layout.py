@@ -136,8 +136,8 @@ class Decoder(Layout):
 
     def head(self) -> dict[str, Ours]:
         """The names of the head's tensor, where it is one of its own."""
-        own = self.scored and not self.tie_word_embeddings
-        return leaves("lm_head", "heads.causal_lm.decoder", bias=False) if own else {}
+        has_decoder = self.scored and not self.tie_word_embeddings
+        return leaves("lm_head", "heads.causal_lm.decoder", bias=False) if has_decoder else {}
 
     def copies(self) -> dict[str, str]:
         """The head repeats the word embeddings where they are tied."""

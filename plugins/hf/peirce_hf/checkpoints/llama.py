@@ -134,8 +134,8 @@ class Llama(Decoder):
                     f"{theirs}.self_attn.{projection}", f"{ours}.{place}", bias=self.attention_bias
                 )
             for projection, place in (("gate_proj", "gate"), ("up_proj", "hidden"), ("down_proj", "output")):
-                own = f"{ours}.2.{act}.unary.{place}"
-                table |= leaves(f"{theirs}.mlp.{projection}", own, bias=self.mlp_bias)
+                name = f"{ours}.2.{act}.unary.{place}"
+                table |= leaves(f"{theirs}.mlp.{projection}", name, bias=self.mlp_bias)
             table |= leaves(f"{theirs}.input_layernorm", f"{layer}.norms.0", bias=False)
             table |= leaves(f"{theirs}.post_attention_layernorm", f"{layer}.norms.1", bias=False)
         return table | self.head()

@@ -112,9 +112,9 @@ class PretrainedArchitecture(Architecture):
         try:
             return completed(spec, given)
         except REFUSALS as error:
-            said = " ".join(str(error).split())[:500]
+            message = " ".join(str(error).split())[:500]
             raise PlanError(
-                f"{spec.at('model.options')}: {unusable(f'architecture {cls.name!r}', said)}"
+                f"{spec.at('model.options')}: {unusable(f'architecture {cls.name!r}', message)}"
             ) from error
 
     def __init__(self, options: SourceOptions, plan: Plan) -> None:

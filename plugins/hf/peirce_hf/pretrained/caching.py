@@ -26,7 +26,7 @@ def cache_with(layers: Layers, names: tuple[str, str] = OWN) -> Any:
     """A cache of `transformers` with these keys and values."""
     from transformers import DynamicCache
 
-    return DynamicCache([tuple(own[name] for name in names) for own in layers] or None)
+    return DynamicCache([tuple(layer[name] for name in names) for layer in layers] or None)
 
 
 def decoder_cache(layers: Layers) -> Any:
@@ -40,7 +40,7 @@ def layers_in(cache: Any) -> Layers:
     """The keys and values in a cache of `transformers`, and those of the source, where it has both."""
     if hasattr(cache, "cross_attention_cache"):
         pairs = zip(cache.self_attention_cache.layers, cache.cross_attention_cache.layers, strict=True)
-        return [_kept_in(own, OWN) | _kept_in(source, SOURCE) for own, source in pairs]
+        return [_kept_in(target, OWN) | _kept_in(source, SOURCE) for target, source in pairs]
     return [_kept_in(layer, OWN) for layer in cache.layers if layer.is_initialized]
 
 

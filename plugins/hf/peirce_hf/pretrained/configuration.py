@@ -10,7 +10,7 @@ from attrs import fields
 from torch import nn
 
 from peirce.errors import PlanError
-from peirce.extras import quiet_transformers, require
+from peirce.extras import quiet_transformers
 from peirce.spec import InputSpec, Spec
 
 NOT_KEPT = (
@@ -18,8 +18,6 @@ NOT_KEPT = (
     "output_hidden_states", "output_attentions", "use_cache",
 )  # fmt: skip
 """What a configuration says that is not of the network."""
-_NEEDED = ("an architecture of transformers", "transformers")
-"""What is built, and the package that builds it."""
 DEPTHS = (
     "num_hidden_layers", "num_hidden_groups", "inner_group_num", "encoder_layers", "decoder_layers", "num_layers",
     "num_decoder_layers",
@@ -35,7 +33,6 @@ def configuration(table: Mapping[str, Any]) -> Any:
     Raises:
         PlanError: it has no known `model_type`.
     """
-    require(*_NEEDED, extra="transformers")
     from huggingface_hub.errors import StrictDataclassError
     from transformers import AutoConfig
 
@@ -50,7 +47,7 @@ def configuration(table: Mapping[str, Any]) -> Any:
 def position_offset(body: nn.Module) -> int | None:
     """What an encoder adds to a token's place: RoBERTa counts from the row after that of its padding.
 
-    None where its positions are no embeddings of places.
+    None where its positions are not embeddings of places.
     """
     for name, module in body.named_modules():
         if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
@@ -73,8 +70,7 @@ def completed(spec: Spec, given: Mapping[str, Any]) -> Spec:
     if "model_type" not in table:
         if not isinstance(source, str):
             return spec  # which the options refuse
-        require(*_NEEDED, extra="transformers")
-        from transformers import AutoConfig
+            from transformers import AutoConfig
 
         table = _table(AutoConfig.from_pretrained(source, trust_remote_code=False)) | table
         changes["model.options.config"] = table
@@ -93,8 +89,8 @@ def completed(spec: Spec, given: Mapping[str, Any]) -> Spec:
         changes["model.input.pad_id"] = int(config.pad_token_id)
     longest = config.attribute_map.get("max_position_embeddings", "max_position_embeddings")
     if longest in table and (places := _places(config)) is not None:
-        told = known.max_length != fields(InputSpec).max_length.default
-        changes["model.input.max_length"] = min(places, known.max_length) if told else places
+        has_length = known.max_length != fields(InputSpec).max_length.default
+        changes["model.input.max_length"] = min(places, known.max_length) if has_length else places
     return spec.replace(changes) if changes else spec
 
 
@@ -154,7 +150,7 @@ def published(
         source: its folder, or its name on the hub, where weights are safetensors.
         config: its configuration.
         what: what is taken of it, for errors.
-        settings: what else the class is told.
+        settings: further arguments of the class.
 
     Raises:
         PlanError: the source cannot be read.
@@ -166,6 +162,6 @@ def published(
                 output_loading_info=True, **settings,
             )  # fmt: skip
     except (OSError, ValueError, RuntimeError) as error:
-        said = " ".join(str(error).split())[:500]
-        raise PlanError(f"{what} of {source!r} cannot be taken: {said}") from error
+        message = " ".join(str(error).split())[:500]
+        raise PlanError(f"{what} of {source!r} cannot be taken: {message}") from error
     return loaded, info

@@ -54,9 +54,9 @@ class Pretrained(WithHeads):
     def __init__(self, options: PretrainedOptions, plan: Plan) -> None:
         super().__init__(options, plan)
         self._pooled = options.pooler
-        own = getattr(self.body, "pooler", None) is not None
-        self.body.pooler = self.body.pooler if own and options.pooler else None
-        self.pooler = Pooler(plan.dims.unary) if options.pooler and not own else None
+        has_pooler = getattr(self.body, "pooler", None) is not None
+        self.body.pooler = self.body.pooler if has_pooler and options.pooler else None
+        self.pooler = Pooler(plan.dims.unary) if options.pooler and not has_pooler else None
         self._types = "token_type_ids" in inspect.signature(self.body.forward).parameters
 
     def outputs(self) -> tuple[TensorSpec, ...]:

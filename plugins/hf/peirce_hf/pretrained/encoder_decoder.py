@@ -155,8 +155,8 @@ class PretrainedEncoderDecoder(PretrainedArchitecture, GenerativeArchitecture):
         ends = Packing(None if tokens.real is None else ~mask)
         kept = {READ: read, WRITTEN: ends.pack(mask)}
         for i, layer in enumerate(layers_in(layers)):
-            own = {name: ends.pack(layer[name], TOKENS) for name in OWN}
-            kept |= flatten_layer_cache(i, layer | own)
+            packed = {name: ends.pack(layer[name], TOKENS) for name in OWN}
+            kept |= flatten_layer_cache(i, layer | packed)
         return encoded, tokens, kept
 
     def _encode(self, inputs: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:

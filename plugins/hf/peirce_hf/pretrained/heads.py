@@ -93,20 +93,20 @@ class OriginalHead(Head):
         loaded, info = published(
             self._auto, self._source, self.model.config, what, ignore_mismatched_sizes=True
         )
-        own, given = self.model.state_dict(), loaded.state_dict()
+        current, given = self.model.state_dict(), loaded.state_dict()
         for name, theirs, ours in sorted(info["mismatched_keys"]):
-            if name in own:
+            if name in current:
                 raise PlanError(
                     f"{self._source!r} has a head {self._name!r} of other sizes: {name} {list(theirs)}, and the spec's "
                     f"has {list(ours)}; give the head of the spec as many classes"
                 )
-        if lacking := sorted(set(info["missing_keys"]) & set(own)):
+        if lacking := sorted(set(info["missing_keys"]) & set(current)):
             raise PlanError(
                 f"{self._source!r} lacks weights of its head {self._name!r}: {', '.join(lacking[:5])}; take it out of "
                 "'original_heads' for a new one of Peirce's"
             )
         with torch.no_grad():
-            for name, value in own.items():
+            for name, value in current.items():
                 value.copy_(given[name])
 
     def outputs(self) -> tuple[TensorSpec, ...]:
