@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import Any
 
 LONGEST, _TAIL = 2000, 500
-"""The most characters of a message, and how many of them are its end, where the next step stands."""
+"""The most characters of a message, and how many of them are kept from its end, which says what to do next."""
 _NOTE = 60
 _LONGEST_NAME = 200
 _MOST_NAMES = 20
@@ -84,7 +84,7 @@ class BusyError(PeirceError):
 
 
 class WriteError(PeirceError):
-    """A disk that takes no more; the request was right, so the command line exits with 1.
+    """A disk that cannot be written to; the request was right, so the command line exits with 1.
 
     Args:
         what: what was written, and where.
@@ -203,6 +203,6 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> str:
 
 
 def check_known(kind: str, name: str, known: Collection[str], error: type[Exception] = InputError) -> None:
-    """Refuse a name that is none of the valid ones: raises an error of a class, with the sentence of `unknown`."""
+    """Raise an error of a class, with the sentence of `unknown`, for a name that is not among the valid ones."""
     if name not in known:
         raise error(unknown(kind, name, known))

@@ -67,7 +67,7 @@ def check_picture(path: Path, feature: str = "drawing", *, extra: str) -> None:
         TaskError: its ending is none of `PICTURES`, its folder does not exist, or matplotlib is missing.
     """
     if path.suffix.lower() not in PICTURES:
-        raise TaskError(f"{path} names no format of pictures; let it end in {', '.join(PICTURES)}")
+        raise TaskError(f"{path} does not name a format of pictures; let it end in {', '.join(PICTURES)}")
     if not path.parent.is_dir():
         raise TaskError(f"folder {path.parent} does not exist; create it, or draw elsewhere")
     require(feature, "matplotlib", extra=extra)

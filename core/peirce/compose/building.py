@@ -93,7 +93,7 @@ def place_model(model: Model, device: torch.device | str | None, dtype: torch.dt
     """The model on a device and in a floating dtype; None leaves either as it is.
 
     Raises:
-        InputError: there is no such device here, or the dtype is none that models compute in.
+        InputError: the device does not exist here, or models do not compute in the dtype.
     """
     if dtype is not None and dtype not in FLOATS:
         raise InputError(f"dtype is {dtype!r}; models compute in {', '.join(map(str, FLOATS))}")
@@ -162,7 +162,7 @@ def _refuse_beyond_memory(plan: Plan) -> None:
     # More parameters than models of these sizes usually have; most need no closer look.
     crude = (16 * (layers + 1) * sum(sizes.values()) + 4 * rows) * sum(sizes.values())
     if needed <= memory < needed + crude * width:
-        # What does not compose, or overflows, is told of when the model is made.
+        # What does not compose, or overflows, is reported when the model is made.
         with suppress(PeirceError, MemoryError, RuntimeError), torch.device("meta"):
             needed += sum(parameter.numel() for parameter in Model(plan, {}).parameters()) * width
     if needed > memory:

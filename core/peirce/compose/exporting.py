@@ -49,7 +49,7 @@ def export(
         ExportError: the exporter has no such option, the export failed, or what was written does not match.
         ModelFileError, SpecError: the directory or the spec cannot be used.
         BusyError: another process exports to the file.
-        WriteError: the disk takes no more.
+        WriteError: the disk is full or read-only.
     """
     registry = registry or default_registry()
     part = registry.get("exporters", to)
@@ -147,7 +147,7 @@ def exported_file(source: str | os.PathLike[str]) -> Path:
     """The `model.onnx` in the folder of a trained model.
 
     Raises:
-        ModelFileError: there is none; the message says what makes one.
+        ModelFileError: the file is missing; the message says how to make it.
     """
     folder, file = Path(source), Path(source, "model.onnx")
     if not folder.is_dir():
@@ -171,7 +171,7 @@ def is_saved(source: str | os.PathLike[str]) -> bool:
     """Whether a model's source is a saved directory rather than a spec.
 
     Raises:
-        ModelFileError: it is neither, but a path of something that is not there.
+        ModelFileError: it is a path, and nothing is there.
     """
     saved = Path(source).is_dir()
     if not saved and is_path(source) and Path(source).suffix != ".toml":

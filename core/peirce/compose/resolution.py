@@ -48,7 +48,7 @@ def resolve(spec: Spec, registry: Registry, *, fuse: bool = True) -> Plan:
     )
     finder.check_owner(architecture.part.Dims, spec.dims, "model.dims", cls.name)
     label = f"dimension of architecture {cls.name!r}"
-    model_dims: Any = finder.read(architecture.part.Dims, spec.dims, "model.dims", label)
+    model_dims: object = finder.read(architecture.part.Dims, spec.dims, "model.dims", label)
     finder.check(architecture, "model.dims", model_dims)
     if cls.scope is not None and spec.scope.kind != "bidirectional":
         only = f"architecture {cls.name!r} has the scope {cls.scope!r} and no other; leave `kind` out"

@@ -34,7 +34,7 @@ from peirce.registry import runtime_of
 T = TypeVar("T")
 
 MOST_THREADS = 1024
-"""The most threads: more are no faster, and a runtime would really start them."""
+"""The most threads: more are not faster, and a runtime would start every one."""
 
 
 def runtime_for(path: Path) -> Runtime:
@@ -222,7 +222,7 @@ class Session:
                 stays = isinstance(value, OnDevice)
                 given[name] = value if stays and on_device else value.numpy() if stays else np.asarray(value)
             except ValueError as error:
-                raise InputError(f"input {name!r} is no array: {error}") from error
+                raise InputError(f"input {name!r} is not an array: {error}") from error
         sizes = self._inputs.check(given)
         for spec, shape in self._inputs.defaults(given, sizes):
             given[spec.name] = np.full(shape, spec.default, self._dtypes[spec.name])

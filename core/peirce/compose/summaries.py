@@ -46,7 +46,7 @@ class Summary:
         inputs, outputs: the dtype and the dims of each.
         parameters: how many parameters there are; tied ones count once.
         groups: parameters by part.
-        weights: those of two dims or more that are no biases, by part: what papers count.
+        weights: those of two dims or more, biases left out, by part: what papers count.
         batch: the batch that flops and bytes are for.
         length: the tokens of each example.
         flops: floating-point operations of one forward pass; a multiplication and an addition are two.
@@ -83,7 +83,7 @@ def summarise(
 
     Raises:
         SpecError: the spec cannot be composed.
-        InputError: batch or length is below 1 or beyond all use, or longer than the model's positions.
+        InputError: batch or length is below 1 or above `MOST`, or the length exceeds the model's positions.
     """
     length = min(USUAL_LENGTH, spec.input.max_length) if length is None else length
     for name, size in (("batch", batch), ("length", length)):
@@ -99,7 +99,7 @@ def summarise(
         inputs[tensor.name] = torch.empty(shape, dtype=_DTYPES[tensor.dtype], device="meta")
     with torch.no_grad():
         with FlopCounterMode(display=False) as counter:
-            model(**inputs)  # this first pass also joins the fused weights, which is no work of the second
+            model(**inputs)  # the first pass also joins the fused weights, and the second does not
         with _ByteCounter() as written:
             model(**inputs)
     parameters = list(model.named_parameters())

@@ -49,7 +49,7 @@ def tensor_header(path: str | PathLike[str]) -> TensorHeader:
     """Read the header of a safetensors file, which its library holds against the file's size; no tensor is read.
 
     Raises:
-        UnreadableError: it is no regular or no safetensors file, is cut short, or claims what it does not hold.
+        UnreadableError: it is not a regular safetensors file, is truncated, or its header does not match its content.
         OSError: it is not there, or may not be read.
     """
     from safetensors import SafetensorError, safe_open
@@ -57,14 +57,14 @@ def tensor_header(path: str | PathLike[str]) -> TensorHeader:
     check_file(path)
     try:
         with safe_open(path, framework="np") as file:
-            slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118  # it is no table
+            slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118  # it is not a dict
             return TensorHeader(
                 {name: tuple(each.get_shape()) for name, each in slices.items()},
                 {name: each.get_dtype() for name, each in slices.items()},
                 file.metadata() or {},
             )
     except (SafetensorError, MemoryError) as error:  # it is mapped, which addresses may not suffice for
-        raise UnreadableError(f"it is no safetensors file, cut short, or damaged: {error}") from error
+        raise UnreadableError(f"it is not a safetensors file, or is truncated or damaged: {error}") from error
 
 
 def read_tensors(path: Path, inside: str = "") -> dict[str, Tensor]:
@@ -90,7 +90,7 @@ def read_tensors(path: Path, inside: str = "") -> dict[str, Tensor]:
     size = check_file(path)
     with suppress(zipfile.BadZipFile), zipfile.ZipFile(path) as archive:
         if sum(entry.file_size for entry in archive.infolist()) > size:
-            raise UnreadableError("it unpacks to more than its size, as no torch file does")
+            raise UnreadableError("it unpacks to more than its size, which no torch file does")
     storages: dict[int, int] = {}
     for name, tensor in _torch_file(path, "meta", inside).items():
         _check_tensor(name, tensor)
@@ -125,7 +125,7 @@ def _torch_file(path: Path, device: str, inside: str) -> dict[str, Tensor]:
         keys = sorted(map(str, loaded)) if isinstance(loaded, dict) else []
         held = f"the keys {', '.join(keys[:12])}" if keys else type(loaded).__name__
         raise UnreadableError(
-            f"it holds no state dict of named tensors, but {held}; save its state dict alone"
+            f"it does not contain a state dict of named tensors, but {held}; save its state dict alone"
         )
     return loaded
 
@@ -157,7 +157,7 @@ def read_npz(
         look: is given the name, the dtype and the shape of each array before any is read; it raises to refuse it.
 
     Raises:
-        UnreadableError: it is no regular or no .npz file, is damaged, or holds or claims too much.
+        UnreadableError: it is not a regular .npz file, is damaged, or is larger than the limit or than its header says.
         OSError: it is not there.
         PeirceError: raised by `look`.
     """
@@ -186,4 +186,4 @@ def read_npz(
             raise
         except Exception as error:  # what zipfile, zlib, numpy and the parser of its headers raise on damage
             cause = printable(error, 200) or type(error).__name__
-            raise UnreadableError(f"it is no .npz file of plain arrays: {cause}") from error
+            raise UnreadableError(f"it is not an .npz file of plain arrays: {cause}") from error

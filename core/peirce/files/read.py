@@ -38,7 +38,7 @@ _CHUNK = 1 << 20
 
 
 class UnreadableError(OSError):
-    """A file that is not read for what it is or for how large it is; the message is a clause without the path."""
+    """A file whose kind or size is refused; the message is a clause without the path."""
 
     def __init__(self, message: str, path: str | os.PathLike[str] | None = None) -> None:
         super().__init__(message)
@@ -56,12 +56,12 @@ def size_limit(*, text: bool = False) -> int:
     """The most bytes that are read whole of a file, or of one that is parsed as text.
 
     Raises:
-        InputError: `PEIRCE_LIMIT` is no size.
+        InputError: `PEIRCE_LIMIT` is not a size.
     """
     given = os.environ.get(LIMIT) or "2GB"
     match = re.fullmatch(r"(\d{1,15}(?:\.\d{1,6})?)\s*([KMGT]?)B?", given.strip().upper())
     if match is None:
-        raise InputError(f"{LIMIT}: {given!r} is no size such as 64MB or 2GB")
+        raise InputError(f"{LIMIT}: {given!r} is not a size such as 64MB or 2GB")
     most = int(float(match[1]) * _UNITS[match[2]])
     return most // 8 if text else most
 
@@ -69,7 +69,7 @@ def size_limit(*, text: bool = False) -> int:
 def parse_integer(text: str) -> int | None:
     """The whole number that a text writes with at most 18 digits of ASCII; None where it writes none.
 
-    `str.isdigit` also holds of `²`, which is no number to `int`, and of more digits than `int` takes.
+    `str.isdigit` also accepts `²`, which `int` refuses, and more digits than `int` takes.
     """
     return int(text) if re.fullmatch("[0-9]{1,18}", text) else None
 
@@ -78,7 +78,7 @@ def check_file(path: str | os.PathLike[str], most: int | None = None) -> int:
     """Refuse what no reader should open, before another library does; how many bytes it has.
 
     Raises:
-        UnreadableError: it is no regular file, or has more bytes than `most`.
+        UnreadableError: it is not a regular file, or has more bytes than `most`.
         OSError: it is not there.
     """
     status = os.stat(path)
@@ -108,7 +108,7 @@ def open_file(path: str | os.PathLike[str], *, piped: bool = False) -> IO[bytes]
         piped: whether it may be what the shell hands over: `/dev/stdin`, or `/dev/fd/N` as of `<(command)`.
 
     Raises:
-        UnreadableError: it is no regular file; while reading, it unpacks beyond all measure.
+        UnreadableError: it is not a regular file; while reading, it unpacks to far more than its size.
         OSError: it is not there, or may not be read.
     """
     name = os.fspath(path)
@@ -121,7 +121,7 @@ def open_file(path: str | os.PathLike[str], *, piped: bool = False) -> IO[bytes]
 
 
 class _GzipReader(io.RawIOBase):
-    """What a gzipped file holds, as long as it is no bomb."""
+    """The content of a gzipped file, which may not be a decompression bomb."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("rb")
@@ -149,8 +149,8 @@ def check_ratio(unpacked: int, packed: int) -> None:
     """Refuse compressed content that is far larger than its file, with an `UnreadableError`."""
     if unpacked > max(_FREE, _RATIO * packed):
         raise UnreadableError(
-            f"it unpacks to more than {_RATIO} times its size, as no such file does; if it is right, store it without "
-            "compression"
+            f"it unpacks to more than {_RATIO} times its size, which no such file does; if it is right, store it "
+            "without compression"
         )
 
 
@@ -158,7 +158,7 @@ def read_bytes(path: str | os.PathLike[str], *, text: bool = False) -> bytes:
     """The bytes of a file, decompressed if its name ends in `.gz`; what is parsed as text must be smaller.
 
     Raises:
-        UnreadableError: it is no regular file, or too large.
+        UnreadableError: it is not a regular file, or is too large.
         OSError: it is not there, or may not be read.
     """
     most = size_limit(text=text)
@@ -177,7 +177,7 @@ def read_text(path: str | os.PathLike[str]) -> str:
 
     Raises:
         UnreadableError, OSError: as `read_bytes`.
-        UnicodeDecodeError: it is no UTF-8.
+        UnicodeDecodeError: it is not UTF-8.
     """
     return read_bytes(path, text=True).decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
 
@@ -191,7 +191,9 @@ def read_lines(file: IO[AnyStr]) -> Iterator[AnyStr]:
     longest = size_limit(text=True) // 16
     while line := file.readline(longest + 1):
         if len(line) > longest:
-            raise UnreadableError(f"a line is longer than {longest / 1e6:,.6g} MB, so this is no such file")
+            raise UnreadableError(
+                f"a line is longer than {longest / 1e6:,.6g} MB, so the file is of another kind"
+            )
         yield line
 
 
@@ -200,7 +202,7 @@ def read_json(path: str | os.PathLike[str]) -> Any:
 
     Raises:
         UnreadableError, OSError: as `read_bytes`.
-        ValueError: it is no JSON in UTF-8, or nested too deeply.
+        ValueError: it is not JSON in UTF-8, or is nested too deeply.
     """
     content = parse_json(read_bytes(path, text=True).decode("utf-8-sig"))
     if isinstance(content, dict):
@@ -212,7 +214,7 @@ def parse_json(text: str | bytes, **hooks: Callable[[Any], Any]) -> Any:
     """The content of a JSON text, with hooks as `json.loads` takes them.
 
     Raises:
-        ValueError: it is no JSON, or nested too deeply.
+        ValueError: it is not JSON, or is nested too deeply.
     """
     return _parse_checked(lambda: json.loads(text, **cast(Any, hooks)))
 
@@ -221,7 +223,7 @@ def parse_toml(text: str) -> dict[str, Any]:
     """The content of a TOML text.
 
     Raises:
-        ValueError: it is no TOML, or nested too deeply.
+        ValueError: it is not TOML, or is nested too deeply.
     """
     try:
         return cast(dict[str, Any], _parse_checked(lambda: tomllib.loads(text)))

@@ -49,7 +49,7 @@ def hold_lock(place: Path, *, folder: bool, wait: bool = False) -> Iterator[None
 
     Args:
         place: a folder, which has the lock in it, or something in a folder, which has the lock beside it.
-        folder: which of the two it is; a folder that is not there is made.
+        folder: whether the place is a folder; one that does not exist is made.
         wait: whether to wait until another writer has ended, rather than be refused.
 
     Raises:
@@ -148,7 +148,7 @@ def clear_leftovers(folder: Path) -> None:
     try:
         left = [Path(each.path) for each in os.scandir(folder) if _SCRATCH.fullmatch(each.name)]
     except OSError:
-        return  # where nothing can be listed, nothing can be written, which is told of then
+        return  # where nothing can be listed, nothing can be written; the writer reports it
     for each in left:
         if each.is_dir() and not each.is_symlink():
             with suppress(OSError):
@@ -167,7 +167,7 @@ def replace_file(path: Path) -> Iterator[Path]:
     processes that write at once, the last to end wins.
 
     Raises:
-        WriteError: the disk takes no more.
+        WriteError: the disk is full or read-only.
     """
     if path.exists() and not path.is_file():
         # A device such as /dev/null could be replaced by whoever may write there, and must not.
@@ -245,7 +245,7 @@ def disk_error(
             what = link.what if isinstance(link, WriteError) else what
             message = safe if isinstance(safe, str) else safe()
             return WriteError(what, number, message, _ADVICE[number])
-        # A complaint of Peirce's own names its cause; what merely was handled when it came is another matter.
+        # Peirce's own errors name their cause; an exception that was merely being handled is unrelated.
         link = link.__cause__ or (None if isinstance(link, PeirceError) else link.__context__)
     return None
 

@@ -18,7 +18,7 @@ from peirce.algebra import at_least_float32
 from peirce.kernels import sizes
 
 ALIKE = 0.5
-"""The share of the longest example's pairs below which an example begins another portion, if that is no small one."""
+"""An example with a smaller share of the longest one's pairs begins a new portion, unless the portion is small."""
 
 
 def uses_blocks(atoms: Tensor) -> bool:

@@ -46,7 +46,6 @@ class Exportable(nn.Module, ABC):
     def named(self, inputs: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
         """The outputs by name, of inputs by name."""
 
-    @final
     def forward(self, *tensors: Tensor) -> tuple[Tensor, ...]:
         """The outputs, in the order of `signature.outputs`, of tensors in that of `signature.inputs`.
 

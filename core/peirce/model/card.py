@@ -1,6 +1,6 @@
 """The card of a saved model: a README.md that people read, and whose front matter Hugging Face's hub reads.
 
-It is no part of the model: no digest covers it, models without one open, and one that a person wrote stays.
+The card is not part of the model: no digest covers it, models without one load, and one that a person wrote stays.
 """
 
 from __future__ import annotations

@@ -318,7 +318,7 @@ class Runtime(ABC):
             model: the model; it is not changed.
             seed: of the random inputs.
             providers: what should compute; None takes what needs no special hardware, where there is a choice.
-            progress: told of each step.
+            progress: called before each step.
 
         Raises:
             ExportError: the file differs from the model.

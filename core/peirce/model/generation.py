@@ -111,7 +111,7 @@ def make_decoding(settings: Mapping[str, Any], free: int | None = None) -> Decod
             is no more.
 
     Raises:
-        InputError: an unknown or impossible one, or there is no room for `max_new` tokens.
+        InputError: a setting is unknown or impossible, or there is no room for `max_new` tokens.
     """
     known = [attribute.name for attribute in fields(Decoding)]
     for name in settings:

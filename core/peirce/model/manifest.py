@@ -92,19 +92,21 @@ class SavedFiles:
 
     def _handle(self, name: str) -> IO[bytes]:
         if name not in self._handles:
-            raise FileNotFoundError(errno.ENOENT, "it is no file of this model", str(self.directory / name))
+            raise FileNotFoundError(
+                errno.ENOENT, "it is not a file of this model", str(self.directory / name)
+            )
         return self._handles[name]
 
     def weights(self) -> TensorHeader:
         """What the file of the weights holds.
 
         Raises:
-            ModelFileError: its header is none, or tells of other bytes than the file has.
+            ModelFileError: its header is invalid, or does not match the file's size.
         """
         try:
             return tensor_header(self.path(WEIGHTS))
         except OSError as error:
-            what = f"{self.directory / WEIGHTS} is no complete safetensors file ({error})"
+            what = f"{self.directory / WEIGHTS} is not a complete safetensors file ({error})"
             raise ModelFileError(f"{what}; it is truncated or foreign: save or copy it again") from error
 
     def damaged(self) -> list[str]:

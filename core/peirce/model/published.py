@@ -17,16 +17,16 @@ def published_config(path: Path) -> dict[str, Any]:
     """The table of a JSON file.
 
     Raises:
-        ModelFileError: it cannot be read, or holds no table.
+        ModelFileError: it cannot be read, or does not contain a table.
     """
     try:
         settings = read_json(path)
         if not isinstance(settings, dict):
-            raise ValueError("it holds no table")
+            raise ValueError("it does not contain a table")
     except OSError as error:
         raise ModelFileError(f"{path} cannot be read: {error.strerror or error}") from error
     except ValueError as error:
-        raise ModelFileError(f"{path} is no JSON configuration: {error}") from error
+        raise ModelFileError(f"{path} is not a JSON configuration: {error}") from error
     return settings
 
 

@@ -58,7 +58,7 @@ class Mark:
     Args:
         start, end: where it stands, in characters.
         label: one of the view's `labels`; it has a colour.
-        meaning: what a reader is told of it, in a line.
+        meaning: its explanation for a reader, in a line.
         sign: a letter or two that stand where its line begins.
         group: those of one group have lines at one height below the text; None for a mark on the words themselves.
     """
@@ -105,7 +105,7 @@ class Viewer(ABC):
     """Shows what models of some kind do with a text. One that extends another shows the models of both.
 
     Attributes:
-        Options: what else it can be told, an attrs class with `Args:`; `peirce look --set` takes them.
+        Options: its settings, an attrs class with `Args:`; `peirce look --set` takes them.
         works_alone: whether it also shows texts without a model.
     """
 

@@ -26,7 +26,7 @@ def split_key(dotted: str) -> KeyPath:
     """The parts of a dotted key; a part with a dot in it stands in quotes, as in TOML.
 
     Raises:
-        SpecError: `dotted` is no dotted key.
+        SpecError: `dotted` is not a dotted key.
     """
     path: KeyPath = ()
     with suppress(tomllib.TOMLDecodeError):
@@ -36,7 +36,7 @@ def split_key(dotted: str) -> KeyPath:
             path = (*path, part)
         if node == 0:
             return path
-    raise SpecError(f"{dotted!r} is no dotted key such as model.dims.layers")
+    raise SpecError(f"{dotted!r} is not a dotted key such as model.dims.layers")
 
 
 def join_key(path: KeyPath) -> str:
@@ -74,7 +74,7 @@ class Document:
         """The document with new values at dotted keys.
 
         Raises:
-            SpecError: a key is none, passes through a plain value, or beyond a list's end.
+            SpecError: a key is malformed, or leads through a plain value or beyond a list's end.
         """
         data, places = deepcopy(self.data), self.places
         for dotted, value in changes.items():
@@ -94,7 +94,7 @@ def parse_document(text: str, source: str) -> Document:
     """A TOML text; `source` is what errors call it.
 
     Raises:
-        SpecError: it is no TOML.
+        SpecError: it is not valid TOML.
     """
     try:
         data = parse_toml(text)
@@ -150,7 +150,7 @@ def _set_value(data: dict[str, Any], path: KeyPath, value: Any, dotted: str) -> 
         if isinstance(node, list):
             key = parse_integer(part)
             if key is None or key >= len(node):
-                message = f"{here} is a list of {len(node)}; {part!r} is no index of it, from 0"
+                message = f"{here} is a list of {len(node)}; {part!r} is not an index of it, from 0"
                 raise SpecError(f"override {dotted}: {message}")
         elif not isinstance(node, dict):
             raise SpecError(f"override {dotted}: {here} is {node!r}, which has no key {part!r}")

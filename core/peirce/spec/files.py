@@ -40,7 +40,7 @@ def read_document(path: Path, what: str = "spec") -> Document:
     """A TOML file; `what` it is, for errors.
 
     Raises:
-        SpecError: it cannot be read, or is no TOML.
+        SpecError: it cannot be read, or is not valid TOML.
     """
     try:
         text = read_file(path)
@@ -81,7 +81,7 @@ def _ready_file(name: str, ready: Ready) -> Path:
         for path in (f"{name}.toml", f"{name}/spec.toml", f"./{name}"):
             if Path(path).is_file():
                 raise SpecError(
-                    f"{name!r} is no ready spec; for the file that is here, write {path}"
+                    f"{name!r} is not a ready spec; for the file of that name, write {path}"
                 ) from None
         raise SpecError(f"{error}. A path ends in .toml or has a separator") from None
 
@@ -102,7 +102,7 @@ def parse_override(text: str) -> tuple[str, Any]:
     """The key and the value of `model.dims.layers=2`; the value is TOML, or else a string as it stands.
 
     Raises:
-        SpecError: there is no `=`, or nothing before it.
+        SpecError: `=` or the key before it is missing.
     """
     dotted, equals, value = (each.strip() for each in text.partition("="))
     if not dotted or not equals:

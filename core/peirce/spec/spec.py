@@ -114,7 +114,7 @@ def _tables(cls: type[T], given: object) -> tuple[T, ...]:
     A plain dict is read as a table of TOML.
 
     Raises:
-        SpecError: it is no list, or an entry is none of these.
+        SpecError: it is not a list, or an entry is none of these.
     """
     made: Any = cls
     if isinstance(given, str | type) or not isinstance(given, Iterable):
@@ -281,7 +281,7 @@ class Spec:
                 plug-ins announce.
 
         Raises:
-            SpecError: the text is no valid spec; every mistake is named with its line.
+            SpecError: the spec is not valid; every mistake is named with its line.
         """
         document = parse_document(text, source)
         return _from_document(extend(document, Path(source).parent, ready or _no_ready_spec))

@@ -21,7 +21,7 @@ Problem = tuple[KeyPath, str]
 REST = "rest"
 """Metadata of a field that takes every key of its table that no other field takes."""
 HIDDEN = "hidden"
-"""Metadata of a field that is no key of the table."""
+"""Metadata of a field that is not a key of the table."""
 
 _UNIONS = (Union, types.UnionType)
 _TABLES = (dict, Mapping)
@@ -66,7 +66,7 @@ def structure_value(kind: Any, value: Any, path: KeyPath = (), label: str | None
         label: what a key of the value is called, if it is a table; `key of PATH` if None.
 
     Raises:
-        StructureError: the value is no such thing; it holds every problem.
+        StructureError: the value is not of the type; the error lists every problem.
     """
     origin, args = get_origin(kind) or kind, get_args(kind)
     if origin in _UNIONS:

@@ -43,7 +43,7 @@ def test_a_header_is_read_without_the_tensors(tmp_path: Path) -> None:
 def test_what_a_safetensors_header_claims_is_held_against_the_file(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "t.safetensors"
     path.write_bytes(content)
-    with pytest.raises(UnreadableError, match="no safetensors file, cut short, or damaged"):
+    with pytest.raises(UnreadableError, match="not a safetensors file, or is truncated or damaged"):
         tensor_header(path)
     os.truncate(path, 10**11)  # without a byte on the disk
     with pytest.raises(UnreadableError):
@@ -88,7 +88,7 @@ def test_arrays_come_as_numpy_writes_them(tmp_path: Path) -> None:
     ],
 )
 def test_what_an_npz_file_claims_is_held_against_it(content: bytes) -> None:
-    with pytest.raises(UnreadableError, match=r"no .npz file of plain arrays"):
+    with pytest.raises(UnreadableError, match=r"not an .npz file of plain arrays"):
         read_npz(content)
 
 
@@ -150,7 +150,7 @@ def test_tensors_that_are_not_dense_are_refused_by_name_before_their_values_are_
 def test_what_is_no_file_of_tensors_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.pt"
     torch.save({"model": {"a": torch.ones(2)}, "step": 3}, path)
-    with pytest.raises(UnreadableError, match="no state dict of named tensors, but the keys model, step"):
+    with pytest.raises(UnreadableError, match="a state dict of named tensors, but the keys model, step"):
         read_tensors(path)
     for content in (b"", b"PK\3\4" * 9, path.read_bytes()[:-90], b"\x80\2c__builtin__\neval\n(S'1'\ntR."):
         path.write_bytes(content)

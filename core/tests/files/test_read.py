@@ -51,7 +51,7 @@ def test_a_file_beyond_the_bound_is_not_read(tmp_path: Path, monkeypatch: pytest
     with pytest.raises(UnreadableError, match=r"it has more than 0.001 MB"):
         read_bytes(path, text=True)
     monkeypatch.setenv("PEIRCE_LIMIT", "much")
-    with pytest.raises(InputError, match=r"^PEIRCE_LIMIT: 'much' is no size such as 64MB or 2GB"):
+    with pytest.raises(InputError, match=r"^PEIRCE_LIMIT: 'much' is not a size such as 64MB or 2GB"):
         size_limit()
 
 

@@ -139,7 +139,7 @@ def test_overrides_reach_every_depth(folder: Path) -> None:
         ("model.heads.x", 2, "override model.heads.x: model.heads is a list of 2"),
         ("model.name.x", 2, "override model.name.x: model.name is 'child', which has no key 'x'"),
         ("dims.layers", 2, "override dims.layers: unknown key 'dims' of a spec.*: write model.dims$"),
-        ("model..x", 2, "no dotted key"),
+        ("model..x", 2, "not a dotted key"),
         ("model.dims.layers", None, "a spec holds"),
     ],
 )
@@ -166,7 +166,7 @@ def test_a_name_that_lacks_its_ending_is_shown_with_it(folder: Path) -> None:
     (folder / "saved").mkdir()
     (folder / "saved" / "spec.toml").write_text(BASE)
     for name, path in (("base", "base.toml"), ("odd", "./odd"), ("saved", "saved/spec.toml")):
-        with pytest.raises(SpecError, match=f"'{name}' is no ready spec; .* write {path}$"):
+        with pytest.raises(SpecError, match=f"'{name}' is not a ready spec; .* write {path}$"):
             load_spec(name)
         assert load_spec(path).name == "base"
     with pytest.raises(SpecError, match=r"unknown ready spec 'bass'.*A path ends in .toml"):

@@ -85,8 +85,8 @@ def train(
         raise TaskError(f"{directory} is a file; give a directory for the trained model")
     if _TRAINING.locked():
         raise BusyError(
-            "another thread of this process trains, and random generators, threads and devices are shared by the process; "
-            "wait for its end, or train in a process of its own"
+            "another thread of this process trains, and random generators, threads and devices are shared by the "
+            "process; wait for its end, or train in another process"
         )
     checkpoints = Checkpoints(directory)
     with (

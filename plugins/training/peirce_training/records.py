@@ -40,7 +40,9 @@ def read_training(directory: Path) -> dict[str, Any] | None:
         ) from error
     match record:
         case {"schema": str(schema)} if schema != TRAINING_SCHEMA:
-            raise TaskError(f"{path} is not a record of a training that this version reads ({TRAINING_SCHEMA})")
+            raise TaskError(
+                f"{path} is not a record of a training that this version reads ({TRAINING_SCHEMA})"
+            )
         case {"task": {"name": str(), "options": dict()}, "seed": int()}:
             return dict(record)
     raise TaskError(

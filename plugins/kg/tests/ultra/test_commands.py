@@ -61,7 +61,7 @@ def test_a_checkpoint_is_a_model_of_the_same_tensors(golden: Path, imported: Pat
     for wrong, said in (
         ({"weight": torch.zeros(2, 2)}, "holds no ULTRA"),
         ({**tensors, "more": torch.zeros(2)}, "unknown: more"),
-        ({"model": [1]}, "holds no state dict"),
+        ({"model": [1]}, "does not contain a state dict"),
     ):
         torch.save(wrong, tmp_path / "wrong.pth")
         with pytest.raises(ModelFileError, match=said):

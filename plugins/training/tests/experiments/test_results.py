@@ -39,7 +39,7 @@ def test_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
 def test_another_file_is_refused(text: str, tmp_path: Path) -> None:
     path = tmp_path / "results.csv"
     path.write_text(text)
-    with pytest.raises(TaskError, match=r"results\.csv is no file of results.*move it away"):
+    with pytest.raises(TaskError, match=r"results\.csv is not a file of results.*move it away"):
         read_rows(path, Measured)
     assert path.read_text() == text
 

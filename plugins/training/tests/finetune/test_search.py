@@ -145,8 +145,8 @@ def test_the_plan_lists_runs_and_runs_none(finetune: Callable[..., tuple[int, st
     [
         (("--set", "tsak=rte"), "Did you mean 'task'"),
         (("--each", "task"), "give an option of the task and its values"),
-        (("--each", "train.lr=1,2"), "no option of the task 'glue'"),
-        (("--seeds", "1,x"), "'x' is no integer"),
+        (("--each", "train.lr=1,2"), "not an option of the task 'glue'"),
+        (("--seeds", "1,x"), "'x' is not an integer"),
         (("--seeds", "1,1"), "a seed stands twice"),
         (("--recipe", "squad-16g"), "is for the task squad"),
         (("--set", "task=rtee", "--seeds", "0"), "Did you mean 'rte'"),
