@@ -77,7 +77,7 @@ def detect(
     if json and jsonl:
         raise InputError("--json and --jsonl are both given; choose one form of what is printed")
     if picture is not None:
-        raise InputError(f"--html and --png went; `peirce look logic TEXT -o {picture}` does the same")
+        raise InputError(f"--html and --png were removed; run `peirce look logic TEXT -o {picture}`")
     detector = Detector(parser, lexicon, cache, processes, senses)
     read = [_read_text(each) for each in texts]
     found = _find(detector, [text for text, _ in read], [file for _, file in read])

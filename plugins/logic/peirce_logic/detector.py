@@ -95,14 +95,14 @@ class Detector:
         senses: str | os.PathLike[str] | None = None,
     ) -> None:
         if processes < 1:
-            raise InputError(f"processes is {processes}; at least one process parses")
+            raise InputError(f"processes is {processes}; use 1 or more")
         words, chosen = (None if file is None else os.fspath(file) for file in (lexicon, senses))
         self._arguments = (parser, words, chosen)
         self._tools = _load_tools(*self._arguments)
         self._cache = None if cache is None else Path(cache)
         if self._cache is not None and (self._cache.is_dir() or not self._cache.parent.is_dir()):
             raise InputError(
-                f"the cache {self._cache} is no file in a folder that exists; name one, such as c.sqlite"
+                f"the cache {self._cache} is not a file in an existing folder; name one, such as c.sqlite"
             )
         self._processes = processes
         keywords = [(k.words, k.relation, k.kind, k.order) for k in self._tools.lexicon.keywords]
@@ -213,7 +213,7 @@ class Detector:
                     yield from parsed.result()
             except BrokenProcessPool as error:
                 raise TaskError(
-                    "a process that parses was killed, perhaps for want of memory; give fewer processes"
+                    "a parsing process was killed, perhaps because memory ran out; use fewer processes"
                 ) from error
 
     def _read_cache(self, keys: Sequence[bytes]) -> dict[bytes, str]:

@@ -53,7 +53,7 @@ def started_with(folder: Path) -> int | None:
         try:
             return start_in(parse_toml(files.text(SPEC))["model"].get("options", {}))
         except (ValueError, LookupError, TypeError, AttributeError) as error:
-            raise ModelFileError(f"{folder / SPEC} is no spec: {error!r}") from error
+            raise ModelFileError(f"{folder / SPEC} is not a spec: {error!r}") from error
 
 
 def start_in(options: Mapping[str, Any]) -> int | None:

@@ -60,7 +60,7 @@ class ChoicePipeline(Pipeline):
         """Score the options."""
         context, options = question["context"], list(question["options"])
         if len(options) < 2:
-            raise InputError(f"input 'options' has {len(options)}, and there must be two or more")
+            raise InputError(f"input 'options' has {len(options)} of them; give two or more")
         pairs = [(context, f"{question['question']} {option}") for option in options]
         reader = self._reader
         try:

@@ -64,14 +64,14 @@ def test_every_format_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (json.dumps([{**RECLOR, "label": 2}]), "row 1: the answer 2 is none of 2 options"),
+        (json.dumps([{**RECLOR, "label": 2}]), "row 1: the answer 2 is not one of 2 options"),
         (json.dumps([{**RECLOR, "answers": ["Rain."]}]), "a list of two options or more"),
-        (json.dumps([{**RECLOR, "context": " "}]), "stands where a text must stand, in the context"),
+        (json.dumps([{**RECLOR, "context": " "}]), "the context must be a text"),
         (json.dumps([{"context": "a", "answers": ["a", "b"]}]), "no column holds the question"),
         (LOGIQA + LOGIQA.replace("\nb\n", "\nf\n"), "line 9: a question is an empty line, a letter"),
-        ("[1", "no JSON"),
+        ("[1", "not JSON"),
         ("[]", "no questions"),
-        ("", "train.json: there are no questions in it"),
+        ("", "train.json has no questions"),
     ],
 )
 def test_what_is_in_no_format_is_refused(content: str, words: str, tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_splits_without_answers_are_left_out(tmp_path: Path) -> None:
     task = asking(tmp_path, {"train": [RECLOR], "test": [hidden]})
     data = task.prepare()
     assert list(data.splits) == ["train"]
-    with pytest.raises(TaskError, match="has no 'test' split here, but train"):
+    with pytest.raises(TaskError, match="has no 'test' split here, only train"):
         next(task.batches(data, "test", 0, 0))
     for tests, said in (
         ([RECLOR, hidden], "it has no answer, and others"),
@@ -124,7 +124,7 @@ def test_a_question_that_fills_its_row_alone_is_left_out(
     assert {split: len(of.rows) for split, of in data.splits.items()} == {"train": 99, "valid": 99}
     said = capsys.readouterr().err
     assert "row 100: question and option are never cut" in said
-    assert "1 such of 100 train questions left out" in said
+    assert "1 of 100 train questions are left out" in said
     with pytest.raises(TaskError, match=r"val.json, row 99: question and option are never cut.*raise it"):
         asking(tmp_path, {"val": rows[1:] + rows[-1:]}, length=12).prepare()
 

@@ -105,7 +105,7 @@ def test_traces_and_roots_are_no_constituents() -> None:
     [
         ("(S I)\n(S (NP I)", "line 2: the tree that begins here does not end: 1 bracket"),
         ("(S I))", "line 1: closes nothing"),
-        ("(S I)\nrun", "line 2: 'run' stands outside of a tree"),
+        ("(S I)\nrun", "line 2: 'run' is outside of a tree"),
         ("(S " * 600, "a tree has more than 500 levels"),
     ],
 )
@@ -283,8 +283,8 @@ def test_a_file_is_counted_in_parts() -> None:
         (["no.txt"], "there is no file no.txt"),
         (["."], ". cannot be read: it is a folder, where a file must be; name a file"),
         (["(S x)", "--json", "--jsonl"], "--json and --jsonl are both given"),
-        (["(S x)", "--png", "a.png"], "--html and --png went; `peirce look logic TEXT -o a.png` does"),
-        (["--parser", "brackets", "--", "-x if y"], "the text, line 1: '-x' stands outside of a tree"),
+        (["(S x)", "--png", "a.png"], "--html and --png were removed; run `peirce look logic TEXT -o a.png`"),
+        (["--parser", "brackets", "--", "-x if y"], "the text, line 1: '-x' is outside of a tree"),
         (["(S x)", "--parser", "bracket"], "unknown parser 'bracket'. Did you mean 'brackets'"),
     ],
 )

@@ -104,7 +104,7 @@ def test_what_is_no_cache_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=r"the cache .* cannot be used: .*; remove it, or name another"):
             Detector("brackets", cache=cache).find(TEXTS)
         assert cache.read_bytes() == content
-    with pytest.raises(InputError, match="is no file in a folder that exists; name one"):
+    with pytest.raises(InputError, match="is not a file in an existing folder; name one"):
         Detector("brackets", cache=tmp_path / "gone" / "c.sqlite")
 
 
@@ -127,13 +127,13 @@ def killed(*given: Any) -> None:
 
 def test_a_process_that_is_killed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_detect_part", killed)
-    with pytest.raises(TaskError, match=r"a process that parses was killed, .*; give fewer processes"):
+    with pytest.raises(TaskError, match=r"a parsing process was killed, .*; use fewer processes"):
         Detector("brackets", processes=2).find(TEXTS)
 
 
 def test_what_was_parsed_before_an_error_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     detector = Detector("brackets", cache=tmp_path / "relations.sqlite")
-    with pytest.raises(InputError, match="stands outside of a tree"):
+    with pytest.raises(InputError, match="is outside of a tree"):
         detector.find([TEXTS[0], "no tree"])
     parsed = count_parses(monkeypatch)
     assert detector.find(TEXTS[:1])[0].sentences == 1

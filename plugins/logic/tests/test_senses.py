@@ -62,9 +62,9 @@ def labelled(folder: Path, **given: object) -> LabelledSentence:
     [
         ({}, "line 1: it is no"),
         ({"text": "a since b", "keyword": "since", "relation": "casual"}, "Did you mean 'causal'"),
-        ({"text": "It has b", "keyword": "as"}, "does not hold the keyword 'as' as words"),
-        ({"text": "as a, As b", "keyword": "as"}, "at the characters 0, 6; say with `start`"),
-        ({"text": "a as b", "keyword": "as", "start": 1}, "not stand at character 1;"),
+        ({"text": "It has b", "keyword": "as"}, "does not contain the keyword 'as' as separate words"),
+        ({"text": "as a, As b", "keyword": "as"}, "at the characters 0, 6; choose with `start`"),
+        ({"text": "a as b", "keyword": "as", "start": 1}, "is not at character 1;"),
     ],
 )
 def test_what_is_no_sentence_is_refused(given: dict[str, object], said: str, tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_what_is_no_encoder_is_named(tmp_path: Path) -> None:
     with pytest.raises(TaskError, match=r"the encoder '.*gone' cannot be loaded: .*; give the folder"):
         Vectors(str(tmp_path / "gone")).of(["since"], [(0, 5)])
     (tmp_path / "spec.toml").touch()
-    with pytest.raises(TaskError, match=f"{tmp_path} holds a model of Peirce, and an encoder is another's"):
+    with pytest.raises(TaskError, match=f"{tmp_path} holds a model of Peirce, which is not an encoder"):
         Vectors(str(tmp_path)).of(["since"], [(0, 5)])
 
 
@@ -166,7 +166,7 @@ def test_trained_from_the_command_line_and_chosen_in_detection(
         Detector("brackets", senses=file).find([TREES])
     content = file.read_bytes()
     for damaged, said in (
-        (content[:-1] + bytes([content[-1] ^ 1]), "its digest is another than it says"),
+        (content[:-1] + bytes([content[-1] ^ 1]), "its digest does not match"),
         (b"\x00" * 64, r"is no file of senses: .*; write it again"),
     ):
         file.write_bytes(damaged)

@@ -50,7 +50,9 @@ def test_files_of_texts_and_summaries_are_read(tmp_path: Path) -> None:
     assert found.summaries == ("Rain 1.", "Rain 2.", "Rain 3.")
     own = {"body": "It rains.", "short": "Rain."}
     assert examples(tmp_path, "own.jsonl", own, columns=("body", "short"))[0].text == "It rains."
-    with pytest.raises(TaskError, match=r"row 1: no column holds the text; there is body, short; name the"):
+    with pytest.raises(
+        TaskError, match=r"row 1: no column holds the text; the columns are body, short; name the"
+    ):
         examples(tmp_path, "own.jsonl", own)
 
 

@@ -28,4 +28,6 @@ def relation_algebra(case: Case) -> None:
         raise NotApplicableError(f"no two relations compose to one: {error}") from error
     for problem in problems:
         if (possible := paths.possible(problem)) != [problem.answer]:
-            raise BrokenError(f"of {problem.labels} follows {possible}, and the problem says {problem.answer!r}")
+            raise BrokenError(
+                f"of {problem.labels} follows {possible}, and the problem says {problem.answer!r}"
+            )

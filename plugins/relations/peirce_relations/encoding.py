@@ -154,15 +154,13 @@ def read_facts(text: str, pair: Sequence[str]) -> tuple[Problem, tuple[str, ...]
             the pair is not in the graph.
     """
     if len(pair) != 2:
-        raise InputError(
-            f"the pair has {len(pair)} names, and two nodes are asked for; give the one and the other"
-        )
+        raise InputError(f"the pair has {len(pair)} names; give two nodes")
     places: dict[str, int] = {}
     edges: dict[tuple[int, int], str] = {}
     for fact in filter(None, (part.strip() for part in text.replace(";", ",").replace("\n", ",").split(","))):
         words = fact.split()
         if len(words) != 3:
-            raise InputError(f"{fact!r} is no fact; write NODE RELATION NODE, with a comma between facts")
+            raise InputError(f"{fact!r} is not a fact; write NODE RELATION NODE, with a comma between facts")
         one, label, other = words
         edge = places.setdefault(one, len(places)), places.setdefault(other, len(places))
         if edges.setdefault(edge, label) != label:
@@ -170,11 +168,9 @@ def read_facts(text: str, pair: Sequence[str]) -> tuple[Problem, tuple[str, ...]
                 f"{one!r} is {edges[edge]} and {label} to {other!r}; give one relation for each pair"
             )
     if not edges:
-        raise InputError("there are no facts; write such as 'a NTPP b, b PO c'")
+        raise InputError("there are no facts; write some, such as 'a NTPP b, b PO c'")
     if len(places) > LARGEST:
-        raise InputError(
-            f"the facts have {len(places)} nodes, and a model is asked about {LARGEST} at most; leave some out"
-        )
+        raise InputError(f"the facts have {len(places)} nodes, and the limit is {LARGEST}; leave some out")
     for name in pair:
         if name not in places:
             raise InputError(unknown("node", name, places))

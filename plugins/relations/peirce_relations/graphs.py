@@ -149,12 +149,12 @@ def _problem(
             or len(value) != 2
             or not all(type(n) is int and n >= 0 for n in value)
         ):
-            raise TaskError(f"{where}: {value!r} is no pair of nodes, two whole numbers from 0 on")
+            raise TaskError(f"{where}: {value!r} is not a pair of nodes, two whole numbers from 0")
         return value[0], value[1]
 
     def text(value: Any) -> str:
         if not isinstance(value, str):
-            raise TaskError(f"{where}: {value!r} is no relation's name")
+            raise TaskError(f"{where}: {value!r} is not the name of a relation")
         return value
 
     if (
@@ -162,24 +162,22 @@ def _problem(
         or not isinstance(labels, list | tuple)
         or len(edges) != len(labels)
     ):
-        raise TaskError(f"{where}: edges and labels are lists of one length, a label for each edge")
+        raise TaskError(f"{where}: edges and labels must be lists of one length, a label for each edge")
     if not edges:
         raise TaskError(f"{where}: the graph has no edges")
     if not isinstance(also, list | tuple) or not all(
         isinstance(each, list) and len(each) == 3 for each in also
     ):
-        raise TaskError(f"{where}: also is a list of two nodes and their relation each")
+        raise TaskError(f"{where}: also must be a list whose items are two nodes and their relation")
     read, queried = tuple(map(pair, edges)), pair(query)
     nodes = max(max(each) for each in (*read, queried)) + 1
     if nodes > MOST:
-        raise TaskError(
-            f"{where}: node {nodes - 1} is named, and a graph has {MOST} nodes at most, from 0 on"
-        )
+        raise TaskError(f"{where}: node {nodes - 1} is too many: a graph has at most {MOST} nodes, from 0 on")
     also_known = tuple((*pair(each[:2]), text(each[2])) for each in also)
     if missing := {*queried, *(node for each in also_known for node in each[:2])}.difference(*read):
-        raise TaskError(f"{where}: node {min(missing)} is asked, and no edge names it")
+        raise TaskError(f"{where}: node {min(missing)} is asked for, and no edge has it")
     if not (type(steps) is int and type(paths) is int):
-        raise TaskError(f"{where}: k and b are whole numbers")
+        raise TaskError(f"{where}: k and b must be whole numbers")
     return Problem(
         nodes=nodes,
         edges=read,

@@ -125,17 +125,17 @@ def test_commands_write_the_same_bytes_twice_and_solve_them(tmp_path: Path, invo
     rows = [json.loads(line) for line in solved.read_text().splitlines()]
     assert len(rows) == 300
     assert all(row["possible"] == [row["unique"]] for row in rows)
-    assert "is there already" in invoke(*asked).output
+    assert "exists already" in invoke(*asked).output
 
 
 def test_what_is_no_problem_is_named_with_its_row(tmp_path: Path, invoke: Any) -> None:
     wrong = {
         "not an object": "3\n",
-        "node 9 is asked, and no edge names it": '{"edges": [[0, 1]], "labels": ["a"], "query": [0, 9]}\n',
-        "is no pair of nodes": '{"edges": [[0, -1]], "labels": ["a"], "query": [0, 1], "answer": "a"}\n',
+        "node 9 is asked for, and no edge has it": '{"edges": [[0, 1]], "labels": ["a"], "query": [0, 9]}\n',
+        "is not a pair of nodes": '{"edges": [[0, -1]], "labels": ["a"], "query": [0, 1], "answer": "a"}\n',
         "a label for each edge": '{"edges": [[0, 1]], "labels": [], "query": [0, 1], "answer": "a"}\n',
-        "node 1024 is named": '{"edges": [[0, 1024]], "labels": ["a"], "query": [0, 1], "answer": "a"}\n',
-        "is no relation's name": '{"edges": [[0, 1]], "labels": [3], "query": [0, 1], "answer": "a"}\n',
+        "node 1024 is too many": '{"edges": [[0, 1024]], "labels": ["a"], "query": [0, 1], "answer": "a"}\n',
+        "is not the name of a relation": '{"edges": [[0, 1]], "labels": [3], "query": [0, 1], "answer": "a"}\n',
     }
     for said, line in wrong.items():
         path = tmp_path / "test.jsonl"

@@ -231,11 +231,11 @@ def test_a_trained_model_is_exported_and_asked(tmp_path: Path, invoke: Any) -> N
         np.testing.assert_allclose(values, wanted[name], atol=1e-5, err_msg=name)
     for asked, said in (
         ("a NTP b", "Did you mean 'NTPP'"),
-        ("a b", "is no fact"),
+        ("a b", "is not a fact"),
         ("", "there are no facts"),
         (
             ", ".join(f"{i} PO {i + 1}" for i in range(128)),
-            "129 nodes, and a model is asked about 128 at most",
+            "129 nodes, and the limit is 128",
         ),
     ):
         assert said in invoke("relate", str(model), asked, "--pair", "a", "b").output

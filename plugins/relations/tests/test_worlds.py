@@ -109,15 +109,15 @@ def test_contradictions_and_unknown_words_are_named() -> None:
 
     world = OffPath(3)
     masters = problem((0, 1, "same"), (0, 0, "master"), (1, 1, "master"))
-    with pytest.raises(InconsistentError, match="no world has them all"):
+    with pytest.raises(InconsistentError, match="no world satisfies them all"):
         world.possible(masters)
     assert world.possible(problem((0, 1, "other"), (2, 2, "mason"))) == list(STEPS[1:])
-    for words, said in ((((0, 1, "nera"),), "'near'"), (((0, 1, "mason"),), "is said of one node")):
+    for words, said in ((((0, 1, "nera"),), "'near'"), (((0, 1, "mason"),), "describes one node")):
         with pytest.raises(InputError, match=said):
             world.possible(problem(*words))
-    with pytest.raises(InputError, match="offpath has one path"):
+    with pytest.raises(InputError, match="offpath makes one path"):
         world.make(2, 3, Random(0))
-    with pytest.raises(InputError, match="level 7 of offpath"):
+    with pytest.raises(InputError, match="offpath has no level 7"):
         source("offpath:7")
     with pytest.raises(InputError, match="unknown algebra 'reahc'"):
         source("reahc")

@@ -31,7 +31,7 @@ def load_encoder(name: str, instead: str = "") -> tuple[Any, Any]:
 
     which = f"give {instead}the folder of a model of transformers, or its name on the hub"
     if (Path(name) / SPEC).is_file():
-        raise TaskError(f"{name} holds a model of Peirce, and an encoder is another's; {which}")
+        raise TaskError(f"{name} holds a model of Peirce, which is not an encoder of transformers; {which}")
     how: dict[str, Any] = {"use_safetensors": True, "dtype": torch.float32}
     try:
         with quiet_transformers():

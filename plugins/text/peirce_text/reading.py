@@ -71,7 +71,7 @@ class Row:
         """
         value = self.value(column)
         if not isinstance(value, str) or not value.strip():
-            raise TaskError(f"{self.where}: column {column!r} holds {value!r}, where a text must stand")
+            raise TaskError(f"{self.where}: column {column!r} holds {value!r}, and must hold a text")
         return value
 
 
@@ -132,7 +132,7 @@ def kind_of(path: Path) -> str:
     kind = _KINDS.get(Path(path.name.removesuffix(".gz")).suffix)
     if kind is None or (kind == "parquet" and path.suffix == ".gz"):
         raise TaskError(
-            f"{path}: its name tells no format; end it in .csv, .tsv, .jsonl or .parquet, and a text in .gz after it "
+            f"{path}: its name has no known suffix; end it in .csv, .tsv, .jsonl or .parquet, followed by .gz "
             "when it is gzipped"
         )
     return kind
@@ -163,7 +163,7 @@ def _errors_in_sentences(path: Path) -> Iterator[None]:
         raise TaskError(f"{path}: not UTF-8 text: {error.reason}; save it as UTF-8") from error
     except (OSError, EOFError, zlib.error) as error:
         cause = getattr(error, "strerror", None) or error
-        raise TaskError(f"{path}: cannot be read: {cause}; fetch the file again") from error
+        raise TaskError(f"{path} cannot be read: {cause}; fetch the file again") from error
 
 
 def _check_rows(rows: Iterator[Row], columns: Collection[str], *, broken: bool) -> Iterator[Row]:
@@ -191,7 +191,7 @@ def _parquet(path: Path) -> Iterator[Any]:
             yield file
     except pyarrow.ArrowException as error:
         cause = str(error).partition("\n")[0]
-        raise TaskError(f"{path}: cannot be read as Parquet: {cause}; fetch the file again") from error
+        raise TaskError(f"{path} cannot be read as Parquet: {cause}; fetch the file again") from error
 
 
 def _records(path: Path) -> Iterator[Row]:
@@ -208,9 +208,9 @@ def _objects(path: Path, file: IO[str]) -> Iterator[Row]:
         try:
             value = parse_json(line)
         except ValueError as error:
-            raise TaskError(f"{path}, row {number}: no JSON: {error}") from error
+            raise TaskError(f"{path}, row {number}: not JSON: {error}") from error
         if not isinstance(value, dict):
-            raise TaskError(f"{path}, row {number}: must be a JSON object, and is {line.strip()[:60]}")
+            raise TaskError(f"{path}, row {number}: must be a JSON object, not {line.strip()[:60]}")
         yield Row(path, number, value)
 
 
@@ -227,14 +227,14 @@ def _fields(path: Path, file: IO[str], kind: str, quoted: bool, header: Sequence
     try:
         columns = list(header) or [name.strip() for name in next(lines, ())]
         if not columns:
-            raise TaskError(f"{path}: empty, without so much as a header")
+            raise TaskError(f"{path} is empty and has no header")
         for number, fields in enumerate(lines, 1):
             if len(fields) == len(columns):
                 yield Row(path, number, dict(zip(columns, fields, strict=True)))
             elif fields:
                 yield Row(path, number, {}, f"{len(fields)} fields where the header has {len(columns)}")
     except csv.Error as error:
-        raise TaskError(f"{path}, row {number + 1}: no {kind.upper()}: {error}") from error
+        raise TaskError(f"{path}, row {number + 1}: not valid {kind.upper()}: {error}") from error
 
 
 def read_dataset(name: str, configuration: str = "") -> Mapping[str, Iterator[Row]]:

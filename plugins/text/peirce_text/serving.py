@@ -86,7 +86,7 @@ class ClassificationPipeline(Pipeline):
         scorer = self.scorer
         if len(texts) > 1 and TYPES not in scorer.inputs:
             raise InputError(
-                "input 'pair' is given, and the model has no token types to tell two texts apart"
+                "input 'pair' is given, but the model has no token types to tell two texts apart"
             )
         if len(texts) == 1 and scorer.scores.name == PAIRS:
             raise InputError("input 'pair' is missing: the model compares two texts; give the second one")

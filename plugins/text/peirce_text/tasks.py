@@ -266,7 +266,7 @@ class TextTask(Task[OptionsT, TextData[EncodedT]], Generic[OptionsT, ExampleT, E
             return data.splits[split]
         check_known("split", split, self.known_splits, TaskError)
         raise TaskError(
-            f"{self.name} has no {split!r} split here, but {', '.join(data.splits)}; {self.missing}, or leave "
+            f"{self.name} has no {split!r} split here, only {', '.join(data.splits)}; {self.missing}, or leave "
             "the evaluation out with train.test_split= and train.evaluate_every=0"
         )
 

@@ -104,7 +104,7 @@ class Texts(Viewer):
         if wrong := [word for word in words if parse_integer(word) is None]:
             raise TaskError(
                 f"{self.folder} has no tokenizer, so its texts are token ids with spaces between them, such as "
-                f"'5 17 3'; {wrong[0]!r} is none"
+                f"'5 17 3'; {wrong[0]!r} is not one"
             )
         types = tuple(i for i, text in enumerate(texts) for _ in text.split())
         return _Row(tuple(map(int, words)), types, words, ())

@@ -36,9 +36,9 @@ class Counts:
         return {"weather_logits": np.array([[0.5, count, -count]], np.float32)}
 
     def generate(self, inputs: Mapping[str, Any], **settings: Any) -> tuple[Generated, ...]:
-        said, tokens = settings["said"], (7, 9, settings["eos_id"])
+        on_tokens, tokens = settings["on_tokens"], (7, 9, settings["eos_id"])
         for token in tokens:
-            said(np.array([token]))
+            on_tokens(np.array([token]))
         return (Generated(tokens=tokens, score=0.0),)
 
 
@@ -77,7 +77,7 @@ def test_classes_come_by_name_the_best_first(saved: Path) -> None:
     shares = [1 / (1 + e**-6.5 + e**-14), 1 / (1 + e**6.5 + e**-7.5), 1 / (1 + e**14 + e**7.5)]
     assert answer["probabilities"] == pytest.approx(shares)
     assert (answer["classes"], answer["scores"]) == (["stormy", "calm", "foggy"], [7.0, 0.5, -7.0])
-    with pytest.raises(InputError, match=r"input 'pair' is given, and the model has no token types"):
+    with pytest.raises(InputError, match=r"input 'pair' is given, but the model has no token types"):
         pipeline.ask({"text": "the sea", "pair": "the bay"}, said.append)
 
 

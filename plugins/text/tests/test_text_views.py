@@ -70,5 +70,7 @@ def test_what_a_model_cannot_read_is_refused(spec: Spec, texts: list[str], said:
 
 
 def test_what_is_no_id_is_refused(looked: Any) -> None:
-    with pytest.raises(TaskError, match=r"has no tokenizer, so its texts are token ids .*; 'rain' is none"):
+    with pytest.raises(
+        TaskError, match=r"has no tokenizer, so its texts are token ids .*; 'rain' is not one"
+    ):
         looked(FOLNET, "5 rain", assets=False)

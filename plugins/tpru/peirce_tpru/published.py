@@ -159,8 +159,8 @@ def _spec(
     if pairs:
         if settings.pooling not in POOLINGS:
             raise ModelFileError(
-                f"{source}: pooling = {settings.pooling!r} is none of {', '.join(POOLINGS)}; to import the recurrences "
-                "alone, leave out the tensors of clser"
+                f"{source}: pooling = {settings.pooling!r} is not one of {', '.join(POOLINGS)}; to import the "
+                "recurrences alone, leave out the tensors of clser"
             )
         plain["options"]["texts"], plain["input"]["token_types"] = "apart", 2
         classes = next(found[key].numel() for key, ours in pairs.items() if ours.endswith("dense.bias"))

@@ -93,7 +93,7 @@ class FileVectors(Vectors):
         self.width = len(rest)
         if not 1 <= self.width <= _MOST_WIDE:
             raise TaskError(
-                f"{source}: its first line is no word with numbers after it; give a text file of GloVe or fastText"
+                f"{source}: its first line is not a word followed by numbers; give a text file of GloVe or fastText"
             )
         self._parse(number, rest)
         self.identity = f"{digest_of(self._path)[:16]}-{length}"
@@ -145,11 +145,11 @@ class FileVectors(Vectors):
                     yield number, word, rest
         except OSError as error:
             raise TaskError(
-                f"{self.source}: cannot be read: {error.strerror or error}; give a text file of vectors"
+                f"{self.source} cannot be read: {error.strerror or error}; give a text file of vectors"
             ) from error
 
     def _parse(self, number: int, rest: list[str]) -> Array:
-        fault = "what follows the word is not numbers alone, all finite"
+        fault = "the fields after the word must be finite numbers"
         if len(rest) != self.width:
             fault = f"it has {len(rest)} fields after the word, where the first line has {self.width}"
         else:

@@ -116,7 +116,7 @@ def test_a_whole_model_scores_pairs(pooling: str, classes: int, tmp_path: Path) 
             {"clser.2.bias": torch.ones(3)},
             r"missing: clser\.0\.weight",
         ),
-        ({"pooling": "min"}, {"clser.2.bias": torch.ones(3)}, "pooling = 'min' is none of max, avg"),
+        ({"pooling": "min"}, {"clser.2.bias": torch.ones(3)}, "pooling = 'min' is not one of max, avg"),
         ({"n_embed": 7}, {}, r"n_embed = 7, and embed\.weight has \d+ rows"),
         ({}, {"embedding.weight": torch.ones(20, 12)}, r"both embedding\.weight and embed\.weight"),
     ],

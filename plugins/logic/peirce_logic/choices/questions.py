@@ -81,7 +81,7 @@ def read_folder(folder: Path, part: str = "") -> dict[str, list[Question]]:
         of_split = files.setdefault(SPLIT_NAMES[match[2].lower()], {})
         first = of_split.setdefault(rest, path)
         if first is not path and path.name != f"{first.name}.gz":
-            raise TaskError(f"{first} and {path} are both the {match[2]} split; take one of them away")
+            raise TaskError(f"{first} and {path} are both the {match[2]} split; remove one of them")
     if not files:
         names = ", ".join(path.name for path in there[:12]) or "nothing"
         what = f"of the part {part!r} " if part else ""
@@ -110,9 +110,7 @@ def read_questions(rows: Iterable[Row]) -> list[Question]:
 def _question(row: Row) -> Question:
     options = _value(row, "options")
     if not isinstance(options, Sequence) or isinstance(options, str) or len(options) < 2:
-        raise TaskError(
-            f"{row.where}: there must be a list of two options or more, and there is {_shorten(options)}"
-        )
+        raise TaskError(f"{row.where}: there must be a list of two options or more, not {_shorten(options)}")
     texts = tuple(_text(row, "options", option) for option in options)
     return Question(
         row.where,
@@ -131,7 +129,7 @@ def _value(row: Row, what: str) -> Any:
     if what in ("answer", "types"):
         return None
     raise TaskError(
-        f"{row.where}: no column holds the {what}: {' or '.join(COLUMNS[what])} is needed, and there is "
+        f"{row.where}: no column holds the {what} ({' or '.join(COLUMNS[what])}); the columns are "
         f"{', '.join(map(str, row.values)) or 'none'}"
     )
 
@@ -140,7 +138,7 @@ def _text(row: Row, what: str, value: Any) -> str:
     if isinstance(value, Sequence) and not isinstance(value, str) and all(isinstance(v, str) for v in value):
         value = "\n".join(value)
     if not isinstance(value, str) or not value.strip():
-        raise TaskError(f"{row.where}: {_shorten(value)} stands where a text must stand, in the {what}")
+        raise TaskError(f"{row.where}: the {what} must be a text, not {_shorten(value)}")
     return value.strip()
 
 
@@ -158,7 +156,7 @@ def _answer(row: Row, options: Sequence[str]) -> int | None:
         return None
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < len(options):
         raise TaskError(
-            f"{row.where}: the answer {_shorten(value)} is none of {len(options)} options; it is a number from 0, a "
+            f"{row.where}: the answer {_shorten(value)} is not one of {len(options)} options; give a number from 0, a "
             "letter from A, or an option's text"
         )
     return value
@@ -185,12 +183,12 @@ def _rows(path: Path, annotated: Mapping[tuple[str, int], Sequence[str]]) -> Ite
         elif content.strip():
             objects = list(_blocks(path, content))
     except ValueError as error:
-        raise TaskError(f"{path}: no JSON: {error}; fetch the file again") from error
+        raise TaskError(f"{path}: not JSON: {error}; fetch the file again") from error
     if not objects:
-        raise TaskError(f"{path}: there are no questions in it; fetch the file again")
+        raise TaskError(f"{path} has no questions; fetch the file again")
     for number, values in enumerate(objects, 1):
         if not isinstance(values, dict):
-            raise TaskError(f"{path}, question {number}: it must be a JSON object, and is {_shorten(values)}")
+            raise TaskError(f"{path}, question {number}: it must be a JSON object, not {_shorten(values)}")
         yield Row(path, number, values)
 
 
@@ -233,7 +231,7 @@ def _annotations(paths: Iterable[Path]) -> dict[tuple[str, int], list[str]]:
             match = re.fullmatch(rf"(\S+)\t(\d{{1,9}})\t([{''.join(DREAM_TYPES)}]+)\s*", line)
             if match is None:
                 raise TaskError(
-                    f"{path}, line {number}: it is no dialogue, number and types: {_shorten(line)}"
+                    f"{path}, line {number}: it must be a dialogue, a number and types, not {_shorten(line)}"
                 )
             types = found.setdefault((match[1], int(match[2])), [])
             types += [DREAM_TYPES[letter] for letter in match[3] if DREAM_TYPES[letter] not in types]
@@ -246,7 +244,7 @@ def _read(path: Path) -> str:
     except UnicodeDecodeError as error:
         raise TaskError(f"{path}: not UTF-8 text: {error.reason}; save it as UTF-8") from error
     except OSError as error:
-        raise TaskError(f"{path}: cannot be read: {error.strerror or error}; fetch the file again") from error
+        raise TaskError(f"{path} cannot be read: {error.strerror or error}; fetch the file again") from error
 
 
 def _shorten(value: Any) -> str:

@@ -200,7 +200,7 @@ class MultipleChoice(TextTask[MultipleChoiceOptions, Question, Questions]):
             )
             if 100 * left_out > len(questions):
                 raise TaskError(f"{why}; raise it")
-            print_line(f"{why}; {left_out:,} such of {len(questions):,} {split} questions left out")
+            print_line(f"{why}; {left_out:,} of {len(questions):,} {split} questions are left out")
         return list(compress(questions, room))
 
     def _questions(

@@ -141,7 +141,7 @@ def _keywords(file: Path, seen: tuple[Path, ...]) -> dict[tuple[str, tuple[str, 
         why = getattr(error, "strerror", None) or error
         raise InputError(f"lexicon {file} cannot be read: {why}; it is a TOML file of keywords") from error
     if content.pop("format", FORMAT) != FORMAT:
-        raise InputError(f"lexicon {file} has another format than {FORMAT}; upgrade peirce")
+        raise InputError(f"lexicon {file} does not have format {FORMAT}; upgrade peirce")
     content.pop("language", None)
     found: dict[tuple[str, tuple[str, ...]], Keyword] = {}
     if (base := content.pop("extends", None)) is not None:

@@ -126,7 +126,7 @@ def read_brackets(text: str, source: str = "the text") -> Iterator[Nested]:
                 raise InputError(f"{where(piece.start())}: a tree has more than {DEEPEST} levels")
             continue
         if not stack:
-            what = "closes nothing" if token == ")" else f"{token[:40]!r} stands outside of a tree"
+            what = "closes nothing" if token == ")" else f"{token[:40]!r} is outside of a tree"
             raise InputError(f"{where(piece.start())}: {what}; trees look like (S (NP I) (VP run))")
         if token == ")":
             done = stack.pop()

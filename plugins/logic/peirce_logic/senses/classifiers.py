@@ -143,7 +143,7 @@ def read_senses(path: str | os.PathLike[str]) -> tuple[Senses, str]:
             and checks_digests()
             and metadata[_FILE_DIGEST] != _digest(arrays, metadata)
         ):
-            raise ValueError("its digest is another than it says")
+            raise ValueError("its digest does not match its content")
         if (version := parse_integer(metadata.get("format", ""))) is None or "relations" not in metadata:
             raise ValueError("its header names no senses")
         encoder, digest = metadata["encoder"], metadata["digest"]
@@ -153,7 +153,7 @@ def read_senses(path: str | os.PathLike[str]) -> tuple[Senses, str]:
             for word, names in relations.items()
         }
     except (SafetensorError, OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        raise ModelFileError(f"{file} is no file of senses: {error}; {_AGAIN}") from error
+        raise ModelFileError(f"{file} is not a file of senses: {error}; {_AGAIN}") from error
     if version > FORMAT:
         raise ModelFileError(f"{file} has format {version}, and this version reads {FORMAT}: upgrade peirce")
     return Senses(encoder, digest, classifiers), digest_of(file)

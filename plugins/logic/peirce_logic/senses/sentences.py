@@ -91,11 +91,11 @@ def _find_keyword(text: str, keyword: str, where: str) -> int:
     places = [match.start() for match in found]
     if not keyword or not places:
         raise InputError(
-            f"{where}: the text does not hold the keyword {keyword!r} as words of their own; correct one"
+            f"{where}: the text does not contain the keyword {keyword!r} as separate words; correct one of them"
         )
     if len(places) > 1:
         raise InputError(
-            f"{where}: the keyword {keyword!r} stands at the characters {', '.join(map(str, places))}; say with "
+            f"{where}: the keyword {keyword!r} occurs at the characters {', '.join(map(str, places))}; choose with "
             "`start` which is meant"
         )
     return places[0]
@@ -110,13 +110,13 @@ def _read_sentence(line: str, where: str) -> LabelledSentence:
         relation, source = str(given["relation"]), str(given.get("source", ""))
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise InputError(
-            f'{where}: it is no {{"text": ..., "keyword": ..., "relation": ...}} ({error}); write one object a line'
+            f'{where}: it is not {{"text": ..., "keyword": ..., "relation": ...}} ({error}); write one object a line'
         ) from error
     for each in (relation, *passes):
         if each not in LABELS:
             raise InputError(f"{where}: {unknown('relation', each, LABELS)}")
     if not keyword or start < 0 or text[start : start + len(keyword)].lower() != keyword:
-        raise InputError(f"{where}: {keyword!r} does not stand at character {start}; correct `start`")
+        raise InputError(f"{where}: {keyword!r} is not at character {start}; correct `start`")
     return LabelledSentence(
         text=text, keyword=keyword, start=start, relation=relation, passes=passes, source=source
     )

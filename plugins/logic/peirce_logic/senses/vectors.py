@@ -77,7 +77,7 @@ class Vectors:
         tokenizer, model = load_encoder(self.encoder)
         if not tokenizer.is_fast:
             raise TaskError(
-                f"the tokenizer of {self.encoder!r} does not say where its tokens stand; it has no tokenizer.json"
+                f"the tokenizer of {self.encoder!r} gives no offsets of its tokens, since it has no tokenizer.json"
             )
         return tokenizer, model
 

@@ -194,7 +194,7 @@ class Summarise(TextTask[SummariseOptions, Example, Summaries]):
         if generated != DECODER:
             raise TaskError(
                 f"the task {self.name!r} needs an encoder-decoder, and architecture "
-                f"{model.plan.architecture.name!r} goes on with its own input; take pretrained_encoder_decoder or "
+                f"{model.plan.architecture.name!r} continues its own input; take pretrained_encoder_decoder or "
                 "folnet_encoder_decoder"
             )
         check_levels(model, self.options.depth)

@@ -41,7 +41,7 @@ def examples_of(rows: Iterable[Row], columns: tuple[str, str]) -> list[Example]:
         read = text or _first(row, TEXTS)
         if not read or not given:
             raise TaskError(
-                f"{row.where}: no column holds the {'summary' if read else 'text'}; there is "
+                f"{row.where}: no column holds the {'summary' if read else 'text'}; the columns are "
                 f"{', '.join(map(str, row.values)) or 'none'}; name the columns with task.text and task.summary"
             )
         found.append(Example(row.text(read).strip(), tuple(row.text(name).strip() for name in given)))

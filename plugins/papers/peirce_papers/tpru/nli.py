@@ -140,7 +140,10 @@ class Table2(SeededMatrix[InferenceRow]):
         from peirce_tpru.nli.task import vectors_in
 
         vectors = vectors_in(self.data)
-        return {**super().task_identity(name, task), "vectors": vectors.identity if vectors is not None else ""}
+        return {
+            **super().task_identity(name, task),
+            "vectors": vectors.identity if vectors is not None else "",
+        }
 
     def spec_of(self, label: str) -> tuple[str, Mapping[str, Any]]:
         """See `spec_of`."""

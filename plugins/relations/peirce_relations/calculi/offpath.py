@@ -64,7 +64,7 @@ class OffPath:
 
     def __init__(self, level: int) -> None:
         if level not in LEVELS:
-            raise InputError(f"level {level} of offpath: there are 1, 2 and 3")
+            raise InputError(f"offpath has no level {level}; use 1, 2 or 3")
         self.name, self.level = f"offpath:{level}", level
 
     def make(self, steps: int, branches: int, rng: Random) -> Problem:
@@ -74,7 +74,7 @@ class OffPath:
             InputError: more than one path is asked for, or no such problem was found.
         """
         if branches != 1:
-            raise InputError(f"offpath has one path, and {branches} are asked for; leave --paths out")
+            raise InputError(f"offpath makes one path, not {branches}; leave out --paths")
         cuts = min(steps, rng.choice((1, 2)))
         for _ in range(TRIES):
             problem = self._draw(steps, cuts, rng)
@@ -168,7 +168,9 @@ def _possible_answers(problem: Problem, pairs: Iterable[tuple[int, int]]) -> dic
         if word not in WORDS:
             raise InputError(unknown("relation of offpath", word, WORDS))
         if x != y and word in (*GUILDS, MASTER):
-            raise InputError(f"{word!r} is said of one node, and here of {x} and {y}; let it point to itself")
+            raise InputError(
+                f"{word!r} describes one node, and here joins {x} and {y}; give it as an edge from the node to itself"
+            )
         facts.append(f'fact("{word}",{x},{y}).')
     found = {pair: set[str]() for pair in pairs}
     for x, y in found:
@@ -183,7 +185,7 @@ def _possible_answers(problem: Problem, pairs: Iterable[tuple[int, int]]) -> dic
                 x, y, word = symbol.arguments
                 found[x.number, y.number].add(word.string)
     if not all(found.values()):
-        raise InconsistentError("the facts contradict each other: no world has them all")
+        raise InconsistentError("the facts contradict each other: no world satisfies them all")
     return {pair: sorted(answers, key=STEPS.index) for pair, answers in found.items()}
 
 

@@ -56,7 +56,7 @@ def read_folder(folder: Path) -> dict[str, Iterable[Row]]:
     """
     if not folder.is_dir():
         raise TaskError(
-            f"there is no folder {folder} with CLUTRR's files; set task.folder to one that holds such as "
+            f"there is no folder {folder} with CLUTRR's files; set task.folder to a folder with files such as "
             "1.2,1.3_train.csv and 1.2_test.csv, gzipped or not"
         )
     found: dict[str, Iterable[Row]] = {}
@@ -86,16 +86,14 @@ def read_story(row: Row, column: Text) -> Story:
     """
     task = _TASK.fullmatch(row.text("task_name"))
     if task is None:
-        raise TaskError(
-            f"{row.where}: task_name is {row.value('task_name')!r}, where task_1.3 or the like must stand"
-        )
+        raise TaskError(f"{row.where}: task_name is {row.value('task_name')!r}; it must look like task_1.3")
     text = row.text("story" if column == "facts" else column)
     one, other = _query(row)
     key = f"{row.value('id')}\n{text}\n{one}\n{other}".encode()
     # text and names in turn
     pieces = _facts(row, random.Random(key)) if column == "facts" else _ENTITY.split(text)
     if any("[" in piece or "]" in piece for piece in pieces[::2]):
-        raise TaskError(f"{row.where}: {column} has a bracket without its other half: {text[:80]!r}")
+        raise TaskError(f"{row.where}: {column} has an unmatched bracket: {text[:80]!r}")
     people = tuple(dict.fromkeys(pieces[1::2]))
     places = {name: place for place, name in enumerate(people)}
     segments = [places[piece] if i % 2 else piece.strip() for i, piece in enumerate(pieces)]
@@ -137,7 +135,7 @@ def _facts(row: Row, order: random.Random) -> list[str]:
     try:
         for (begin, end), kind in zip(edges, kinds, strict=True):
             if begin < 0 or end < 0 or not isinstance(kind, str):
-                raise ValueError(f"({begin}, {end}) {kind!r} is no fact")
+                raise ValueError(f"({begin}, {end}) {kind!r} is not a fact")
             facts.append((names[begin], kind, names[end]))
     except (TypeError, ValueError, IndexError) as error:
         raise TaskError(
@@ -155,7 +153,9 @@ def _query(row: Row) -> tuple[str, str]:
     match value:
         case (str() as one, str() as other):
             return one, other
-    raise TaskError(f"{row.where}: query is {row.value('query')!r}, no pair of names such as ('Ann', 'Bob')")
+    raise TaskError(
+        f"{row.where}: query is {row.value('query')!r}, which is not a pair of names such as ('Ann', 'Bob')"
+    )
 
 
 def _literal(row: Row, column: str) -> Any:
@@ -163,4 +163,6 @@ def _literal(row: Row, column: str) -> Any:
     try:
         return ast.literal_eval(row.text(column).strip())
     except (ValueError, SyntaxError, RecursionError, MemoryError) as error:
-        raise TaskError(f"{row.where}: {column} is {row.value(column)!r}, no Python literal") from error
+        raise TaskError(
+            f"{row.where}: {column} is {row.value(column)!r}, which is not a Python literal"
+        ) from error

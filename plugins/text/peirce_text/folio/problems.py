@@ -33,9 +33,7 @@ def find_files(folder: Path) -> Mapping[str, Path]:
         if match := _FILE.fullmatch(path.name):
             first = found.setdefault(SPLIT_NAMES[match.group(1).lower()], path)
             if first is not path and first.name != path.name.removesuffix(".gz"):
-                raise TaskError(
-                    f"{first} and {path} are both the {match.group(1)} split; take one of them away"
-                )
+                raise TaskError(f"{first} and {path} are both the {match.group(1)} split; remove one of them")
     for split, name in (("train", "train.jsonl"), ("valid", "validation.jsonl")):
         if split not in found:
             there = ", ".join(sorted(path.name for path in folder.iterdir())[:12])
@@ -52,7 +50,7 @@ def problem(row: Row) -> Example:
     value = row.value("premises")
     lines = value.splitlines() if isinstance(value, str) else value
     if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
-        raise TaskError(f"{row.where}: premises must be a list of sentences, and are {str(value)[:80]}")
+        raise TaskError(f"{row.where}: premises must be a list of sentences, not {str(value)[:80]}")
     premises = " ".join(line.strip() for line in lines if line.strip())
     if not premises:
         raise TaskError(f"{row.where}: there are no premises")

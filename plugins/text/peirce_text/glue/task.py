@@ -132,7 +132,7 @@ class Glue(TextClasses[GlueOptions]):
         if problem:
             if not taught:
                 raise TaskError(
-                    f"{row.where}: {problem}; a prediction is due for every row, so fetch the published file again"
+                    f"{row.where}: {problem}, and every row needs a prediction; fetch the published file again"
                 )
             return problem
         index = next((row.values[name] for name in ("index", "id", "idx") if name in row.values), "")
@@ -154,7 +154,7 @@ class Glue(TextClasses[GlueOptions]):
             if value in known:
                 return known.index(value)
         expected = "a number from 0 to 5" if task.regression else f"one of {', '.join(task.labels)}"
-        raise TaskError(f"{row.where}: column {column!r} holds {value!r}, where {expected} must stand")
+        raise TaskError(f"{row.where}: column {column!r} holds {value!r}, and must hold {expected}")
 
     def head_table(self, data: TextClassData) -> dict[str, Any]:
         """A head with the task's classes, or for its number."""

@@ -41,7 +41,7 @@ class Record:
             before = self._read()
             if tokenizer != before.get("tokenizer", tokenizer):
                 raise TaskError(
-                    f"the tokenizer is not the one that this training began with ({self.path}); give that one, or "
+                    f"the tokenizer is not the one that this training began with ({self.path}); use that one, or "
                     "start again in another directory"
                 )
             differing = [
@@ -62,7 +62,7 @@ class Record:
         try:
             record = read_json(self.path)
             if not isinstance(record, dict) or record.get("schema") != SCHEMA:
-                raise ValueError("it is no record of a pretraining's text")
+                raise ValueError("it does not record the text of a pretraining")
         except (OSError, ValueError) as error:
             raise TaskError(f"{self.path} cannot be read: {error}; remove it to resume without it") from error
         return record

@@ -110,7 +110,10 @@ class Store:
         digests = _digests(folder)
         if digests is None:
             safe = "the shards that were tokenised before are whole"
-            with explain_disk_errors(f"tokens in {self.folder}", safe), hold_lock(folder, folder=False, wait=True):
+            with (
+                explain_disk_errors(f"tokens in {self.folder}", safe),
+                hold_lock(folder, folder=False, wait=True),
+            ):
                 digests = _digests(folder)  # another process may have been faster
                 if digests is None:
                     digests = self._write(shard, folder, advance)

@@ -50,7 +50,7 @@ def read_folder(folder: Path, version: str) -> dict[str, list[Question]]:
     found = {split: read_file(folder / name) for split, name in names.items() if (folder / name).is_file()}
     if not found:
         raise TaskError(
-            f"{folder} holds neither {' nor '.join(names.values())}; task.folder is where SQuAD {version} was put, and "
+            f"{folder} holds neither {' nor '.join(names.values())}; task.folder is where SQuAD {version} is, and "
             "task.version which one it is"
         )
     return found
@@ -104,7 +104,7 @@ def _questions(where: str, tables: Iterable[Mapping[str, Any]]) -> list[Question
             answers = tuple(Answer(_check_text(each["text"]), int(each["answer_start"])) for each in given)
             context, text = _check_text(table["context"]), _check_text(table["question"]).strip()
             if (name := _check_text(table["id"])) in found:
-                raise ValueError(f"the id {name!r} stands twice")
+                raise ValueError(f"the id {name!r} occurs twice")
             found[name] = Question(name, context, text, answers)
         if not found:
             raise ValueError("there are no questions")
@@ -119,5 +119,5 @@ def _questions(where: str, tables: Iterable[Mapping[str, Any]]) -> list[Question
 
 def _check_text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} stands where a text must")
+        raise TypeError(f"{value!r} is not a text")
     return value

@@ -117,7 +117,7 @@ def predict(
     metrics, taken_for = measured.metrics(), measured.confusion
     if confusion is not None:
         if taken_for is None:
-            raise TaskError(f"{file} has no right classes to draw; name their column with --label")
+            raise TaskError(f"{file} has no true classes to draw; name their column with --label")
         taken_for.draw(confusion)
     if json:
         as_json("peirce.predict/1", file=str(output), rows=count, without_text=empty, metrics=metrics)

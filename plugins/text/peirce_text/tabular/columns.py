@@ -202,7 +202,7 @@ def class_name(value: Any, where: str) -> str | None:
         return None if value is None else str(value)
     if isinstance(value, str):
         return None if value.strip() in ("", "nan", "NaN") else " ".join(value.split())
-    raise TaskError(f"{where} holds {value!r:.80}, where the name or the number of a class must stand")
+    raise TaskError(f"{where} holds {value!r:.80}, and must hold the name or the number of a class")
 
 
 def sort_classes(names: Iterable[str]) -> tuple[str, ...]:

@@ -111,7 +111,7 @@ class Tag(TableTask[TagOptions, Tagged, EncodedWords]):
                 value = row.value(name)
                 if not isinstance(value, str | list | None):
                     raise TaskError(
-                        f"{row.where}: column {name!r} holds {value!r:.60}, where a list must stand, or a text with "
+                        f"{row.where}: column {name!r} holds {value!r:.60}, and must hold a list, or a text with "
                         f"spaces between the {role}"
                     )
                 where = f"{row.where}: column {name!r}"

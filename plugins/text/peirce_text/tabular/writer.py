@@ -52,7 +52,7 @@ def table_writer(path: Path, named: Path) -> Iterator[Writer]:
             columns.extend(name for names in head for name in names)
             if more := sorted({name for row in rows for name in row} - set(columns)):
                 raise TaskError(
-                    f"{named}: the first row has no column {more[0]!r}, a later one has; write a .jsonl"
+                    f"{named}: the first row has no column {more[0]!r}, but a later one has it; write a .jsonl"
                 )
             fields = [*head, *([_field(row.get(name)) for name in columns] for row in rows)]
             if kind == "csv":
@@ -60,7 +60,7 @@ def table_writer(path: Path, named: Path) -> Iterator[Writer]:
                 return
             if any(sign in each for row in fields for each in row for sign in "\t\r\n"):
                 raise TaskError(
-                    f"{named}: a field holds a tab or a line break, which no .tsv has; write a .csv"
+                    f"{named}: a field holds a tab or a line break, which a .tsv cannot hold; write a .csv"
                 )
             file.writelines("\t".join(row) + "\n" for row in fields)
 
@@ -96,7 +96,7 @@ def _parquet(path: Path, named: Path) -> Iterator[Writer]:
         except pyarrow.ArrowException as error:
             cause = str(error).partition("\n")[0]
             raise TaskError(
-                f"{named}: a column changes its type from the first rows on: {cause}; write a .jsonl"
+                f"{named}: a column changes its type after the first rows: {cause}; write a .jsonl"
             ) from error
 
     try:

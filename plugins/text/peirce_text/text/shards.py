@@ -92,7 +92,7 @@ class Shard:
             )
         text = row[column]
         if not isinstance(text, str):
-            raise TaskError(f"shard {self.path}: the column {column!r} holds {text!r}, which is no text")
+            raise TaskError(f"shard {self.path}: the column {column!r} holds {text!r}, which is not a text")
         return text
 
     def _damage_error(self, error: Exception) -> ShardError:
@@ -120,7 +120,7 @@ def find_shards(files: Iterable[str | Path]) -> tuple[Shard, ...]:
             found = sorted(p for p in map(Path, glob.glob(given, recursive=True)) if p.is_file())
         if not found:
             raise TaskError(
-                f"no shards at {given}: it is no file, no folder with files of a known format, and no pattern that "
+                f"no shards at {given}: it is not a file, a folder with files of a known format, or a pattern that "
                 f"matches one. Known formats: {_known_formats()}"
             )
         for file in found:

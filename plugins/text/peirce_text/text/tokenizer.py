@@ -151,7 +151,8 @@ class Tokenizer:
             inner = tokenizers.Tokenizer.from_str(content.decode())
         except Exception as error:  # the library raises bare Exceptions
             raise TaskError(
-                f"{where} is no tokenizer of the package tokenizers: {error}; train one with `peirce tokenizer train`"
+                f"{where} is not a tokenizer of the package tokenizers: {error}; train one with `peirce "
+                "tokenizer train`"
             ) from error
         return cls(inner, where)
 
@@ -185,7 +186,7 @@ class Tokenizer:
         texts = list(texts) if iter(texts) is texts else texts
         alphabet, continuing = _characters(map(replace_surrogates, texts), lowercase)
         if not alphabet:
-            raise TaskError("there is no text to train a tokenizer on: the files hold nothing but space")
+            raise TaskError("there is no text to train a tokenizer on: the files hold only white space")
         # The library numbers the continuing characters as its hash table happens to give them, and ties
         # are broken by number. As special tokens they have an order; the tokenizer below has them as pieces.
         first = [*SPECIALS, *(_CONTINUES + character for character in continuing)]
@@ -308,7 +309,9 @@ def fit_lengths(lengths: Sequence[int], room: int, shorten: Shorten = "longest")
     if over <= 0:
         return kept
     if room < len(kept):
-        raise TaskError(f"{room + len(kept) + 1} tokens have no room for {len(kept)} texts; raise the length")
+        raise TaskError(
+            f"{room + len(kept) + 1} tokens leave no room for {len(kept)} texts; raise the length"
+        )
     if len(kept) == 1:
         return [room]
     if shorten == "longest":

@@ -197,7 +197,7 @@ def _exported_generator(path: Path, device: str | None) -> tuple[Inputs, Callabl
 
     if device is not None:
         raise TaskError(
-            f"{path} is no saved model: ONNX Runtime chooses where a file runs; leave out the device"
+            f"{path} is not a saved model: ONNX Runtime chooses where a file runs; leave out the device"
         )
     if (path.parent / PROVENANCE).is_file():  # the tokenizer beside the file is one of a saved model's
         with saved_files(path.parent, without=(WEIGHTS,)):

@@ -193,7 +193,7 @@ class ZeroShot(TextTask[ZeroShotOptions, Row, EncodedTexts]):
                     return label
             except ValueError:
                 pass
-            raise TaskError(f"{row.where}: label {label!r} is no number")
+            raise TaskError(f"{row.where}: label {label!r} is not a number")
         if label not in self.resolved_options.words:
             known = unknown("label", label, self.resolved_options.words)
             raise TaskError(f"{row.where}: {known}; task.words gives no word for it")

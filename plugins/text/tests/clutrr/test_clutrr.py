@@ -130,7 +130,7 @@ def test_what_cannot_be(folder: Path, tmp_path: Path, registry: Registry) -> Non
     task = _task(folder, valid=0.0)
     data = task.prepare()
     model = _model(FOLNET, task, data, registry)
-    with pytest.raises(TaskError, match=r"no 'valid' split here, but train, test; raise task\.valid"):
+    with pytest.raises(TaskError, match=r"no 'valid' split here, only train, test; raise task\.valid"):
         task.metrics(model, data, "valid")
     with pytest.raises(TaskError, match=r"unknown split 'dev'"):
         task.metrics(model, data, "dev")

@@ -66,15 +66,15 @@ def test_the_validation_share_depends_on_the_content_alone(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"query": "('Ann', 'Nick'"}, ["query is", "no Python literal"]),
+        ({"query": "('Ann', 'Nick'"}, ["query is", "not a Python literal"]),
         ({"query": "'Ann'"}, ["such as ('Ann', 'Bob')"]),
-        ({"query": "__import__('os').getcwd()"}, ["no Python literal"]),
+        ({"query": "__import__('os').getcwd()"}, ["not a Python literal"]),
         ({"query": "('Ann', 'Bob')"}, ["'Bob'", "story does not name"]),
         ({"task_name": "task_2"}, ["task_name is 'task_2'"]),
         ({"target": " "}, ["'target'"]),
         ({"story": "[Ann] and [Nick and [Lil]"}, ["bracket"]),
         ({"edge_types": "['daughter']"}, ["do not fit together"]),
-        ({"story_edges": "[(0, 1), (-1, 2)]"}, ["is no fact"]),
+        ({"story_edges": "[(0, 1), (-1, 2)]"}, ["is not a fact"]),
         ({"story_edges": "[(0, 1), 2]"}, ["do not fit together"]),
         ({"edge_types": "['daughter'"}, ["edge_types is"]),
     ],

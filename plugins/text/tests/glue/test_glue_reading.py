@@ -85,10 +85,14 @@ def test_labels_of_the_other_tasks(glue: Path, name: str, expected: list[int]) -
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("sst2", "sentence\tlabel\na film\t2\n", r"row 1: column 'label' holds '2', where one of 0, 1"),
+        (
+            "sst2",
+            "sentence\tlabel\na film\t2\n",
+            r"row 1: column 'label' holds '2', and must hold one of 0, 1",
+        ),
         ("sst2", "sentence\tlabl\na film\t1\n", r"row 1: unknown column 'label'. Did you mean 'labl'"),
         ("sst2", "sentence\tlabel\n" + "a\tfilm\t1\n" * 3, r"3 of 3 train rows cannot be used, .*row 1"),
-        ("sst2", "sentence\tlabel\n", "the train split has no examples"),
+        ("sst2", "sentence\tlabel\n", "the train splno examples"),
         ("cola", "a sentence alone\n" * 3, "1 fields where the header has 4"),
         ("stsb", "sentence1\tsentence2\tscore\na\tb\t7\n", "a number from 0 to 5"),
     ],
@@ -101,7 +105,7 @@ def test_a_file_of_another_format_is_refused(tmp_path: Path, name: str, text: st
 
 def test_each_row_of_a_test_set_counts(tmp_path: Path) -> None:
     (tmp_path / "test.tsv").write_text("index\tsentence\n0\ta film\n1\ta\tfilm\n")
-    with pytest.raises(TaskError, match=r"row 2: 3 fields.*a prediction is due for every row"):
+    with pytest.raises(TaskError, match=r"row 2: 3 fields.*every row needs a prediction"):
         read(tmp_path, "sst2")
 
 

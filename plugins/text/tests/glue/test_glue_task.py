@@ -81,7 +81,7 @@ def test_what_is_missing_is_said(files: Path) -> None:
     (files / "alone" / "RTE" / "dev.tsv").write_bytes((files / "glue" / "RTE" / "dev.tsv").read_bytes())
     task, data = made(files, "rte", folder=str(files / "alone"))
     assert task.metrics(suited(task, data), data, "test") == {}
-    with pytest.raises(TaskError, match=r"glue has no 'train' split here, but valid"):
+    with pytest.raises(TaskError, match=r"glue has no 'train' split here, only valid"):
         next(task.batches(data, "train", 0, 0))
     with pytest.raises(ValueError, match="unknown task 'stsB' of GLUE"):
         GlueOptions(task="stsB")

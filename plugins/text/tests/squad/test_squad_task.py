@@ -176,7 +176,7 @@ def test_a_data_set_with_the_columns_of_the_hub(tmp_path: Path) -> None:
         ("{}", "no 'data'"),
         ('{"data": [{"paragraphs": [{"context": "a", "qas": [{"id": "1"}]}]}]}', "no 'answers'"),
         ('{"data": []}', "there are no questions"),
-        (squad("2.0", (CONTEXT, [question("a", "Who?"), question("a", "Who?")])), "stands twice"),
+        (squad("2.0", (CONTEXT, [question("a", "Who?"), question("a", "Who?")])), "occurs twice"),
     ],
 )
 def test_a_file_of_another_format_is_refused(tmp_path: Path, text: str, message: str) -> None:

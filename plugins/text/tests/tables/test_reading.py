@@ -37,20 +37,20 @@ def test_a_file_without_a_header_gets_one(tmp_path: Path) -> None:
     ("name", "content", "words"),
     [
         ("x.csv", b"text,label\n1,2\n1\n", ["x.csv, row 2", "1 fields", "header has 2"]),
-        ("x.csv", b"", ["x.csv: empty"]),
-        ("x.csv", b'a,b\n"1,2\n', ["x.csv, row 1", "no CSV"]),
+        ("x.csv", b"", ["x.csv is empty"]),
+        ("x.csv", b'a,b\n"1,2\n', ["x.csv, row 1", "not valid CSV"]),
         ("x.tsv", b"text\n\xff\xfe\n", ["x.tsv: not UTF-8"]),
         ("x.csv", b"text,labels\nwords,1\n", ["x.csv, row 1", "unknown column 'label'", "labels"]),
-        ("x.jsonl", b'{"text": "a", "label": 1}\n{"text": \n', ["x.jsonl, row 2", "no JSON"]),
+        ("x.jsonl", b'{"text": "a", "label": 1}\n{"text": \n', ["x.jsonl, row 2", "not JSON"]),
         ("x.jsonl", b"[1, 2]\n", ["x.jsonl, row 1", "must be a JSON object"]),
-        ("x.csv.gz", b"no gzip", ["x.csv.gz: cannot be read", "gzip"]),
+        ("x.csv.gz", b"no gzip", ["x.csv.gz cannot be read", "gzip"]),
         (
             "x.csv.gz",
             gzip.compress(b"text,label\n" + b"a,1\n" * 999, mtime=0)[:40],
-            ["x.csv.gz: cannot be read"],
+            ["x.csv.gz cannot be read"],
         ),
         ("x.xlsx", b"", ["x.xlsx", ".jsonl or .parquet"]),
-        ("x.parquet", b"PAR1", ["x.parquet: cannot be read as Parquet"]),
+        ("x.parquet", b"PAR1", ["x.parquet cannot be read as Parquet"]),
     ],
 )
 def test_an_error_names_the_file_and_the_row(

@@ -139,7 +139,7 @@ def test_what_cannot_be_predicted_is_refused_and_leaves_nothing(
         pass
     broken = tmp_path / "broken.csv"
     broken.write_text(texts.read_text(encoding="utf-8-sig") * 300 + '"open\n')
-    for file, output, words in ((broken, "o.csv", "broken.csv, row"), (texts, "o.tsv", "no .tsv has")):
+    for file, output, words in ((broken, "o.csv", "broken.csv, row"), (texts, "o.tsv", "a .tsv cannot hold")):
         with pytest.raises(SystemExit):
             main(["predict", str(weather), str(file), "-o", str(tmp_path / output)])
         assert words in capsys.readouterr().err

@@ -97,7 +97,7 @@ def test_columns_are_checked(tmp_path: Path) -> None:
     with pytest.raises(TaskError, match="no column 'body'; its columns are text, id") as caught:
         list(shard.texts("body"))
     assert not isinstance(caught.value, ShardError)
-    with pytest.raises(TaskError, match="'id' holds 0, which is no text"):
+    with pytest.raises(TaskError, match="'id' holds 0, which is not a text"):
         list(shard.texts("id"))
 
 

@@ -131,7 +131,7 @@ def test_what_is_no_tokenizer_is_refused(tmp_path: Path) -> None:
         Tokenizer.load(tmp_path)
     with pytest.raises(TaskError, match="cannot be read"):
         Tokenizer.load(tmp_path / "absent.json")
-    with pytest.raises(TaskError, match="no tokenizer of the package tokenizers"):
+    with pytest.raises(TaskError, match="not a tokenizer of the package tokenizers"):
         Tokenizer.from_content(b"{}")
     table = json.loads(Tokenizer.train(TEXTS, 60).content)
     for token in ("[CLS]", "[MASK]"):

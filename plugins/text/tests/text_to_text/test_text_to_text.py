@@ -142,7 +142,7 @@ def test_mistakes_are_named(
         task(files, valid_data=str(empty)).prepare()
     alone = task({"data": files["data"]})
     with pytest.raises(
-        TaskError, match=r"no 'test' split here, but train; name a file with task\.valid_data"
+        TaskError, match=r"no 'test' split here, only train; name a file with task\.valid_data"
     ):
         next(iter(alone.batches(alone.prepare(), "test", 0, 0)))
     with pytest.raises(TaskError, match="needs a model that generates"):

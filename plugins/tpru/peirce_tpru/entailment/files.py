@@ -110,7 +110,7 @@ def _pair(text: str, where: str) -> Pair:
     for formula in fields[:2]:
         if not _is_proposition(formula):
             raise TaskError(
-                f"{where}: {formula[:80]!r} is no proposition of a to z, &, |, >, ~ and parentheses, at most "
+                f"{where}: {formula[:80]!r} is not a proposition of a to z, &, |, >, ~ and parentheses, at most "
                 f"{_DEEPEST} of these within each other"
             )
     entails, *guesses = (flag == "1" for flag in fields[2:])

@@ -87,24 +87,24 @@ def evaluate(text: str, values: Mapping[str, T], connected: Mapping[str, Callabl
             stack.pop()
         else:
             raise TaskError(
-                f"{text!r} is no proposition: {sign!r} at character {place + 1} does not belong there"
+                f"{text!r} is not a proposition: {sign!r} at character {place + 1} does not belong there"
             )
         while stack and isinstance(stack[-1], str) and stack[-1] != "(":
             waits = stack.pop()
             left = value if waits == "~" else stack.pop() if stack else ""
             if isinstance(left, str):
-                raise TaskError(f"{text!r} is no proposition: {waits!r} has nothing on its left")
+                raise TaskError(f"{text!r} is not a proposition: {waits!r} has nothing on its left")
             value = connected[waits](left, value)
         if stack and not isinstance(stack[-1], str):
             raise TaskError(
-                f"{text!r} is no proposition: {sign!r} at character {place + 1} has no connective before it; there are "
+                f"{text!r} is not a proposition: {sign!r} at character {place + 1} has no connective before it: "
                 f"{', '.join(CONNECTIVES)}"
             )
         stack.append(value)
     if len(stack) != 1 or isinstance(stack[0], str):
         opened = sum(isinstance(each, str) and each == "(" for each in stack)
         why = f"{opened} bracket(s) are not closed" if opened else "it ends too early"
-        raise TaskError(f"{text!r} is no proposition: {why}")
+        raise TaskError(f"{text!r} is not a proposition: {why}")
     found: T = stack[0]
     return found
 

@@ -97,7 +97,7 @@ def generate(
         BusyError: another process writes it.
     """
     if pairs > MOST:
-        raise TaskError(f"{pairs:,} pairs are asked for, and at most {MOST:,} are made; lower --pairs")
+        raise TaskError(f"{pairs:,} pairs are too many: the limit is {MOST:,}; lower --pairs")
     if folder.exists() and not folder.is_dir():
         raise TaskError(f"{folder} is a file; give the folder that {NAME} goes into")
     file, zipped = folder / NAME, folder / f"{NAME}.gz"
@@ -105,7 +105,7 @@ def generate(
     with explain_disk_errors(f"the pairs in {file}", _KEPT), hold_lock(file, folder=False):
         if zipped.exists():
             raise TaskError(
-                f"{zipped} is there already, and a folder has one of the two; remove it, or choose another folder"
+                f"{zipped} exists already, and a folder has only one of the two; remove it, or choose another folder"
             )
         parts = folder / f".{NAME}-{DRAWING}-{seed}.parts"
         if file.exists() and not overwrite and not parts.exists():

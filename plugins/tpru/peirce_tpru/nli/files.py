@@ -83,7 +83,7 @@ def pair(row: Row) -> Example | str:
         return "annotators do not agree on its label, or none is published"
     if name not in LABELS:
         raise TaskError(
-            f"{row.where}: column {label!r} holds {name[:40]!r}, where one of {', '.join(LABELS)} must stand, or "
+            f"{row.where}: column {label!r} holds {name[:40]!r}; it must be one of {', '.join(LABELS)}, or "
             "'-' for none"
         )
     return Example((row.text(one), row.text(other)), LABELS.index(name))
@@ -95,7 +95,7 @@ def _columns(row: Row) -> tuple[str, str, str]:
     label = next((name for name in _LABEL if name in row.values), None)
     if texts is None or label is None:
         raise TaskError(
-            f"{row.where}: the columns {', '.join(map(str, row.values))} are none of SNLI, MNLI or SICK, which have "
+            f"{row.where}: the columns {', '.join(map(str, row.values))} are not those of SNLI, MNLI or SICK: "
             f"{' or '.join(' and '.join(pair) for pair in _TEXTS)}, and one of {', '.join(_LABEL)}"
         )
     return (*texts, label)

@@ -185,7 +185,7 @@ class Nli(TextClasses[NliOptions]):
     def metrics(self, model: Model, data: TextClassData, split: str) -> Mapping[str, float]:
         """Accuracy, `accuracy_mismatched` where MNLI has such pairs, and their mean as `score`."""
         if split == TEST and TEST not in data.splits:
-            print_line("there are no test pairs with labels here")
+            print_line("there are no labelled test pairs here")
             return {}
         found = {"accuracy": float(self.right(model, data, split).mean())}
         if split + MISMATCHED in data.splits:

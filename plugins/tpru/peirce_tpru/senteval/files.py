@@ -79,7 +79,7 @@ def _table(path: Path, one: str, other: str, label: str, classes: Sequence[str] 
     for row in read_rows(path, (one, other, label), quotes=False):
         name = row.text(label)
         if classes and name not in classes:
-            raise TaskError(f"{row.where}: {name[:40]!r}, where one of {', '.join(classes)} must stand")
+            raise TaskError(f"{row.where}: {name[:40]!r} is not one of {', '.join(classes)}")
         yield classes.index(name) if classes else _score(row.where, name, 1), row.text(one), row.text(other)
 
 
@@ -102,7 +102,7 @@ def _score(where: str, text: str, low: int) -> float:
     except ValueError:
         score = float("nan")
     if not low <= score <= 5:
-        raise TaskError(f"{where}: {text[:40]!r}, where a score from {low} to 5 must stand")
+        raise TaskError(f"{where}: {text[:40]!r} is not a score from {low} to 5")
     return score
 
 
@@ -210,7 +210,7 @@ def _path(folder: Path, name: str) -> Path | None:
 def _examples(paths: Sequence[Path], read: Callable[[Path], Iterator[Line]]) -> Examples:
     lines = [line for path in paths for line in read(path)]
     if not lines:
-        raise TaskError(f"{paths[0]}: it has no examples; fetch the file again")
+        raise TaskError(f"{paths[0]}: no examples; fetch the file again")
     labels, *texts = zip(*lines, strict=True)
     return Examples(tuple(texts), np.array(labels))
 
@@ -221,7 +221,7 @@ def _lines(path: Path) -> list[str]:
         with open_file(path) as file:
             content = list(read_lines(file))
     except (OSError, EOFError) as error:
-        raise TaskError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+        raise TaskError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
     try:
         lines = [line.decode("utf-8-sig") for line in content]
     except UnicodeDecodeError:

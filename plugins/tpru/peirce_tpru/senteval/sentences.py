@@ -91,7 +91,7 @@ def sentences_of(
     """
     folder = Path(source)
     if pool and pool not in POOLS:
-        raise TaskError(f"there is no way {pool!r} to pool; there are {', '.join(POOLS)}")
+        raise TaskError(f"unknown pooling {pool!r}; choose one of {', '.join(POOLS)}")
     if model is None and not (folder / SPEC).is_file():
         return _encoder_sentences(str(source), pool or "mean", cache, batch_size, device)
     model = (model or load(folder)).to(device)
@@ -134,7 +134,7 @@ def sentences_of(
 
 def _encoder_sentences(source: str, pool: str, cache: str, batch_size: int, device: str) -> Sentences:
     if pool in ("ends", "pooled"):
-        raise TaskError(f"an encoder's vectors are pooled by mean, max, first or last, and not by {pool!r}")
+        raise TaskError(f"an encoder's vectors are pooled by mean, max, first or last, not by {pool!r}")
     given = vectors_of(source, length=LENGTH, cache=cache, device=device)
     take: Any = {"mean": lambda states: states.mean(0), "max": lambda states: states.max(0)}.get(
         pool, lambda states: states[0 if pool == "first" else -1]

@@ -105,11 +105,11 @@ def test_the_command_shows_sizes_beside_the_published_ones(
     said = json.loads(capsys.readouterr().out)
     assert said["pairs"] == 2 * said["entailed"] == 200
     assert said["shares"].keys() == published_histograms().keys()
-    with pytest.raises(TaskError, match="is there already"):
+    with pytest.raises(TaskError, match="exists already"):
         command(tmp_path, pairs=200)
     zipped = (tmp_path / "train.txt").rename(tmp_path / "train.txt.gz")
     for folder, pairs, words in (
-        (tmp_path, 200, r"train\.txt\.gz is there already"),
+        (tmp_path, 200, r"train\.txt\.gz exists already"),
         (zipped, 200, r"train\.txt\.gz is a file; give the folder"),
         (tmp_path / "many", 10**14, "at most 10,000,000 are made"),
     ):

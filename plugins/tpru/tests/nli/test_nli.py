@@ -36,7 +36,7 @@ def test_accuracy_of_matched_and_mismatched_pairs_and_their_mean(given: dict[str
     (batch, *_) = task.batches(data, "valid", 0, 0)
     assert batch["labels"].tolist() == [0, 1, 2, 0]
     assert batch["token_type_ids"][0].sum() == batch["attention_mask"][0].sum() // 2  # a sentence and itself
-    with pytest.raises(TaskError, match=r"no 'test' split here, but train, valid"):
+    with pytest.raises(TaskError, match=r"no 'test' split here, only train, valid"):
         next(task.batches(data, "test", 0, 0))
     with pytest.raises(TaskError, match="of 3 classes"):
         task.check(build(load_spec("pair-tpru"), seed=0), data)

@@ -47,7 +47,7 @@ def test_each_format_is_read(tmp_path: Path) -> None:
     ("task", "name", "content", "said"),
     [
         ("MR", "rt-polarity.all", "2 good\n", r"line 1: '2 good', where a class from 0 to 1"),
-        ("MR", "rt-polarity.all", "\n", "it has no examples"),
+        ("MR", "rt-polarity.all", "\n", "no examples"),
         ("SICK-R", "SICK_train.tsv", f"{SICK}\na\tb\t9\n", r"row 1: '9'.* 1 to 5"),
         ("STS15", "2015.images.test.tsv", "1.0\ta\n", r"line 1: 2 fields"),
         ("TREC", "other", "", r"no file TREC\.train\.all"),
