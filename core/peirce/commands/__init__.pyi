@@ -1,3 +1,4 @@
+from .doctor import finding as finding
 from .lines import commands as commands
 from .lines import groups as groups
 from .shapes import scope_for as scope_for

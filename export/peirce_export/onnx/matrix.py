@@ -13,12 +13,12 @@ from attrs import asdict, field, frozen
 from peirce.commands import Fitting
 from peirce.compose import read_model
 from peirce.errors import PeirceError
-from peirce.extras import plugin_providers
 from peirce.model import MODEL, Exportable, Model, Progress, Report
 from peirce_export.casting import precision_of
 from peirce_export.metadata import BITS, Metadata
 from peirce_export.onnx.content import Content
 from peirce_export.onnx.exporter import DEFAULT_OPSET, OPSETS, trace, write
+from peirce_export.onnx.plugin_providers import plugin_providers
 from peirce_export.onnx.providers import CPU
 from peirce_export.onnx.verifying import OnnxGraph
 from peirce_export.report import Verification

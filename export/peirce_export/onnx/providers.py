@@ -15,8 +15,8 @@ from typing import Any
 import onnxruntime as ort
 
 from peirce.errors import InputError, ModelFileError, check_known, unknown
-from peirce.extras import TENSORRT_RTX, plugin_devices, plugin_providers
 from peirce_export.onnx.content import DIGEST, Content, Weights
+from peirce_export.onnx.plugin_providers import TENSORRT_RTX, plugin_devices, plugin_providers
 
 CUDA, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
 TENSORRT = "TensorrtExecutionProvider"
