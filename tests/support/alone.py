@@ -39,7 +39,7 @@ def try_alone(each: Distribution, constraints: Path, folder: Path, options: list
     venv.create(folder)
     python = str(folder / "bin" / "python")
     needed = [Requirement(each.name), *each.test_group]
-    install(python, constraints, map(str, needed))
+    install(python, constraints, map(str, needed), "--no-compile")
     listed = subprocess.run([python, "-P", "-c", INSTALLED], check=True, capture_output=True, text=True)
     there = {name for name in listed.stdout.split() if name in NAMES}
     if undeclared := there - brought(needed, distributions()):
