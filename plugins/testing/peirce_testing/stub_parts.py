@@ -201,11 +201,12 @@ class Score(Operator):
 
     def kernel(self) -> Reader:
         """K: [b, x, h, s]."""
-        return Reader(branch="U", shape={"h": self.dims.heads, "s": self.dims.head_size})
+        shape = {"h": self.dims.heads, "s": self.dims.head_size}
+        return Reader(branch="U", shape=shape, scale=self.dims.head_size**-0.25)
 
     def premise(self) -> Reader:
         """v: [b, y, h, s]."""
-        return Reader(branch="U", shape=self.kernel().shape, cached=True)
+        return Reader(branch="U", shape=self.kernel().shape, scale=self.kernel().scale, cached=True)
 
     def output(self) -> Writer:
         """u: [b, x, y, h]."""

@@ -78,6 +78,13 @@ FLAWS = (
     _flaw("needs", "head", "reads what it does not ask for", ('needs = frozenset({"pooled"})', "needs = frozenset()")),
     _flaw("words", "augmenter", "words stay", ("return embeddings * self.weights\n", "return embeddings\n")),
     _infer("reference", "a sum for a product", "kernel + premise"),
+    _flaw(
+        "scale", "stub", "a sum over channels that nothing scales",
+        (
+            "premise.transpose(1, 2)).transpose(1, 2)",
+            "premise.sum(3, keepdim=True).transpose(1, 2)).transpose(1, 2) + 0 * premise",
+        ),
+    ),
     _infer("purity", "changes its input", "kernel.mul_(premise)"),
     _flaw(
         "calls", "operator", "knows the longest text that it has seen",

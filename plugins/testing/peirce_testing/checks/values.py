@@ -15,9 +15,12 @@ from peirce.networks import recur
 from peirce.parts import PlainScope, RecurrentOperator, StateOperator
 from peirce_testing.check import NETWORK, check, on_examples
 from peirce_testing.compare import BrokenError, alike, finite, same, same_state, torch_unchanged
-from peirce_testing.examples import PADDED, Example, Slot, Tensors, View, plain_view
+from peirce_testing.examples import PADDED, Example, Slot, Tensors, View, dims_of, plain_view
 from peirce_testing.harness.base import Harness, modules, state_of
 from peirce_testing.harness.sized import prepare
+
+HEAD_SIZES = (2, 128)
+"""Channels of a head between which the scale of an operator without `scale` shows: 64 ** 0.25 is 2.8."""
 
 
 @check("operators", but=StateOperator)
@@ -97,6 +100,26 @@ def _fused_gradients(made: Any, given: Tensor) -> None:
     finally:
         for leaf in leaves.values():
             leaf.requires_grad_()
+
+
+@check("operators", but=(StateOperator, RecurrentOperator))
+def scale(harness: Harness) -> None:
+    """What an operator infers is of the same order however large its heads are. Its standard deviation with heads of 2
+    and of 128 channels, for readings of order one times their `scale`, within a factor of 2.
+    """
+    deviations = []
+    for size in HEAD_SIZES:
+        sized = harness.resize(dims_of(2, size, 3, 3))
+        made, view = sized.make(), plain_view(sized.kinds[0], 4, 9)
+        scales = {name: reader.scale for name, reader in made.readings().items()}
+        results = sized.run(made, sized.draw(view).map(lambda s, t: t * scales[s.name]), view)  # noqa: B023
+        deviations.append(float(results[0][1].std()))
+    if not 0.5 <= deviations[1] / max(deviations[0], 1e-300) <= 2:
+        small, large = (f"{each:.3g}" for each in deviations)
+        raise BrokenError(
+            f"the standard deviation of the output is {small} with heads of {HEAD_SIZES[0]} channels, and {large} with "
+            f"{HEAD_SIZES[1]}; give the readings a `scale`, such as head_size ** -0.25"
+        )
 
 
 @check(*NETWORK, count=6)
