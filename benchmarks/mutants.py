@@ -9,6 +9,7 @@ branch of another part that shares the code.
     python benchmarks/mutants.py                        every operator, position, head and augmenter
     python benchmarks/mutants.py operators.join         one part
     python benchmarks/mutants.py --plugin my_lab        those of a plug-in
+    python benchmarks/mutants.py --without-record       by the checks alone, with a file --kept of their own
 
 What is done stays in `--kept` (a line of JSON a mutant) and is not done again. Survivors that are equivalent to the
 part are listed in `mutants.toml`, each with its reason.
@@ -168,14 +169,16 @@ class Checks:
 
     times: ClassVar[dict[str, float]] = {}
 
-    def __init__(self, entry: Registered, registry: Registry, chosen: Sequence[str]) -> None:
+    def __init__(
+        self, entry: Registered, registry: Registry, chosen: Sequence[str], left_out: Sequence[str] = ()
+    ) -> None:
         self.entry, self.registry = entry, registry
         self.checks = {
             check.name: check
             for check in CHECKS
             if check.applies(entry.kind, entry.part)
             and not check.on_request
-            and (not chosen or check.name in chosen)
+            and (check.name in chosen if chosen else check.name not in left_out)
         }
         self.kills: Counter[str] = Counter()
         self.sound: dict[str, bool] = {}
@@ -272,7 +275,8 @@ def measure(task: tuple[str, str, argparse.Namespace]) -> None:
             break
         row = done.get(mutant.key)
         if row is None:
-            checks = checks or Checks(entry, registry, given.checks)
+            left_out = ["record"] if given.without_record else []
+            checks = checks or Checks(entry, registry, given.checks, left_out)
             row = outcome(entry, mutant, registry, checks, live < given.both)
             with path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
@@ -373,6 +377,7 @@ def main() -> None:
         "--kept", type=Path, default=Path("mutants.jsonl"), help="what is done, a line a mutant"
     )
     parser.add_argument("--checks", nargs="*", default=[], help="the checks that are run; all if absent")
+    parser.add_argument("--without-record", action="store_true", help="leave out what plug-ins have recorded")
     parser.add_argument("--only-report", action="store_true", help="measure nothing")
     parser.add_argument("--quiet", action="store_true", help="report nothing: others measure further parts")
     given = parser.parse_args()
