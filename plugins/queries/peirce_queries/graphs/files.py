@@ -58,7 +58,7 @@ def read_pykeen(source: str) -> tuple[list[str], list[str], dict[Split, NDArray[
     Raises:
         TaskError: pykeen is not installed, knows no such data set, or cannot provide it.
     """
-    require(f"the graph {source!r}", "pykeen", extra="kg", instead="give a folder")
+    require(f"the graph {source!r}", "pykeen", extra="peirce-queries[pykeen]", instead="give a folder")
     from pykeen.datasets import dataset_resolver
 
     known = {name.lower(): name for name in dataset_resolver.lookup_dict}

@@ -50,7 +50,7 @@ def write_picture(path: Path, figure: Callable[[], Any], title: str = "") -> Non
     Raises:
         TaskError: as `check_picture`.
     """
-    check_picture(path, extra="kg")
+    check_picture(path, extra="peirce-queries[pictures]")
     from matplotlib import rc_context
 
     form, picture = path.suffix.lower()[1:], io.BytesIO()

@@ -106,7 +106,12 @@ def _progress(wanted: Description) -> Iterator[Watch]:
 
 
 def _row(split: str, one: Sampled) -> dict[str, object]:
-    found = {"split": split, "type": one.request.name, "asked": one.request.count, "queries": len(one.answers)}
+    found = {
+        "split": split,
+        "type": one.request.name,
+        "asked": one.request.count,
+        "queries": len(one.answers),
+    }
     return {**found, "per_second": one.rate, "answers": one.histogram()}
 
 
@@ -118,7 +123,9 @@ def _print(title: str, sampled: Sequence[Sampled]) -> None:
         found, counts = len(one.answers), one.histogram()
         of = "" if found == one.request.count else f" of {one.request.count:,}"
         rate = f"{one.rate:,.0f}" if one.rate else ""
-        rows.append((one.request.name, f"{found:,}{of}", rate, *(f"{counts.get(name, 0):,}" for name in bins)))
+        rows.append(
+            (one.request.name, f"{found:,}{of}", rate, *(f"{counts.get(name, 0):,}" for name in bins))
+        )
     headings = [name if number else f"with {name} answer" for number, name in enumerate(bins)]
     typer.echo(title)
     as_table(("type", "queries", "per second", *headings), rows)

@@ -227,7 +227,7 @@ def read_block(path: Path, kind: QueryType, split: Split) -> Block:
 
 
 def _parquet() -> Any:
-    require("a Parquet file", "pyarrow", extra="kg")
+    require("a Parquet file", "pyarrow", extra="peirce-queries[parquet]")
     import pyarrow.parquet
 
     return pyarrow.parquet

@@ -156,7 +156,9 @@ def run(
                     seconds[work.request.name] = work.seconds
         _drop(blocks)
         return [
-            Sampled(request, files.answer_counts(folder, request.name, wanted.split), seconds.get(request.name))
+            Sampled(
+                request, files.answer_counts(folder, request.name, wanted.split), seconds.get(request.name)
+            )
             for request in wanted.types
         ]
 

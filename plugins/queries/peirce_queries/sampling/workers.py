@@ -107,7 +107,7 @@ def _processes(workers: int, samplers: Samplers) -> Iterator[Pool]:
 @contextmanager
 def _ray(workers: int | None, samplers: Samplers) -> Iterator[Pool]:
     """Actors of a Ray cluster, each with one task at a time; the others wait here."""
-    require("--engine ray", "ray", extra="ray")
+    require("--engine ray", "ray", extra="peirce-queries[ray]")
     import ray
     from ray.util import ActorPool
 
