@@ -134,8 +134,8 @@ FLAWS = (
         (_GATED, _GATED.replace("embeddings", "embeddings * self.factor")),
     ),
     _flaw(
-        "save_load", "augmenter", "another factor in each process",
-        (_WEIGHTS, f'{_WEIGHTS}\n        self.factor = hash("a text") % 1009'),
+        "save_load", "augmenter", "another factor in each folder",
+        (_WEIGHTS, f'{_WEIGHTS}\n        self.factor = len(__import__("os").getcwd())'),
         (_GATED, _GATED.replace("embeddings", "embeddings * self.factor")),
     ),
     _flaw(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import chdir
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,8 +19,7 @@ from peirce_testing.check import NETWORK, Case, check
 from peirce_testing.compare import BrokenError, alike, same, torch_unchanged
 from peirce_testing.examples import Tensors, View, plain_view
 from peirce_testing.harness.architectures import ArchitectureHarness
-from peirce_testing.harness.base import Harness, modules, state_of
-from peirce_testing.subprocess import example_outputs, outputs_in_subprocess
+from peirce_testing.harness.base import Harness, modules, name_outputs, slots, state_of, values
 from peirce_testing.tiny_models import around
 
 
@@ -29,7 +29,7 @@ def seed(harness: Harness) -> None:
     initialises them itself.
     """
     first = harness.make(seed=3, random=False)
-    _same_state(attrs.evolve(harness).make(seed=3, random=False), first)
+    _check_same_state(attrs.evolve(harness).make(seed=3, random=False), first)
     if isinstance(harness, ArchitectureHarness):
         return
     states, default = [], torch.get_default_dtype()
@@ -67,46 +67,49 @@ def state_dict(harness: Harness) -> None:
 
 @check(*NETWORK, but=PureOperator, slow=True)
 def save_load(case: Case) -> None:
-    """A model that is saved and loaded is the same model, with what `begin` brought. Spec, parameters and values: of an
-    architecture in every kind of scope, of another part in a tiny model; in another process too, which hashes texts
-    otherwise and works in another folder.
+    """A model that is saved and loaded is the same model, with what `begin` brought. Spec, parameters and values, in
+    another working directory: of an architecture in every kind of scope, of another part in a tiny model.
     """
 
     def models(harness: ArchitectureHarness) -> None:
         for kind, model in harness.make(dtype=torch.float32).items():
             view = plain_view(kind, 2, 4)
-            tensors = harness.draw(view)
-            _same_after(model, harness.registry, partial(_run, harness, tensors, view))
+            run = partial(_run, harness, harness.draw(view), view)
+            _check_loaded(model, harness.registry, run)
 
     if case.entry.kind == "architectures":
         case.each(models)
     spec = around(case.entry, case.harness.options, case.registry)
-    _same_after(build(spec, registry=case.registry).eval(), case.registry, example_outputs, subprocess=True)
+    _check_loaded(build(spec, registry=case.registry).eval(), case.registry, _example_outputs)
 
 
 def _run(harness: Harness, tensors: Tensors, view: View, model: Model) -> Tensors:
     return harness.run({view.kind: model}, tensors, view)
 
 
-def _same_after(
-    model: Model, registry: Registry, run: Callable[[Model], Tensors], *, subprocess: bool = False
-) -> None:
+def _example_outputs(model: Model) -> Tensors:
+    """The outputs of a model for inputs that its signature allows, where no token is padding."""
+    generator, sizes = torch.Generator().manual_seed(0), {"batch": 12, "length": 4}
+    reads = slots(model.signature.inputs)
+    inputs = {slot.name: values(slot, sizes, generator, torch.float32) for slot in reads}
+    inputs |= {name: torch.ones_like(value) for name, value in inputs.items() if value.dtype == torch.bool}
+    return name_outputs(model(**inputs), slots(model.signature.outputs))
+
+
+def _check_loaded(model: Model, registry: Registry, run: Callable[[Model], Tensors]) -> None:
     """Hold a model to what is loaded from its files."""
     with TemporaryDirectory() as directory:
         path = Path(directory) / "model"
         model.save(path)
-        again = load(path, registry=registry).eval()
-        there = outputs_in_subprocess(path, registry) if subprocess else None
-    if there is not None:
-        for slot, value in run(model):
-            same(there[slot.name], value.detach(), f"{slot.name} after loading in another process", 1e-6)
-    if again.spec != model.spec:
-        raise BrokenError(f"the spec comes back as\n{again.spec.to_toml()}")
-    _same_state(again, model)
-    alike(run(again), run(model), "after loading", tolerance=1e-6)
+        with chdir(directory):
+            loaded = load(path, registry=registry).eval()
+    if loaded.spec != model.spec:
+        raise BrokenError(f"the spec comes back as\n{loaded.spec.to_toml()}")
+    _check_same_state(loaded, model)
+    alike(run(loaded), run(model), "after loading", tolerance=1e-6)
 
 
-def _same_state(given: object, expected: object) -> None:
+def _check_same_state(given: object, expected: object) -> None:
     one, two = state_of(given), state_of(expected)
     if list(one) != list(two):
         raise BrokenError(f"the state dict has the keys {list(two)}, and then {list(one)}")
