@@ -43,7 +43,7 @@ def assets_of(tokenizer: Tokenizer, options: Any) -> dict[str, bytes]:
     return found
 
 
-def started_with(folder: Path) -> int | None:
+def start_token(folder: Path) -> int | None:
     """The token that a saved model's pretrained decoder starts with; None where its spec names none.
 
     Raises:

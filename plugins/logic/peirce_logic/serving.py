@@ -14,7 +14,7 @@ import numpy as np
 from peirce.errors import InputError, TaskError
 from peirce.model import Field, Pipeline, Runner, Say
 from peirce.parts import Signature
-from peirce_logic.input_texts import SETTINGS, TOKENIZER, Reader, started_with
+from peirce_logic.input_texts import SETTINGS, TOKENIZER, Reader, start_token
 from peirce_text import probabilities
 
 SCORES, DECODER = "multiple_choice_logits", "decoder_input_ids"
@@ -100,7 +100,7 @@ class SummaryPipeline(Pipeline):
     def __init__(self, folder: Path, model: Runner) -> None:
         self._model, self._reader = model, Reader.of(folder)
         self._inputs = [spec.name for spec in model.signature.inputs]
-        cls_id, start = self._reader.tokenizer.cls_id, started_with(folder)
+        cls_id, start = self._reader.tokenizer.cls_id, start_token(folder)
         self._decoder_start = [cls_id] if start in (None, cls_id) else [start, cls_id]
 
     def example(self) -> Mapping[str, Any]:

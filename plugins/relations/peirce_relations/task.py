@@ -215,7 +215,7 @@ class RelationsTask(Task[RelationsOptions, RelationsData]):
         loss = loss + self.options.also * _mean(extra, known)
         if self.options.undecided:
             even = -chances.mean(-1) - math.log(chances.shape[-1])  # how far from all being equally likely
-            loss = loss + self.options.undecided * _mean(even, _undecided(batch, chances.shape[-1]))
+            loss = loss + self.options.undecided * _mean(even, _undecided_pairs(batch, chances.shape[-1]))
         return loss
 
     def targets(self, batch: Mapping[str, Tensor]) -> Mapping[str, int]:
@@ -271,7 +271,7 @@ def _query_scores(scores: Tensor, batch: Mapping[str, Tensor]) -> Tensor:
     return scores[torch.arange(len(one), device=one.device), one, other]
 
 
-def _undecided(batch: Mapping[str, Tensor], relations: int) -> Tensor:
+def _undecided_pairs(batch: Mapping[str, Tensor], relations: int) -> Tensor:
     """The pairs of two nodes of which edges, the answer and further pairs say nothing, bool [b, x, y]."""
     real, (one, other) = batch["attention_mask"], batch["query"].unbind(1)
     found = real.unsqueeze(1) & real.unsqueeze(2) & (batch["also"] < 0) & (batch["edge_ids"] == relations)

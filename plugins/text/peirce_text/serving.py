@@ -68,12 +68,12 @@ class ClassificationPipeline(Pipeline):
     def ask(self, question: Mapping[str, Any], say: Say) -> None:
         """Score the classes."""
         pair = question.get("pair")
-        (found,) = self.scored([[question["text"]], *([] if pair is None else [[pair]])])
+        (found,) = self.score([[question["text"]], *([] if pair is None else [[pair]])])
         order = np.argsort(-found, kind="stable")
         classes, scores = [self.scorer.classes[i] for i in order], found[order]
         say({"classes": classes, "scores": scores.tolist(), "probabilities": probabilities(scores)})
 
-    def scored(self, texts: Sequence[Sequence[str]], batch_size: int = 32) -> NDArray[np.floating[Any]]:
+    def score(self, texts: Sequence[Sequence[str]], batch_size: int = 32) -> NDArray[np.floating[Any]]:
         """The scores of the classes of many texts, [n, classes].
 
         Args:
@@ -123,12 +123,12 @@ class TaggingPipeline(Pipeline):
 
     def ask(self, question: Mapping[str, Any], say: Say) -> None:
         """Tag the words."""
-        (found,) = self.scored([question["words"]])
+        (found,) = self.score([question["words"]])
         best = softmax(found)
         tags = [self.scorer.classes[i] for i in best.argmax(-1)]
         say({"tags": tags, "probabilities": best.max(-1, initial=0.0).tolist()})
 
-    def scored(self, texts: Sequence[Sequence[str]], batch_size: int = 32) -> list[NDArray[np.floating[Any]]]:
+    def score(self, texts: Sequence[Sequence[str]], batch_size: int = 32) -> list[NDArray[np.floating[Any]]]:
         """The scores of the tags of each word of many texts, [words, tags] each.
 
         Args:

@@ -19,7 +19,7 @@ from attrs import field, frozen, validators
 from numpy.typing import NDArray
 from torch import Tensor
 
-from peirce.errors import TaskError, check_known
+from peirce.errors import TaskError, check_known, renamed
 from peirce.extras import require
 from peirce.files import write_whole
 from peirce.model import Model, Task
@@ -31,6 +31,10 @@ from peirce_text.text.tokenizer import FILE, Shorten, Tokenizer
 TRAIN, VALID, TEST = SPLITS = ("train", "valid", "test")
 CLASSES = "labels.txt"
 """The asset with the names of the classes, a line each."""
+
+
+_RENAMED = {"encoded": "encode", "evaluated": "evaluate_batches", "predicted": "predict", "chosen": "choose"}
+"""Methods of tasks on texts by their older names."""
 
 
 def at_least(least: int, default: int) -> Any:
@@ -160,6 +164,13 @@ class TextTask(Task[OptionsT, TextData[EncodedT]], Generic[OptionsT, ExampleT, E
     missing: ClassVar[str] = "name its data"
     valid_for_test: ClassVar[bool] = False
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        for old, new in _RENAMED.items():
+            if old in vars(cls):
+                renamed(f"{cls.__qualname__}.{old}", new, "2.0")
+                setattr(cls, new, vars(cls)[old])
+
     # What a task declares
 
     @abstractmethod
@@ -167,7 +178,7 @@ class TextTask(Task[OptionsT, TextData[EncodedT]], Generic[OptionsT, ExampleT, E
         """The examples of each split, from where the options say."""
 
     @abstractmethod
-    def encoded(self, tokenizer: Tokenizer, split: str, examples: Sequence[ExampleT]) -> EncodedT:
+    def encode(self, tokenizer: Tokenizer, split: str, examples: Sequence[ExampleT]) -> EncodedT:
         """The examples of a split as ids."""
 
     def texts_of(self, example: ExampleT) -> Iterable[str]:
@@ -177,7 +188,7 @@ class TextTask(Task[OptionsT, TextData[EncodedT]], Generic[OptionsT, ExampleT, E
     def data_of(self, tokenizer: Tokenizer, read: Mapping[str, Sequence[ExampleT]]) -> TextData[EncodedT]:
         """All splits as ids."""
         return TextData(
-            tokenizer, {split: self.encoded(tokenizer, split, examples) for split, examples in read.items()}
+            tokenizer, {split: self.encode(tokenizer, split, examples) for split, examples in read.items()}
         )
 
     def batch(
@@ -276,7 +287,7 @@ class TextTask(Task[OptionsT, TextData[EncodedT]], Generic[OptionsT, ExampleT, E
         """The batches of one pass, each as long as its longest example.
 
         Yields:
-            What `encoded` gives batches of: input_ids, token_type_ids: int64 [b, x]; attention_mask: bool [b, x];
+            What `encode` gives batches of: input_ids, token_type_ids: int64 [b, x]; attention_mask: bool [b, x];
             labels: int64 [b], or float32 [b] of a regression.
         """
         part = self.part(data, split)
@@ -292,7 +303,7 @@ class TextTask(Task[OptionsT, TextData[EncodedT]], Generic[OptionsT, ExampleT, E
         """The labels of a batch."""
         return {"loss": len(batch["labels"])}
 
-    def evaluated(
+    def evaluate_batches(
         self, model: Model, data: TextData[EncodedT], split: str
     ) -> Iterator[tuple[Ints, dict[str, Tensor], dict[str, Tensor]]]:
         """Each batch of a split, from the shortest to the longest: the places of its rows, itself, and the outputs."""
@@ -360,7 +371,7 @@ class TextClasses(TextTask[OptionsT, Example, EncodedTexts], Generic[OptionsT]):
         """The texts themselves."""
         return example.texts
 
-    def encoded(self, tokenizer: Tokenizer, split: str, examples: Sequence[Example]) -> EncodedTexts:
+    def encode(self, tokenizer: Tokenizer, split: str, examples: Sequence[Example]) -> EncodedTexts:
         """`[CLS] first [SEP] second [SEP]`, with a label for each."""
         texts = list(zip(*(each.texts for each in examples), strict=True))
         encoded = encode(tokenizer, texts, self.options.length, f"{split} {self.nouns}", self.shorten)
@@ -400,22 +411,22 @@ class TextClasses(TextTask[OptionsT, Example, EncodedTexts], Generic[OptionsT]):
             )
         return super().batches(data, split, seed, epoch)
 
-    def chosen(self, batch: Mapping[str, Tensor], outputs: Mapping[str, Tensor]) -> Tensor:
+    def choose(self, batch: Mapping[str, Tensor], outputs: Mapping[str, Tensor]) -> Tensor:
         """[b], the class of each example of a batch."""
         return outputs[f"{self.head}_logits"].argmax(-1)
 
-    def predicted(self, model: Model, data: TextClassData, split: str) -> NDArray[Any]:
+    def predict(self, model: Model, data: TextClassData, split: str) -> NDArray[Any]:
         """What is predicted of each example of a split, its class."""
         parts = [
-            (rows, self.chosen(batch, outputs).cpu().numpy())
-            for rows, batch, outputs in self.evaluated(model, data, split)
+            (rows, self.choose(batch, outputs).cpu().numpy())
+            for rows, batch, outputs in self.evaluate_batches(model, data, split)
         ]
         rows, found = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
         return found[np.argsort(rows)]
 
     def right(self, model: Model, data: TextClassData, split: str) -> NDArray[np.bool_]:
         """Whether a model labels each example of a split as its label says."""
-        right: NDArray[np.bool_] = self.predicted(model, data, split) == self.part(data, split).labels
+        right: NDArray[np.bool_] = self.predict(model, data, split) == self.part(data, split).labels
         return right
 
     def metrics(self, model: Model, data: TextClassData, split: str) -> Mapping[str, float]:

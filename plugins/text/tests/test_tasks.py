@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from peirce.errors import TaskError
-from peirce_text.tasks import batch_rows, keep_usable, write_predictions
+import peirce_text
+from peirce.errors import RenamedWarning, TaskError
+from peirce_text.tasks import FolderOptions, TextClasses, batch_rows, keep_usable, write_predictions
 
 
 def test_a_pass_has_every_example_once_and_is_drawn_for_training_alone() -> None:
@@ -53,3 +54,15 @@ def test_predictions_go_into_a_new_folder_or_are_refused(tmp_path: Path) -> None
     (tmp_path / "file").write_text("")
     with pytest.raises(TaskError, match=r"predictions cannot be written to .*file"):
         write_predictions(tmp_path / "file", {"a.json": "{}\n"})
+
+
+def test_a_method_by_its_older_name_overrides_todays() -> None:
+    with pytest.warns(RenamedWarning, match=r"Older\.chosen is called choose now"):
+
+        class Older(TextClasses[FolderOptions]):
+            def chosen(self, batch: object, outputs: object) -> str:
+                return "chosen"
+
+    assert Older.choose(None, {}, {}) == "chosen"  # type: ignore[arg-type]
+    with pytest.warns(RenamedWarning, match=r"peirce_text\.say is called peirce_text\.print_line now"):
+        assert peirce_text.say is peirce_text.print_line

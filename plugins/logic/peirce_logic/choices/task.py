@@ -172,7 +172,7 @@ class MultipleChoice(TextTask[MultipleChoiceOptions, Question, Questions]):
         splits = {split: self._questions(tokenizer, some, found) for split, some in fitting.items()}
         return TextData(tokenizer, splits)
 
-    def encoded(self, tokenizer: Tokenizer, split: str, examples: Sequence[Question]) -> Questions:
+    def encode(self, tokenizer: Tokenizer, split: str, examples: Sequence[Question]) -> Questions:
         """The questions of one split as ids."""
         return self.data_of(tokenizer, {split: examples}).splits[split]
 
@@ -253,7 +253,7 @@ class MultipleChoice(TextTask[MultipleChoiceOptions, Question, Questions]):
         """Whether a model answers each question of a split rightly."""
         part = self.part(data, split)
         given = np.zeros_like(part.answers)
-        for rows, _, outputs in self.evaluated(model, data, split):
+        for rows, _, outputs in self.evaluate_batches(model, data, split):
             scores = outputs[f"{HEAD}_logits"].view(len(rows), part.choices)
             given[rows] = scores.argmax(1).cpu().numpy()
         return given == part.answers

@@ -42,17 +42,17 @@ class Benepar(Parser):
         """The sentences of a text; one that is too long for the model is flat."""
         sentences = self._spacy.sentences(text)
         try:
-            nested = list(self._parser.parse_sents(self._given(words) for words in sentences))
+            nested = list(self._parser.parse_sents(self._input(words) for words in sentences))
         except (ValueError, RuntimeError, AssertionError):  # it does not say which sentence
-            nested = [self._one(words) for words in sentences]
+            nested = [self._parse_one(words) for words in sentences]
         return Parsed(text, tuple(map(_tree, nested, sentences)))
 
-    def _one(self, words: Sequence[Word]) -> object:
+    def _parse_one(self, words: Sequence[Word]) -> object:
         with suppress(ValueError, RuntimeError, AssertionError):
-            return self._parser.parse(self._given(words))
+            return self._parser.parse(self._input(words))
         return None
 
-    def _given(self, words: Sequence[Word]) -> Any:
+    def _input(self, words: Sequence[Word]) -> Any:
         benepar = import_module("benepar")
         ends = [*(word.token.start for word in words[1:]), None]
         return benepar.InputSentence(

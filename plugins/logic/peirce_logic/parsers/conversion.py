@@ -64,12 +64,12 @@ def tree_of_words(words: Sequence[Word]) -> Tree:
     if len(roots) != 1:
         return flat_tree(tokens)
     try:
-        return _converted(lifted(evidence(reasons(relative(words)))), roots[0]) or flat_tree(tokens)
+        return _convert(lift(evidence(reasons(relative(words)))), roots[0]) or flat_tree(tokens)
     except RecursionError:
         return flat_tree(tokens)
 
 
-def _converted(words: Sequence[Word], top: int) -> Tree | None:
+def _convert(words: Sequence[Word], top: int) -> Tree | None:
     found: list[Constituent] = []
     order: list[int] = []
 
@@ -159,7 +159,7 @@ def evidence(words: Sequence[Word]) -> Sequence[Word]:
     return found
 
 
-def lifted(words: Sequence[Word]) -> Sequence[Word]:
+def lift(words: Sequence[Word]) -> Sequence[Word]:
     """Words whose dependencies do not cross: of two that do, the shorter one goes up to its head's head.
 
     Source: Pseudo-projective dependency parsing (Nivre and Nilsson, 2005).
@@ -258,7 +258,7 @@ class _Conversion:
         before = [i for i in rest if i <= comma]
         before = before if self._has(before, ADJUNCTS) else []
         one = self._phrase(head, [i for i in rest if i not in before])
-        return self._opened(opening, _Node("S", [*map(self._of, before), one, *tail]))
+        return self._open_clause(opening, _Node("S", [*map(self._of, before), one, *tail]))
 
     def _members(self, first: int) -> list[_Node | int]:
         """A member of a coordination and those after it, which depend on it."""
@@ -295,7 +295,7 @@ class _Conversion:
             phrase = _Node("VP", [phrase, *tail])
         if not before and not opening and not self._is_clause(head):
             return phrase
-        return self._opened(opening, _Node("S", [*map(self._of, before), phrase]))
+        return self._open_clause(opening, _Node("S", [*map(self._of, before), phrase]))
 
     def _is_clause(self, head: int) -> bool:
         """Whether a verb heads a sentence or a subordinate clause."""
@@ -303,7 +303,7 @@ class _Conversion:
         marked = word.relation == "conj" and self._has(self.children[head], ("mark",))
         return marked or word.relation in SUBORDINATE or word.head == head
 
-    def _opened(self, opening: Sequence[int], clause: _Node) -> _Node:
+    def _open_clause(self, opening: Sequence[int], clause: _Node) -> _Node:
         return _Node("SBAR", [*self._marks(opening), clause]) if opening else clause
 
     def _marks(self, opening: Sequence[int]) -> list[_Node | int]:

@@ -47,7 +47,7 @@ class Vectors:
         """
         import torch
 
-        tokenizer, model = self._loaded
+        tokenizer, model = self._encoder
         found, keywords = [], list(zip(texts, places, strict=True))
         for begin in range(0, len(texts), BATCH):
             cut = []
@@ -70,10 +70,10 @@ class Vectors:
     @cached_property
     def digest(self) -> str:
         """The digest of the encoder's weights: a classifier fits no others."""
-        return weights_digest({name: value.float() for name, value in self._loaded[1].state_dict().items()})
+        return weights_digest({name: value.float() for name, value in self._encoder[1].state_dict().items()})
 
     @cached_property
-    def _loaded(self) -> tuple[Any, Any]:
+    def _encoder(self) -> tuple[Any, Any]:
         tokenizer, model = load_encoder(self.encoder)
         if not tokenizer.is_fast:
             raise TaskError(
@@ -83,6 +83,6 @@ class Vectors:
 
     @cached_property
     def _longest(self) -> int:
-        tokenizer, model = self._loaded
+        tokenizer, model = self._encoder
         places = getattr(model.config, "max_position_embeddings", None) or 512
         return int(min(tokenizer.model_max_length, places, 512))

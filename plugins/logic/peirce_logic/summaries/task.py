@@ -160,7 +160,7 @@ class Summarise(TextTask[SummariseOptions, Example, Summaries]):
             tokenizer, {k: self._summaries(tokenizer, examples, found) for k, examples in read.items()}
         )
 
-    def encoded(self, tokenizer: Tokenizer, split: str, examples: Sequence[Example]) -> Summaries:
+    def encode(self, tokenizer: Tokenizer, split: str, examples: Sequence[Example]) -> Summaries:
         """The texts of one split as ids."""
         return self.data_of(tokenizer, {split: examples}).splits[split]
 

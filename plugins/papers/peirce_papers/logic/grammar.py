@@ -183,10 +183,10 @@ class Clauses(Parser):
         tokens = [Token(each[0], *each.span()) for each in re.finditer(r"[.,]|[^\s.,]+", text)]
         stops = [i + 1 for i, token in enumerate(tokens) if token.text == "." or i + 1 == len(tokens)]
         sentences = [tokens[start:stop] for start, stop in pairwise([0, *stops])]
-        return Parsed(text, tuple(tree_over(_bracketed(each), each, self.name) for each in sentences))
+        return Parsed(text, tuple(tree_over(_to_brackets(each), each, self.name) for each in sentences))
 
 
-def _bracketed(sentence: Sequence[Token]) -> str:
+def _to_brackets(sentence: Sequence[Token]) -> str:
     """A sentence as a tree: a part before or after a comma that begins with no clause is subordinate."""
     marked = _CLAUSE.sub(r"(S \g<0>)", " ".join(token.text for token in sentence))
     stop = " ." * marked.endswith(".")

@@ -250,7 +250,7 @@ class RelationNetworks(Networks[GraphRow]):
     def about(self) -> str:
         """How many problems are learnt, and of which sizes."""
         train = self.data.of("train")
-        return f"{len(train):,} problems of {_said(train, 'steps')} edges in a path."
+        return f"{len(train):,} problems of {_describe(train, 'steps')} edges in a path."
 
     def by_paths(self, rows: Sequence[GraphRow]) -> FigureTable:
         """Accuracy by network and number of paths."""
@@ -309,16 +309,16 @@ class MadeNetworks(RelationNetworks):
         for k, b in self.sizes:
             name = f"{self.kinds[0]}_k{k}_b{b}".replace(":", "-")
             if name not in published:
-                write_whole(folder / f"test_{name}.jsonl", _lines(self._made((k,), (b,), MANY, 1)))
+                write_whole(folder / f"test_{name}.jsonl", _lines(self._make_problems((k,), (b,), MANY, 1)))
         count, steps, branches = self.train
         problems_of = source(self.kinds[0])
         taught = (
             evolve(each, also=tuple(problems_of.decided_pairs(each)))
-            for each in self._made(steps, branches, count, 0)
+            for each in self._make_problems(steps, branches, count, 0)
         )
         write_whole(folder / TRAIN, _lines(taught))
 
-    def _made(
+    def _make_problems(
         self, steps: tuple[int, ...], branches: tuple[int, ...], count: int, seed: int
     ) -> Iterator[Problem]:
         if len(self.kinds) == 1:
@@ -391,7 +391,7 @@ def _problems(
         yield from block(kind, sizes, seed, number, min(BLOCK, count - number * BLOCK))
 
 
-def _said(problems: Sequence[Problem], what: str) -> str:
+def _describe(problems: Sequence[Problem], what: str) -> str:
     found = sorted({str(getattr(each, what)) for each in problems})
     return " or ".join(filter(None, [", ".join(found[:-1]), found[-1]]))
 

@@ -68,7 +68,7 @@ class ClutrrNetworks(FromScratch[StoryRow]):
         trained = tuple(map(str, options.train_hops))
         title = f"CLUTRR ({options.text}) from scratch, trained on {', '.join(trained)} facts"
         across = "facts from one person to the other"
-        return self.shown(rows, title, across=across, shaded=(trained, "trained on"))
+        return self.accuracy_table(rows, title, across=across, shaded=(trained, "trained on"))
 
 
 CLUTRR = from_scratch(

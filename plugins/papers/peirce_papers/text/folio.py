@@ -45,7 +45,7 @@ class FolioNetworks(FromScratch[ProblemRow]):
         """The problems of each split and label."""
         for split in SHOWN:
             labels = data.splits[split].labels
-            given = self.task.predicted(model, data, split)
+            given = self.task.predict(model, data, split)
             for number, label in enumerate(LABELS):
                 here = labels == number
                 known = int((given[here] == number).sum())
@@ -60,7 +60,7 @@ class FolioNetworks(FromScratch[ProblemRow]):
 
     def table(self, rows: Sequence[ProblemRow]) -> FigureTable:
         """Accuracy by network and split."""
-        return self.shown(rows, "FOLIO from scratch")
+        return self.accuracy_table(rows, "FOLIO from scratch")
 
 
 FOLIO = from_scratch(

@@ -51,7 +51,7 @@ class FromScratch(Networks[R]):
 
     arms: ClassVar[Mapping[str, Arm]] = {arm.name: arm for arm in (*ARMS, LONGER)}
 
-    def shown(self, rows: Sequence[R], title: str, **more: Any) -> FigureTable:
+    def accuracy_table(self, rows: Sequence[R], title: str, **more: Any) -> FigureTable:
         """Accuracy in percent by network and column, and what it was measured on."""
         options = self.task.options
         return self.accuracies(

@@ -100,7 +100,7 @@ class EdgeAttention(PureOperator):
         else:
             # For each a: queries of x times keys of y.
             scores = (query.permute(0, 2, 3, 1, 4) @ key.permute(0, 1, 3, 4, 2)).permute(0, 3, 1, 4, 2)
-        weights = _dropped(scope.softmax(scores), scope)
+        weights = _drop(scope.softmax(scores), scope)
         if not right:
             return (weights.permute(0, 1, 4, 3, 2) @ value.transpose(2, 3)).transpose(2, 3)
         weighed = weights.unsqueeze(5) * value.unsqueeze(3)
@@ -118,7 +118,7 @@ class EdgeAttention(PureOperator):
                     (z, y) for z in tokens if scope[x][z] and scope[z][y]
                 ]
                 terms = [(_dot(query[x][y][h], key[i][j][h]), value[i][j][h]) for i, j in near]
-                return _weighed(terms, sizes)
+                return _weigh(terms, sizes)
             keys = [key[x][y] if options.lesion_scores else key[a][y] for a in tokens]
             terms = []
             for a in (a for a in tokens if scope[x][a]):
@@ -126,7 +126,7 @@ class EdgeAttention(PureOperator):
                 if right:
                     product = [v * w for v, w in zip(product, right[0][a][y][h], strict=True)]
                 terms.append((_dot(query[x][a][h], keys[a][h]), product))
-            return _weighed(terms, sizes)
+            return _weigh(terms, sizes)
 
         return [[[pair(x, y, h) for h in heads] for y in tokens] for x in tokens]
 
@@ -148,13 +148,13 @@ def _flat(query: Tensor, key: Tensor, value: Tensor, scope: Scope) -> Tensor:
         )
     else:
         weights = scores.softmax(4)
-    left, right = _dropped(weights.to(value.dtype), scope).tensor_split(2, 4)
+    left, right = _drop(weights.to(value.dtype), scope).tensor_split(2, 4)
     left_part = left @ value.transpose(2, 3)  # [b, x, h, y, s]
     others = (right.transpose(1, 3) @ value.permute(0, 2, 3, 1, 4)).transpose(1, 3)
     return (left_part + others).transpose(2, 3)
 
 
-def _dropped(weights: Tensor, scope: Scope) -> Tensor:
+def _drop(weights: Tensor, scope: Scope) -> Tensor:
     return F.dropout(weights, scope.dropout) if scope.dropout else weights
 
 
@@ -162,7 +162,7 @@ def _dot(one: list[float], other: list[float]) -> float:
     return sum(i * j for i, j in zip(one, other, strict=True))
 
 
-def _weighed(terms: list[tuple[float, list[float]]], sizes: range) -> list[float]:
+def _weigh(terms: list[tuple[float, list[float]]], sizes: range) -> list[float]:
     """The sum of values by the softmax of their scores."""
     if not terms:
         return [0.0 for _ in sizes]

@@ -221,10 +221,10 @@ class Clutrr(TextClasses[ClutrrOptions]):
         splits = {}
         for split, stories in read.items():
             numbered = [evolve(each, label=relations.index(each.note.relation)) for each in stories]
-            splits[split] = self.encoded(tokenizer, split, numbered)
+            splits[split] = self.encode(tokenizer, split, numbered)
         return TextClassData(tokenizer, splits, relations)
 
-    def encoded(self, tokenizer: Tokenizer, split: str, examples: Sequence[Example]) -> EncodedTexts:
+    def encode(self, tokenizer: Tokenizer, split: str, examples: Sequence[Example]) -> EncodedTexts:
         """Stories with their questions, the relations' numbers, and in `notes` the numbers of facts."""
         encoder = Encoder(tokenizer, self.options)
         ids, firsts, queries, cut = zip(*(encoder.encode(each.note) for each in examples), strict=True)
@@ -261,10 +261,10 @@ class Clutrr(TextClasses[ClutrrOptions]):
         pairs[torch.arange(size, device=labels.device), one, other] = labels
         return model.loss(self.head, outputs_of(model, batch), pairs)
 
-    def chosen(self, batch: Mapping[str, Tensor], outputs: Mapping[str, Tensor]) -> Tensor:
+    def choose(self, batch: Mapping[str, Tensor], outputs: Mapping[str, Tensor]) -> Tensor:
         """The relation, of the pair of people where the head scores pairs."""
         if self.head != "relation":
-            return super().chosen(batch, outputs)
+            return super().choose(batch, outputs)
         one, other = batch["query"].unbind(1)
         scores = outputs[f"{self.head}_logits"]
         return scores[torch.arange(len(one), device=one.device), one, other].argmax(-1)

@@ -70,7 +70,7 @@ class Folio(TextClasses[FolioOptions]):
         are True and were called Unknown."""
         from sklearn.metrics import confusion_matrix
 
-        labels, given = self.part(data, split).labels, self.predicted(model, data, split)
+        labels, given = self.part(data, split).labels, self.predict(model, data, split)
         table = confusion_matrix(labels, given, labels=range(len(LABELS)))
         return {
             "accuracy": float((labels == given).mean()),

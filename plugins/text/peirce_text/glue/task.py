@@ -164,12 +164,12 @@ class Glue(TextClasses[GlueOptions]):
         problem = "pair" if len(task.texts) == 2 else "single"
         return {"use": self.head, "classes": len(task.labels), "problem": problem}
 
-    def chosen(self, batch: Mapping[str, Tensor], outputs: Mapping[str, Tensor]) -> Tensor:
+    def choose(self, batch: Mapping[str, Tensor], outputs: Mapping[str, Tensor]) -> Tensor:
         """The class, or the number."""
         return (
             outputs[f"{self.head}_logits"][:, 0]
             if self.subtask.regression
-            else super().chosen(batch, outputs)
+            else super().choose(batch, outputs)
         )
 
     def metrics(self, model: Model, data: TextClassData, split: str) -> Mapping[str, float]:
@@ -186,7 +186,7 @@ class Glue(TextClasses[GlueOptions]):
         measured: dict[str, float] = {}
         examples = 0
         for part_name in (split, *(each for each in more if each in data.splits)):
-            part, predicted = self.part(data, part_name), self.predicted(model, data, part_name)
+            part, predicted = self.part(data, part_name), self.predict(model, data, part_name)
             examples += len(predicted)
             if "labels" in part.columns:
                 ending = MISMATCHED if part_name != split else ""

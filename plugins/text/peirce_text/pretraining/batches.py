@@ -104,15 +104,15 @@ class LazyBatch(Mapping[str, Tensor]):
         self.guesses, self.rows = guesses, rows
 
     def __getitem__(self, name: str) -> Tensor:
-        return self._made()[name]
+        return self._load()[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._made())
+        return iter(self._load())
 
     def __len__(self) -> int:
-        return len(self._made())
+        return len(self._load())
 
-    def _made(self) -> Mapping[str, Tensor]:
+    def _load(self) -> Mapping[str, Tensor]:
         if self._make is not None:
             self._tensors, self._make = self._make(), None
         return self._tensors

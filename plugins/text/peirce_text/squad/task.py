@@ -208,7 +208,7 @@ class Squad(TextTask[SquadOptions, Question, SquadSplit]):
             return read_hub(options.dataset)
         return read_folder(Path(options.folder), options.version)
 
-    def encoded(self, tokenizer: Tokenizer, split: str, examples: Sequence[Question]) -> SquadSplit:
+    def encode(self, tokenizer: Tokenizer, split: str, examples: Sequence[Question]) -> SquadSplit:
         """The questions and contexts as ids, and the contexts in windows."""
         options, texts = self.options, list(dict.fromkeys(question.context for question in examples))
         known: dict[str, tuple[NDArray[np.int32], Ints]] = {}

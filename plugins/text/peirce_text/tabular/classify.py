@@ -137,9 +137,9 @@ class Classify(TableTask[ClassifyOptions, Example, EncodedTexts], TextClasses[Cl
         """int64 [n]."""
         return np.array([self._numbers[each.note] for each in examples], np.int64)
 
-    def encoded(self, tokenizer: Tokenizer, split: str, examples: Sequence[Example]) -> EncodedTexts:
+    def encode(self, tokenizer: Tokenizer, split: str, examples: Sequence[Example]) -> EncodedTexts:
         """The texts as ids; in training with `weights`, float32 [n], of mean one, if classes are balanced."""
-        encoded = super().encoded(tokenizer, split, examples)
+        encoded = super().encode(tokenizer, split, examples)
         if split == TRAIN and self.options.weights == "balanced":
             counts = np.bincount(encoded.labels, minlength=len(self.classes))
             weights = len(encoded) / ((counts > 0).sum() * np.maximum(1, counts))
@@ -171,4 +171,4 @@ class Classify(TableTask[ClassifyOptions, Example, EncodedTexts], TextClasses[Cl
     def confusion_of(self, model: Model, data: TextClassData, split: str) -> Confusion:
         """What a model takes for what on a split."""
         right = self.part(data, split).labels
-        return Confusion.of(data.classes, right, self.predicted(model, data, split))
+        return Confusion.of(data.classes, right, self.predict(model, data, split))

@@ -81,7 +81,7 @@ class _LocalPredictor(Predictor):
 
     def predict(self, texts: Sequence[Sequence[Any]], batch_size: int) -> list[Prediction]:
         """The most probable class of each row, or of each word."""
-        scores = self._pipeline.scored(texts[0] if self.tags else texts, batch_size)
+        scores = self._pipeline.score(texts[0] if self.tags else texts, batch_size)
         found: list[Prediction] = []
         for probabilities in map(softmax, scores):
             best, share = probabilities.argmax(-1), probabilities.max(-1, initial=0.0)

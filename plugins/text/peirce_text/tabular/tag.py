@@ -130,7 +130,7 @@ class Tag(TableTask[TagOptions, Tagged, EncodedWords]):
         """The words."""
         return (" ".join(example.words),)
 
-    def encoded(self, tokenizer: Tokenizer, split: str, examples: Sequence[Tagged]) -> EncodedWords:
+    def encode(self, tokenizer: Tokenizer, split: str, examples: Sequence[Tagged]) -> EncodedWords:
         """The words as ids, with the class of each."""
         words = encode_words(
             tokenizer, [each.words for each in examples], self.options.length, f"{split} texts"
@@ -152,11 +152,11 @@ class Tag(TableTask[TagOptions, Tagged, EncodedWords]):
         """The words of a batch."""
         return {"loss": int((batch["labels"] != IGNORED).sum())}
 
-    def predicted(self, model: Model, data: TextData[EncodedWords], split: str) -> Ints:
+    def predict(self, model: Model, data: TextData[EncodedWords], split: str) -> Ints:
         """The class that is predicted of each word of a split, in the order of its texts."""
         part = self.part(data, split)
         found = np.zeros(len(part.ids), np.int64)
-        for rows, _, outputs in self.evaluated(model, data, split):
+        for rows, _, outputs in self.evaluate_batches(model, data, split):
             best = outputs[f"{self.head}_logits"].argmax(-1).cpu().numpy()
             for row, classes in zip(rows, best, strict=True):
                 found[part.place(row)] = classes[: part.lengths[row]]
@@ -165,7 +165,7 @@ class Tag(TableTask[TagOptions, Tagged, EncodedWords]):
     def confusion_of(self, model: Model, data: TextData[EncodedWords], split: str) -> Confusion:
         """What a model takes for what on a split, by words."""
         part = self.part(data, split)
-        self._predicted = self.predicted(model, data, split)
+        self._predicted = self.predict(model, data, split)
         return Confusion.of(data.classes, part.tags[part.first], self._predicted)
 
     def scores_of(self, found: Confusion, data: TextData[EncodedWords], split: str) -> Mapping[str, float]:

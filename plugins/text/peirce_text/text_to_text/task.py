@@ -147,7 +147,7 @@ class TextToText(TextTask[TextToTextOptions, Texts, EncodedPairs]):
         """Source and target."""
         return example
 
-    def encoded(self, tokenizer: Tokenizer, split: str, examples: Sequence[Texts]) -> EncodedPairs:
+    def encode(self, tokenizer: Tokenizer, split: str, examples: Sequence[Texts]) -> EncodedPairs:
         """Sources and targets as ids, cut at their ends."""
         whole = [tokenizer.pieces_of(texts) for texts in zip(*examples, strict=True)]
         room = (self.options.length - 2, self.options.target_length - 1)

@@ -171,7 +171,7 @@ class ZeroShot(TextTask[ZeroShotOptions, Row, EncodedTexts]):
         label_ids(tokenizer, self.words)
         return TextClassData(tokenizer, super().data_of(tokenizer, read).splits, tuple(self.words))
 
-    def encoded(self, tokenizer: Tokenizer, split: str, examples: Sequence[Row]) -> EncodedTexts:
+    def encode(self, tokenizer: Tokenizer, split: str, examples: Sequence[Row]) -> EncodedTexts:
         """Every row in the first template, then in the second, and so on; `notes` are the rows' labels."""
         prompts = [
             template.encode(tokenizer, row, self.resolved_options.length)
@@ -257,7 +257,7 @@ class ZeroShot(TextTask[ZeroShotOptions, Row, EncodedTexts]):
                 "set task.tokenizer to the one that the model was trained with"
             )
         found = np.zeros((len(self.part(data, split)), len(data.classes)))
-        for rows, batch, outputs in self.evaluated(model, data, split):
+        for rows, batch, outputs in self.evaluate_batches(model, data, split):
             found[rows] = word_logits(model, batch, outputs).double().softmax(-1).cpu().numpy()
         return found.reshape(len(self.templates), -1, len(data.classes))
 

@@ -45,7 +45,7 @@ def suited(task: Glue, data: TextClassData) -> Model:
 def test_predictions_stand_in_the_order_of_the_file(files: Path) -> None:
     task, data = made(files, "qqp", batch_size=7)
     model = suited(task, data)
-    predicted = task.predicted(model, data, "train")
+    predicted = task.predict(model, data, "train")
     for row in (0, 1, 151):
         batch = data.splits["train"].batch(np.array([row]))
         del batch["labels"]

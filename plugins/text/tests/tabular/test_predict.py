@@ -72,7 +72,7 @@ def server(weather: Path) -> Iterator[str]:
         served.shutdown()
 
 
-def predicted(model: object, file: Path, output: Path, *more: str) -> list[Mapping[str, Any]]:
+def predictions_of(model: object, file: Path, output: Path, *more: str) -> list[Mapping[str, Any]]:
     with pytest.raises(SystemExit) as end:
         main(["predict", str(model), str(file), "-o", str(output), *more])
     assert end.value.code in (0, None)
@@ -83,9 +83,9 @@ def test_torch_onnx_and_a_server_agree(
     weather: Path, texts: Path, server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = [
-        predicted(weather, texts, tmp_path / "a.jsonl", "--label", "kind", "--batch-size", "2"),
-        predicted(weather / "model.onnx", texts, tmp_path / "b.jsonl"),
-        predicted(f"{server}/weather", texts, tmp_path / "c.jsonl"),
+        predictions_of(weather, texts, tmp_path / "a.jsonl", "--label", "kind", "--batch-size", "2"),
+        predictions_of(weather / "model.onnx", texts, tmp_path / "b.jsonl"),
+        predictions_of(f"{server}/weather", texts, tmp_path / "c.jsonl"),
     ]
     given = [dict(row.values) for row in read_rows(texts)]
     for rows in found:
@@ -103,7 +103,7 @@ def test_torch_onnx_and_a_server_agree(
 
 @pytest.mark.parametrize("name", ["o.csv", "o.csv.gz", "o.parquet"])
 def test_every_format_is_written(weather: Path, texts: Path, tmp_path: Path, name: str) -> None:
-    rows = predicted(weather, texts, tmp_path / name)
+    rows = predictions_of(weather, texts, tmp_path / name)
     assert list(rows[0]) == ["id", "text", "kind", "prediction", "probability"]
     assert {row["prediction"] for row in rows[:-1]} <= set(CLASSES)
 
@@ -115,7 +115,7 @@ def test_words_are_tagged(tmp_path: Path, registry: Registry) -> None:
     data = task.prepare()
     model = build(FOLNET.replace(task.overrides(data)), registry=registry, seed=0)
     model.save(tmp_path / "tagger", task.assets(data))
-    found = predicted(tmp_path / "tagger", tmp_path / "my.jsonl", tmp_path / "o.jsonl")
+    found = predictions_of(tmp_path / "tagger", tmp_path / "my.jsonl", tmp_path / "o.jsonl")
     assert set(found[0]["prediction"]) <= {"B-who", "O"}
     assert len(found[0]["probability"]) == 2
     assert found[-1]["prediction"] is None

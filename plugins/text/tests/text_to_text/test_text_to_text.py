@@ -72,9 +72,9 @@ def test_a_pair_is_cut_to_its_room_and_keeps_its_special_tokens(
     tokenizer, texts = data.tokenizer, [("cows and sheep", "geese and ropes")]
     source, target = (tuple(tokenizer.pieces(text)) for text in texts[0])
     cls, sep = tokenizer.cls_id, tokenizer.sep_id
-    whole = task(files).encoded(tokenizer, "train", texts)
+    whole = task(files).encode(tokenizer, "train", texts)
     assert (whole.pairs, whole.cut) == ([((cls, *source, sep), (*target, sep))], 0)
-    short = task(files, length=4, target_length=2).encoded(tokenizer, "train", texts)
+    short = task(files, length=4, target_length=2).encode(tokenizer, "train", texts)
     assert (short.pairs, short.cut) == ([((cls, *source[:2], sep), (*target[:1], sep))], 1)
 
 

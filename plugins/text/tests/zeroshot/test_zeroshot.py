@@ -62,21 +62,21 @@ def _task(vocabulary: Path, data: Path, **settings: Any) -> ZeroShot:
 def test_a_template_as_ids(tokenizer: Tokenizer) -> None:
     row = Row(Path("x.tsv"), 1, {"one": "A good film", "two": "dull"})
 
-    def encoded(text: str, length: int = 64) -> tuple[str, int, int]:
+    def encode(text: str, length: int = 64) -> tuple[str, int, int]:
         prompt = PromptTemplate.parse(text).encode(tokenizer, row, length)
         return " ".join(str(tokenizer.token(i)) for i in prompt.ids), prompt.first, prompt.mask
 
     text = "[CLS] a good film ? [MASK] , dull [SEP]"
-    assert encoded("{one} ? [MASK] , {two}") == (text, 9, 5)
+    assert encode("{one} ? [MASK] , {two}") == (text, 9, 5)
     text = "[CLS] a good film ? [SEP] [MASK] , dull [SEP]"
-    assert encoded("{one} ? [SEP] [MASK] , {two}") == (text, 6, 6)
+    assert encode("{one} ? [SEP] [MASK] , {two}") == (text, 6, 6)
     # what is cut is the longest column, never the template
-    assert encoded("{one} ? [MASK] , {two}", 8)[0] == "[CLS] a good ? [MASK] , dull [SEP]"
-    assert encoded("{one} ? [MASK] , {two}", 6)[0] == "[CLS] ? [MASK] , dull [SEP]"
+    assert encode("{one} ? [MASK] , {two}", 8)[0] == "[CLS] a good ? [MASK] , dull [SEP]"
+    assert encode("{one} ? [MASK] , {two}", 6)[0] == "[CLS] ? [MASK] , dull [SEP]"
     with pytest.raises(TaskError, match="alone has more than 4 tokens"):
-        encoded("{one} ? [MASK] , {two}", 4)
+        encode("{one} ? [MASK] , {two}", 4)
     with pytest.raises(TaskError, match=r"x\.tsv, row 1: unknown column 'three'"):
-        encoded("{three} [MASK]")
+        encode("{three} [MASK]")
 
 
 @pytest.mark.parametrize(

@@ -159,7 +159,7 @@ def draw_four(rng: Random) -> list[Pair]:
             ]
             for sizes in SIZES
         )
-        first, second = (_entailing(a, b, count, every) for a, b in zip(ones, others, strict=True))
+        first, second = (_entailing_pairs(a, b, count, every) for a, b in zip(ones, others, strict=True))
         for (a1, b1), (a2, b2) in product(first, second):
             pairs = [(a1, b1, True), (a1, b2, False), (a2, b2, True), (a2, b1, False)]
             apart = a1.table & ~b2.table and a2.table & ~b1.table
@@ -188,7 +188,7 @@ def _shares(counts: Mapping[int, int]) -> dict[int, float]:
     return {number: counts[number] / sum(counts.values()) for number in sorted(counts)}
 
 
-def _entailing(
+def _entailing_pairs(
     ones: Sequence[RandomFormula], others: Sequence[RandomFormula], count: int, every: int
 ) -> list[tuple[RandomFormula, RandomFormula]]:
     """The pairs of which one entails the other, with so many variables together."""

@@ -75,10 +75,10 @@ def senteval(
         model, pool=pool, vectors=vectors, cache=cache, batch_size=batch_size, device=device
     )
     found = evaluate(sentences, data, task or (), folds=folds, limit=limit)
-    figures = {task: _rounded(measured) for task, measured in found.items()}
+    figures = {task: _round(measured) for task, measured in found.items()}
     content = {
         "model": model, "about": sentences.about, "commit": commit(), "folds": folds, "limit": limit,
-        "seconds": round(time.perf_counter() - began, 1), "tasks": figures, "means": _rounded(means(found)),
+        "seconds": round(time.perf_counter() - began, 1), "tasks": figures, "means": _round(means(found)),
     }  # fmt: skip
     if output is not None:
         write_json(output, {"schema": SCHEMA, **content})
@@ -99,5 +99,5 @@ def senteval(
     as_table(("mean, as in TPRU's Table 3", "%"), shown)
 
 
-def _rounded(figures: Mapping[str, float]) -> dict[str, float]:
+def _round(figures: Mapping[str, float]) -> dict[str, float]:
     return {name: round(value, DIGITS) for name, value in figures.items()}
