@@ -124,15 +124,22 @@ class Scope:
     def part(self, items: slice, rows: slice) -> Scope:
         """The scope of some rows x of some examples, for work on those rows alone."""
 
-        def own(values: Tensor, *cut: slice) -> Tensor:
+        def cut_values(values: Tensor, *cut: slice) -> Tensor:
             return values[(items if len(values) > 1 else slice(None), *cut)]
 
-        places = None if self.places is None else (own(self.places[0], rows), own(self.places[1]))
+        places = (
+            None if self.places is None else (cut_values(self.places[0], rows), cut_values(self.places[1]))
+        )
         if self.pairs is None:
             return replace(self, places=places)
         tokens = None if self.tokens is None else self.tokens[items, rows]
         return replace(
-            self, tokens=tokens, pairs=own(self.pairs, rows), uniform=False, causal=False, places=places
+            self,
+            tokens=tokens,
+            pairs=cut_values(self.pairs, rows),
+            uniform=False,
+            causal=False,
+            places=places,
         )
 
     def zero_unary(self, atoms: Tensor) -> Tensor:
@@ -156,8 +163,10 @@ class Scope:
     def diagonal(self, atoms: Tensor) -> Tensor:
         """What relates each row to itself: [b, x, y, d] -> [b, x, d]."""
         # Not `diagonal`, which is exported as an EyeLike of a symbolic size; TensorRT takes none.
-        own = torch.arange(atoms.shape[1], device=atoms.device) + (self.before or 0)
-        return atoms.gather(2, own.view(1, -1, 1, 1).expand(atoms.shape[0], -1, 1, atoms.shape[3])).squeeze(2)
+        index = torch.arange(atoms.shape[1], device=atoms.device) + (self.before or 0)
+        return atoms.gather(2, index.view(1, -1, 1, 1).expand(atoms.shape[0], -1, 1, atoms.shape[3])).squeeze(
+            2
+        )
 
     def softmax(self, logits: Tensor, *, tokens_last: bool = False) -> Tensor:
         """Normalise [b, x, a, ...] over the tokens a that x may attend to, in at least float32; zeros elsewhere.

@@ -168,12 +168,12 @@ def _operators(plan: Plan) -> Iterator[dict[str, Any]]:
     for first, layer in enumerate(plan.layers):
         if first != plan.layers.index(layer):
             continue
-        own = [i for i, other in enumerate(layers) if other == layer]
+        numbers = [i for i, other in enumerate(layers) if other == layer]
         named = ""
-        for number in own:  # such as 0-2, 4
-            if number - 1 not in own:
+        for number in numbers:  # such as 0-2, 4
+            if number - 1 not in numbers:
                 named += f", {number}" if named else str(number)
-            elif number + 1 not in own:
+            elif number + 1 not in numbers:
                 named += f"-{number}"
         for index, planned in enumerate((*layer.mixing, *layer.state)):
             yield {"layers": named, **_operator(index, planned)}

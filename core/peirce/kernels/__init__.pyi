@@ -17,4 +17,5 @@ from .pair_bias import pair_values as pair_values
 from .pair_bias import rows_of as rows_of
 from .rotation import Rotation as Rotation
 from .rotation import rotate as rotate
+from .sizes import BLOCK_BYTES as BLOCK_BYTES
 from .weighing import weigh as weigh

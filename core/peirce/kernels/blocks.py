@@ -204,8 +204,8 @@ def _sum_gradients(ctx: Any, tensors: Tensors, wanted: Mapping[int, Tensor], gra
         leaves = {
             i: part.requires_grad_() for i, part in enumerate(parts) if part is not None and i in wanted
         }
-        results, own = _recompute(ctx, number, block, parts, grads)
-        found = torch.autograd.grad(results, list(leaves.values()), own, allow_unused=True)
+        results, result_grads = _recompute(ctx, number, block, parts, grads)
+        found = torch.autograd.grad(results, list(leaves.values()), result_grads, allow_unused=True)
         for i, grad in zip(leaves, found, strict=True):
             if grad is None:  # of this block, and so of every other
                 continue
@@ -232,8 +232,10 @@ def _differentiable_gradients(
     for number, block in enumerate(work.blocks(tensors)):
         parts = [None if t is None else work.of(i, t, block) for i, t in enumerate(tensors)]
         every.extend(zip(*_recompute(ctx, number, block, parts, grads), strict=True))
-    results, own = zip(*every, strict=True)
-    found = torch.autograd.grad(results, list(wanted.values()), own, create_graph=True, allow_unused=True)
+    results, result_grads = zip(*every, strict=True)
+    found = torch.autograd.grad(
+        results, list(wanted.values()), result_grads, create_graph=True, allow_unused=True
+    )
     return {i: grad for i, grad in zip(wanted, found, strict=True) if grad is not None}
 
 

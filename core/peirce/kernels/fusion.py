@@ -164,8 +164,8 @@ def write_channels(
     if len(channels) == 1 or joined:
         return F.linear(channels[0] if len(channels) == 1 else torch.cat(list(channels), -1), weight, bias)
     first, *rest = channels
-    own, *others = weight.split_with_sizes([each.shape[-1] for each in channels], 1)
-    total = F.linear(first.flatten(0, -2), own, bias)
+    first_weight, *others = weight.split_with_sizes([each.shape[-1] for each in channels], 1)
+    total = F.linear(first.flatten(0, -2), first_weight, bias)
     for each, other in zip(rest, others, strict=True):
         total.addmm_(
             each.flatten(0, -2).to(total.dtype), other.to(total.dtype).t()

@@ -151,17 +151,17 @@ def _compute_in_blocks(
             ids[block] if order is None else ids.index_select(0, order[block]), last if bucketed else None
         )
         some_q, some_w = (None if each is None else _rows(each, block, order) for each in (q, w))
-        own = None if table is None else table[kind, :, :last]
+        part_table = None if table is None else table[kind, :, :last]
         if "w" in results:
             assert some_q is not None
-            assert own is not None
-            results["w"][:, block] = part.score(some_q, own)
+            assert part_table is not None
+            results["w"][:, block] = part.score(some_q, part_table)
         if some_w is None:
             continue
         weights = part.weights(some_w)
         if "q" in results:
-            assert own is not None
-            results["q"][:, block] = part.mix(weights, own)
+            assert part_table is not None
+            results["q"][:, block] = part.mix(weights, part_table)
         if "table" in results:
             assert some_q is not None
             part.add_to_table(results["table"][kind, :, :last], some_q, weights)
@@ -270,7 +270,7 @@ def _mix_traced(w: Tensor, table: Tensor, ids: Tensor, rows: Tensor | None) -> T
         if rows is not None:
             ids = ids + rows.unsqueeze(1) * buckets
         return torch.stack(
-            [torch.matmul(own, F.embedding(ids, each)) for own, each in zip(w, tables, strict=True)]
+            [torch.matmul(weights, F.embedding(ids, each)) for weights, each in zip(w, tables, strict=True)]
         )
     exact = at_least_float32(w)
     places = F.embedding(ids, torch.eye(buckets, dtype=exact.dtype, device=w.device))
@@ -280,8 +280,8 @@ def _mix_traced(w: Tensor, table: Tensor, ids: Tensor, rows: Tensor | None) -> T
 
 def _expand_by_kind(values: Tensor, rows: Tensor, kinds: int) -> Tensor:
     """[g, n, m, c] as [g, n, m, k * c], zero but for the place of each row's kind: so buckets stay r a row."""
-    own = F.one_hot(rows, kinds).to(values.dtype)[None, :, None, :, None]
-    return (values.unsqueeze(3) * own).flatten(3)
+    kind_mask = F.one_hot(rows, kinds).to(values.dtype)[None, :, None, :, None]
+    return (values.unsqueeze(3) * kind_mask).flatten(3)
 
 
 def _multiply_groups(values: Tensor, tables: Tensor) -> Tensor:

@@ -248,14 +248,14 @@ class Model(nn.Module):
         part = cast(Head, self.heads[head])
         if not isinstance(labels, Tensor):
             raise InputError(f"head {head!r}: labels are {labels!r}, and must be a tensor: {part.labels}")
-        own = {}
+        head_outputs = {}
         for spec in part.outputs():
             name = _output(head, spec.name)
             if name not in outputs:
                 raise InputError(f"the loss of head {head!r} needs the output {name!r}, which is not there")
-            own[spec.name] = outputs[name]
+            head_outputs[spec.name] = outputs[name]
         try:
-            return part.loss(own, labels)
+            return part.loss(head_outputs, labels)
         except InputError as error:
             raise InputError(f"head {head!r}: {error}. It takes {part.labels}") from error
 

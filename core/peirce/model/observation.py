@@ -92,8 +92,8 @@ def _layer(model: Model, each: BetweenTokens, run: int) -> str:
     stack = model.get_submodule(found[1])
     count = len(stack) if isinstance(stack, nn.ModuleList) else 1
     number = int(found[2]) + run * count + (each.name != "before")
-    own = found[1].removeprefix("network").removesuffix("layers").strip(".")
-    return f"{own} {number}".strip()
+    stack_name = found[1].removeprefix("network").removesuffix("layers").strip(".")
+    return f"{stack_name} {number}".strip()
 
 
 def _texts(count: int, near: Sequence[Sequence[str]]) -> tuple[str, ...]:
@@ -108,8 +108,8 @@ def _select_channels(
     by_channel = values.float().permute(2, 0, 1)
     every = len(by_channel)
     if channel is not None:
-        own = by_channel[channel - 1 : channel]
-        return (f"{channel} of {every}",) * len(own), own.cpu().numpy().copy()
+        selected = by_channel[channel - 1 : channel]
+        return (f"{channel} of {every}",) * len(selected), selected.cpu().numpy().copy()
     first = by_channel[:channels]
     names = (f"mean of {every}", *(f"{number} of {every}" for number in range(1, len(first) + 1)))
     return names, torch.cat([by_channel.mean(0, keepdim=True), first]).cpu().numpy()

@@ -52,15 +52,17 @@ def run_layers(
     """
     kept: dict[str, Tensor] = {}
     for i, (layer, each) in enumerate(zip(layers, terms, strict=True)):
-        state, own = layer(state, scope, each, None if cache is None else select_layer_cache(i, cache))
+        state, layer_cache = layer(
+            state, scope, each, None if cache is None else select_layer_cache(i, cache)
+        )
         if cache is not None:
-            kept |= flatten_layer_cache(i, own)
+            kept |= flatten_layer_cache(i, layer_cache)
     return state, kept
 
 
-def flatten_layer_cache(layer: int, own: CachedState) -> dict[str, Tensor]:
+def flatten_layer_cache(layer: int, layer_cache: CachedState) -> dict[str, Tensor]:
     """What one layer caches, by its names in the cached state of all."""
-    return {_flat(layer, name): value for name, value in own.items()}
+    return {_flat(layer, name): value for name, value in layer_cache.items()}
 
 
 def select_layer_cache(layer: int, cache: CachedState) -> dict[str, Tensor]:

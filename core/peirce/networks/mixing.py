@@ -184,12 +184,12 @@ class Mixing(nn.Module):
                 binary = self._write(binary, results, *weights, joined=not execution.separate)
         unary = normal if self.normed else state.unary
         if "U" in self._writers:
-            own = [results[i].flatten(2) for i in self._writes["U"]]
+            written = [results[i].flatten(2) for i in self._writes["U"]]
             writer = self._writers["U"]
             increment = (
-                writer.write_each(own)
+                writer.write_each(written)
                 if execution.separate
-                else write_channels(own, *writer.weights(), joined=True)
+                else write_channels(written, *writer.weights(), joined=True)
             )
             unary = unary + drop_out(increment, self._rate)
         return Predicates(unary, binary), kept
@@ -241,11 +241,11 @@ class Mixing(nn.Module):
         planned = self.plans[i]
         if self._rate and self._drops[i]:
             scope = scope.dropping(self._rate)
-        own = [channels[i, role] for role in planned.readings]
+        inputs = [channels[i, role] for role in planned.readings]
         attended = self._attended[i]
-        result = planned.deduce(own, scope, biases, attended if _is_attention(planned) else None)
+        result = planned.deduce(inputs, scope, biases, attended if _is_attention(planned) else None)
         if attended.is_read:
-            _emit_attention(planned, own, result, scope, attended)
+            _emit_attention(planned, inputs, result, scope, attended)
         return result
 
     def _read_early(self, execution: _ExecutionPlan, atoms: Tensor, norm: Norm, scope: Scope) -> Channels:
@@ -258,9 +258,9 @@ class Mixing(nn.Module):
         batch, length, width = atoms.shape[:3]
         groups = [group for product in execution.early for group in product.groups]
 
-        def read(items: slice, rows: slice, own: Tensor, *weights: Tensor | None) -> list[Tensor]:
+        def read(items: slice, rows: slice, block: Tensor, *weights: Tensor | None) -> list[Tensor]:
             part = scope.part(items, rows)
-            found = self._read(execution.early, _normalise(own, weights, norm.epsilon, part), weights, part)
+            found = self._read(execution.early, _normalise(block, weights, norm.epsilon, part), weights, part)
             return [found[group.place].flatten(3) for group in groups]
 
         places = [
@@ -301,16 +301,16 @@ class Mixing(nn.Module):
         unary = [i for i in late if i in self._writes["U"]]
         writer = self._writers["B"].weights() if "B" in self._writers else (None, None)
 
-        def infer(items: slice, rows: slice, own: Tensor, *tensors: Tensor | None) -> list[Tensor]:
+        def infer(items: slice, rows: slice, block: Tensor, *tensors: Tensor | None) -> list[Tensor]:
             given = iter(tensors)
             found = {i: cast(Tensor, next(given)) for i in ready}
             mine = {place: cast(Tensor, next(given)) for place in (*by_rows, *by_items)}
             *weights, weight, bias = given
             part, near = scope.part(items, rows), [each.part(items, rows) for each in biases]
-            normal = _normalise(own, weights, norm.epsilon, part)
+            normal = _normalise(block, weights, norm.epsilon, part)
             mine |= self._read(execution.late, normal, weights, part)
             found |= {i: self._infer(i, mine, part, near) for i in late}
-            old = normal if self.normed else own
+            old = normal if self.normed else block
             written = old.clone() if weight is None else self._write(old, found, weight, bias, joined=False)
             return [written, *(found[i].flatten(2) for i in unary)]
 
@@ -348,8 +348,8 @@ class Mixing(nn.Module):
         joined: bool,
     ) -> Tensor:
         """Binary atoms, all rows or a block, and what their operators write to them, [b, x, y, d2]."""
-        own = [results[i].flatten(3) for i in self._writes["B"]]
-        return atoms + drop_out(write_channels(own, weight, bias, joined=joined), self._rate)
+        written = [results[i].flatten(3) for i in self._writes["B"]]
+        return atoms + drop_out(write_channels(written, weight, bias, joined=joined), self._rate)
 
 
 @final

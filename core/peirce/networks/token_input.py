@@ -91,8 +91,8 @@ class TokenInput(nn.Module):
         )  # fmt: skip
         planned = (*self.plan.positions, *self.plan.augmenters)
         parts = cast(Iterable[Position | Augmenter], (*self.positions, *self.augmenters))
-        own = [(each.name, part.inputs()) for each, part in zip(planned, parts, strict=True)]
-        return merge_specs([("the model", [spec for wanted, spec in standard if wanted]), *own])
+        declared = [(each.name, part.inputs()) for each, part in zip(planned, parts, strict=True)]
+        return merge_specs([("the model", [spec for wanted, spec in standard if wanted]), *declared])
 
     def tokens(self, inputs: Mapping[str, Tensor], before: int | None = None) -> Tokens:
         """The batch as parts see it: positions are counted over real tokens, on whichever side the padding is.
@@ -213,8 +213,8 @@ class TokenInput(nn.Module):
     def pairs(self, tokens: Tokens) -> list[tuple[PairTerm | Rotation, ...]]:
         """What positions do inside the attention of each layer: rotations of its rows, then pair terms."""
         terms = [self._call_part(p, p.pairs, tokens) for p in cast(Iterable[PairPosition], self._at["pair"])]
-        own = [tuple(term[layer] for term in terms) for layer in range(self.plan.dims.layers)]
-        return [(*turns, *pairs) for turns, pairs in zip(self.rotations(tokens), own, strict=True)]
+        pair_terms = [tuple(term[layer] for term in terms) for layer in range(self.plan.dims.layers)]
+        return [(*turns, *pairs) for turns, pairs in zip(self.rotations(tokens), pair_terms, strict=True)]
 
     def rotations(self, tokens: Tokens) -> list[tuple[Rotation, ...]]:
         """The rotations of each layer, of the rows."""

@@ -192,8 +192,8 @@ class Plan:
 
     def layer(self, number: int) -> Plan:
         """The plan with the operators of one layer, from 0 on, as its only ones."""
-        own = self.layers[number % len(self.layers)]
-        return evolve(self, mixing=own.mixing, state=own.state, layers=(own,))
+        layer = self.layers[number % len(self.layers)]
+        return evolve(self, mixing=layer.mixing, state=layer.state, layers=(layer,))
 
     @property
     def parts(self) -> tuple[Planned, ...]:

@@ -98,21 +98,21 @@ def step_batches(
         processes: how many there are.
     """
     usual = 1 / total
-    own: deque[tuple[Batch, Mapping[str, int]]] = deque()
+    waiting: deque[tuple[Batch, Mapping[str, int]]] = deque()
     sums: Counter[str] = Counter()
     for index, batch in enumerate(batches):
         counts = task.targets(batch)
         sums.update(counts)
         if index % processes != process:
             continue
-        if counts or own:
-            own.append((batch, counts))
+        if counts or waiting:
+            waiting.append((batch, counts))
         else:
             yield batch, Share(usual, {}), index + processes >= total
-    while own:
-        batch, counts = own.popleft()
+    while waiting:
+        batch, counts = waiting.popleft()
         weights = {name: counts.get(name, 0) / count if count else 0.0 for name, count in sums.items()}
-        yield batch, Share(usual, weights), not own
+        yield batch, Share(usual, weights), not waiting
 
 
 @final

@@ -73,8 +73,8 @@ class Checkpoints:
 
     def add(self, step: int, group: str, tensors: Mapping[str, Tensor]) -> None:
         """Write a group of tensors into the checkpoint that is being written; any process calls this."""
-        own = {name: t.detach().contiguous().cpu() for name, t in tensors.items()}
-        save_file(own, self._writing(step) / f"{group}{_TENSORS}")
+        on_cpu = {name: t.detach().contiguous().cpu() for name, t in tensors.items()}
+        save_file(on_cpu, self._writing(step) / f"{group}{_TENSORS}")
 
     def commit(self, step: int, state: Mapping[str, Any]) -> None:
         """Finish the checkpoint of a step: its state, its digests, its name; then drop what is too old."""

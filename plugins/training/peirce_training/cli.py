@@ -163,8 +163,8 @@ def show_result(
     tested = {split: dict(result.metrics)} if split else {}
     loss = result.losses[-1]
     if schema is not None:
-        own = {"steps": result.steps, "seconds": result.seconds, "loss": loss, "metrics": tested}
-        as_json(schema, **facts, **own, **(also or {}))
+        numbers = {"steps": result.steps, "seconds": result.seconds, "loss": loss, "metrics": tested}
+        as_json(schema, **facts, **numbers, **(also or {}))
         return
     _table(tested, f"{result.steps} steps in {result.seconds:.0f} s, last loss {loss:.4f}", result.remarks)
     typer.echo(f"saved in {facts['directory']}")

@@ -16,10 +16,10 @@ _STRIDE = 1_000_003
 
 def seed_all(seed: int, process: int = 0) -> None:
     """Seed every generator; processes of one training get seeds of their own."""
-    own = seed + _STRIDE * process
-    random.seed(own)
-    np.random.seed(own % 2**32)
-    torch.manual_seed(own)
+    process_seed = seed + _STRIDE * process
+    random.seed(process_seed)
+    np.random.seed(process_seed % 2**32)
+    torch.manual_seed(process_seed)
 
 
 def capture() -> dict[str, Tensor]:

@@ -55,7 +55,10 @@ def whole_tensors(model: Model) -> dict[str, Tensor]:
 
 def load_whole_tensors(model: Model, state: Mapping[str, Tensor]) -> None:
     """Put whole tensors into a model, sharded or not."""
-    own = model.state_dict()
+    current = model.state_dict()
     model.load_state_dict(
-        {name: place_like(own[name], tensor) if name in own else tensor for name, tensor in state.items()}
+        {
+            name: place_like(current[name], tensor) if name in current else tensor
+            for name, tensor in state.items()
+        }
     )

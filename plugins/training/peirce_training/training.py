@@ -195,8 +195,8 @@ class Training:
                 synchronise(self.objective, now=last)
             with nullcontext() if last or self.sharded else accelerator.no_sync(self.objective):
                 with accelerator.autocast():
-                    own = {name: t.to(accelerator.device) for name, t in batch.items()}
-                    loss, terms = self.objective(own, share)
+                    inputs = {name: t.to(accelerator.device) for name, t in batch.items()}
+                    loss, terms = self.objective(inputs, share)
                 accelerator.backward(loss)
             for name, term in terms.items():
                 sums[name] = sums[name] + term if name in sums else term

@@ -29,8 +29,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd import Function
 
-BLOCK_BYTES = 2 << 20
-"""What the sums of a block's pairs may take on a CPU; one entity's are a block at least."""
+from peirce.kernels import BLOCK_BYTES
 
 
 @dataclass(frozen=True, eq=False)

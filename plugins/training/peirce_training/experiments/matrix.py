@@ -242,19 +242,19 @@ class Matrix(ABC, Generic[R]):
                 )
             for number, cell in enumerate(cells, 1):
                 title = f"{number}/{len(cells)} {cell.label}, seed {cell.seed}"
-                own, note = [row for row in kept if row.run == cell.run], ""
+                rows, note = [row for row in kept if row.run == cell.run], ""
                 if again and cell.run not in trained:
                     say(f"{title}: not trained, left out")
                     continue
-                if self.complete(own) and not again:
+                if self.complete(rows) and not again:
                     note = f" (done before, run {cell.run})"
                 else:
-                    before = [] if again else own
-                    own = [*before, *self._train(cell, before, title, console)]
-                    kept = [*(row for row in kept if row.run != cell.run), *own]
+                    before = [] if again else rows
+                    rows = [*before, *self._train(cell, before, title, console)]
+                    kept = [*(row for row in kept if row.run != cell.run), *rows]
                     if is_first_process():
                         self.write(kept)
-                say(f"{title}: {self.progress_text(cell, own)}{note}")
+                say(f"{title}: {self.progress_text(cell, rows)}{note}")
             return [row for cell in cells for row in kept if row.run == cell.run]
 
     def facts(self, cell: Cell, trained: TrainResult) -> dict[str, Any]:
