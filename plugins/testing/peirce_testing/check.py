@@ -275,12 +275,13 @@ def on_examples(
     """
     usable = [kind for kind in (kinds or harness.kinds) if kind in harness.kinds]
     if not usable:
-        wanted, takes = " and ".join(kinds or ()), ", ".join(harness.kinds) or "none"
-        raise NotApplicableError(f"it is about {wanted} scopes, and the part takes: {takes}")
+        needs, takes = " and ".join(kinds or ()), ", ".join(harness.kinds) or "none"
+        raise NotApplicableError(f"it is about {needs} scopes, and the part takes: {takes}")
 
     certain = examples.certain(usable, which.get("padded"), empty_rows=which.get("empty_rows", False))
-    wanted = max(2, round((count or harness.examples) * factor * harness.effort) - len(certain))
-    failures: dict[str, tuple[Exception, list[str]]] = {}
+    more = max(2, round((count or harness.examples) * factor * harness.effort) - len(certain))
+    failures: dict[str, Exception] = {}
+    notes: dict[Exception, list[str]] = {}
     until = 0.0
 
     def attempt(drawn: tuple[Example, Dims]) -> None:
@@ -295,7 +296,7 @@ def on_examples(
         except Exception as error:
             until = until or process_time() + SHRINKING
             error.add_note(f"in a {example.view}\n{part.sizes}, seed {example.seed}")
-            failures[key] = error, [*error.__notes__]
+            failures[key], notes[error] = error, [*error.__notes__]
             raise
 
     for drawn in certain:
@@ -303,14 +304,14 @@ def on_examples(
             attempt(drawn)
         if failures:
             break
-    limits = settings(_SETTINGS, max_examples=FAILING if failures else wanted)
+    limits = settings(_SETTINGS, max_examples=FAILING if failures else more)
+    smallest = next(iter(failures.values()), None)
     try:
         limits(given(strategies.examples(usable, **which))(attempt))()
     except Exception as error:
         if not failures:  # a mistake in the strategies
             raise
-        failures = {key: each for key, each in failures.items() if each[0] is error} or failures
-    if failures:
-        error, notes = [*failures.values()][-1]
-        error.__notes__ = notes  # without those that hypothesis adds, in its own terms
-        raise error
+        smallest = error if error in notes else [*notes][-1]
+    if smallest is not None:
+        smallest.__notes__ = notes[smallest]  # without those that hypothesis adds, in its own terms
+        raise smallest

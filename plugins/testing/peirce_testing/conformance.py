@@ -239,7 +239,7 @@ def commands_of(plugins: Iterable[EntryPoint]) -> Iterator[Registered]:
     """The commands of the plug-ins' distributions, each once; `part` is `module:attribute`."""
     owners = {plugin.distribution: plugin for plugin in reversed(tuple(plugins)) if plugin.distribution}
     for entry in sorted(announcements("peirce.commands"), key=lambda entry: entry.name):
-        if owner := owners.get(entry.distribution):
+        if owner := owners.get(entry.distribution or ""):
             yield Registered(
                 entry.target, "commands", entry.name, owner.name, owner.distribution, owner.version
             )
