@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 _LINK = re.compile(
-    r"(?P<code>^```.*?^```$|`[^`\n]*`)|\]\((?P<path>[^)\s#]+)(?P<anchor>#[^)\s]*)?\)",
+    r"(?P<code>^```.*?^```$|`(?:[^`\n]|\n(?!\n))*`)|\]\((?P<path>[^)\s#]+)(?P<anchor>#[^)\s]*)?\)",
     re.MULTILINE | re.DOTALL,
 )
 

@@ -170,4 +170,4 @@ def test_links_of_pages_that_the_site_leaves_out_lead_somewhere(page: str) -> No
 
 def _links(text: str) -> list[str]:
     """The targets of a page's links, without anchors and those within the page."""
-    return re.findall(r"\]\(([^)#\s]+)", re.sub(r"`[^`\n]*`", "", FENCE.sub("", text)))
+    return re.findall(r"\]\(([^)#\s]+)", re.sub(r"`(?:[^`\n]|\n(?!\n))*`", "", FENCE.sub("", text)))

@@ -18,7 +18,7 @@ SAID = {
     "ask-a-knowledge-graph": ("Exact answers: 2 on train, 3 on valid, 4 on test.",),
     "compose-and-train": ("the meal was not awful: ",),
     "read-an-attention-picture": ("f at  4:",),
-    "write-an-operator": ("5 of 21 checks failed on 1 part", "21 checks passed on 1 part"),
+    "write-an-operator": ("checks failed on 1 part", "checks passed on 1 part"),
 }
 """What each of them prints, however short its trainings are."""
 

@@ -38,7 +38,7 @@ class OpenArrays(LoadedModel):
                 for name, value in arrays.items()
                 if name.startswith("weight_")
             }
-        except (OSError, ValueError, KeyError) as error:
+        except (EOFError, OSError, ValueError, KeyError) as error:
             raise ModelFileError(
                 f"{path} is not a file that `peirce export --to arrays` wrote: {error}"
             ) from error
