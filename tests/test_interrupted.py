@@ -102,10 +102,10 @@ _HOLDER = """
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from peirce.files import locked
+from peirce.files import hold_lock
 with ExitStack() as held:
     for place in sys.argv[1:]:
-        held.enter_context(locked(Path(place), folder=not Path(place).suffix and Path(place).name != "train"))
+        held.enter_context(hold_lock(Path(place), folder=not Path(place).suffix and Path(place).name != "train"))
     print("holds", flush=True)
     sys.stdin.read()
 """

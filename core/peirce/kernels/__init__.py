@@ -7,13 +7,8 @@ from peirce.errors import with_older_names
 _OLDER = {
     "blocked": "peirce.kernels:uses_blocks",
     "blocked_training": "peirce.kernels:uses_blocks_in_training",
-    "Kept": "peirce.kernels:Cache",
-    "Linear": "torch.nn:Linear",
     "fold_in": "peirce.kernels:make_weights_constant",
     "folded": "peirce.kernels:constant_weights",
-    "linear_map": "torch.nn.functional:linear",
-    "turned": "peirce.kernels:rotate",
-    "write": "peirce.kernels:write_channels",
 }
 _find, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 __getattr__ = with_older_names(__name__, _find, _OLDER)

@@ -6,7 +6,6 @@ from peirce.errors import with_older_names
 
 _OLDER = {
     "decoding": "peirce.model:make_decoding",
-    "some": "peirce.model:shorten_list",
     "Experiment": "peirce_training.experiments:Experiment",
     "ExperimentReport": "peirce_training.experiments:ExperimentReport",
     "ExperimentRequest": "peirce_training.experiments:ExperimentRequest",

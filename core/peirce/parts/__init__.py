@@ -10,9 +10,6 @@ from peirce.errors import with_older_names
 _OLDER = {
     "dense": "peirce.parts:has_static_shapes",
     "merge": "peirce.parts:merge_specs",
-    "noting_defaults": "peirce.parts:record_defaults",
-    "noting_parts": "peirce.parts:record_parts",
-    "small_normal": "peirce.parts:set_small_normal",
     "terms": "peirce.parts:dim_terms",
 }
 _find, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -54,10 +54,9 @@ class Architecture(Part, nn.Module, ABC):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        for old, new in {"mixed": "heterogeneous", "current": "upgrade"}.items():
-            if old in vars(cls):
-                renamed(f"{cls.__qualname__}.{old}", new, "2.0")
-                setattr(cls, new, vars(cls)[old])
+        if "current" in vars(cls):
+            renamed(f"{cls.__qualname__}.current", "upgrade", "2.0")
+            setattr(cls, "upgrade", vars(cls)["current"])  # noqa: B010  # mypy refuses an assignment
 
     @classmethod
     @abstractmethod

@@ -82,9 +82,9 @@ def test_a_record_is_read_as_it_was_written_and_one_of_0_2_without_its_own_diges
 _HOLDER = """
 import sys
 from pathlib import Path
-from peirce.files import locked, scratch
+from peirce.files import hold_lock, scratch_folder
 place = Path(sys.argv[1])
-with locked(place, folder=True), scratch(place) as folder:
+with hold_lock(place, folder=True), scratch_folder(place) as folder:
     (folder / "half").mkdir()
     (folder / "half" / "a.txt").write_text("half")
     print("holds", flush=True)
