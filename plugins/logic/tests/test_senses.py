@@ -167,7 +167,7 @@ def test_trained_from_the_command_line_and_chosen_in_detection(
     content = file.read_bytes()
     for damaged, said in (
         (content[:-1] + bytes([content[-1] ^ 1]), "its digest does not match"),
-        (b"\x00" * 64, r"is no file of senses: .*; write it again"),
+        (b"\x00" * 64, r"is not a file of senses: .*; write it again"),
     ):
         file.write_bytes(damaged)
         with pytest.raises(ModelFileError, match=said):

@@ -23,7 +23,7 @@ PAIRS = FOLNET.replace({"model.dims.layers": 1})
 
 
 @pytest.fixture
-def looked(tmp_path: Path, registry: Registry) -> Any:
+def view_of(tmp_path: Path, registry: Registry) -> Any:
     def look(spec: Spec, *texts: str, assets: bool = True) -> View:
         model = build(spec, registry=registry).eval()
         files = {"tokenizer.json": TOKENIZER.content} if assets else {}
@@ -34,23 +34,23 @@ def looked(tmp_path: Path, registry: Registry) -> Any:
     return look
 
 
-def test_a_text_and_a_pair_are_read_in_tokens(looked: Any) -> None:
-    view = looked(PAIRS, "a cat", "sat")
+def test_a_text_and_a_pair_are_read_in_tokens(view_of: Any) -> None:
+    view = view_of(PAIRS, "a cat", "sat")
     assert (view.name, view.text, view.notes) == ("small-folnet", "a cat\nsat", ())
     tokens = ("[CLS]", "a", "cat", "[SEP]", "sat", "[SEP]")
     assert {each.rows for each in view.matrices} == {tokens}
-    assert looked(PAIRS, "a Zebra, a cat").notes == ("the tokenizer does not know 'Zebra', ','",)
+    assert view_of(PAIRS, "a Zebra, a cat").notes == ("the tokenizer does not know 'Zebra', ','",)
 
 
-def test_ids_are_read_where_there_is_no_tokenizer(looked: Any, tmp_path: Path, registry: Registry) -> None:
-    view = looked(FOLNET, "5 17 3", assets=False)
+def test_ids_are_read_where_there_is_no_tokenizer(view_of: Any, tmp_path: Path, registry: Registry) -> None:
+    view = view_of(FOLNET, "5 17 3", assets=False)
     model = build(FOLNET, registry=registry).eval()
     expected = observe(model, {"input_ids": np.array([[5, 17, 3]])}, ("5", "17", "3"))
     assert all(np.array_equal(a.values, b.values) for a, b in zip(view.matrices, expected, strict=True))
 
 
-def test_a_decoder_has_read_one_text_and_written_another(looked: Any) -> None:
-    rows = {each.rows for each in looked(ENCODER_DECODER, "a cat", "sat").matrices}
+def test_a_decoder_has_read_one_text_and_written_another(view_of: Any) -> None:
+    rows = {each.rows for each in view_of(ENCODER_DECODER, "a cat", "sat").matrices}
     assert rows >= {("[CLS]", "a", "cat", "[SEP]"), ("[CLS]", "sat", "[SEP]")}
 
 
@@ -64,13 +64,13 @@ def test_a_decoder_has_read_one_text_and_written_another(looked: Any) -> None:
         (PAIRS, ["cat " * 31], "the text has 33 tokens, and the model reads at most 32; give a part of it"),
     ],
 )
-def test_what_a_model_cannot_read_is_refused(spec: Spec, texts: list[str], said: str, looked: Any) -> None:
+def test_what_a_model_cannot_read_is_refused(spec: Spec, texts: list[str], said: str, view_of: Any) -> None:
     with pytest.raises(TaskError, match=said):
-        looked(spec, *texts)
+        view_of(spec, *texts)
 
 
-def test_what_is_no_id_is_refused(looked: Any) -> None:
+def test_what_is_no_id_is_refused(view_of: Any) -> None:
     with pytest.raises(
         TaskError, match=r"has no tokenizer, so its texts are token ids .*; 'rain' is not one"
     ):
-        looked(FOLNET, "5 rain", assets=False)
+        view_of(FOLNET, "5 rain", assets=False)

@@ -92,7 +92,7 @@ def test_labels_of_the_other_tasks(glue: Path, name: str, expected: list[int]) -
         ),
         ("sst2", "sentence\tlabl\na film\t1\n", r"row 1: unknown column 'label'. Did you mean 'labl'"),
         ("sst2", "sentence\tlabel\n" + "a\tfilm\t1\n" * 3, r"3 of 3 train rows cannot be used, .*row 1"),
-        ("sst2", "sentence\tlabel\n", "the train splno examples"),
+        ("sst2", "sentence\tlabel\n", "the train split has no examples"),
         ("cola", "a sentence alone\n" * 3, "1 fields where the header has 4"),
         ("stsb", "sentence1\tsentence2\tscore\na\tb\t7\n", "a number from 0 to 5"),
     ],

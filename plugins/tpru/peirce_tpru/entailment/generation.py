@@ -101,7 +101,7 @@ def generate(
     if folder.exists() and not folder.is_dir():
         raise TaskError(f"{folder} is a file; give the folder that {NAME} goes into")
     file, zipped = folder / NAME, folder / f"{NAME}.gz"
-    taken = TaskError(f"{file} is there already; choose another folder, or give --overwrite to replace it")
+    taken = TaskError(f"{file} exists already; choose another folder, or replace it with --overwrite")
     with explain_disk_errors(f"the pairs in {file}", _KEPT), hold_lock(file, folder=False):
         if zipped.exists():
             raise TaskError(

@@ -111,7 +111,7 @@ def test_the_command_shows_sizes_beside_the_published_ones(
     for folder, pairs, words in (
         (tmp_path, 200, r"train\.txt\.gz exists already"),
         (zipped, 200, r"train\.txt\.gz is a file; give the folder"),
-        (tmp_path / "many", 10**14, "at most 10,000,000 are made"),
+        (tmp_path / "many", 10**14, "the limit is 10,000,000"),
     ):
         with pytest.raises(TaskError, match=words):
             command(folder, pairs=pairs, overwrite=True)
