@@ -16,7 +16,7 @@ from rich.console import Console
 from toy_tasks import FOLNET, TRANSFORMER, Marked, MarkedOptions
 
 import peirce
-from peirce.errors import BusyError, PlanError, TaskError
+from peirce.errors import BusyError, SpecError, TaskError
 from peirce.model import Task
 from peirce.registry import Registry
 from peirce_training import TrainingOptions, TrainResult, plain_options, train, training_options
@@ -233,7 +233,7 @@ def test_mistakes_in_the_spec_are_found_before_the_data_are_prepared(
     change: dict[str, object], message: str, parts: Registry, tmp_path: Path
 ) -> None:
     task = marked()
-    with pytest.raises(PlanError) as raised:
+    with pytest.raises(SpecError) as raised:
         run(tmp_path / "model", parts, task=task, spec=TRANSFORMER.replace(change))
     assert message in str(raised.value)
     assert task.prepared == 0
