@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.optim.adam import adam
 
 from peirce.parts import PureOperator, RecurrentOperator, StateOperator
 from peirce_testing.check import NETWORK, check, on_examples
@@ -118,16 +119,21 @@ def learning(harness: Harness) -> None:
     parameters = list(_parameters(made, view).values())
     if not parameters or not wanted:
         raise NotApplicableError("it has no parameters that are trained")
-    optimiser = torch.optim.Adam(parameters, lr=0.03)
+    # Making a `torch.optim.Adam` imports torch's compiler, which takes longer than most checks; its function does not.
+    means, squares = ([torch.zeros_like(each) for each in parameters] for _ in range(2))
+    steps = [torch.zeros(()) for _ in parameters]
     errors = []
     for _ in range(20):
         outputs = harness.run(made, tensors, view).floats()
         error = torch.stack([((t - wanted[name]) ** 2).mean() for name, t in outputs.items()]).sum()
         errors.append(float(error.detach()))
-        optimiser.zero_grad()
         if error.requires_grad:
-            torch.autograd.backward(error)
-            optimiser.step()
+            slopes = torch.autograd.grad(error, parameters, allow_unused=True, materialize_grads=True)
+            with torch.no_grad():
+                adam(
+                    parameters, list(slopes), means, squares, [], steps, foreach=False, amsgrad=False, maximize=False,
+                    beta1=0.9, beta2=0.999, lr=0.03, weight_decay=0.0, eps=1e-8,
+                )  # fmt: skip
     harness.forget()
     if not errors[-1] < 0.99 * errors[0] and errors[0] > 1e-9:
         raise BrokenError(
