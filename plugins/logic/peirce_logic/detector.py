@@ -44,7 +44,7 @@ FORMAT = 5
 SEVERAL = 500
 """How many texts are kept at once."""
 LINES = 10
-"""How many lines tell how far parsing is where there is no terminal; none of fewer than `SEVERAL` texts."""
+"""How many lines of progress are printed without a terminal; none for fewer than `SEVERAL` texts."""
 _HALF = re.compile("[\ud800-\udfff]")
 
 

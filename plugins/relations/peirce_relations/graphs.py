@@ -76,7 +76,7 @@ def read_graphs(place: Path) -> dict[str, list[Problem]]:
     `.jsonl` or `.csv` file, gzipped or not, is a test file. `k10_b1` in a name gives a row's K and B where it has none.
 
     Raises:
-        TaskError: there is no such place, nothing in it can be read, or a row is no problem.
+        TaskError: there is no such place, nothing in it can be read, or a row is not a problem.
     """
     paths = sorted(place.iterdir()) if place.is_dir() else [place]
     paths = [path for path in paths if path.name.removesuffix(".gz").endswith((".jsonl", ".csv"))]
@@ -95,7 +95,7 @@ def read_problems(path: Path) -> Iterator[Problem]:
     """The problems of one file, row by row.
 
     Raises:
-        TaskError: the file cannot be read or is empty, or a row is no problem; the message names the row.
+        TaskError: the file cannot be read or is empty, or a row is not a problem; the message names the row.
     """
     read, found = _clutrr if ".csv" in path.suffixes else _lines, False
     try:

@@ -1,4 +1,5 @@
 from .encoders import load_encoder as load_encoder
+from .encoders import quiet_transformers as quiet_transformers
 from .encoders import weights_digest as weights_digest
 from .progress import print_line as print_line
 from .progress import with_progress as with_progress

@@ -3,16 +3,34 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from peirce.errors import TaskError
-from peirce.extras import quiet_transformers, require
+from peirce.extras import require
 from peirce.model import SPEC
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+
+@contextmanager
+def quiet_transformers() -> Iterator[None]:
+    """Without the bars and reports of `transformers` while it loads a model, which go to the terminal."""
+    from transformers.utils import logging
+
+    level = logging.get_verbosity()
+    bars = logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
 
 
 def load_encoder(name: str, instead: str = "") -> tuple[Any, Any]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @hookimpl
 def register_tasks() -> list[type[AnyTask]]:
-    """Pretraining, fine-tuning on GLUE and SQuAD, reasoning, label words, pairs of texts, and tables of one's own."""
+    """Pretraining, fine-tuning on GLUE and SQuAD, reasoning, label words, pairs of texts, and tables."""
     from peirce_text.clutrr.task import Clutrr
     from peirce_text.folio.task import Folio
     from peirce_text.glue.task import Glue

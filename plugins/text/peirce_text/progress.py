@@ -1,4 +1,4 @@
-"""What is said on standard error while texts are read: lines, and bars on a terminal."""
+"""Lines and progress bars on standard error while texts are read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def with_progress(items: Iterable[T], what: str, count: int, least: int) -> Iter
 
 
 class ShardProgress:
-    """Shows which shard is read, how many are done, and how much has been read; nothing where nobody watches.
+    """Shows which shard is read, how many are done, and how much has been read; nothing without a terminal.
 
     Args:
         shards: how many there are.

@@ -40,7 +40,7 @@ class Row:
         file: the file, or the split of a data set.
         number: which row, from 1, not counting a header.
         values: by column.
-        broken: why it is no row, of a file whose broken rows are given too.
+        broken: why the row cannot be read; empty for a good one.
     """
 
     file: Path | str

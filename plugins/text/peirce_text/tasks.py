@@ -75,7 +75,7 @@ class FolderOptions(TextOptions):
 
 @frozen(kw_only=True)
 class FileOptions(TextOptions):
-    """Where texts of one's own lie.
+    """Where the user's texts lie.
 
     Args:
         data: what to train on: a .csv, .tsv or .jsonl file, gzipped or not.
@@ -143,7 +143,7 @@ class TextTask(Task[OptionsT, TextData[EncodedT]], Generic[OptionsT, ExampleT, E
 
     Attributes:
         head: the prefix of that head.
-        nouns: what the examples are called in what is said of them.
+        nouns: what messages call the examples.
         known_splits: the splits that it may have.
         examples: a folder, or a file, and a data set of the hub, for whoever gave neither.
         packages: what it imports that not every installation has.
@@ -437,7 +437,7 @@ class TextClasses(TextTask[OptionsT, Example, EncodedTexts], Generic[OptionsT]):
 def keep_usable(
     split: str, examples: Iterable[tuple[str, T | str]], most: float = 1.0, repair: str = TextClasses.repair
 ) -> list[T]:
-    """The examples of a split without those that are left out, of which one is said.
+    """The usable examples of a split; a line is printed about the others.
 
     Args:
         split: which split.

@@ -54,7 +54,7 @@ class Texts(Viewer):
         """Texts as the model reads them; the second one of a model with a decoder is what that has written.
 
         Raises:
-            TaskError: there are no tokens, too many texts or tokens, or what is no token.
+            TaskError: there are no tokens, too many texts or tokens, or something that is not a token.
         """
         names = {spec.name for spec in self.model.signature.inputs}
         self._check(texts, names)

@@ -54,7 +54,7 @@ def register_pipelines() -> dict[str, str]:
 
 @hookimpl
 def register_views() -> dict[str, str]:
-    """Which roles tokens bind."""
+    """The roles that tokens bind."""
     return {"roles": "peirce_tpru.roles:Roles"}
 
 

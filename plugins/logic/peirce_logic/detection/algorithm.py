@@ -61,8 +61,8 @@ def detect(trees: Sequence[Tree], lexicon: Lexicon, choose: Choose = default_sen
     """The logical relations of a document, in the order of their keywords.
 
     A keyword is a constituent whose text is in the lexicon; of a chain of constituents with the same text the highest
-    one counts. A phrase that is no constituent, such as "as long as" in most parses, counts as a child of the smallest
-    constituent around it.
+    one counts. A phrase that is not a constituent, such as "as long as" in most parses, counts as a child of the
+    smallest constituent around it.
 
     In two things the spans are not Algorithm 1's. A conjunction between the members of a coordination joins them, as in
     "It was cold, but he came", though it is extrinsic: to the algorithm alpha is the sentence before. And no stretch

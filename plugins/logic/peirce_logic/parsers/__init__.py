@@ -14,7 +14,7 @@ def parser_of(name: str, catalogue: Registry | None = None) -> Parser:
         catalogue: where parsers are looked up; what is installed and active if None.
 
     Raises:
-        RegistryError: there is none, or what is announced is no parser.
+        RegistryError: there is none, or what is registered is not a parser.
         TaskError: it needs a package or a model that is not installed.
     """
     name, _, model = name.partition(":")

@@ -78,8 +78,8 @@ class RelationalOptions:
 class Relational(Architecture):
     """Rounds of deduction on a graph: `u += operators(norm u)`, then `u += f(norm u)` for each state operator f.
 
-    Nodes have no text. Where `vocabulary` is 1 they are all alike, and `input_ids` is no input; else `input_ids` says
-    of each node which kind or which name it has.
+    Nodes have no text. Where `vocabulary` is 1 they are all alike, and `input_ids` is not an input; else `input_ids`
+    says of each node which kind or which name it has.
     """
 
     name = "relational"

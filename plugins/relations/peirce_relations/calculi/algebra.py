@@ -57,7 +57,7 @@ class RelationAlgebra:
         """The id of a relation.
 
         Raises:
-            InputError: there is none of that name; the message has the nearest.
+            InputError: there is no such relation; the message suggests the nearest.
         """
         if relation not in self.relations:
             raise InputError(unknown(f"relation of {self.name}", relation, self.relations))

@@ -18,7 +18,7 @@ def majority(train: Sequence[Problem], test: Sequence[Problem]) -> list[str | No
 def path_only(known: Source, train: Sequence[Problem], test: Sequence[Problem]) -> list[str | None]:
     """An answer to each test problem by the facts on paths between the two nodes alone.
 
-    These facts leave a set of answers, which the exact solver finds. The decision is the answer that training problems
+    The exact solver finds the answers that these facts leave. The decision is the answer that training problems
     with the same set have most often; where none has that set, the one of the set that all of them have most often.
 
     Args:

@@ -2,8 +2,8 @@
 
 Five guilds stand in a ring, and each person is of one. Facts say how far round the ring one person's guild is from
 another's: exactly, or with two ways left (`near`, `far`), or only that they differ (`other`). Of some persons the guild
-is known. No guild has two masters. Asked is how far two people's guilds are apart. Facts of one person are edges from a
-node to itself.
+is known. No guild has two masters. The question is how far two people's guilds are apart. Facts of one person are
+edges from a node to itself.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class OffPath:
 
         Raises:
             InconsistentError: there is no such world.
-            InputError: a word is unknown, or says of two people what is said of one.
+            InputError: a word is unknown, or a word about one person joins two.
         """
         return _possible_answers(problem, [problem.query])[problem.query]
 

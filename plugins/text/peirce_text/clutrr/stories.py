@@ -116,7 +116,7 @@ def select_hops(stories: Sequence[Example], hops: Sequence[int], what: str) -> l
     """The examples whose stories, their notes, have these numbers of hops.
 
     Raises:
-        TaskError: there is none of one of the numbers.
+        TaskError: one of the numbers has no story.
     """
     there = {each.note.hops for each in stories}
     if missing := sorted(set(hops) - there):

@@ -30,7 +30,7 @@ def exact(answer: str, right: str) -> float:
 
 
 def f1(answer: str, right: str) -> float:
-    """The harmonic mean of precision and recall of an answer's words, each as often as it stands there."""
+    """The harmonic mean of precision and recall of an answer's words, counted with repetition."""
     words, wanted = normalise(answer).split(), normalise(right).split()
     if not words or not wanted:
         return float(words == wanted)

@@ -1,1 +1,1 @@
-"""Data of one's own: which columns are what, texts in classes, words with tags, and predictions for a whole file."""
+"""Tables of the user's: roles of columns, texts in classes, words with tags, and predictions for a whole file."""

@@ -1,4 +1,4 @@
-"""The task `classify`: texts of one's own, or pairs of them, in classes that a column names."""
+"""The task `classify`: texts of a table, or pairs of them, in the classes that a column names."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ClassifyOptions(TableOptions):
 
 
 class Classify(TableTask[ClassifyOptions, Example, EncodedTexts], TextClasses[ClassifyOptions]):
-    """Which class is a text in, or a pair of texts? Learned from a table of one's own."""
+    """Which class is a text in, or a pair of texts? Learned from a table of the user's."""
 
     name = "classify"
     source = "BERT (Devlin et al., 2018), Section 4.1, for the head and the form of a pair"
@@ -101,7 +101,7 @@ class Classify(TableTask[ClassifyOptions, Example, EncodedTexts], TextClasses[Cl
             return "it has no label"
         for text in texts:
             if not isinstance(text, str) or not text.strip():
-                return f"it has {text!r:.40} where a text must stand"
+                return f"it has {text!r:.40} and needs a text"
         if split == TRAIN:  # which is read first
             self._numbers[label] = 0
         class_number(label, self._numbers, row.where)
@@ -169,6 +169,6 @@ class Classify(TableTask[ClassifyOptions, Example, EncodedTexts], TextClasses[Cl
         return (F.cross_entropy(logits, batch["labels"], reduction="none") * batch["weights"]).mean()
 
     def confusion_of(self, model: Model, data: TextClassData, split: str) -> Confusion:
-        """What a model takes for what on a split."""
+        """How often a model predicts each class as which, on a split."""
         right = self.part(data, split).labels
         return Confusion.of(data.classes, right, self.predict(model, data, split))

@@ -51,7 +51,7 @@ def predict(
     confusion: Annotated[
         Path | None,
         typer.Option(
-            "--confusion", metavar="FILE", help="A picture of what is taken for what: .png, .svg or .pdf."
+            "--confusion", metavar="FILE", help="A picture of the confusion matrix: .png, .svg or .pdf."
         ),
     ] = None,
     batch_size: Annotated[int, typer.Option("--batch-size", min=1, help="Rows computed at once.")] = 32,
@@ -131,7 +131,7 @@ def predict(
 
 
 def _measure(measured: Measurement, row: Row, name: str, predicted: Any) -> None:
-    """Count a prediction beside what is right, where that is there."""
+    """Count a prediction, where the true class is known."""
     value, tags = row.value(name), isinstance(predicted, list)
     where = f"{row.where}: column {name!r}"
     right = [class_name(each, where) for each in (items(value) if tags else [value])]

@@ -1,4 +1,4 @@
-"""Tables of one's own: where their splits are, which of their columns is what, and the class that a value names."""
+"""Tables: where their splits are, the roles of their columns, and the class that a value names."""
 
 from __future__ import annotations
 

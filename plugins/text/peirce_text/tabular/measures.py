@@ -16,12 +16,12 @@ from peirce_text.tabular.columns import sort_classes
 from peirce_text.text.encoding import Ints
 
 MOST_LINES, MOST_DRAWN = 20, 60
-"""The most classes that sentences are said of, and that are drawn."""
+"""The most classes that are described, and that are drawn."""
 
 
 @frozen(eq=False)
 class Confusion:
-    """What is taken for what.
+    """How often each class is predicted as which.
 
     Args:
         classes: the names of the classes.
@@ -164,7 +164,7 @@ def span_scores(counts: Ints) -> dict[str, float]:
 
 
 class Measurement:
-    """Counts predictions beside what is right, as they come."""
+    """Counts predictions and true classes, chunk by chunk."""
 
     def __init__(self) -> None:
         self._pairs: Counter[tuple[str, str]] = Counter()
@@ -177,7 +177,7 @@ class Measurement:
 
     @property
     def confusion(self) -> Confusion | None:
-        """What is taken for what; None where nothing was added."""
+        """The confusion so far; None where nothing was added."""
         return Confusion.from_counts(self._pairs) if self._pairs else None
 
     def metrics(self) -> dict[str, float]:

@@ -45,7 +45,7 @@ class Predictor(ABC):
 
     @abstractmethod
     def predict(self, texts: Sequence[Sequence[Any]], batch_size: int) -> list[Prediction]:
-        """What is predicted for some rows.
+        """Predict some rows.
 
         Args:
             texts: all texts, and all second texts where there are any; or, of a tagger, the words of each.

@@ -1,4 +1,4 @@
-"""What the tasks on tables of one's own share: where tables lie, how they are divided, what is said of the classes."""
+"""What tasks on tables share: where tables lie, how they are split, and remarks on the classes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class TableOptions(FileOptions):
         valid_share: how much of `data` is kept aside to choose by, where nothing else is there for it; 0 for nothing.
         test_share: the same to evaluate on; where it is 0 too, what is chosen by stands for it.
         split_seed: which rows are kept aside.
-        confusion: a picture of what is taken for what, .png, .svg or .pdf, drawn with each evaluation; empty for none.
+        confusion: a file for the confusion matrix, .png, .svg or .pdf, drawn with each evaluation; empty for none.
     """
 
     valid_share: float = _share_option()
@@ -56,7 +56,7 @@ OptionsT = TypeVar("OptionsT", bound=TableOptions)
 
 
 class TableTask(TextTask[OptionsT, ExampleT, EncodedT], Generic[OptionsT, ExampleT, EncodedT]):
-    """A task on a table of one's own, whose examples are in classes.
+    """A task on a table whose examples are in classes.
 
     Attributes:
         columns: the column of each role, known when the data have been read.
@@ -73,7 +73,7 @@ class TableTask(TextTask[OptionsT, ExampleT, EncodedT], Generic[OptionsT, Exampl
 
     @abstractmethod
     def confusion_of(self, model: Model, data: TextData[EncodedT], split: str) -> Confusion:
-        """What a model takes for what on a split."""
+        """How often a model predicts each class as which, on a split."""
 
     def scores_of(self, found: Confusion, data: TextData[EncodedT], split: str) -> Mapping[str, float]:
         """The metrics of what was found."""

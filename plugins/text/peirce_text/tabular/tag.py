@@ -1,4 +1,4 @@
-"""The task `tag`: the words of texts of one's own, each with a tag."""
+"""The task `tag`: the words of texts of a table, each with a tag."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Tagged(NamedTuple):
 
 
 class Tag(TableTask[TagOptions, Tagged, EncodedWords]):
-    """Which tag has a word? Learned from a table of one's own: parts of speech, names, spans of any kind."""
+    """Which tag has a word? Learned from a table: parts of speech, names, spans of any kind."""
 
     name = "tag"
     source = (
@@ -163,7 +163,7 @@ class Tag(TableTask[TagOptions, Tagged, EncodedWords]):
         return found[part.first]
 
     def confusion_of(self, model: Model, data: TextData[EncodedWords], split: str) -> Confusion:
-        """What a model takes for what on a split, by words."""
+        """How often a model predicts each tag as which, by words, on a split."""
         part = self.part(data, split)
         self._predicted = self.predict(model, data, split)
         return Confusion.of(data.classes, part.tags[part.first], self._predicted)

@@ -15,7 +15,7 @@ from peirce_text.text.tokenizer import Tokenizer
 
 @frozen(eq=False)
 class _Texts:
-    """The texts of shards, as often as they are asked for."""
+    """The texts of shards; each iteration reads them anew."""
 
     shards: Sequence[Shard]
     column: str

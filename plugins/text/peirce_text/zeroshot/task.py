@@ -203,7 +203,7 @@ class ZeroShot(TextTask[ZeroShotOptions, Row, EncodedTexts]):
         return self.words.index(self.resolved_options.words[label])
 
     def overrides(self, data: TextClassData) -> Mapping[str, Any]:
-        """None: the model is taken as it is."""
+        """None; the model is used as it is."""
         return {}
 
     def assets(self, data: TextClassData) -> Mapping[str, bytes]:

@@ -31,7 +31,7 @@ def entails(one: str, other: str) -> bool:
     """Whether every world of `one` is a world of `other`.
 
     Raises:
-        TaskError: either is no proposition.
+        TaskError: one of them is not a proposition.
     """
     letters = variables(one + other)
     worlds = dict(zip(letters, columns_of(len(letters)), strict=True))
@@ -73,7 +73,7 @@ def evaluate(text: str, values: Mapping[str, T], connected: Mapping[str, Callabl
     """The value of a proposition, by those of its variables; `~` is given its one value twice.
 
     Raises:
-        TaskError: it is no proposition.
+        TaskError: it is not a proposition.
     """
     stack: list[Any] = []  # values, and as text what waits for one
     for place, sign in enumerate(text):
@@ -110,7 +110,7 @@ def evaluate(text: str, values: Mapping[str, T], connected: Mapping[str, Callabl
 
 
 def check_proposition(text: str) -> None:
-    """Refuse what is no proposition.
+    """Refuse a text that is not a proposition.
 
     Raises:
         TaskError: says what does not belong there, or is not closed.

@@ -229,7 +229,7 @@ def _pick(counts: Mapping[int, int], rng: Random) -> int:
 
 
 def _known_pairs(folder: Path) -> set[str]:
-    """The pairs of a folder's files, with renamed variables; its own training file is none of them."""
+    """The pairs of a folder's files, with renamed variables; its training file aside."""
     files = [path for name, path in find_files(folder).items() if name != TRAIN]
     return {rename_in_order(pair.one, pair.other) for path in files for pair in read_pairs(path)}
 

@@ -90,7 +90,7 @@ def _score_lines(path: Path, score: int) -> Iterator[Line]:
         fields = line.rstrip("\r\n").split("\t")
         if len(fields) < score + 3:
             raise TaskError(
-                f"{path}, line {number}: {len(fields)} fields between tabs, where a score and two sentences must stand"
+                f"{path}, line {number}: {len(fields)} fields; give a score and two sentences, with tabs between them"
             )
         if fields[score].strip():
             yield _score(f"{path}, line {number}", fields[score], 0), *fields[score + 1 : score + 3]
