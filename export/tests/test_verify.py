@@ -216,7 +216,7 @@ def test_another_spec_is_told_and_is_no_fault_by_itself(
 ) -> None:
     file = changed(lambda proto: _respelt(proto, '"hand"', '"foot"'))
     with pytest.raises(
-        ModelFileError, match=r"another digest.*computes what the model.*model\.name is 'foot'"
+        ModelFileError, match=r"does not match its digest.*computes what the model.*model\.name is 'foot'"
     ):
         verify(file, hand)
     monkeypatch.setenv("PEIRCE_NO_DIGESTS", "1")
