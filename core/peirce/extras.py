@@ -71,23 +71,6 @@ def check_picture(path: Path, feature: str = "drawing", *, extra: str) -> None:
     require(feature, "matplotlib", extra=extra)
 
 
-@contextmanager
-def quiet_transformers() -> Iterator[None]:
-    """Without the bars and reports of `transformers` while it loads a model, which go to the terminal."""
-    from transformers.utils import logging
-
-    level = logging.get_verbosity()
-    bars = logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(level)
-        if bars:
-            logging.enable_progress_bar()
-
-
 _SAFE_PATH = "PYTHONSAFEPATH"
 """With this variable, Python looks for modules neither in the working directory nor beside a script."""
 

@@ -10,8 +10,8 @@ from attrs import fields
 from torch import nn
 
 from peirce.errors import PlanError
-from peirce.extras import quiet_transformers
 from peirce.spec import InputSpec, Spec
+from peirce_text import quiet_transformers
 
 NOT_KEPT = (
     "_name_or_path", "transformers_version", "architectures", "dtype", "id2label", "label2id", "return_dict",
