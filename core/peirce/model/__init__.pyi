@@ -18,7 +18,6 @@ from .generation import Callback as Callback
 from .generation import Decoding as Decoding
 from .generation import Generated as Generated
 from .generation import Ids as Ids
-from .generation import Stepper as Stepper
 from .generation import generate as generate
 from .generation import make_decoding as make_decoding
 from .inputs import Inputs as Inputs
@@ -49,7 +48,6 @@ from .roles import MODEL as MODEL
 from .roles import NEXT as NEXT
 from .roles import PREFILL as PREFILL
 from .roles import STEP as STEP
-from .roles import Role as Role
 from .storage import weights_digest as weights_digest
 from .views import Mark as Mark
 from .views import Matrix as Matrix

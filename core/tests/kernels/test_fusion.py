@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -133,3 +135,12 @@ def test_kept_weights_follow_the_steps_of_optimizers(fused: bool) -> None:
         expected = torch.cat([scale * linear(atoms) for linear, scale in maps], -1)
         assert not torch.allclose(after, before)
         torch.testing.assert_close(after, expected.detach())
+
+
+def test_importing_kernels_hooks_no_optimizer() -> None:
+    script = """
+import torch.optim.optimizer as optimizer
+from peirce.kernels import Cache, FusedLinear
+assert not optimizer._global_optimizer_post_hooks
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
