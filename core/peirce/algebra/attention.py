@@ -79,7 +79,7 @@ class BetweenTokens(NamedTuple):
 def between_tokens(
     model: nn.Module, keep: Callable[[BetweenTokens], None], *, traced: bool = False
 ) -> Iterator[None]:
-    """Within it, a run of a model tells what it computes between tokens, in the order in which it comes to it.
+    """Within it, `keep` is called with what a run of a model computes between tokens, in the order of the run.
 
     That is weights of attention, what operators read from the binary atoms and write to them, kernels of unary logits
     as each row normalises them, and the atoms before and after each layer: a numbered module, such as `layers.0`,
@@ -87,23 +87,23 @@ def between_tokens(
 
     Args:
         model: the model.
-        keep: is told.
-        traced: whether a graph that is being traced tells it too, as its own values; else it tells nothing.
+        keep: the callback.
+        traced: whether it is also called while a graph is traced, with the graph's own values.
     """
 
     def is_watched() -> bool:
         return traced or not torch.compiler.is_compiling()
 
-    def attended(place: str, module: Attended) -> Any:
-        def read(_: nn.Module, given: tuple[Any, ...], values: Tensor) -> None:
+    def attended_hook(place: str, module: Attended) -> Any:
+        def hook(_: nn.Module, given: tuple[Any, ...], values: Tensor) -> None:
             if is_watched():
                 name, share = given[1:] or (WEIGHTS, True)
                 keep(BetweenTokens(place, module.operator, name, share, values.detach()))
 
-        return read
+        return hook
 
-    def layer(place: str) -> Any:
-        def read(_: nn.Module, given: tuple[Any, ...], result: Any) -> None:
+    def layer_hook(place: str) -> Any:
+        def hook(_: nn.Module, given: tuple[Any, ...], result: Any) -> None:
             state, scope = (*given, None, None)[:2]
             if not is_watched() or not isinstance(state, Predicates):
                 return
@@ -114,21 +114,21 @@ def between_tokens(
                         values = scope.zero_binary(atoms.detach())
                         keep(BetweenTokens(place, ATOMS, name, False, values))
 
-        return read
+        return hook
 
-    hooks, attending = [], [module for module in model.modules() if isinstance(module, Attended)]
+    handles, attending = [], [module for module in model.modules() if isinstance(module, Attended)]
     for module in attending:
         module.traced = traced
     for place, module in model.named_modules():
         if isinstance(module, Attended):
-            hooks.append(module.register_forward_hook(attended(place, module)))
+            handles.append(module.register_forward_hook(attended_hook(place, module)))
         elif place.rpartition(".")[2].isdigit():
-            hooks.append(module.register_forward_hook(layer(place)))
+            handles.append(module.register_forward_hook(layer_hook(place)))
     try:
         yield
     finally:
-        for hook in hooks:
-            hook.remove()
+        for handle in handles:
+            handle.remove()
         for module in attending:
             module.traced = False
 
@@ -148,9 +148,9 @@ def attention_of(model: nn.Module) -> Iterator[list[AttentionWeights]]:
     """
     found: list[AttentionWeights] = []
 
-    def read(each: BetweenTokens) -> None:
+    def keep_weights(each: BetweenTokens) -> None:
         if each.name == WEIGHTS:
             found.append(AttentionWeights(each.place, each.values.clone()))
 
-    with between_tokens(model, read):
+    with between_tokens(model, keep_weights):
         yield found

@@ -29,8 +29,8 @@ def make_accelerator(options: TrainingOptions) -> Any:
     from accelerate.state import AcceleratorState, PartialState
     from accelerate.utils import DistributedDataParallelKwargs, GradientAccumulationPlugin
 
-    alone = not PartialState._shared_state or PartialState().num_processes == 1
-    AcceleratorState._reset_state(reset_partial_state=alone)
+    is_single = not PartialState._shared_state or PartialState().num_processes == 1
+    AcceleratorState._reset_state(reset_partial_state=is_single)
     accelerator = Accelerator(
         cpu=options.device == "cpu",
         mixed_precision=options.precision,

@@ -92,7 +92,7 @@ class Search(Matrix[Run]):
         Raises:
             TaskError: a folder holds another run; names what differs.
         """
-        found = []
+        runs = []
         for cell in cells:
             if (record := read_training(self.path(cell))) is None:
                 continue
@@ -108,8 +108,8 @@ class Search(Matrix[Run]):
                 )
             metrics = record["metrics"].get(cell.training.test_split, {})
             known = {name: float(value) for name, value in metrics.items() if value is not None}
-            found.append(Run(run=cell.run, seed=cell.seed, metrics=known, seconds=float(record["seconds"])))
-        return found
+            runs.append(Run(run=cell.run, seed=cell.seed, metrics=known, seconds=float(record["seconds"])))
+        return runs
 
     def measure(self, cell: Cell, trained: TrainResult, data: Any, before: Sequence[Run]) -> Iterator[Run]:
         """The run of a trained cell."""
