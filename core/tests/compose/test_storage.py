@@ -124,7 +124,7 @@ def test_another_version_is_one_warning(saved: Path, registry: Registry) -> None
         model = peirce.load(saved, registry=registry, digests=False)
     assert isinstance(model, Model)
     assert len(caught) == 1
-    assert "operators.join was from peirce 0.0.1" in str(caught[0].message)
+    assert "operators.join was from peirce-folnet 0.0.1" in str(caught[0].message)
     assert "operators.mu" in str(caught[0].message)
 
 
