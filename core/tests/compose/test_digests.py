@@ -148,7 +148,7 @@ def test_the_layout_of_provenance_may_change_and_no_value(saved: Path, registry:
 
 
 def as_0_1_saved_it(saved: Path) -> None:
-    """Make a folder what Peirce 0.1.0 wrote: one distribution, and a provenance without digests, generation and dtype."""
+    """Make a folder what Peirce 0.1.0 wrote: one distribution; no digests, generation and dtype."""
     path = saved / "provenance.json"
     recorded = json.loads(re.sub(r'"peirce-(\w+)(:\w+)?"', r'"peirce\2"', path.read_text()))
     assert recorded["parts"]["operators.join"]["plugin"] == "peirce:folnet"
