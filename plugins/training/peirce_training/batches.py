@@ -77,7 +77,7 @@ class Share:
     usual: float
     weights: Mapping[str, float]
 
-    def of(self, term: str) -> float:
+    def weight(self, term: str) -> float:
         """The weight of a term."""
         return self.weights.get(term, self.usual)
 
@@ -146,7 +146,7 @@ class Objective(nn.Module):
                     f"the {what} of task {self.task.name!r} has the shape {list(term.shape)}; it must be a scalar"
                 )
             # Also times zero: every process must have gradients of the same parameters.
-            parts[name] = term * (self.factor * share.of(name))
+            parts[name] = term * (self.factor * share.weight(name))
         if not parts:
             raise TaskError(f"task {self.task.name!r} gives no terms of its loss")
         total = sum(parts.values(), torch.zeros((), device=next(iter(parts.values())).device))

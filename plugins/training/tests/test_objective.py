@@ -40,7 +40,7 @@ def _shares(counts: list[int | None], process: int = 0, processes: int = 1) -> l
     ]
     given = list(step_batches(Counting(FilledOptions()), batches, len(counts), process, processes))
     assert [last for _, _, last in given] == [False] * (len(given) - 1) + [True]
-    return [(int(batch["index"]), share.of("filled"), share.of("upper")) for batch, share, _ in given]
+    return [(int(batch["index"]), share.weight("filled"), share.weight("upper")) for batch, share, _ in given]
 
 
 def test_batches_count_by_their_targets() -> None:
@@ -76,7 +76,7 @@ def test_a_step_of_131072_sequences_holds_one_batch_at_a_time() -> None:
     Batch.__hash__ = object.__hash__  # type: ignore[assignment]
     for batch, share, _ in step_batches(Marked(MarkedOptions()), batches(), 4096):
         most, rows = max(most, len(alive)), rows + len(batch["input_ids"])
-        assert share.of("loss") == 1 / 4096
+        assert share.weight("loss") == 1 / 4096
     assert rows == 131_072
     assert most <= 2
 

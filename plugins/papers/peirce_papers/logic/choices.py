@@ -137,7 +137,7 @@ class Table2(LogicalMatrix[ChoiceRow]):
             return accuracies(rows, label=label, data=data, type=type, ids=FOUND)
 
         notes = [
-            f"{column}: {len(self.prepared.of(task).splits['train'].answers):,} questions for training"
+            f"{column}: {len(self.prepared.get(task).splits['train'].answers):,} questions for training"
             for column, task in self.tasks.items()
         ]
         return self.comparison_table(

@@ -178,8 +178,8 @@ class RelationNetworks(Networks[GraphRow]):
         """The network that reads texts has no relations, and the words of its own task."""
         if label != TEXT:
             spec = load_spec(self.arms[label].spec)
-            return super().spec_changes(label, self.task.overrides_for(spec, self.prepared.of(self.task)))
-        found = super().spec_changes(label, self.text.overrides(self.prepared.of(self.text)))
+            return super().spec_changes(label, self.task.overrides_for(spec, self.prepared.get(self.task)))
+        found = super().spec_changes(label, self.text.overrides(self.prepared.get(self.text)))
         return {key: value for key, value in found.items() if key not in _RELATIONAL}
 
     def cells(self) -> Iterator[Cell]:

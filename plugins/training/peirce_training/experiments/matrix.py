@@ -147,7 +147,7 @@ class PreparedData:
     def __init__(self) -> None:
         self._key, self._data = "", None
 
-    def of(self, task: AnyTask) -> Any:
+    def get(self, task: AnyTask) -> Any:
         """What `task.prepare()` gives, read anew only if the last task read something else."""
         from peirce_training import plain_options
 
@@ -308,7 +308,7 @@ class Matrix(ABC, Generic[R]):
         shown = console if console.is_terminal or not self.quiet else None
         if shown is not None:
             shown.rule(title)
-        data = self.prepared.of(cell.task if cell.start is None else with_tokenizer(cell.task, cell.start))
+        data = self.prepared.get(cell.task if cell.start is None else with_tokenizer(cell.task, cell.start))
         if cell.as_is is not None:
             model = load(cell.as_is, registry=self.registry)
             untrained = TrainResult(model=model, losses=(), metrics={}, seconds=0.0, steps=0)

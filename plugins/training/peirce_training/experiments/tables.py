@@ -179,7 +179,7 @@ class SeededMatrix(Matrix[S]):
     @property
     def data(self) -> Any:
         """What the task reads, where there is one alone."""
-        return self.prepared.of(self.task)
+        return self.prepared.get(self.task)
 
     @property
     def over_seeds(self) -> str:
@@ -196,7 +196,7 @@ class SeededMatrix(Matrix[S]):
         """The trainings: for each task, all rows of one seed before the next seed."""
         for name, task in self.tasks.items():
             specs, options = (
-                self.specs(task.overrides(self.prepared.of(task))),
+                self.specs(task.overrides(self.prepared.get(task))),
                 self.task_identity(name, task),
             )
             for seed in self.request.seeds:

@@ -110,7 +110,7 @@ def test_what_a_cell_is_known_by() -> None:
 def test_data_are_read_once_for_all_that_read_the_same() -> None:
     prepared = PreparedData()
     task = Marked(MarkedOptions())
-    data = prepared.of(task)
-    assert prepared.of(Marked(MarkedOptions())) is data
-    assert prepared.of(Marked(MarkedOptions(length=4))) is not data
-    assert prepared.of(task) is not data
+    data = prepared.get(task)
+    assert prepared.get(Marked(MarkedOptions())) is data
+    assert prepared.get(Marked(MarkedOptions(length=4))) is not data
+    assert prepared.get(task) is not data
