@@ -93,7 +93,9 @@ def finite(values: Tensor, what: str) -> None:
     bad = ~values.isfinite()
     if bool(bad.any()):
         at = bad.nonzero()[0].tolist()
-        raise BrokenError(f"{what}: {float(values[tuple(at)])} at {at}, and {int(bad.sum())} such values")
+        raise BrokenError(
+            f"{what}: {float(values[tuple(at)])} at {at}; {int(bad.sum())} values are not finite"
+        )
 
 
 def zero(values: Tensor, what: str) -> None:

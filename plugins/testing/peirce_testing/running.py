@@ -158,7 +158,7 @@ def _run_suite(plugin: EntryPoint, suite: Conformance, keyword: str, last_failed
         failed = {*_kept().get(plugin.name, ())} & {*known} if last_failed else set()
         names = [name for name in known if matches(name) and (name in failed or not failed)]
         if not names:
-            raise PeirceError(f"-k {keyword!r} leaves no check, and a run of none shows nothing")
+            raise PeirceError(f"-k {keyword!r} matches no check")
         with progress_bars(console if console.is_terminal else None) as progress:
             task = progress.add_task(f"checking {plugin.name}", total=len(names), shown="")
 
@@ -218,5 +218,7 @@ def _matcher(keyword: str) -> Callable[[str], bool]:
     try:
         matches("")
     except (SyntaxError, TypeError):
-        raise PeirceError(f"-k {keyword!r} is no expression of names, `and`, `or`, `not` and ()") from None
+        raise PeirceError(
+            f"-k {keyword!r} must combine names with `and`, `or`, `not` and parentheses"
+        ) from None
     return matches

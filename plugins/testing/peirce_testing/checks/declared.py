@@ -84,7 +84,7 @@ def _signature_problems(part: type[Any]) -> Iterator[str]:
                 signature(mine).bind(*wanted)
             except TypeError:
                 has, needs = (", ".join([*names][1:]) for names in (signature(mine).parameters, wanted))
-                yield f"{name} takes ({has}), and its contract calls it with ({needs})"
+                yield f"{name} takes ({has}), but its contract calls it with ({needs})"
 
 
 def _operator(part: type[Any]) -> Findings:
@@ -135,13 +135,13 @@ def shapes(harness: Harness, example: Example) -> None:
         width = getattr(made[view.kind].plan.dims, slot.name, None) if network else None
         if width not in (None, slot.axes[-1]):
             message = (
-                f"{slot.name} is {slot.axes[-1]} wide, and sizes says {width}, which heads are built for"
+                f"{slot.name} is {slot.axes[-1]} wide, but `sizes` says {width}, for which heads are built"
             )
             raise BrokenError(message)
         shape = [size_of(axis, axes) for axis in slot.axes]
         one_for_all = isinstance(harness, PositionHarness) and list(tensor.shape) == [1, *shape[1:]]
         if list(tensor.shape) != shape and not one_for_all:
-            message = f"{slot.name} has the shape {list(tensor.shape)}, and {list(slot.axes)} makes {shape}"
+            message = f"{slot.name} has the shape {list(tensor.shape)}, but {list(slot.axes)} is {shape} here"
             raise BrokenError(message)
 
 

@@ -29,23 +29,23 @@ def export_report(exporter: ExporterHarness) -> None:
     if not isinstance(report, Report):
         raise BrokenError(f"it returns a {type(report).__name__}; return Report(file=path, passed=True)")
     if not trial.after.get(NAME) and not (adds and any(name.startswith(f"{NAME}/") for name in trial.after)):
-        raise BrokenError(f"there is no {'folder' if adds else 'file'} at {NAME!r}, or an empty one")
+        raise BrokenError(f"it writes no {'folder' if adds else 'file'} at {NAME!r}, or an empty one")
     if Path(report.file).resolve() != path.resolve():
-        raise BrokenError(f"the report is of the file {report.file}, and the path was {path}")
+        raise BrokenError(f"the report names the file {report.file}, and not {path}")
     if report.passed is not True:
-        message = "a file that differs from its model is an ExportError"
-        raise BrokenError(f"the report says passed = {report.passed!r} of a file just written; {message}")
+        message = "where a file differs from its model, raise an ExportError"
+        raise BrokenError(f"the report says passed = {report.passed!r} of the file; {message}")
     if isinstance(report.notes, str) or not all(isinstance(each, str) for each in report.notes):
-        raise BrokenError(f"the report's notes are {report.notes!r}; they are sentences, a tuple of strings")
+        raise BrokenError(f"the report's notes are {report.notes!r}; they must be a tuple of sentences")
     try:
         json.dumps(report.to_dict(), allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise BrokenError(f"the report's `to_dict` is not for JSON: {error}") from error
+        raise BrokenError(f"the report's `to_dict` cannot be written as JSON: {error}") from error
     for name, value in facts_of(trial.model).items():
         if isinstance(value, torch.Tensor):
             same(value, trial.facts[name], f"the model's {name} after the export", tolerance=0.0)
         elif value != trial.facts[name]:
-            raise BrokenError(f"the export turns {name} of the model from {trial.facts[name]} to {value}")
+            raise BrokenError(f"the export changes {name} of the model from {trial.facts[name]} to {value}")
 
 
 @check("exporters")
@@ -68,10 +68,12 @@ def export_overwrites(exporter: ExporterHarness) -> None:
     except (PeirceError, OSError):
         pass
     except Exception as error:
-        raise BrokenError(f"where a folder stands it raises {type(error).__name__}: {error}") from error
+        raise BrokenError(f"where the path is a folder, it raises {type(error).__name__}: {error}") from error
     left = contents(taken) if taken.is_dir() else {}
     if left.pop("notes.txt", b"") != b"mine" or (left and not exporter.adds):
-        raise BrokenError("where a folder stands, it replaces or changes the folder; raise an ExportError")
+        raise BrokenError(
+            "where the path is a folder, it replaces or changes the folder; raise an ExportError"
+        )
 
 
 @check("exporters")
@@ -104,7 +106,7 @@ def export_failure(exporter: ExporterHarness) -> None:
         message = f"{where}, it raises {type(error).__name__}: {error}; raise an ExportError"
         raise BrokenError(message) from error
     if not missing.exists():
-        raise BrokenError(f"{where}, it writes nothing and says nothing")
+        raise BrokenError(f"{where}, it writes no file and raises no error")
 
 
 @check("exporters")
@@ -128,4 +130,4 @@ def export_options(exporter: ExporterHarness) -> None:
         finally:
             read |= exporter.read
     if dead := [field.name for field in fields if field.name not in read]:
-        raise BrokenError(f"an export does not read {', '.join(dead)} of its options")
+        raise BrokenError(f"nothing reads the option{'s' * (len(dead) > 1)} {', '.join(dead)}")

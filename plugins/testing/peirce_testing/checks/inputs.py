@@ -46,9 +46,7 @@ class _Ids(Watching):
         if func is torch.ops.aten.index.Tensor:
             least = min((int(ids.min()) for ids in args[1] if ids is not None and ids.numel()), default=0)
             if least < 0:
-                raise BrokenError(
-                    f"the id {least} chooses from the end of {list(args[0].shape)}, as wraps around"
-                )
+                raise BrokenError(f"the negative id {least} indexes {list(args[0].shape)} from its end")
         return func(*args, **(kwargs or {}))
 
 
@@ -164,5 +162,5 @@ def words(harness: AugmenterHarness) -> None:
     apart = plain_view("bidirectional", ids.numel(), 1)  # each token in a text of its own, with other inputs
     alone = augmented(harness.draw(apart, 2), apart, ids.reshape(-1, 1)).reshape(inside.shape)
     if not torch.allclose(inside, alone, atol=1e-9):
-        raise NotApplicableError("more than the token's id decides")
+        raise NotApplicableError("the change depends on more than the token's id")
     same(made.words(table)[ids], inside, "words of the ids in a text, against forward")

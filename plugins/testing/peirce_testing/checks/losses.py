@@ -56,7 +56,7 @@ def loss(harness: HeadHarness, example: Example) -> None:
     taken = {("float" if each.is_floating_point() else "int64", each.dim()) for _, each, _ in found}
     if forms and not forms & taken:
         kind = f"{str(labels.dtype).removeprefix('torch.')} {list(labels.shape)}"
-        raise BrokenError(f"labels says {labelled!r}, and the loss takes {form}: {kind}")
+        raise BrokenError(f"`labels` says {labelled!r}, but the loss takes {form}: {kind}")
     if not value.requires_grad and any(each.requires_grad for each in predicted.values()):
         raise BrokenError("the loss requires no gradient, so that nothing is ever trained by it")
     survives(made, tensors, Tensors([(Slot("loss", ()), value)]), "")
@@ -90,8 +90,8 @@ def loss_numerics(harness: HeadHarness) -> None:
         if outputs.keys() != predicted.keys():
             raise BrokenError(f"the loss adds to the predictions that it is given: {list(outputs)}")
         if value.is_floating_point() and value.dtype != torch.float64:
-            meant = "where predictions are float64: `at_least_float32` is meant"
-            raise BrokenError(f"{value.dtype} inside the loss, {meant}")
+            meant = "where predictions are float64; use `at_least_float32`"
+            raise BrokenError(f"the loss is {value.dtype} {meant}")
         before = predicted | {"the labels": labels.clone()}
         leaves = {n or "the prediction": t for n, t in outputs.items() if t.requires_grad}
         floats = {f"the loss with {form} by {name}": t for name, t in leaves.items()}
@@ -112,7 +112,7 @@ def loss_numerics(harness: HeadHarness) -> None:
     half = _changed(outputs, Tensor.half)
     form, labels, value = losses(made, half, generator.manual_seed(1))[0]
     if value.is_floating_point() and value.dtype.itemsize < 4:
-        raise BrokenError(f"half inside the loss: it is {value.dtype} of float16; compute it in float32")
+        raise BrokenError(f"the loss of float16 predictions is {value.dtype}; compute it in float32")
     exact = made.loss(_changed(half, Tensor.double), labels).detach()
     same(value.detach().double(), exact.double(), f"the loss of float16 predictions with {form}", 1e-3)
 

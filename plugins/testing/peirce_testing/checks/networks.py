@@ -43,7 +43,7 @@ def scopes(harness: ArchitectureHarness) -> None:
     """
     models = harness.make()
     if all(model.network.rows != "length" for model in models.values()):
-        raise NotApplicableError("its rows are other tokens than its inputs")
+        raise NotApplicableError("its outputs are for other tokens than its inputs")
     for kind, model in models.items():
         view = _related(kind)
         seen, sees = _dependence(harness, model, view), view.allowed()[0]
@@ -56,7 +56,9 @@ def scopes(harness: ArchitectureHarness) -> None:
             raise BrokenError(f"in a {kind} scope token {x} depends on token {a}, which it may not see")
         if harness.part.layer and kind != "bidirectional":
             for x, a in (sees & ~seen).nonzero().tolist():
-                raise BrokenError(f"in a {kind} scope nothing of token {a} arrives at {x}, which may see it")
+                raise BrokenError(
+                    f"in a {kind} scope token {x} does not depend on token {a}, which it may see"
+                )
 
 
 def _check_given_scope(harness: ArchitectureHarness, model: Model, view: View) -> None:
@@ -65,7 +67,7 @@ def _check_given_scope(harness: ArchitectureHarness, model: Model, view: View) -
         scope = model.network(harness.inputs(model, harness.draw(view), view))[0].scope
     given = torch.ones_like(view.allowed()) if scope.pairs is None else scope.pairs
     if model.network.rows == "length" and not torch.equal(given.expand_as(view.allowed()), view.allowed()):
-        raise BrokenError(f"in a {view.kind} scope, heads get another scope than the spec says")
+        raise BrokenError(f"in a {view.kind} scope, the scope that heads get is not the spec's")
 
 
 def _related(kind: str) -> View:
@@ -134,7 +136,7 @@ def places(case: Case) -> None:
         if all(_equal(getattr(before, name), getattr(after, name)) for name in ATOMS):
             raise BrokenError(f"{what} has no effect")
         if "augmenter" in what and _equal(before.embeddings, after.embeddings):
-            message = "heads tie to other word embeddings than those that augmenters make"
+            message = "the word embeddings for tied heads lack what augmenters change"
             raise BrokenError(f"{message}; give `TokenInput.words()`")
 
 
@@ -207,7 +209,7 @@ def fused(harness: ArchitectureHarness) -> None:
         spec = fit_scope(tiny_spec(harness.part, harness.options, scope=kind, layers=1), harness.registry)
         one, two = (build_random(spec, harness.registry, fuse=fuse) for fuse in (True, False))
         if list(one.state_dict()) != list(two.state_dict()):
-            raise BrokenError("the state dict has other keys when the model is not fused")
+            raise BrokenError("the state dict has different keys when the model is not fused")
         view = plain_view(kind, 2, 4)
         first, second = (harness.run({kind: made}, harness.draw(view), view) for made in (one, two))
         sizes = {name: max(float(t.detach().abs().max()), 1e-300) for name, t in first.floats().items()}

@@ -109,7 +109,7 @@ def compiled(harness: Harness) -> None:
     view = plain_view(harness.kinds[0], 2, 4, PADDED)
     if network := isinstance(harness, ArchitectureHarness):
         if harness.label != EXAMPLE:
-            raise NotApplicableError("to trace a whole network takes seconds")
+            raise NotApplicableError("tracing a whole network takes seconds")
         spec = tiny_spec(harness.part, harness.options, scope=view.kind, layers=1)
         harness = evolve(harness, specs={view.kind: fit_scope(spec, harness.registry)})
     made, tensors = harness.make(), harness.draw(view)
@@ -152,7 +152,7 @@ def precision(harness: Harness) -> None:
                     losses(made, predicted, torch.Generator().manual_seed(0))
             for line, narrow in watched.found.items():
                 name, given = (str(each).removeprefix("torch.") for each in (narrow, dtype))
-                raise BrokenError(f"{name} inside, where the part is in {given}\n  {line}")
+                raise BrokenError(f"it computes in {name}, though the part is in {given}\n  {line}")
 
 
 class Watching(TorchDispatchMode):
@@ -225,7 +225,7 @@ def devices(harness: Harness) -> None:
             for slot, result in harness.raw(made, tensors, there):
                 if result.device.type != "meta":
                     raise BrokenError(
-                        f"{slot.name} is on {result.device}, and the part and its inputs are not"
+                        f"{slot.name} is on {result.device}, but the part and its inputs are not"
                     )
         if isinstance(harness, HeadHarness):
             here, view = harness.make(), plain_view(harness.kinds[0], WHOLE_GROUPS, 4)

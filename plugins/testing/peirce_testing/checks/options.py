@@ -51,7 +51,8 @@ def options(case: Case) -> None:
     if dead := {name: ", ".join(tried) for name, tried in silent.items() if tried}:
         now = case.harness.options
         messages = (
-            f"option {n!r} does nothing: {tried} are as {getattr(now, n)!r}" for n, tried in dead.items()
+            f"option {n!r} has no effect: {tried} give the same as {getattr(now, n)!r}"
+            for n, tried in dead.items()
         )
         raise BrokenError("\n".join(messages))
     if not silent:

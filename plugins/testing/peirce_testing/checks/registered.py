@@ -40,7 +40,9 @@ def ready_spec(case: Case) -> None:
     except PeirceError as error:
         raise BrokenError(f"{path.name}: {error}") from error
     if spec.name != case.entry.name:
-        raise BrokenError(f"{path.name} has the name {spec.name!r}, and users take it as {case.entry.name!r}")
+        raise BrokenError(
+            f"{path.name} has the name {spec.name!r}; it must be {case.entry.name!r}, as its file"
+        )
 
 
 @check("runtimes")
@@ -54,7 +56,7 @@ def runtime(case: Case) -> None:
         for what, content in (("that is empty", b""), ("of noise", bytes(range(256)) * 4)):
             path.write_bytes(content)
             if not is_refused(lambda: made.open(path, None, None), f"of a file {what}", ModelFileError):
-                raise BrokenError(f"it opens a file {what}")
+                raise BrokenError(f"it opens a file {what} without an error")
 
 
 @check("pipelines")
@@ -122,7 +124,7 @@ def command(case: Case) -> None:
     if printed := out.getvalue().strip():
         raise BrokenError(f"importing {module} prints {printed.splitlines()[0][:200]!r}")
     if not callable(found):
-        raise BrokenError(f"{target} is {found!r}, which is no function and no typer application")
+        raise BrokenError(f"{target} must be a function or a typer application, not {found!r}")
     app = found
     if not isinstance(found, typer.Typer):
         app = typer.Typer(add_completion=False)
@@ -159,7 +161,7 @@ def _run_command(app: typer.Typer, words: Sequence[str], shown: str, code: int) 
         message = (
             done.stderr.strip()[-300:] if isinstance(done.exception, SystemExit) else repr(done.exception)
         )
-        raise BrokenError(f"`{shown}` ends with {ended}, and not with {code}: {message}")
+        raise BrokenError(f"`{shown}` exits with {ended} instead of {code}: {message}")
     return str(done.stdout)
 
 

@@ -86,7 +86,7 @@ def task_batches(task: TaskHarness) -> None:
             raise BrokenError(f"in {what}, batches hold different tensors: {' and '.join(map(str, names))}")
         for name, tensor in (each for batch in whole for each in batch.items()):
             if not isinstance(tensor, Tensor) or tensor.requires_grad:
-                raise BrokenError(f"{name!r} in a batch of {what} is no tensor, or requires a gradient")
+                raise BrokenError(f"{name!r} in a batch of {what} must be a tensor that requires no gradient")
         if split == "train":
             _check_orders(task)
         else:
@@ -211,7 +211,7 @@ def task_metrics(task: TaskHarness) -> None:
         if first != second:
             raise BrokenError(f"the metrics of {split!r} are {first}, and then {second}")
         if not first and split != "train":
-            raise BrokenError(f"there is no metric of the split {split!r}")
+            raise BrokenError(f"the split {split!r} has no metric")
         if model.training:
             raise BrokenError("metrics leaves the model in training mode")
         if any(parameter.grad is not None for parameter in model.parameters()):
@@ -252,7 +252,9 @@ def _metrics(task: AnyTask, model: Model, data: Any, split: str, by: str = "") -
             np.random.set_state(kept[1])
     for name, value in found.items():
         if (isinstance(value, Tensor) and value.dim()) or not math.isfinite(float(value)):
-            raise BrokenError(f"{by}the metric {name!r} of {split!r} is {value!r}, and no finite number")
+            raise BrokenError(
+                f"{by}the metric {name!r} of {split!r} is {value!r}; it must be a finite number"
+            )
     return {name: float(value) for name, value in found.items()}
 
 
@@ -300,7 +302,7 @@ def _check_split(task: TaskHarness, split: str) -> None:
 def task_training(task: TaskHarness) -> None:
     """A tiny model learns: a few steps on one batch lower its loss. Thirty steps of Adam."""
     if "train" not in task.splits:
-        raise NotApplicableError("the task evaluates alone")
+        raise NotApplicableError("the task only evaluates")
     model = build(task.model.spec, registry=task.registry, seed=1).train()
     (batch,) = task.batches(most=1)
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)

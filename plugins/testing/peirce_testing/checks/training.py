@@ -79,7 +79,7 @@ def gradients(harness: Harness) -> None:
         harness.forget()  # a model that is kept may be in training
     if steps := [name for name, only in flat.items() if only]:
         raise BrokenError(
-            f"the output depends on {', '.join(steps)}, and the gradient is zero everywhere: it goes in steps, as "
+            f"the output depends on {', '.join(steps)}, and the gradient is zero everywhere: it changes in steps, as "
             "after rounding, a comparison or a choice of the largest"
         )
     if missed := [name for name, found in reached.items() if not found]:
