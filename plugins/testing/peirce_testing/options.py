@@ -96,5 +96,5 @@ def record_reads(options: T, read: set[str]) -> T:
     for name in names:
         object.__setattr__(made, name, getattr(options, name))
     read.clear()
-    own: T = made
-    return own
+    recorded: T = made
+    return recorded

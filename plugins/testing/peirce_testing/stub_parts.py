@@ -118,17 +118,17 @@ class Host(GenerativeArchitecture):
     ) -> tuple[Encoded, Tokens, dict[str, Tensor]]:
         """Infer tokens that follow others."""
         tokens, kept = self.input.following(inputs, cache)
-        encoded, own = self._encoded(tokens, cache)
-        return encoded, tokens, kept | own
+        encoded, cached = self._encoded(tokens, cache)
+        return encoded, tokens, kept | cached
 
     def _encoded(self, tokens: Tokens, cache: CachedState | None = None) -> tuple[Encoded, dict[str, Tensor]]:
         """The final atoms of the rows, and what the layers keep of them."""
         scope = self.input.scope(tokens)
         begun = Predicates(self.input.unary(tokens), self.input.binary(tokens))
-        state, own = run_layers(self.layers, begun, scope, self.input.pairs(tokens), cache)
+        state, cached = run_layers(self.layers, begun, scope, self.input.pairs(tokens), cache)
         unary, binary = self.norm(state, scope)
         real = None if tokens.real is None else tokens.rows(tokens.real)
-        return Encoded(unary, binary, self.pooler(unary, real), scope, self.input.words()), own
+        return Encoded(unary, binary, self.pooler(unary, real), scope, self.input.words()), cached
 
 
 class _Layer(nn.Module):

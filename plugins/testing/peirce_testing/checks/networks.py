@@ -270,17 +270,17 @@ def _check_one_by_one(case: Case, options: Any) -> None:
             new = {name: inputs[name].narrow(at, start, stop - start) for name, at in counted.items()}
             encoded, _, kept = network.advance({**inputs, **new} if start == 0 else new, kept)
             pieces.append(encoded.unary)
-            if (own := encoded.binary) is not None and relations is not None:
-                related.append((own, relations[:, start:stop, : own.shape[2]]))
+            if (binary := encoded.binary) is not None and relations is not None:
+                related.append((binary, relations[:, start:stop, : binary.shape[2]]))
     declared = [s.name for s in network.cached_state()]
     if list(kept) != declared:
         raise BrokenError(f"the architecture declares the cached state {declared}, and keeps {list(kept)}")
     size = max(float(whole.abs().max()), 1e-300)
     what = f"in a {spec.architecture} model, one by one"
     same(torch.cat(pieces, 1) / size, whole / size, what, tolerance=1e-10)
-    for own, wanted in related:
+    for binary, wanted in related:
         size = max(float(wanted.abs().max()), 1e-300)
-        same(own / size, wanted / size, f"{what}, relations", tolerance=1e-10)
+        same(binary / size, wanted / size, f"{what}, relations", tolerance=1e-10)
 
 
 @check(*NETWORK, slow=True)

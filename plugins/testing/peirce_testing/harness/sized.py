@@ -199,13 +199,13 @@ class TokenHarness(SizedHarness):
 
     def reads(self) -> tuple[Slot, ...]:
         """The standard inputs, and those that the part declares."""
-        own = slots(self.make().inputs())
+        declared = slots(self.make().inputs())
         axes = ("batch", "length")
         standard = (
             Slot("input_ids", axes, "int64", self.dims.vocabulary),
             Slot("token_type_ids", axes, "int64", self.dims.token_types),
         )
-        return (*(slot for slot in standard if slot.name not in {s.name for s in own}), *own)
+        return (*(slot for slot in standard if slot.name not in {s.name for s in declared}), *declared)
 
     @final
     def tokens(self, tensors: Tensors, view: View) -> Tokens:

@@ -40,8 +40,8 @@ _RETURNED = {
 def filled(path: str, words: Mapping[str, str]) -> str:
     """A template with its words replaced."""
     text = (TEMPLATES / path).read_text(encoding="utf-8")
-    for word, own in words.items():
-        text = text.replace(word, own)
+    for word, name in words.items():
+        text = text.replace(word, name)
     return text
 
 
@@ -119,11 +119,11 @@ class NewPart:
     @property
     def element(self) -> str:
         """What the hook returns of it: an element of a list, or of a dictionary."""
-        own = self.words["NEW_PART" if self.kind == "experiment" else "NewPart"]
+        variable = self.words["NEW_PART" if self.kind == "experiment" else "NewPart"]
         if self.kind == "command":
             (function,) = (node for node in ast.parse(self.code).body if isinstance(node, ast.FunctionDef))
             return f'"{self.called}": "{ast.get_docstring(function)}"'
-        return f'"{self.called}": "{self.module}:{own}"' if self.kind == "parser" else own
+        return f'"{self.called}": "{self.module}:{variable}"' if self.kind == "parser" else variable
 
     @property
     def hook_text(self) -> str:
