@@ -233,6 +233,8 @@ def _message_and_code(error: Exception) -> tuple[str, int]:
     if lacks_memory(error):
         cause = printable(" ".join(str(error).split()), 300) or type(error).__name__
         return f"there is not enough memory ({cause}); lower the batch or the sizes of the model", 2
+    if isinstance(error, ModuleNotFoundError) and error.name == "torch":
+        return "this needs torch, which is not installed; run `pip install 'peirce-core[torch]'`", 2
     if failed := _failed_plugin(error):
         return f"{failed}. {_MORE}", 1
     if isinstance(error, OSError):  # no permission, a name that is too long: the user's to put right

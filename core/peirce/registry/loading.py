@@ -126,5 +126,6 @@ def _cause(plugin: EntryPoint, error: BaseException) -> str:
     if isinstance(error, ModuleNotFoundError) and error.name is not None:
         if f"{plugin.target}.".startswith(f"{error.name}."):
             return f"there is no module {error.name!r}"
-        return f"it needs the module {error.name!r}, which is not installed"
+        line = "; run `pip install 'peirce-core[torch]'`" if error.name == "torch" else ""
+        return f"it needs the module {error.name!r}, which is not installed{line}"
     return one_line(error)

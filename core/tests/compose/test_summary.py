@@ -9,7 +9,7 @@ from thorough import often
 from torch import nn
 
 from peirce.compose import build, summarise
-from peirce.compose.summaries import _Written
+from peirce.compose.summaries import _ByteCounter
 from peirce.errors import InputError
 from peirce.registry import load_spec, ready_specs
 
@@ -85,7 +85,7 @@ def test_flops_are_two_for_each_multiplication_and_addition() -> None:
 
 def test_written_bytes_leave_views_out() -> None:
     linear, x = nn.Linear(4, 6, bias=False), torch.zeros(2, 4)
-    with torch.no_grad(), _Written() as written:
+    with torch.no_grad(), _ByteCounter() as written:
         y = linear(x)  # writes [2, 6] float32
         y.view(3, 4).transpose(0, 1).unsqueeze(0)
         (y > 0).sum()  # writes [2, 6] bool, and one int64
