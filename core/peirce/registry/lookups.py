@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from peirce.errors import RegistryError, SpecError, check_known, one_line
 from peirce.model import Pipeline, Runtime, Viewer
 from peirce.parts import Signature
-from peirce.registry.discovery import announcements
+from peirce.registry.entry_points import announcements
 from peirce.registry.file import singular
 from peirce.registry.registry import Registry, default_catalogue
 from peirce.spec import RECIPE, Spec, read_spec
