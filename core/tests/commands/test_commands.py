@@ -57,7 +57,9 @@ def test_a_plugin_whose_name_begins_as_ours_is_named_too(
     monkeypatch.setenv("PEIRCE_REGISTRY", str(tmp_path / "named.toml"))
     with pytest.raises(KeyError) as failed:
         exec("{}['nope']", {"__name__": "peirce_theirs"})
-    assert cli._message_and_code(failed.value)[0].startswith("plug-in module:peirce_theirs failed: KeyError: 'nope'")
+    assert cli._message_and_code(failed.value)[0].startswith(
+        "plug-in module:peirce_theirs failed: KeyError: 'nope'"
+    )
 
 
 def test_a_command_of_a_plugin_that_fails_is_named_in_one_line(peirce: Run) -> None:
