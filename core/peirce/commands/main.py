@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from operator import attrgetter
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn, cast
 
 import typer
 
@@ -52,6 +52,8 @@ from peirce.registry import (
 TRACEBACK = "PEIRCE_TRACEBACK"
 COMPLETE = "_PEIRCE_COMPLETE"
 INTERRUPTED = 128 + signal.SIGINT
+_UsageError = cast("type[Exception]", typer.BadParameter.__base__)
+"""That of click, or of typer's own copy of it, which typer does not hand out."""
 _MORE = f"{TRACEBACK}=1 shows the traceback"
 
 
@@ -71,7 +73,7 @@ class _Commands(typer.core.TyperGroup):
         """Find a command and import it; of one that is not installed, say what brings it."""
         try:
             name, command, rest = super().resolve_command(ctx, args)
-        except typer.BadParameter.__mro__[1] as error:  # click's UsageError, which typer does not hand out
+        except _UsageError as error:
             words = args[0] if ctx.parent is None else f"{ctx.info_name} {args[0]}"
             if (distribution := distribution_of(words)) is None:
                 raise
