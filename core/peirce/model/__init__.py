@@ -9,6 +9,7 @@ _OLDER = {
     "Experiment": "peirce_training.experiments:Experiment",
     "ExperimentReport": "peirce_training.experiments:ExperimentReport",
     "ExperimentRequest": "peirce_training.experiments:ExperimentRequest",
+    **{name: f"peirce_show:{name}" for name in ("Mark", "Matrix", "Observe", "View", "Viewer", "observe")},
 }
 _find, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 __getattr__ = with_older_names(__name__, _find, _OLDER)

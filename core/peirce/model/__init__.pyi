@@ -35,7 +35,6 @@ from .manifest import SavedFiles as SavedFiles
 from .manifest import read_provenance as read_provenance
 from .manifest import saved_files as saved_files
 from .model import Model as Model
-from .observation import observe as observe
 from .pipelines import Field as Field
 from .pipelines import Pipeline as Pipeline
 from .pipelines import Runner as Runner
@@ -49,8 +48,3 @@ from .roles import NEXT as NEXT
 from .roles import PREFILL as PREFILL
 from .roles import STEP as STEP
 from .storage import weights_digest as weights_digest
-from .views import Mark as Mark
-from .views import Matrix as Matrix
-from .views import Observe as Observe
-from .views import View as View
-from .views import Viewer as Viewer

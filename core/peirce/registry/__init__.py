@@ -2,4 +2,8 @@
 
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+from peirce.errors import with_older_names
+
+_OLDER = {"viewers_for": "peirce_show:viewers_for"}
+_find, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__ = with_older_names(__name__, _find, _OLDER)

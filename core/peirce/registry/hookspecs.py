@@ -87,8 +87,3 @@ def register_commands() -> Mapping[str, str]:
 
     `peirce --help` reads them from the source and runs nothing, so it returns the dictionary as it stands there.
     """
-
-
-@hookspec
-def register_views() -> Mapping[str, str]:
-    """Add views of models, which `peirce look` draws: by name, the class as `module:attribute`."""

@@ -23,7 +23,7 @@ _log = logging.getLogger("peirce")
 GROUP = "peirce.hooks"
 KINDS = ("operators", "positions", "augmenters", "heads", "architectures", "tasks", "exporters")
 """The kinds of parts; the hook of each is `register_KIND`."""
-ANNOUNCED = ("specs", "runtimes", "pipelines", "commands", "views")
+ANNOUNCED = ("specs", "runtimes", "pipelines", "commands")
 """What plug-ins announce beside parts, with hooks of such names; all of it can be read without torch."""
 Read = tuple[list[tuple[str, Any]], list[str]]
 """What can be registered, by name, and why the rest cannot."""

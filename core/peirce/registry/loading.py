@@ -55,12 +55,15 @@ class _Hooks(pluggy.PluginManager):
         self._known = [f"register_{kind}" for kind in all_kinds()]
 
     def parse_hookimpl_opts(self, plugin: Any, name: str) -> Any:
-        """The marks of a hook; a name that is no hook's, and a hook without marks, are a slip of its author."""
+        """The marks of a hook; a name that is no hook's, and a hook without marks, are a slip of its author.
+
+        One with `optionalhook` is for a distribution that need not be installed.
+        """
         options = super().parse_hookimpl_opts(plugin, name)
         if options is None:
             if name in self._known:
                 raise _BreachError(f"{name} is not marked `@peirce.hookimpl`, so that nothing would call it")
-        elif (hook := options.get("specname") or name) not in self._known:
+        elif (hook := options.get("specname") or name) not in self._known and not options["optionalhook"]:
             raise _BreachError(unknown("hook", hook, self._known))
         return options
 

@@ -1,4 +1,4 @@
-"""What plug-ins announce beside parts, found and imported when it is asked for: specs, runtimes, pipelines, views."""
+"""What plug-ins announce beside parts, found and imported when it is asked for: specs, runtimes, pipelines."""
 
 from __future__ import annotations
 
@@ -7,18 +7,15 @@ import os
 from collections.abc import Callable, Collection, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from peirce.errors import RegistryError, SpecError, check_known, one_line
-from peirce.model import Pipeline, Runtime, Viewer
+from peirce.model import Pipeline, Runtime
 from peirce.parts import Signature
 from peirce.registry.entry_points import announcements
 from peirce.registry.file import singular
 from peirce.registry.registry import Registry, default_catalogue
 from peirce.spec import RECIPE, Spec, read_spec
-
-if TYPE_CHECKING:
-    from peirce.model import Model
 
 _log = logging.getLogger("peirce")
 
@@ -102,28 +99,24 @@ def pipelines_for(
         signature, assets, generates: what they are told of it, as `Pipeline.answers` takes them.
         registry: where to look; what is installed and active if None.
     """
-    return _fitting("pipelines", Pipeline, lambda each: each.answers(signature, assets, generates), registry)
+    return fitting_classes(
+        "pipelines", Pipeline, lambda each: each.answers(signature, assets, generates), registry
+    )
 
 
-def viewers_for(
-    model: Model, assets: Collection[str], registry: Registry | None = None
-) -> dict[str, type[Viewer]]:
-    """The viewers that say that they show a model, by name; one that another of them refines is none.
+def fitting_classes(
+    kind: str, base: type[Any], fits: Callable[[Any], bool], registry: Registry | None = None
+) -> dict[str, type[Any]]:
+    """The classes of a kind that fit, by name; one that another of them refines is none.
 
     One that fails is named, and set aside.
 
     Args:
-        model: the model.
-        assets: the names of the files that it keeps in `assets/`.
+        kind: what is announced as `MODULE:CLASS`, such as `pipelines`.
+        base: what the classes must be subclasses of.
+        fits: whether a class is wanted.
         registry: where to look; what is installed and active if None.
     """
-    return _fitting("views", Viewer, lambda each: each.shows(model, assets), registry)
-
-
-def _fitting(
-    kind: str, base: type[Any], fits: Callable[[Any], bool], registry: Registry | None
-) -> dict[str, type[Any]]:
-    """The classes of a kind that say that they fit, by name, and that no other of them refines."""
     found: dict[str, type[Any]] = {}
     for entry in (registry or default_catalogue()).entries(kind):
         try:

@@ -21,7 +21,6 @@ _PAIRS = {"score": "B <- U x U", "value": "U <- B", "attention": "U <- U x U x U
 _MAPPINGS = {
     "runtimes": (r"\.[a-z0-9]+", TARGET, "'.onnx': 'my_lab.session:Session'"),
     "pipelines": (WORD, TARGET, "'ask': 'my_lab.serving:Asks'"),
-    "views": (WORD, TARGET, "'query': 'my_lab.viewing:Queries'"),
     "commands": (WORD, r"\S.*", "'greet': 'Greet somebody.'"),
 }
 """The kinds that are strings by name: what names and strings look like, and an example."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,7 +11,7 @@ from command_line import python_prints
 
 from peirce import hookimpl
 from peirce.errors import RegistryError, SpecError
-from peirce.model import Pipeline, View, Viewer
+from peirce.model import Pipeline
 from peirce.parts import Signature
 from peirce.registry import (
     Registry,
@@ -21,7 +20,6 @@ from peirce.registry import (
     pipelines_for,
     ready_specs,
     runtime_of,
-    viewers_for,
 )
 from peirce.registry.kinds import ANNOUNCED, all_kinds
 from peirce_export.onnx.runtime import OnnxRuntime
@@ -124,27 +122,6 @@ def test_a_pipeline_is_found_by_its_name() -> None:
     }.items():
         with pytest.raises(RegistryError, match=said):
             class_named("pipelines", name, Pipeline, catalogue)
-
-
-class Letters(Viewer):
-    @classmethod
-    def shows(cls, model: Any, assets: Collection[str]) -> bool:
-        return "letters" in assets
-
-    def view(self, texts: Any, observe: Any) -> View:
-        return View(name="letters", text=texts[0])
-
-
-class Capitals(Letters):
-    pass
-
-
-def test_a_viewer_that_extends_another_shows_the_models_of_both() -> None:
-    mine = {"letters": f"{__name__}:Letters", "capitals": f"{__name__}:Capitals"}
-    catalogue = Registry.of(plugin(views=mine))
-    model: Any = None
-    assert viewers_for(model, {"letters"}, catalogue) == {"capitals": Capitals}
-    assert viewers_for(model, {}, catalogue) == {}
 
 
 class Fails(Pipeline):

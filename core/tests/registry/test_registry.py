@@ -243,10 +243,7 @@ def failing() -> list[type[Head]]:
         (broken(lambda: None), "register_heads is not marked `@peirce.hookimpl`"),
         (broken(failing), "LookupError: no licence"),
         (broken(hookimpl(lambda dims: [])), "Argument(s) {'dims'} are declared in the hookimpl"),
-        (
-            broken(hookimpl(optionalhook=True)(lambda: None), "register_layers"),
-            "unknown hook 'register_layers'",
-        ),
+        (broken(hookimpl(lambda: None), "register_layers"), "unknown hook 'register_layers'"),
         (plugin("broken", [operator("least"), operator("least")]), "registers operators.least twice"),
         (plugin("broken", None), "must return a list of classes"),
         (plugin("broken", operator("least")), "must return a list of classes"),
@@ -255,6 +252,11 @@ def failing() -> list[type[Head]]:
 )
 def test_a_broken_plugin_is_quarantined_whole(made: object, said: str) -> None:
     assert said in cause(plugin("lab", [operator("most")]), made)
+
+
+def test_a_hook_of_a_distribution_that_is_not_installed_is_passed_over_where_it_is_optional() -> None:
+    made = broken(hookimpl(optionalhook=True)(lambda: None), "register_layers")
+    assert [entry.name for entry in Registry.of(made).entries("operators")] == ["good"]
 
 
 @pytest.mark.parametrize(

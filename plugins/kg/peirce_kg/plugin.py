@@ -89,7 +89,7 @@ def register_pipelines() -> dict[str, str]:
     return {"ask": "peirce_kg.serving:QueryAnswers"}
 
 
-@hookimpl
+@hookimpl(optionalhook=True)
 def register_views() -> dict[str, str]:
     """First-order queries in tokens."""
     return {"queries": "peirce_kg.viewing:Queries"}

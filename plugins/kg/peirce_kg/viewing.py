@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from peirce.errors import PeirceError, TaskError
-from peirce.model import Model, Observe, View, Viewer, saved_files
+from peirce.model import Model, saved_files
 from peirce_kg.encoding.assets import TRIPLES, VOCABULARY, read_assets
 from peirce_kg.encoding.inputs import query_inputs
 from peirce_kg.parts.systems.literals import executor_of
 from peirce_queries import read_query, to_ids
+from peirce_show import Observe, View, Viewer
 
 
 class Queries(Viewer):

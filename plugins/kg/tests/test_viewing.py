@@ -13,13 +13,13 @@ from small_specs import NARROW
 from peirce.algebra import attention_of
 from peirce.compose import build, load
 from peirce.errors import TaskError
-from peirce.model import View, observe
 from peirce.parts import NoOptions
 from peirce.registry import Registry, load_spec
 from peirce_kg.encoding.graph_inputs import token_graph
 from peirce_kg.task import KgQa, KgQaData, KgQaOptions
 from peirce_kg.viewing import Queries
 from peirce_queries.languages.conversion import read_query
+from peirce_show import View, observe
 from peirce_training import TrainingOptions, train
 
 QUERY = "embassy(usa,f) & !accusation(brazil,f)"

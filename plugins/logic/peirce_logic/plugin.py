@@ -58,7 +58,7 @@ def register_pipelines() -> dict[str, str]:
     }
 
 
-@hookimpl
+@hookimpl(optionalhook=True)
 def register_views() -> dict[str, str]:
     """Logical relations in a text, with a model that is told them or without one."""
     return {"logic": "peirce_logic.views:Relations"}

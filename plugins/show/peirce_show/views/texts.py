@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from peirce.errors import TaskError
-from peirce.model import Mark, View
 from peirce_show.svg import Markup, element, joined, text_width
+from peirce_show.viewers import Mark, View
 from peirce_show.views.matrices import Block
 
 PALETTE = (

@@ -14,9 +14,10 @@ from torch import Tensor
 from peirce.algebra import Scope, attention_of, standardise
 from peirce.compose import build
 from peirce.errors import TaskError
-from peirce.model import Matrix, Model, observe
+from peirce.model import Model
 from peirce.parts import Operator, Reader, Writer
 from peirce.registry import Registry, hookimpl, load_spec
+from peirce_show import Matrix, observe
 
 IDS = np.array([[5, 17, 3, 9]])
 TOKENS = ("five", "seventeen", "three", "nine")

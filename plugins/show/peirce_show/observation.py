@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from peirce.algebra import ATOMS, BetweenTokens, between_tokens
 from peirce.errors import TaskError
-from peirce.model.model import Model
-from peirce.model.views import Matrix
+from peirce.model import Model
+from peirce_show.viewers import Matrix
 
 MOST_TOKENS = 128
 """The most tokens of a text that is looked at: a matrix has their square of cells."""

@@ -1,6 +1,6 @@
 """Views of a trained model: what it computes between the tokens of a text, as values that a renderer draws.
 
-A plug-in says by a `Viewer` how its models read a text. `peirce.model.observe` captures the rest, of any operator.
+A plug-in says by a `Viewer` how its models read a text. `peirce_show.observe` captures the rest, of any operator.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from peirce.parts import NoOptions
 
 if TYPE_CHECKING:
-    from peirce.model.model import Model
+    from peirce.model import Model
 
 
 @frozen(eq=False, kw_only=True)
@@ -93,7 +93,7 @@ class View:
 
 
 class Observe(Protocol):
-    """`peirce.model.observe` with the channels that the user asks for."""
+    """`peirce_show.observe` with the channels that the user asks for."""
 
     def __call__(
         self, model: Model, inputs: Mapping[str, Any], tokens: Sequence[str], written: Sequence[str] = ()
