@@ -116,7 +116,7 @@ def learning(harness: Harness) -> None:
     made = harness.make(seed=1, random=False)
     for module in modules(made):
         module.train()
-    parameters = list(_parameters(made, view).values())
+    parameters: list[Tensor] = list(_parameters(made, view).values())
     if not parameters or not wanted:
         raise NotApplicableError("it has no parameters that are trained")
     # Making a `torch.optim.Adam` imports torch's compiler, which takes longer than most checks; its function does not.
