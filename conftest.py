@@ -10,7 +10,7 @@ import torch
 from hypothesis import settings
 from shared_folder import pytest_runtest_makereport as pytest_runtest_makereport
 from shared_folder import shared as shared
-from thorough import EXPORTED_ALONE
+from thorough import checked_often
 from toy_registry import parts as parts
 from toy_registry import peirce_command as peirce_command
 from toy_registry import registry_file as registry_file
@@ -37,8 +37,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Only a thorough run exports each part in a model of its own, and compiles each architecture;
-    `tests/conformance/test_exports.py` exports many in one.
+    """Each run tries the suite on few examples and leaves out what takes long; `tox -e thorough` tries all of it.
 
     Without TensorRT its exporter is left to `tox -e tensorrt`: a part of which nothing is checked fails the run.
     """
@@ -46,13 +45,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left = [item for item in items if item.name.endswith("[exporters.tensorrt]")]
         items[:] = [item for item in items if item not in left]
         config.hook.pytest_deselected(items=left)
+    from peirce_testing.plugin import CheckItem  # not before pytest rewrites its assertions
+
+    quick = config.option.markexpr == "not thorough"
     for item in items:
-        check, _, part = item.name.rstrip("]").partition("[")
-        network = part.startswith("architectures.")
-        if (check == "onnx" and not network and part not in EXPORTED_ALONE) or (
-            check == "compiled" and network
-        ):
-            item.add_marker(pytest.mark.thorough)
+        if isinstance(item, CheckItem):
+            item.case.quick |= quick
+            if not quick or not checked_often(*item.name.rstrip("]").split("[")):
+                item.add_marker(pytest.mark.thorough)
 
 
 @pytest.fixture(scope="session")

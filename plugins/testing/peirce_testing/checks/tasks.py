@@ -328,7 +328,7 @@ def task_options(task: TaskHarness) -> None:
     task.read.clear()
     _use_all(task)
     for label, chosen in others:
-        other = TaskHarness(task.entry, task.registry, task.folder)
+        other = TaskHarness(task.entry, task.registry, task.folder, first=task.model.spec)
         other.__dict__["options"] = chosen
         try:
             _use_all(other)

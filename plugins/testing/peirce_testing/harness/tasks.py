@@ -33,8 +33,13 @@ Batch = Mapping[str, Tensor]
 
 @define(slots=False)
 class TaskHarness(UsedHarness):
-    """A task with the small data of its `example_in`, or of its example options."""
+    """A task with the small data of its `example_in`, or of its example options.
 
+    Attributes:
+        first: a spec to try before others, since it suits the task with other options.
+    """
+
+    first: Spec | None = None
     _refused: str = field(default="", init=False)
 
     @cached_property
@@ -124,13 +129,18 @@ class TaskHarness(UsedHarness):
         raise BrokenError(self._refused)
 
     def _specs(self) -> Iterator[Spec]:
-        """Tiny specs for texts: with the heads that the task asks for, with all that there are, and with each one."""
+        """Tiny specs for texts: with the heads that the task asks for, with all that there are, and with each one.
+
+        Those of architectures of the task's own plug-in come first.
+        """
+        if self.first is not None:
+            yield self.first
         plain = []
-        for spec in plain_specs(self.registry):
+        for spec in plain_specs(self.registry, self.entry.plugin):
             ids = spec.input.vocabulary and max(spec.input.vocabulary, ENOUGH_IDS)
             plain.append(attrs.evolve(spec, input=attrs.evolve(spec.input, max_length=512, vocabulary=ids)))
+            yield plain[-1]
         heads = [head for _, head in example_heads(self.registry)]
-        yield from plain
         for spec in plain[:1]:
             yield spec_with_heads(spec, *(head for head in heads if self._adds_nothing(spec, head)))
         for spec in plain:
