@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
 from peirce.errors import TaskError
@@ -92,14 +94,13 @@ def test_an_atom_that_the_disjunctive_form_repeats_stands_for_all_its_nodes() ->
     assert distance(graph, r3, f) == 2
 
 
-@pytest.mark.parametrize("reversed_", [False, True])
-@pytest.mark.parametrize("name", TYPES)
-def test_every_type_has_as_many_entries_as_tokens(name: str, reversed_: bool) -> None:
-    tokens = list(query_tokens(TYPES[name], reversed_=reversed_))
-    graph = token_graph(TYPES[name], reversed_=reversed_)
-    assert graph.distances.shape == graph.roles.shape == (len(tokens), NODES)
-    for (kind, token), node in zip(tokens, graph.nodes, strict=True):
-        assert (node == OUTSIDE) == (kind in ("parenthesis", "conjunction")), token
+def test_every_type_has_as_many_entries_as_tokens() -> None:
+    for query, reversed_ in product(TYPES.values(), (False, True)):
+        tokens = list(query_tokens(query, reversed_=reversed_))
+        graph = token_graph(query, reversed_=reversed_)
+        assert graph.distances.shape == graph.roles.shape == (len(tokens), NODES)
+        for (kind, token), node in zip(tokens, graph.nodes, strict=True):
+            assert (node == OUTSIDE) == (kind in ("parenthesis", "conjunction")), token
 
 
 def test_what_has_no_graph_is_refused() -> None:

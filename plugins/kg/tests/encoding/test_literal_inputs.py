@@ -18,10 +18,6 @@ from peirce_queries.languages.conversion import NoLispFormError, to_lisp
 from peirce_queries.languages.language import parse
 
 
-def _template(text: str) -> Template:
-    return Template.of(parse(text))
-
-
 def _has_lisp(text: str) -> bool:
     try:
         to_lisp(parse(text))
@@ -76,4 +72,4 @@ def test_sets_support_what_the_lisp_like_syntax_says_and_complements_of_projecti
 )
 def test_what_a_system_does_not_support_is_refused(system: type[QuerySystem], text: str, reason: str) -> None:
     with pytest.raises(UnsupportedQueryError, match=f"{system.name} does not support .*{reason}"):
-        check_supported(system.name, system, _template(text))
+        check_supported(system.name, system, Template.of(parse(text)))

@@ -100,23 +100,17 @@ def test_a_saved_model_needs_no_file(vectors: Vectors, tmp_path: Path, registry:
 
 def test_what_is_no_file_of_vectors_is_named(vectors: Vectors, tmp_path: Path, registry: Registry) -> None:
     path, entities, relations = vectors
-    with pytest.raises(ModelFileError, match=r"no file .*absent.* write it with `peirce kg embed"):
+    with pytest.raises(ModelFileError, match=r"absent.*`peirce kg embed"):
         _model(registry, file=str(tmp_path / "absent.safetensors"))
-    whole = path.read_bytes()
-    path.write_bytes(whole[:100])
-    with pytest.raises(ModelFileError, match="is no file of vectors"):
-        read_kge(path)
-    save_file({"entities": entities, "relations": relations}, path)
-    with pytest.raises(ModelFileError, match="says nothing of its vectors"):
-        read_kge(path)
-    newer = {"format": "2", **{name: str(value) for name, value in attrs.asdict(FACTS).items()}}
-    save_file({"entities": entities, "relations": relations}, path, metadata=newer)
-    with pytest.raises(ModelFileError, match="has format 2, and this version reads 1: upgrade"):
-        read_kge(path)
     write_kge(path, attrs.evolve(FACTS, vocabulary=20), entities, relations)
-    with pytest.raises(
-        ModelFileError, match="trained on 'toy', whose queries have 20 tokens, and the model has 12"
-    ):
+    with pytest.raises(ModelFileError, match="'toy', whose queries have 20 tokens, and the model has 12"):
         _model(registry, file=str(path))
+    tensors = {"entities": entities, "relations": relations}
+    path.write_bytes(path.read_bytes()[:100])
+    for facts in (None, {}, {**attrs.asdict(FACTS), "format": 2}):
+        if facts is not None:
+            save_file(tensors, path, metadata={name: str(value) for name, value in facts.items()})
+        with pytest.raises(ModelFileError, match=r"no file of vectors|says nothing of its vectors|format 2"):
+            read_kge(path)
     with pytest.raises(TaskError, match="cannot be written"):
         write_kge(tmp_path, FACTS, entities, relations)

@@ -54,9 +54,3 @@ def test_the_key_term_alone_has_one_bank() -> None:
     assert {name: tuple(p.shape) for name, p in position.state_dict().items()} == {
         "keys.0.weight": (7 * 7 * 33, 8)
     }
-
-
-def test_the_banks_of_the_papers_size_hold_about_a_million_numbers() -> None:
-    paper = Dims(layers=3, unary=400, heads=16, head_size=25, feedforward_unary=1, vocabulary=9)
-    position = LogiRPE(LogiRPE.Options(kinds=6), paper)
-    assert sum(p.numel() for p in position.parameters()) == 2 * 6 * 6 * 33 * 400

@@ -169,19 +169,11 @@ def test_cone_agrees_with_its_published_code(registry: Registry) -> None:
         torch.testing.assert_close(found, wanted, msg=lambda text, kind=kind: f"{kind}: {text}")
 
 
-def test_in_the_published_form_every_number_learns_and_apertures_are_dropped_out(registry: Registry) -> None:
-    model = small("cone", registry)
-    assert "slots" not in model.state_dict()
+def test_in_the_published_form_apertures_are_dropped_out(registry: Registry) -> None:
+    model = small("cone", registry).train()
     literals = query_literals(*grounded("2i", rows=3), VOCABULARY)
     inputs = {name: torch.from_numpy(np.ascontiguousarray(values)) for name, values in literals.items()}
-    model(**inputs)["entities_logits"].sum().backward()
-    entities = model.network.vectors.grad[ENTITIES]
-    assert entities.shape == (5, 3)
-    assert (entities != 0).all()
-    evaluated = model(**inputs)["entities_logits"]
-    assert torch.equal(model(**inputs)["entities_logits"], evaluated)
-    drawn = {model.train()(**inputs)["entities_logits"].sum().item() for _ in range(20)}
-    assert len(drawn) > 1
+    assert len({model(**inputs)["entities_logits"].sum().item() for _ in range(20)}) > 1
 
 
 def test_an_answer_that_is_not_rewarded_is_no_negative(registry: Registry) -> None:
@@ -293,24 +285,21 @@ def test_fuzzy_sets_are_joined_where_the_formula_joins_them(registry: Registry) 
     model = small("fuzzqe", registry)
     network, head = model.network, model.heads["entities"]
     assert isinstance(network, FuzzQE)
-    own = {
-        "unpi": "(i,(n,(p,(r3),(u,(p,(r1),(s1)),(p,(r2),(s2))))),(p,(r5),(p,(r4),(s3))))",
-        "2u2u": "(i,(p,(r3),(u,(p,(r1),(s1)),(p,(r2),(s2)))),(p,(r6),(u,(p,(r4),(s3)),(p,(r5),(s4)))))",
-        "2pup": "(p,(r4),(u,(p,(r1),(s1)),(p,(r3),(p,(r2),(s2)))))",
-    }
     more = {
         "2u2u": "((r1(s1,e1))|(r2(s2,e1)))&(r3(e1,f))&((r4(s3,e2))|(r5(s4,e2)))&(r6(e2,f))",
         "2pup": "((r1(s1,e1))|((r2(s2,e2))&(r3(e2,e1))))&(r4(e1,f))",
     }
-    kinds = {n: TYPES[n] for n in TREES} | {
-        n: QueryType(n, parse(text), seen=False) for n, text in more.items()
+    trees = {name: tree_of(name) for name in TREES} | {
+        "unpi": parse_lisp("(i,(n,(p,(r3),(u,(p,(r1),(s1)),(p,(r2),(s2))))),(p,(r5),(p,(r4),(s3))))"),
+        "2u2u": parse_lisp(
+            "(i,(p,(r3),(u,(p,(r1),(s1)),(p,(r2),(s2)))),(p,(r6),(u,(p,(r4),(s3)),(p,(r5),(s4)))))"
+        ),
+        "2pup": parse_lisp("(p,(r4),(u,(p,(r1),(s1)),(p,(r3),(p,(r2),(s2)))))"),
     }
-    for name, kind in kinds.items():
+    for name, tree in trees.items():
+        kind = QueryType(name, parse(more[name]), seen=False) if name in more else TYPES[name]
         template, groundings = grounded(kind, rows=6)
-        tree, found = (
-            parse_lisp(own[name]) if name in own else tree_of(name),
-            run(model, template, groundings),
-        )
+        found = run(model, template, groundings)
         for row in range(6):
             names = named_tokens(template, groundings, row)
             branches = kind.query.ground({n: f"x{i}" for n, i in names.items()}).conjunctions()
