@@ -1,9 +1,6 @@
 from .algebra import attention_of as attention_of
-from .compose import Session as Session
 from .compose import build as build
-from .compose import export as export
 from .compose import load as load
-from .compose import verify as verify
 from .errors import ExportError as ExportError
 from .errors import InputError as InputError
 from .errors import ModelFileError as ModelFileError
@@ -12,6 +9,9 @@ from .errors import PlanError as PlanError
 from .errors import RegistryError as RegistryError
 from .errors import SpecError as SpecError
 from .errors import TaskError as TaskError
+from .exported import Session as Session
+from .exported import export as export
+from .exported import verify as verify
 from .model import Model as Model
 from .parts import Signature as Signature
 from .parts import TensorSpec as TensorSpec

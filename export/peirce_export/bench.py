@@ -12,13 +12,13 @@ import typer
 from typer.core import TyperCommand
 
 from peirce.commands import Json, as_json, as_table
-from peirce.compose import Session
 from peirce.errors import InputError, unknown
 from peirce.extras import check_picture, require
 from peirce.files import write_whole
 from peirce.model import SPEC
 from peirce_export.cli import Providers, Seed
 from peirce_export.report import steps
+from peirce_export.session import Session
 from peirce_export.timing import EAGER, PERCENTILES, Timing, measure, picture
 
 if TYPE_CHECKING:

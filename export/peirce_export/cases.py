@@ -13,7 +13,7 @@ from peirce.model import Padding, example_arrays
 from peirce.parts import Signature
 
 if TYPE_CHECKING:
-    from peirce.compose import Session
+    from peirce_export.session import Session
 
 
 @frozen(kw_only=True)

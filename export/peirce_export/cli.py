@@ -83,10 +83,10 @@ def export(
     **options: Any,
 ) -> None:
     """Export a model to another format and verify it; exit with 1 if it differs from the model."""
-    from peirce.compose import export as write
     from peirce.compose import is_saved
     from peirce.registry import load_spec
     from peirce.spec import parse_override
+    from peirce_export.exporting import export as write
 
     options.update(parse_override(setting) for setting in settings or ())
     if not is_saved(model):
@@ -154,7 +154,7 @@ def verify(
                 from peirce_export.onnx.matrix import matrix_of
 
                 return matrix_of(file, model, seed=seed, providers=provider, progress=say)
-            from peirce.compose import verify as hold
+            from peirce_export.exporting import verify as hold
 
             return hold(file, model, seed=seed, providers=provider, progress=say)
 
@@ -184,8 +184,8 @@ def run(
     json: Json = False,
 ) -> None:
     """Run an exported file on the arrays of an .npz file, or ask it a question, without torch."""
-    from peirce.compose import Session
     from peirce_export.arrays import read_arrays, save_arrays
+    from peirce_export.session import Session
 
     if ask:
         from peirce_export.questions import answer_question

@@ -17,9 +17,10 @@ from attrs.validators import in_, matches_re, optional
 
 from peirce.errors import ModelFileError, printable
 from peirce.files import parse_json, parse_toml
-from peirce.model import MODEL, SKIP, STEP, Source
+from peirce.model import MODEL, SKIP, STEP
 from peirce.parts import Signature, TensorSpec
 from peirce.spec import structure_value
+from peirce_export.runtimes import Source
 
 FORMAT = 2
 """The version of these properties; a file with a newer one is refused. Version 1 names no masks and no largest

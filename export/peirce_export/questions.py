@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from peirce.compose import Session
 from peirce.errors import InputError, ModelFileError, unknown
-from peirce.model import PROVENANCE, WEIGHTS, Field, saved_files
-from peirce.registry import pipelines_for
+from peirce.model import PROVENANCE, WEIGHTS, saved_files
 from peirce_export.metadata import step_of
+from peirce_export.pipelines import Field, pipelines_for
+from peirce_export.session import Session
 
 _READ: Mapping[str, Callable[[str], Any]] = {
     "text": str,

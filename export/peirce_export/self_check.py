@@ -7,11 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from peirce.compose import Session
-from peirce.model import Progress, Report
+from peirce.model import Report
 from peirce.parts import dim_terms
 from peirce_export.cases import cases, inputs, real_of
 from peirce_export.failures import DimMismatch
+from peirce_export.runtimes import Progress
+from peirce_export.session import Session
 
 
 def self_check(

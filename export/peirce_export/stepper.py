@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from peirce.errors import InputError, ModelFileError
-from peirce.model import NEXT, PREFILL, STEP, Ids, LoadedModel, OnDevice
+from peirce.model import NEXT, PREFILL, STEP, Ids
 from peirce.parts import Signature
 from peirce_export.metadata import Metadata, step_of
+from peirce_export.runtimes import LoadedModel, OnDevice
 
 Run = Callable[[Mapping[str, Any], Sequence[str]], Sequence[Any]]
 """Runs a graph: arrays by name in, or what an earlier run left on its device; the outputs asked for out."""

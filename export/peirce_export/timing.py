@@ -18,11 +18,12 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
-from peirce.compose import Session
 from peirce.errors import InputError, check_known
-from peirce.model import Progress, check_sizes
+from peirce.model import check_sizes
 from peirce.parts import Signature
 from peirce_export.cases import Case, inputs, real_of
+from peirce_export.runtimes import Progress
+from peirce_export.session import Session
 
 if TYPE_CHECKING:
     from peirce.model import Model

@@ -75,7 +75,8 @@ def register_runtimes():
 '''
 RUNTIME = """
 import numpy as np
-from peirce.model import LoadedModel, Report, Runtime
+from peirce.model import Report
+from peirce_export import LoadedModel, Runtime
 from peirce.parts import Signature, TensorSpec
 
 

@@ -17,12 +17,12 @@ from small_specs import FOLNET
 
 from peirce import Session, verify
 from peirce.errors import ModelFileError
-from peirce.model import LoadedModel
 from peirce.registry import load_spec
+from peirce_export import LoadedModel
 from peirce_export.failures import DimMismatch, DtypeMismatch, NameMismatch, ValueMismatch
 from peirce_export.metadata import FORMAT, Metadata
-from peirce_export.verify import TOLERANCES, Verifiable, relative_error, spec_difference
-from peirce_export.verify import verify as of_any_format
+from peirce_export.verification import TOLERANCES, Verifiable, relative_error, spec_difference
+from peirce_export.verification import verify as of_any_format
 
 Change = Callable[[onnx.ModelProto], None]
 

@@ -10,11 +10,12 @@ import pytest
 import torch
 from thorough import EXPORTED_ALONE
 
-from peirce.compose import export, resolve
+from peirce.compose import resolve
 from peirce.errors import PeirceError
 from peirce.parts import StateOperator
 from peirce.registry import Registered, Registry
 from peirce.spec import OperatorSpec, OperatorsSpec, Spec
+from peirce_export import export
 from peirce_testing.options import as_table, example_options
 from peirce_testing.stub_parts import Host, with_stub_parts
 from peirce_testing.tiny_models import build_random, tiny_spec, with_part

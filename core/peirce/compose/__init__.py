@@ -1,5 +1,11 @@
-"""From a spec to a model, and from a saved folder back to one; the doors to exporters and runtimes."""
+"""From a spec to a model, and from a saved folder back to one."""
 
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+from peirce.errors import with_older_names
+
+_OLDER = {
+    name: f"peirce_export:{name}" for name in ("Session", "StaleWarning", "export", "exported_file", "verify")
+}
+_find, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__ = with_older_names(__name__, _find, _OLDER)

@@ -1,15 +1,10 @@
 from .building import build as build
-from .exporting import export as export
-from .exporting import exported_file as exported_file
-from .exporting import is_saved as is_saved
-from .exporting import read_model as read_model
-from .exporting import verify as verify
-from .folder import StaleWarning as StaleWarning
 from .loading import ProvenanceWarning as ProvenanceWarning
 from .loading import load as load
 from .provenance import differences as differences
 from .provenance import provenance_of as provenance_of
+from .reading import is_saved as is_saved
+from .reading import read_model as read_model
 from .resolution import resolve as resolve
 from .schema import spec_schema as spec_schema
-from .session import Session as Session
 from .summaries import summarise as summarise

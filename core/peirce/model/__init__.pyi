@@ -4,12 +4,7 @@ from .boundary import sharing_copy as sharing_copy
 from .card import CARD as CARD
 from .contracts import AnyTask as AnyTask
 from .contracts import Exporter as Exporter
-from .contracts import LoadedModel as LoadedModel
-from .contracts import OnDevice as OnDevice
-from .contracts import Progress as Progress
 from .contracts import Report as Report
-from .contracts import Runtime as Runtime
-from .contracts import Source as Source
 from .contracts import Task as Task
 from .examples import Padding as Padding
 from .examples import example_arrays as example_arrays
@@ -18,6 +13,7 @@ from .generation import Callback as Callback
 from .generation import Decoding as Decoding
 from .generation import Generated as Generated
 from .generation import Ids as Ids
+from .generation import Stepper as Stepper
 from .generation import generate as generate
 from .generation import make_decoding as make_decoding
 from .inputs import Inputs as Inputs
@@ -35,10 +31,6 @@ from .manifest import SavedFiles as SavedFiles
 from .manifest import read_provenance as read_provenance
 from .manifest import saved_files as saved_files
 from .model import Model as Model
-from .pipelines import Field as Field
-from .pipelines import Pipeline as Pipeline
-from .pipelines import Runner as Runner
-from .pipelines import Say as Say
 from .published import check_published as check_published
 from .published import published_config as published_config
 from .published import published_tensors as published_tensors

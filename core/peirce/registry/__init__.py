@@ -4,6 +4,10 @@ import lazy_loader
 
 from peirce.errors import with_older_names
 
-_OLDER = {"viewers_for": "peirce_show:viewers_for"}
+_OLDER = {
+    "pipelines_for": "peirce_export:pipelines_for",
+    "runtime_of": "peirce_export:runtime_of",
+    "viewers_for": "peirce_show:viewers_for",
+}
 _find, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 __getattr__ = with_older_names(__name__, _find, _OLDER)

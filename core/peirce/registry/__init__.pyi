@@ -30,10 +30,8 @@ from .lookups import drawer_of as drawer_of
 from .lookups import fitting_classes as fitting_classes
 from .lookups import load_spec as load_spec
 from .lookups import no_recipe as no_recipe
-from .lookups import pipelines_for as pipelines_for
 from .lookups import ready_spec as ready_spec
 from .lookups import ready_specs as ready_specs
-from .lookups import runtime_of as runtime_of
 from .names import Registered as Registered
 from .registry import Registry as Registry
 from .registry import default_catalogue as default_catalogue

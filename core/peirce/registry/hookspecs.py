@@ -72,16 +72,6 @@ def register_specs() -> Iterable[Path]:
 
 
 @hookspec
-def register_runtimes() -> Mapping[str, str]:
-    """Add runtimes: by a file's suffix, the class that opens such a file, as `module:attribute`."""
-
-
-@hookspec
-def register_pipelines() -> Mapping[str, str]:
-    """Add pipelines, which stand in front of served models: by name, the class as `module:attribute`."""
-
-
-@hookspec
 def register_commands() -> Mapping[str, str]:
     """Add lines of help, one for each command that the package announces in `peirce.commands`.
 

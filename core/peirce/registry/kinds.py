@@ -23,7 +23,7 @@ _log = logging.getLogger("peirce")
 GROUP = "peirce.hooks"
 KINDS = ("operators", "positions", "augmenters", "heads", "architectures", "tasks", "exporters")
 """The kinds of parts; the hook of each is `register_KIND`."""
-ANNOUNCED = ("specs", "runtimes", "pipelines", "commands")
+ANNOUNCED = ("specs", "commands")
 """What plug-ins announce beside parts, with hooks of such names; all of it can be read without torch."""
 Read = tuple[list[tuple[str, Any]], list[str]]
 """What can be registered, by name, and why the rest cannot."""
@@ -66,13 +66,14 @@ def read_mapping(result: object, names: str, texts: str, example: str) -> Read:
     return [(str(name).removeprefix("."), text) for name, text in result.items()], broken
 
 
-def targets(example: str) -> Callable[[object], Read]:
+def targets(example: str, names: str = WORD) -> Callable[[object], Read]:
     """A `Kind.read` for a hook that returns a mapping from names to `module:attribute`.
 
     Args:
         example: an entry of such a mapping as Python writes it, for messages.
+        names: a regular expression of names.
     """
-    return lambda result: read_mapping(result, WORD, TARGET, example)
+    return lambda result: read_mapping(result, names, TARGET, example)
 
 
 def added_kinds() -> Mapping[str, Kind]:

@@ -1,17 +1,15 @@
-"""What plug-ins announce beside parts, found and imported when it is asked for: specs, runtimes, pipelines."""
+"""What plug-ins announce beside parts, found and imported when it is asked for."""
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from peirce.errors import RegistryError, SpecError, check_known, one_line
-from peirce.model import Pipeline, Runtime
-from peirce.parts import Signature
 from peirce.registry.entry_points import announcements
 from peirce.registry.file import singular
 from peirce.registry.registry import Registry, default_catalogue
@@ -88,22 +86,6 @@ def class_named(kind: str, name: str, base: type[Any], registry: Registry | None
     return _imported(entry.part, base, f"the {singular(kind)} {name!r} of {entry.plugin}")
 
 
-def pipelines_for(
-    signature: Signature, assets: Collection[str], generates: bool, registry: Registry | None = None
-) -> dict[str, type[Pipeline]]:
-    """The pipelines that say that they answer with a model, by name; one that another of them refines is none.
-
-    One that fails is named, and set aside.
-
-    Args:
-        signature, assets, generates: what they are told of it, as `Pipeline.answers` takes them.
-        registry: where to look; what is installed and active if None.
-    """
-    return fitting_classes(
-        "pipelines", Pipeline, lambda each: each.answers(signature, assets, generates), registry
-    )
-
-
 def fitting_classes(
     kind: str, base: type[Any], fits: Callable[[Any], bool], registry: Registry | None = None
 ) -> dict[str, type[Any]]:
@@ -128,25 +110,6 @@ def fitting_classes(
             _log.warning("%s; it is not used", error if isinstance(error, RegistryError) else message)
     refined = {base for cls in found.values() for base in cls.__mro__[1:]}
     return {name: cls for name, cls in found.items() if cls not in refined}
-
-
-def runtime_of(path: str | os.PathLike[str], registry: Registry | None = None) -> type[Runtime]:
-    """The runtime of a file, by its suffix; no part is imported, and torch only if the runtime needs it.
-
-    Args:
-        path: the file, which need not exist.
-        registry: where runtimes are looked up; what is installed and active if None.
-
-    Raises:
-        RegistryError: there is no runtime for such files, its module is not there, or it is no `Runtime`.
-    """
-    suffix = Path(path).suffix.removeprefix(".").lower()
-    catalogue = registry or default_catalogue()
-    try:
-        entry = catalogue.entry("runtimes", suffix)
-    except RegistryError as error:
-        raise RegistryError(f"no runtime opens .{suffix} files: {error}") from None
-    return _imported(entry.part, Runtime, f"the runtime of .{suffix} files of {entry.plugin}")
 
 
 def drawer_of(kind: str) -> Callable[[type[Any], Path], None]:

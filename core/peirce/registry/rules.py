@@ -12,26 +12,20 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 import attrs
 
-from peirce.registry.kinds import ANNOUNCED, KINDS, TARGET, WORD, Read, added_kinds, read_mapping
+from peirce.registry.kinds import ANNOUNCED, KINDS, WORD, Read, added_kinds, read_mapping
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _TYPING = re.compile(r"[UB] <- [UB]( x [UB])*")
 _PAIRS = {"score": "B <- U x U", "value": "U <- B", "attention": "U <- U x U x U"}
 """How the typing begins of an operator that scores pairs of tokens, sums values, or does both."""
-_MAPPINGS = {
-    "runtimes": (r"\.[a-z0-9]+", TARGET, "'.onnx': 'my_lab.session:Session'"),
-    "pipelines": (WORD, TARGET, "'ask': 'my_lab.serving:Asks'"),
-    "commands": (WORD, r"\S.*", "'greet': 'Greet somebody.'"),
-}
-"""The kinds that are strings by name: what names and strings look like, and an example."""
 
 
 def read_hook(kind: str, result: object) -> Read:
     """What the hook of a kind returned."""
     if kind not in (*KINDS, *ANNOUNCED):
         return _with_subject(kind, added_kinds()[kind].read(result))
-    if kind in _MAPPINGS:
-        return _with_subject(kind, read_mapping(result, *_MAPPINGS[kind]))
+    if kind == "commands":
+        return _with_subject(kind, read_mapping(result, WORD, r"\S.*", "'greet': 'Greet somebody.'"))
     if isinstance(result, str | Path | type) or not isinstance(result, Iterable):
         what = "paths" if kind == "specs" else "classes"
         return [], [f"register_{kind} must return a list of {what}, not {result!r}"]

@@ -19,8 +19,8 @@ from shared_folder import ROOT
 
 from peirce.commands import lines
 from peirce.commands import main as cli
-from peirce.compose import StaleWarning
-from peirce.registry import KINDS, Registry, runtime_of
+from peirce.registry import KINDS, Registry
+from peirce_export import StaleWarning, runtime_of
 
 
 def test_a_third_party_s_command_runs_with_its_line_of_help(peirce: Run) -> None:

@@ -13,11 +13,12 @@ from safetensors.torch import load_file, save_file
 from small_specs import FOLNET, TRANSFORMER
 
 import peirce
-from peirce.compose import ProvenanceWarning, exported_file
+from peirce.compose import ProvenanceWarning
 from peirce.errors import ModelFileError
 from peirce.model import Model
 from peirce.registry import Registry
 from peirce.spec import Spec
+from peirce_export import exported_file
 
 IDS = torch.randint(40, (2, 5), generator=torch.Generator().manual_seed(0))
 

@@ -34,7 +34,7 @@ from peirce_export.onnx.quiet import silence_warnings
 from peirce_export.placement import write_verified
 from peirce_export.report import Verification, merge_reports, steps
 from peirce_export.roles import GENERATING, exportable_for, metadata_of, role_path
-from peirce_export.verify import verify
+from peirce_export.verification import verify
 
 if TYPE_CHECKING:  # onnx and its libraries are loaded by an export, not by each registry
     import onnx_ir as ir

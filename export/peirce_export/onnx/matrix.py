@@ -13,7 +13,7 @@ from attrs import asdict, field, frozen
 from peirce.commands import Fitting
 from peirce.compose import read_model
 from peirce.errors import PeirceError
-from peirce.model import MODEL, Exportable, Model, Progress, Report
+from peirce.model import MODEL, Exportable, Model, Report
 from peirce_export.casting import precision_of
 from peirce_export.metadata import BITS, Metadata
 from peirce_export.onnx.content import Content
@@ -23,7 +23,8 @@ from peirce_export.onnx.providers import CPU
 from peirce_export.onnx.verifying import OnnxGraph
 from peirce_export.report import Verification
 from peirce_export.roles import exportable_for
-from peirce_export.verify import verify
+from peirce_export.runtimes import Progress
+from peirce_export.verification import verify
 
 if TYPE_CHECKING:
     from rich.console import Group

@@ -11,9 +11,9 @@ from attrs import evolve
 
 from peirce.errors import ModelFileError
 from peirce.files import checks_digests
-from peirce.model import Runtime, Source
 from peirce_export.onnx.content import Content, RewrittenError
 from peirce_export.onnx.session import OnnxFile
+from peirce_export.runtimes import Runtime, Source
 
 if TYPE_CHECKING:
     from peirce.model import Model
@@ -49,9 +49,9 @@ class OnnxRuntime(Runtime):
         return OnnxFile(self._read(path), providers, threads, options)
 
     def verify(self, path: Path, model: Model, **how: Any) -> Verification:
-        """Verify a file, by default on the CPU; see `peirce_export.verify`."""
+        """Verify a file, by default on the CPU; see `peirce_export.verification`."""
         from peirce_export.onnx.verifying import OnnxGraph
-        from peirce_export.verify import verify
+        from peirce_export.verification import verify
 
         content = self._read(path)
         report = verify(OnnxGraph(content), model, **how)

@@ -15,11 +15,11 @@ import onnxruntime as ort
 from numpy.typing import NDArray
 
 from peirce.errors import InputError, ModelFileError, lacks_memory
-from peirce.model import OnDevice
 from peirce_export.failures import Mismatch
 from peirce_export.onnx.content import Content, Weights
 from peirce_export.onnx.providers import CPU, ProviderOptions, both_runtimes, start
 from peirce_export.onnx.structure import check
+from peirce_export.runtimes import OnDevice
 from peirce_export.stepper import Generating
 
 BFLOAT16 = "tensor(bfloat16)"

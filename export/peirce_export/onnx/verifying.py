@@ -18,7 +18,7 @@ from peirce_export.onnx.content import NARROW, Content, Weights, graphs_of
 from peirce_export.onnx.providers import CPU
 from peirce_export.onnx.session import OnnxFile
 from peirce_export.onnx.structure import check, dims
-from peirce_export.verify import Verifiable
+from peirce_export.verification import Verifiable
 
 NARROW_NOTE = (
     "bfloat16 does not run on ONNX Runtime's CPU provider: names, dims and dtypes were checked on the file "

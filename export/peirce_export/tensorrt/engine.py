@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from peirce.errors import InputError, ModelFileError, UnavailableError
-from peirce.model import LoadedModel
+from peirce_export.runtimes import LoadedModel
 from peirce_export.tensorrt.backends import backend, has_gpu
 from peirce_export.tensorrt.header import Header
 from peirce_export.tensorrt.profiles import choose

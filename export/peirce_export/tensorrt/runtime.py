@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from peirce.errors import InputError, check_known
-from peirce.model import Report, Runtime, Source
+from peirce.model import Report
+from peirce_export.runtimes import Runtime, Source
 from peirce_export.tensorrt.engine import PROVIDER, EngineFile
 from peirce_export.tensorrt.header import Header
 
@@ -57,6 +58,6 @@ class TensorRTRuntime(Runtime):
     def verify(self, path: Path, model: Model, **how: Any) -> Report:
         """Run an engine against its model, on a GPU."""
         from peirce_export.tensorrt.verifying import EngineGraph
-        from peirce_export.verify import verify
+        from peirce_export.verification import verify
 
         return verify(EngineGraph(path), model, **how)

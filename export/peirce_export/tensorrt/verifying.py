@@ -11,7 +11,7 @@ from peirce.parts import Signature
 from peirce_export.failures import NameMismatch
 from peirce_export.tensorrt.engine import EngineFile
 from peirce_export.tensorrt.header import Header
-from peirce_export.verify import Verifiable
+from peirce_export.verification import Verifiable
 
 TF32 = (5e-3, "TF32 rounds the factors of products at 5e-4.")
 BFLOAT16 = (1e-1, "bfloat16 rounds at 4e-3 after every operator, which an engine computes in it.")

@@ -23,7 +23,7 @@ from peirce_export.report import Verification, merge_reports, steps
 from peirce_export.roles import GENERATING, exportable_for, metadata_of, role_path
 from peirce_export.torch_export.archive import TORCH, seal
 from peirce_export.torch_export.verifying import ProgramGraph
-from peirce_export.verify import verify
+from peirce_export.verification import verify
 
 _NOTED = ("stack_trace", "nn_module_stack", "source_fn_stack", "torch_fn", "from_node", "custom")
 """What the tracer notes of the machine and its run."""

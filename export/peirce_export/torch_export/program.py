@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from peirce.errors import InputError, ModelFileError, lacks_memory
-from peirce.model import OnDevice
 from peirce_export.casting import DTYPES
+from peirce_export.runtimes import OnDevice
 from peirce_export.stepper import Generating
 from peirce_export.torch_export.archive import TORCH, Archive
 

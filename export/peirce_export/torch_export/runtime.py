@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from peirce.errors import InputError, check_known
 from peirce.files import checks_digests
-from peirce.model import LoadedModel, Report, Runtime, Source
+from peirce.model import Report
+from peirce_export.runtimes import LoadedModel, Runtime, Source
 from peirce_export.torch_export.archive import TORCH, Archive
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class TorchRuntime(Runtime):
         if checks_digests():
             archive.check()
         from peirce_export.torch_export.verifying import ProgramGraph
-        from peirce_export.verify import verify
+        from peirce_export.verification import verify
 
         return verify(ProgramGraph(archive), model, providers=providers, **how)
 

@@ -13,7 +13,7 @@ from peirce_export.casting import DTYPES
 from peirce_export.failures import DtypeMismatch, NameMismatch, check_dims
 from peirce_export.torch_export.archive import Archive
 from peirce_export.torch_export.program import ProgramFile
-from peirce_export.verify import Verifiable
+from peirce_export.verification import Verifiable
 
 NARROW = (
     1e-1,

@@ -17,11 +17,11 @@ import numpy as np
 import triton_python_backend_utils as triton
 from numpy.typing import NDArray
 
-from peirce.compose import Session
 from peirce.errors import InputError, PeirceError, printable
-from peirce.model import Field, Pipeline
 from peirce.registry import class_named
+from peirce_export.pipelines import Field, Pipeline
 from peirce_export.questions import build_question
+from peirce_export.session import Session
 from peirce_export.triton.calls import ARRAYS, FRONT, GRAPH, Front, ServedFile, values_of
 
 PATIENCE = 60.0

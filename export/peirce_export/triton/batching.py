@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from peirce.compose import Session
 from peirce.parts import Signature, dim_terms
 from peirce_export import cases
+from peirce_export.session import Session
 
 TOLERANCE = {"float32": 1e-4, "float16": 2e-2, "bfloat16": 2e-2}
 """How much the rows of a batch may differ from the same rows alone: as much as an export from its model."""

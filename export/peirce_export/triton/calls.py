@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from peirce.errors import InputError, ModelFileError
 from peirce.files import read_json, write_json
-from peirce.model import Field, LoadedModel
 from peirce_export.metadata import Metadata
+from peirce_export.pipelines import Field
+from peirce_export.runtimes import LoadedModel
 from peirce_export.stepper import GraphStepper
 
 ARRAYS: Mapping[str, Any] = {"int64": np.int64, "float": np.float32, "bool": np.bool_, "text": np.object_}

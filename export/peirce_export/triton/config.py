@@ -9,10 +9,10 @@ from typing import Any, Literal
 from attrs import field, frozen, validators
 
 from peirce.errors import ExportError
-from peirce.model import Field, Pipeline
 from peirce.parts import Signature, TensorSpec
 from peirce_export.metadata import Metadata
 from peirce_export.onnx.exporter import DEFAULT_OPSET
+from peirce_export.pipelines import Field, Pipeline
 
 Kind = Literal["onnxruntime", "tensorrt", "python"]
 DEVICES = ("auto", "cpu", "gpu")

@@ -12,15 +12,16 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from peirce.compose import Session
 from peirce.errors import ExportError, PeirceError, UnavailableError
 from peirce.files import explain_disk_errors, read_bytes, scratch_folder
-from peirce.model import ASSETS, PROVENANCE, SPEC, WEIGHTS, Exporter, Model, Pipeline, saved_files
-from peirce.registry import default_catalogue, pipelines_for
+from peirce.model import ASSETS, PROVENANCE, SPEC, WEIGHTS, Exporter, Model, saved_files
+from peirce.registry import default_catalogue
 from peirce_export.metadata import Metadata, step_of
 from peirce_export.onnx.exporter import OnnxExporter, OnnxOptions
+from peirce_export.pipelines import Pipeline, pipelines_for
 from peirce_export.report import Verification
 from peirce_export.roles import role_path
+from peirce_export.session import Session
 from peirce_export.triton import repository
 from peirce_export.triton.batching import in_rows, row_by_row
 from peirce_export.triton.calls import FRONT, Front

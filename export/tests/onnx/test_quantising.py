@@ -13,7 +13,7 @@ from small_specs import TRANSFORMER
 import peirce
 from peirce.errors import ExportError
 from peirce.model import Model
-from peirce_export import verify as verification
+from peirce_export import verification
 from peirce_export.failures import ValueMismatch
 from peirce_export.onnx.session import OnnxFile
 

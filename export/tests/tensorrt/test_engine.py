@@ -11,9 +11,10 @@ from command_line import exit_code
 from every_part import SEARCHES, SPECS
 
 from peirce import Session
-from peirce.compose import build, export, load
+from peirce.compose import build, load
 from peirce.errors import ExportError, InputError, ModelFileError
 from peirce.registry import Registry
+from peirce_export import export
 from peirce_export.tensorrt import backends
 from peirce_export.tensorrt.building import TensorRTOptions
 from peirce_export.tensorrt.exporter import TensorRTExporter

@@ -28,7 +28,7 @@ from peirce_export.failures import DimMismatch, NameMismatch, ValueMismatch
 from peirce_export.torch_export.archive import TORCH, Archive, seal
 from peirce_export.torch_export.exporter import TorchExportExporter, TorchExportOptions
 from peirce_export.torch_export.verifying import ProgramGraph
-from peirce_export.verify import verify
+from peirce_export.verification import verify
 
 SMALL = {"model.dims.layers": 1, "model.regularisation.init_std": 0.5}
 

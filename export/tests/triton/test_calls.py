@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from peirce.errors import InputError
-from peirce.model import Field
+from peirce_export import Field
 from peirce_export.questions import build_question
 from peirce_export.triton.calls import values_of
 

@@ -20,9 +20,9 @@ from served_models import CLASSES
 import peirce
 from peirce.compose import build
 from peirce.errors import ExportError
-from peirce.model import LoadedModel
 from peirce.parts import Signature, TensorSpec
 from peirce.registry import Registry
+from peirce_export import LoadedModel
 from peirce_export.metadata import Metadata, Precision
 from peirce_export.triton.batching import in_rows, row_by_row
 from peirce_export.triton.config import Kind, TritonOptions, mask_bytes, of_tensors, parse, text_of

@@ -10,12 +10,12 @@ import numpy as np
 from rich.console import Console
 
 import peirce
-from peirce.compose import exported_file
 from peirce.errors import InputError, ModelFileError, PeirceError, SpecError, TaskError
 from peirce.extras import require
-from peirce.model import ASSETS, SPEC, WEIGHTS, Runner, saved_files
+from peirce.model import ASSETS, SPEC, WEIGHTS, saved_files
 from peirce.registry import default_registry, load_spec
 from peirce.spec import Spec
+from peirce_export import Runner, exported_file
 from peirce_kg.encoding.assets import VOCABULARY, read_assets
 from peirce_kg.encoding.inputs import query_inputs
 from peirce_kg.encoding.literal_inputs import takes_literals

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from peirce.errors import InputError
-from peirce.model import Field, Pipeline, Runner, Say
 from peirce.parts import Signature
+from peirce_export import Field, Pipeline, Runner, Say
 from peirce_kg.encoding.assets import TRIPLES, VOCABULARY
 from peirce_kg.exported import ExportedModel
 from peirce_queries import Atom, Constant, Variable, read_query

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from peirce.errors import InputError, TaskError
-from peirce.model import Field, Pipeline, Runner, Say
 from peirce.parts import Signature
+from peirce_export import Field, Pipeline, Runner, Say
 from peirce_logic.input_texts import SETTINGS, TOKENIZER, Reader, start_token
 from peirce_text import probabilities
 

@@ -138,8 +138,8 @@ def relate(
     if page is not None:
         require("--page", "peirce_show", extra="show")
     import peirce
-    from peirce.compose import exported_file
     from peirce.model import WEIGHTS, saved_files
+    from peirce_export import exported_file
     from peirce_relations.serving import SCORES, RelationPipeline
 
     found: dict[str, Any] = {}

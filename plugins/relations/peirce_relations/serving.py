@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from peirce.model import ASSETS, WEIGHTS, Field, Pipeline, Runner, Say, saved_files
+from peirce.model import ASSETS, WEIGHTS, saved_files
 from peirce.parts import Signature
+from peirce_export import Field, Pipeline, Runner, Say
 from peirce_relations.encoding import LABELS, Relations, read_facts
 
 SCORES = "relation_logits"

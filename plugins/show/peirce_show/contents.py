@@ -17,8 +17,9 @@ from peirce.compose import is_saved, provenance_of, resolve
 from peirce.errors import ModelFileError, RegistryError
 from peirce.model import SPEC, Model, saved_files
 from peirce.parts import Plan, Planned, PlannedHead, PlannedOperator, RecurrentOperator
-from peirce.registry import Registry, load_spec, runtime_of
+from peirce.registry import Registry, load_spec
 from peirce.spec import Spec
+from peirce_export import runtime_of
 
 ADDED, GONE, CHANGED = "added", "gone", "changed"
 T = TypeVar("T")

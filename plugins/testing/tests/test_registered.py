@@ -39,7 +39,7 @@ COMMANDS = {
 }
 PIPELINE = '''
 import peirce
-from peirce.model import Field, Pipeline
+from peirce_export import Field, Pipeline
 
 
 class Echo(Pipeline):
@@ -69,7 +69,7 @@ def register_pipelines():
 RUNTIME = '''
 import peirce
 from peirce.errors import ModelFileError
-from peirce.model import Runtime
+from peirce_export import Runtime
 
 
 class Never(Runtime):

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from peirce.errors import InputError, ModelFileError
 from peirce.files import parse_json
-from peirce.model import ASSETS, WEIGHTS, Field, Pipeline, Runner, SavedFiles, Say, saved_files
+from peirce.model import ASSETS, WEIGHTS, SavedFiles, saved_files
 from peirce.parts import Signature, TensorSpec
+from peirce_export import Field, Pipeline, Runner, Say
 from peirce_text.text.encoding import EncodedTexts, encode, probabilities, softmax
 from peirce_text.text.tokenizer import FILE, Tokenizer
 from peirce_text.text.words import encode_words

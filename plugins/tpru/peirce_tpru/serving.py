@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from peirce.model import Field, Say
 from peirce.parts import Signature
+from peirce_export import Field, Say
 from peirce_text import ClassificationPipeline
 from peirce_tpru.entailment.formulas import SIGNS, check_proposition
 

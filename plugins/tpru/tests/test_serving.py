@@ -11,7 +11,8 @@ import pytest
 
 from peirce.compose import build, load
 from peirce.errors import TaskError
-from peirce.registry import load_spec, pipelines_for
+from peirce.registry import load_spec
+from peirce_export import pipelines_for
 from peirce_tpru.entailment.task import Entailment, EntailmentData, EntailmentOptions
 from peirce_tpru.roles import Roles, RolesOptions
 from peirce_tpru.serving import EntailmentPipeline

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from peirce.errors import InputError, ModelFileError
-from peirce.model import LoadedModel, Progress, Report, Runtime, Source
+from peirce.model import Report
 from peirce.parts import Signature
+from peirce_export import LoadedModel, Progress, Runtime, Source
 
 if TYPE_CHECKING:
     from peirce import Model

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from peirce.compose import Session
 from peirce.errors import InputError
 from peirce.files import write_whole
+from peirce_export import Session
 from peirce_show.pages.frame import page, read_all
 from peirce_show.svg import Markup
 

@@ -13,12 +13,13 @@ import attrs
 import torch
 from torch import Tensor
 
-from peirce.compose import export, resolve
+from peirce.compose import resolve
 from peirce.errors import ExportError, PeirceError
 from peirce.model import Model
 from peirce.parts import PLACES, GenerativeArchitecture
 from peirce.registry import Registry
 from peirce.spec import OperatorSpec, OperatorsSpec, PartSpec, Spec
+from peirce_export import export
 from peirce_testing.check import NETWORK, Case, check
 from peirce_testing.checks.inputs import differ
 from peirce_testing.compare import BrokenError, NotApplicableError, NotRunError, alike, same

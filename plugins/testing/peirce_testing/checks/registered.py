@@ -20,9 +20,9 @@ from typer.testing import CliRunner
 
 from peirce.compose import resolve
 from peirce.errors import ModelFileError, PeirceError
-from peirce.model import Field, Pipeline, Runtime
 from peirce.parts import Signature
 from peirce.registry import class_named, load_spec
+from peirce_export import Field, Pipeline, Runtime
 from peirce_testing.check import Case, check
 from peirce_testing.compare import BrokenError, is_refused
 

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from peirce.errors import InputError, ModelFileError, one_line
 from peirce.extras import require
-from peirce.model import ASSETS, PROVENANCE, WEIGHTS, Runner, saved_files
+from peirce.model import ASSETS, PROVENANCE, WEIGHTS, saved_files
+from peirce_export import Runner
 from peirce_text.serving import ClassificationPipeline, TaggingPipeline
 from peirce_text.tabular.columns import items
 from peirce_text.text.encoding import softmax
@@ -203,7 +204,7 @@ def predictor(
     if saved:
         yield _LocalPredictor(path, _TorchRunner(path, device))
         return
-    from peirce.compose import Session
+    from peirce_export import Session
 
     with Session(path, providers=providers, threads=threads) as session:
         if not (path.parent / PROVENANCE).is_file():

@@ -15,9 +15,10 @@ from served_models import CLASSES, CLASSIFIER, TEXTS, text_model
 from small_specs import FOLNET
 
 from peirce.commands.main import main
-from peirce.compose import Session, build, export
+from peirce.compose import build
 from peirce.errors import InputError, ModelFileError, TaskError
 from peirce.registry import Registry
+from peirce_export import Session, export
 from peirce_text.reading import read_rows
 from peirce_text.serving import ClassificationPipeline, softmax
 from peirce_text.tabular.predictor import predictor

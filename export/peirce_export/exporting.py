@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from peirce.compose.folder import verify_folder
-from peirce.compose.session import runtime_for
+from peirce.compose import read_model
 from peirce.errors import ExportError, InputError, ModelFileError, check_known, one_line
 from peirce.extras import shadowing_folder
 from peirce.files import explain_disk_errors, hold_lock
-from peirce.model import PROVENANCE, SPEC, Progress, Report
+from peirce.model import PROVENANCE, SPEC, Report
 from peirce.registry import Registry, default_registry, ready_specs
-from peirce.spec import is_path
+from peirce_export.folder import verify_folder
+from peirce_export.runtimes import Progress, runtime_for
 
 if TYPE_CHECKING:
     from peirce.model import Model
@@ -129,20 +129,6 @@ def verify(
     return runtime.verify(file, model, seed=seed, providers=providers, progress=progress)
 
 
-def read_model(source: str | os.PathLike[str], registry: Registry | None = None) -> Model:
-    """The model of a saved directory, or of a spec (a `.toml` path or a ready name) with random weights of seed 0.
-
-    Raises:
-        ModelFileError, SpecError: the directory or the spec cannot be used.
-    """
-    from peirce.compose.building import build
-    from peirce.compose.loading import load
-
-    if is_saved(source):
-        return load(os.fspath(source), registry=registry)
-    return build(os.fspath(source), seed=0, registry=registry)
-
-
 def exported_file(source: str | os.PathLike[str]) -> Path:
     """The `model.onnx` in the folder of a trained model.
 
@@ -165,18 +151,3 @@ def exported_file(source: str | os.PathLike[str]) -> Path:
     if not file.is_file():
         raise ModelFileError(f"{folder} has no {file.name}; `peirce export {folder} -o {file}` writes it")
     return file
-
-
-def is_saved(source: str | os.PathLike[str]) -> bool:
-    """Whether a model's source is a saved directory rather than a spec.
-
-    Raises:
-        ModelFileError: it is a path, and nothing is there.
-    """
-    saved = Path(source).is_dir()
-    if not saved and is_path(source) and Path(source).suffix != ".toml":
-        raise ModelFileError(
-            f"there is no saved model at {os.fspath(source)}; `Model.save` and `peirce train` write one. A spec is a "
-            "path that ends in .toml, or the name of a ready spec"
-        )
-    return saved

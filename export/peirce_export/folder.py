@@ -13,9 +13,9 @@ from attrs import frozen
 
 from peirce.errors import ModelFileError, PeirceError, RegistryError, SpecError
 from peirce.files import read_text
-from peirce.model import CONTENT, PROVENANCE, SPEC, WEIGHTS, Report, Runtime, read_provenance, saved_files
-from peirce.registry import runtime_of
+from peirce.model import CONTENT, PROVENANCE, SPEC, WEIGHTS, Report, read_provenance, saved_files
 from peirce.spec import Spec
+from peirce_export.runtimes import Runtime, runtime_of
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -13,8 +13,8 @@ from command_line import exit_code
 from small_specs import TRANSFORMER
 
 import peirce
-from peirce.compose import StaleWarning
 from peirce.registry import Registry
+from peirce_export import StaleWarning
 
 _FOREIGN = '<ir_version: 9, opset_import: ["" : 20]> of_another (float[n] x) => (float[n] y) { y = Abs(x) }'
 

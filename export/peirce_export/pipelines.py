@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 from attrs import frozen
 
 from peirce.parts import Signature
+from peirce.registry import Registry, fitting_classes
+from peirce_export.hooks import PIPELINES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from peirce.model.generation import Generated
+    from peirce.model import Generated
 
 Kind = Literal["text", "int64", "float", "bool"]
 
@@ -118,3 +120,19 @@ class Pipeline(ABC):
         Raises:
             PeirceError: the question cannot be answered; the message names what is wrong with it.
         """
+
+
+def pipelines_for(
+    signature: Signature, assets: Collection[str], generates: bool, registry: Registry | None = None
+) -> dict[str, type[Pipeline]]:
+    """The pipelines that say that they answer with a model, by name; one that another of them refines is none.
+
+    One that fails is named, and set aside.
+
+    Args:
+        signature, assets, generates: what they are told of it, as `Pipeline.answers` takes them.
+        registry: where to look; what is installed and active if None.
+    """
+    return fitting_classes(
+        PIPELINES, Pipeline, lambda each: each.answers(signature, assets, generates), registry
+    )

@@ -13,42 +13,25 @@ from typing import Any, TypeVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-from peirce.compose.folder import StaleWarning, staleness
-from peirce.errors import InputError, ModelFileError, RegistryError, check_known, renamed
+from peirce.errors import InputError, check_known, renamed
 from peirce.files import checks_digests
 from peirce.model import (
     Callback,
     Generated,
     Inputs,
-    LoadedModel,
-    OnDevice,
-    Runtime,
     free_tokens,
     generate,
     make_decoding,
     refuse_if_out_of_memory,
 )
 from peirce.parts import Signature
-from peirce.registry import runtime_of
+from peirce_export.folder import StaleWarning, staleness
+from peirce_export.runtimes import LoadedModel, OnDevice, runtime_for
 
 T = TypeVar("T")
 
 MOST_THREADS = 1024
 """The most threads: more are not faster, and a runtime would start every one."""
-
-
-def runtime_for(path: Path) -> Runtime:
-    """The runtime of a file.
-
-    Raises:
-        ModelFileError: the file is not there, or no runtime is known for its suffix.
-    """
-    if not path.is_file():
-        raise ModelFileError(f"{path} is not a file; `peirce export` writes one")
-    try:
-        return runtime_of(path)()
-    except RegistryError as error:
-        raise ModelFileError(f"{path}: {error}") from error
 
 
 @final

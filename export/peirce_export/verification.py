@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from peirce.errors import InputError, SpecError
 from peirce.files import parse_toml
-from peirce.model import Exportable, LoadedModel, Model, Progress
+from peirce.model import Exportable, Model
 from peirce.parts import Signature
 from peirce.spec import Spec, join_key
 from peirce_export.arrays import save_arrays
@@ -29,6 +29,7 @@ from peirce_export.failures import DimMismatch, Mismatch, ValueMismatch
 from peirce_export.metadata import BITS, DYNAMIC, INT4, INT8, WEIGHTS, WEIGHTS4, Metadata
 from peirce_export.report import Line, Verification
 from peirce_export.roles import exportable_for
+from peirce_export.runtimes import LoadedModel, Progress
 
 TOLERANCES: Mapping[str, tuple[float, str]] = {
     "float32": (

@@ -1,0 +1,16 @@
+from .exporting import export as export
+from .exporting import exported_file as exported_file
+from .exporting import verify as verify
+from .folder import StaleWarning as StaleWarning
+from .pipelines import Field as Field
+from .pipelines import Pipeline as Pipeline
+from .pipelines import Runner as Runner
+from .pipelines import Say as Say
+from .pipelines import pipelines_for as pipelines_for
+from .runtimes import LoadedModel as LoadedModel
+from .runtimes import OnDevice as OnDevice
+from .runtimes import Progress as Progress
+from .runtimes import Runtime as Runtime
+from .runtimes import Source as Source
+from .runtimes import runtime_of as runtime_of
+from .session import Session as Session
