@@ -31,8 +31,10 @@ FACES = {
     "peirce.parts": "What authors of parts import. `Task` and `Exporter` are in [peirce.model](api-model.md).",
     "peirce.networks": "What architectures are made of.",
     "peirce.model": "What authors of tasks and exporters import, and what a model is made of.",
+    "peirce_export": "What authors of runtimes and pipelines import.",
+    "peirce_show": "What authors of views import, and what draws.",
 }
-"""The rooms that authors import from; the stub of each is the one list of its names."""
+"""The rooms and distributions that authors import from; the stub of each is the one list of its names."""
 _SECTION = re.compile(r"^(Args|Returns|Raises|Yields):\n((?: {4}.*\n?|\n)*)", re.MULTILINE)
 _ENTRY = re.compile(r"^([\w*][^:\n]*): (.*(?:\n +.*)*)", re.MULTILINE)
 _WIDE = 84

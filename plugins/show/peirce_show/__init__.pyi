@@ -8,4 +8,4 @@ from .viewers import Matrix as Matrix
 from .viewers import Observe as Observe
 from .viewers import View as View
 from .viewers import Viewer as Viewer
-from .views.collection import viewers_for as viewers_for
+from .viewers import viewers_for as viewers_for

@@ -15,6 +15,8 @@ from attrs import frozen
 from numpy.typing import NDArray
 
 from peirce.parts import NoOptions
+from peirce.registry import Registry, fitting_classes
+from peirce_show.hooks import VIEWS
 
 if TYPE_CHECKING:
     from peirce.model import Model
@@ -145,3 +147,18 @@ class Viewer(ABC):
         Raises:
             TaskError: the model cannot read them.
         """
+
+
+def viewers_for(
+    model: Model, assets: Collection[str], registry: Registry | None = None
+) -> dict[str, type[Viewer]]:
+    """The viewers that say that they show a model, by name; one that another of them refines is none.
+
+    One that fails is named, and set aside.
+
+    Args:
+        model: the model.
+        assets: the names of the files that it keeps in `assets/`.
+        registry: where to look; what is installed and active if None.
+    """
+    return fitting_classes(VIEWS, Viewer, lambda each: each.shows(model, assets), registry)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,12 @@ from attrs import evolve, frozen
 
 from peirce.compose import load
 from peirce.errors import TaskError, check_known
-from peirce.model import WEIGHTS, Model, saved_files
-from peirce.registry import Registry, class_named, default_catalogue, fitting_classes
+from peirce.model import WEIGHTS, saved_files
+from peirce.registry import class_named, default_catalogue
 from peirce.spec import parse_override, structure
 from peirce_show.hooks import VIEWS
 from peirce_show.observation import observe
-from peirce_show.viewers import View, Viewer
+from peirce_show.viewers import View, Viewer, viewers_for
 
 
 @frozen(kw_only=True)
@@ -86,21 +86,6 @@ def collect_views(name: str, texts: Sequence[str], options: ViewOptions) -> list
         evolve(view, name=f"{view.name} ({folder.name})") if view.name != folder.name else view
         for view in views
     ]
-
-
-def viewers_for(
-    model: Model, assets: Collection[str], registry: Registry | None = None
-) -> dict[str, type[Viewer]]:
-    """The viewers that say that they show a model, by name; one that another of them refines is none.
-
-    One that fails is named, and set aside.
-
-    Args:
-        model: the model.
-        assets: the names of the files that it keeps in `assets/`.
-        registry: where to look; what is installed and active if None.
-    """
-    return fitting_classes(VIEWS, Viewer, lambda each: each.shows(model, assets), registry)
 
 
 def _viewer_without_model(name: str, options: ViewOptions) -> Viewer:
