@@ -37,11 +37,16 @@ def test_the_blocks_of_entailment_run(tmp_path: Path) -> None:
     [
         pytest.param("compose", 17, marks=pytest.mark.thorough),
         ("train", 2),
-        ("draw", 6),
-        ("own-data", 7),
-        ("look", 4),
-        pytest.param("export-and-run", 10, marks=pytest.mark.thorough),
-        pytest.param("generate", 6, marks=pytest.mark.thorough),
+        *(
+            pytest.param(page, count, marks=pytest.mark.thorough)
+            for page, count in (
+                ("draw", 6),
+                ("own-data", 7),
+                ("look", 4),
+                ("export-and-run", 10),
+                ("generate", 6),
+            )
+        ),
     ],
 )
 def test_every_block_runs(page: str, count: int, tmp_path: Path) -> None:
@@ -52,9 +57,11 @@ def test_every_block_runs(page: str, count: int, tmp_path: Path) -> None:
     ("page", "count"),
     [
         ("tasks", 3),
-        ("exporters", 5),
-        ("commands", 4),
-        *(pytest.param(page, 4, marks=pytest.mark.thorough) for page in ("heads", "architectures")),
+        pytest.param("exporters", 5, marks=pytest.mark.thorough),
+        *(
+            pytest.param(page, 4, marks=pytest.mark.thorough)
+            for page in ("commands", "heads", "architectures")
+        ),
     ],
 )
 def test_every_example_of_the_guide_runs(page: str, count: int, tmp_path: Path) -> None:

@@ -23,14 +23,8 @@ SAID = {
 """What each of them prints, however short its trainings are."""
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        pytest.param(path, marks=[] if path.stem.startswith("compose") else pytest.mark.thorough)
-        for path in NOTEBOOKS
-    ],
-    ids=lambda path: path.stem,
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs(path: Path, shared: Path, tmp_path: Path) -> None:
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     script = "\n\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")

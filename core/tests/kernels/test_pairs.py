@@ -257,12 +257,11 @@ def vectors_of_all_pairs_in_onnx(model: Any, bias: PairBias, batch: int = 2, len
 
 
 @pytest.mark.filterwarnings(*EXPORT_WARNINGS)
-@pytest.mark.parametrize(("kinds", "groups"), [(1, 1), (3, HEADS)])
-def test_the_onnx_graph_holds_vectors_of_one_head_at_a_time(kinds: int, groups: int) -> None:
+def test_the_onnx_graph_holds_vectors_of_one_head_at_a_time() -> None:
     import onnx
     import onnxruntime
 
-    bias = _bias(kinds, groups, buckets=11)
+    bias = _bias(3, HEADS, buckets=11)
     module = Biased(bias)
     model = export_to_onnx(module, _inputs(bias, 2, 5))
     assert vectors_of_all_pairs_in_onnx(onnx.ModelProto.FromString(model.SerializeToString()), bias) == []
@@ -276,7 +275,7 @@ def test_the_onnx_graph_holds_vectors_of_one_head_at_a_time(kinds: int, groups: 
         np.testing.assert_allclose(got, module(*inputs).detach().numpy(), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize(("kinds", "groups"), [(1, 1), (1, HEADS), (3, 1), (3, HEADS)])
+@pytest.mark.parametrize(("kinds", "groups"), [(1, 1), (3, HEADS)])
 def test_compiles_as_one_graph_for_every_length(kinds: int, groups: int) -> None:
     bias = _bias(kinds, groups, buckets=11)
     module = Biased(bias)

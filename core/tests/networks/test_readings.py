@@ -138,6 +138,7 @@ def test_a_decoder_reads_its_source_by_every_attended_reading(readings: Registry
     assert sources == {"source_key", "source_right", "source_values", "source_value", "source_premise"}
 
 
+@pytest.mark.thorough
 def test_they_are_exported_and_saved(readings: Registry, tmp_path: Path) -> None:
     changes = {"model.operators": {"layer": LAYER}, "model.dims.layers": 1}
     model = build(FOLNET.replace(changes), registry=readings, seed=0)
