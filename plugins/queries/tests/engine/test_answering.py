@@ -24,9 +24,7 @@ def graph() -> Graph:
 def test_queries_come_through_a_pipe_of_the_shell_and_no_other(graph: Graph, tmp_path: Path) -> None:
     named, output = tmp_path / "pipe", tmp_path / "answers.jsonl"
     os.mkfifo(named)
-    with pytest.raises(
-        TaskError, match=f"^{named}: it is a pipe or a device, and only regular files are read$"
-    ):
+    with pytest.raises(TaskError, match=f"^{named}: it is a pipe or a device"):
         answer_file(graph, "test", named, output)
     reader, writer = os.pipe()
     os.write(writer, 2 * LINE.encode())

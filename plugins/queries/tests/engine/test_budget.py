@@ -30,8 +30,7 @@ def hub() -> Graph:
 @pytest.mark.parametrize(("text", "conjunctions"), [(CNF, 256), (CHAIN, 1), (STAR, 1)])
 def test_a_query_over_its_rows_is_refused_with_its_part(text: str, conjunctions: int, hub: Graph) -> None:
     index = hub.index("test")
-    part = f"conjunction 1 of {conjunctions}, the atoms of .*more than 250 rows in all; name more entities"
-    with pytest.raises(QueryTooLargeError, match=part) as error:
+    with pytest.raises(QueryTooLargeError, match=f"conjunction 1 of {conjunctions}, .*250 rows") as error:
         answer(parse(text), hub, index, Budget(rows=250))
     assert len(str(error.value)) < 500
     found = answer(parse(text), hub, index)

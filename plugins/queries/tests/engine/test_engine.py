@@ -71,23 +71,19 @@ def test_more_pairs_than_the_limit_are_refused() -> None:
 
 @pytest.mark.parametrize("name", TYPES)
 @loose(8)
-@given(graph=graphs(entities=4), data=st.data())
-def test_every_type_equals_brute_force(name: str, graph: Graph, data: st.DataObject) -> None:
-    template = Template.of(TYPES[name].query)
-    count = 3
-    relations, constants = (
-        np.array([[data.draw(st.integers(0, high - 1)) for _ in names] for _ in range(count)], np.int64)
-        for names, high in ((template.relations, graph.relations), (template.constants, graph.entities))
-    )
+@given(graph=graphs(entities=4), seed=st.integers(0, 2**32))
+def test_every_type_equals_brute_force(name: str, graph: Graph, seed: int) -> None:
+    template, random = Template.of(TYPES[name].query), np.random.default_rng(seed)
+    relations = random.integers(graph.relations, size=(3, len(template.relations)))
+    constants = random.integers(graph.entities, size=(3, len(template.constants)))
     found = answers(template, Groundings(relations, constants), graph.index("test"))
-    for row in range(count):
-        names = {
-            **{s: graph.relation_names[i] for s, i in zip(template.relations, relations[row], strict=True)},
-            **{s: graph.entity_names[i] for s, i in zip(template.constants, constants[row], strict=True)},
-        }
-        grounded = TYPES[name].query.ground(names)
+    for row in range(3):
+        names = [graph.relation_names[i] for i in relations[row]] + [
+            graph.entity_names[i] for i in constants[row]
+        ]
+        slots = (*template.relations, *template.constants)
+        grounded = TYPES[name].query.ground(dict(zip(slots, names, strict=True)))
         assert found[row].tolist() == brute_force(grounded, graph, "test")
-        assert answer(grounded, graph, graph.index("test")).tolist() == found[row].tolist()
 
 
 def test_a_graph_so_large_that_each_query_is_a_batch_answers_alike() -> None:
@@ -147,23 +143,15 @@ def test_unusual_shapes_equal_brute_force(text: str) -> None:
         assert answer(query, graph, graph.index("train")).tolist() == brute_force(query, graph, "train")
 
 
-def test_batch_is_split_before_a_query_is_refused() -> None:
-    graph = from_names("g", {"train": [(f"a{i}", "r", f"a{j}") for i in range(12) for j in range(12)]})
-    query = parse("r(e1,e2) & r(e2,f)")
-    template = Template.of(query)
-    groundings = Groundings(np.zeros((8, 1), np.int64), np.zeros((8, 0), np.int64))
-    index = graph.index("train")
-    assert answers(template, groundings, index, limit=300).counts.tolist() == [12] * 8
-    with pytest.raises(QueryTooLargeError, match=r"would have 144 rows, over 100"):
-        answers(template, groundings, index, limit=100)
-
-
-def test_what_is_too_large_is_marked_and_the_rest_answered() -> None:
+def test_a_batch_is_split_and_what_is_too_large_is_refused_or_marked() -> None:
     every = [(f"a{i}", "r", f"a{j}") for i in range(12) for j in range(12)]
     graph = from_names("g", {"train": [*every, ("a0", "q", "a1"), ("a1", "q", "a2")]})
     index, one = graph.index("train"), graph.relation("q")
     groundings = Groundings(np.array([[1 - one], [one], [1 - one], [one]]), np.zeros((4, 0), np.int64))
     template = Template.of(parse("r1(e1,e2) & r1(e2,f)"))
+    assert answers(template, groundings, index, limit=300).counts.tolist() == [12, 1, 12, 1]
+    with pytest.raises(QueryTooLargeError, match=r"would have 144 rows, over 100"):
+        answers(template, groundings, index, limit=100)
     found, refused = answers_within(template, groundings, index, limit=100)
     assert refused.tolist() == [True, False, True, False]
     assert [found[row].tolist() for row in range(4)] == [[], [graph.entity("a2")]] * 2

@@ -146,10 +146,8 @@ def test_files_of_query2box_are_read_and_written(tmp_path: Path) -> None:
     assert triples == [(*query, tail, "union-chain") for query, tail in zip(own, (0, 2), strict=True)]
     (read,) = read_samples(tmp_path / "own", graph, "valid")
     assert str(read.query(0, graph)) == "((+r(a,e1))|(-r(c,e1)))&(-r(e1,f))"
-    assert [[read.answers[s][row].tolist() for s in SPLITS[:2]] for row in (0, 1)] == [
-        [[0], [0]],
-        [[1], [1, 2]],
-    ]
+    found = [[read.answers[s][row].tolist() for s in SPLITS[:2]] for row in (0, 1)]
+    assert found == [[[0], [0]], [[1], [1, 2]]]
 
 
 def test_own_types_are_taken_alone(sampled: Path, tmp_path: Path) -> None:
@@ -157,18 +155,14 @@ def test_own_types_are_taken_alone(sampled: Path, tmp_path: Path) -> None:
     own.write_text('[[type]]\nname = "hops"\nformula = "(r2(e1,f))&(r1(s1,e1))"\nseen = true\n')
     theirs = str(tmp_path / "theirs")
     run("convert", str(sampled), "--graph", "nations", "--to", "sqe", "-o", theirs)
-    told = json.loads(run("convert", theirs, "--types", str(own), "-o", str(tmp_path / "back"), "--json"))[
-        "types"
-    ]
-    assert {row["type"] for row in told if not row["left_out"]} == {"hops"}
+    told = json.loads(run("convert", theirs, "--types", str(own), "-o", str(tmp_path / "back"), "--json"))
+    assert {row["type"] for row in told["types"] if not row["left_out"]} == {"hops"}
     graph = load_graph(str(tmp_path / "back"))
     assert len(read_samples(tmp_path / "back", graph, "test")) == 1
-    with pytest.raises(TaskError, match=r"own.toml has no type of the queries in .*, which are 1p, "):
-        run("convert", str(sampled), "--graph", "nations", "--types", str(own), "-o", str(tmp_path / "none"))
-    own.write_text(
-        own.read_text() + '[[type]]\nname = "2p"\nformula = "(r2(e1,f))&(r1(s1,e1))"\nseen = true\n'
-    )
     some = ("convert", str(sampled), "--graph", "nations", "--types", str(own), "-o", str(tmp_path / "some"))
+    with pytest.raises(TaskError, match=r"own.toml has no type of the queries"):
+        run(*some)
+    own.write_text(own.read_text() + own.read_text().replace("hops", "2p"))
     assert "own.toml has no type of that name" in " ".join(run(*some).split())
     with pytest.raises(TaskError, match="has queries and no graph; give --graph"):
         run("convert", str(sampled), "-o", str(tmp_path / "no"))
@@ -183,46 +177,29 @@ def test_graphs_are_written(form: str, tmp_path: Path) -> None:
     assert (graphs[0].added["train"] == graphs[1].added["train"]).all()
 
 
+def _training(queries: object, answers: object = {}) -> dict[str, object]:
+    return {"train-queries.pkl": queries, "train-answers.pkl": answers}
+
+
+HOP, FORMAT = ("e", ("r",)), "does not follow the published format"
+
+
 @pytest.mark.parametrize(
     ("files", "problem"),
     [
-        (
-            {"train.txt": "0\t0\t1\n0\t9\t1\n"},
-            r"train\.txt, line 2: expected three numbers of id2ent\.pkl and id2rel\.pkl",
-        ),
-        ({"id2rel.pkl": {0: "r", 1: "r"}}, r"id2rel\.pkl: not as .*each number needs a name of its own"),
-        ({"test-queries.pkl": {}}, r"test-easy-answers\.pkl cannot be read: No such file"),
-        (
-            {"train-queries.pkl": {"e": 3}, "train-answers.pkl": {}},
-            r"train-queries\.pkl, 'e': not as the format is published",
-        ),
-        (
-            {"train-queries.pkl": {("e", ("r",)): {PATH}}, "train-answers.pkl": {}},
-            r"'e', \('r',\)\): not as",
-        ),
-        (
-            {"train-queries.pkl": {("e", ("r",)): {(7, (0,))}}, "train-answers.pkl": {}},
-            "has the number 7, which has no",
-        ),
-        (
-            {"x_test_queries.json": {"(p,(e))": {"(p,(0),(p,(0),(e,(1))))": {}}}},
-            r"\(p,\(e\)\): .* is no query of this",
-        ),
-        ({"train-queries.pkl": {("e", ("r",)): {(2**70, (0,))}}, "train-answers.pkl": {}}, "OverflowError"),
-        (
-            {"train-queries.pkl": {("e", ("r",)): {(0, (0,))}}, "train-answers.pkl": {(0, (0,)): 3}},
-            "TypeError: 'int'",
-        ),
-        (
-            {"train-queries.pkl": b"})" + b"\x85" * 2000 + b"Ns.", "train-answers.pkl": {}},
-            "not as the format is published .RecursionError",
-        ),
+        ({"train.txt": "0\t0\t1\n0\t9\t1\n"}, r"train\.txt, line 2: expected three numbers"),
+        ({"id2rel.pkl": {0: "r", 1: "r"}}, r"id2rel\.pkl: not as .*a name of its own"),
+        ({"test-queries.pkl": {}}, r"test-easy-answers\.pkl cannot be read"),
+        (_training({"e": 3}), rf"train-queries\.pkl, 'e': {FORMAT}"),
+        (_training({HOP: {PATH}}), r"'e', \('r',\)\): not as"),
+        (_training({HOP: {(7, (0,))}}), "has the number 7"),
+        (_training({HOP: {(2**70, (0,))}}), "OverflowError"),
+        (_training({HOP: {(0, (0,))}}, {(0, (0,)): 3}), "TypeError: 'int'"),
+        (_training(b"})" + b"\x85" * 2000 + b"Ns."), f"{FORMAT} .RecursionError"),
+        ({"x_test_queries.json": {"(p,(e))": {"(p,(0),(p,(0),(e,(1))))": {}}}}, r"\(p,\(e\)\): .*no query"),
         ({"x_test_queries.json": "{\n  1"}, r"queries\.json cannot be read as a JSON object: .*line 2"),
         ({"test-qaa.json": {"r1(s1,f)": [[{"r1": 0}, {}, {}]]}}, "KeyError: 's1'"),
-        (
-            {"test-qaa.json": {"r1(s1,f)": [[{"r1": 0, "s1": 1}, {"f": ["x"]}, {}]]}},
-            "not as the format is published .*get the file again",
-        ),
+        ({"test-qaa.json": {"r1(s1,f)": [[{"r1": 0, "s1": 1}, {"f": ["x"]}, {}]]}}, FORMAT),
     ],
 )
 def test_wrong_files_are_named_and_nothing_is_written(
@@ -235,7 +212,7 @@ def test_wrong_files_are_named_and_nothing_is_written(
 
 
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
-    with pytest.raises(TaskError, match="holds something, and nothing is overwritten; give -o a new folder"):
+    with pytest.raises(TaskError, match="is not empty, and nothing is overwritten; give -o a new folder"):
         run("convert", "nations", "-o", str(_write(tmp_path / "there", {})))
     with pytest.raises(TaskError, match=r"unknown format 'n3'\. Known: nt, index, betae"):
         run("convert", "nations", "--to", "n3", "-o", str(tmp_path / "new"))

@@ -42,18 +42,13 @@ def test_info_in_json(folder: Path) -> None:
     assert (found["name"], found["entities"], found["relations"]) == ("small", 5, 2)
     columns = ("split", "added", "cumulative", "duplicates", "new_entities", "new_relations")
     assert [tuple(split[column] for column in columns) for split in found["splits"]] == [
-        ("train", 2, 2, 1, 3, 1),
-        ("valid", 1, 3, 0, 1, 0),
-        ("test", 1, 4, 1, 1, 1),
-    ]
+        ("train", 2, 2, 1, 3, 1), ("valid", 1, 3, 0, 1, 0), ("test", 1, 4, 1, 1, 1),
+    ]  # fmt: skip
     assert found["by_relation"] == [
         {"relation": "likes", "added": {"train": 2, "valid": 1, "test": 0}, "heads": 2, "tails": 3},
         {"relation": "knows", "added": {"train": 0, "valid": 0, "test": 1}, "heads": 1, "tails": 1},
     ]
-    memory = found["memory"]
-    assert memory["raw"] == 4 * 12
-    assert memory["ratio"] == memory["index"] / memory["raw"]
-    assert memory["names"] > 100
+    assert found["memory"]["raw"] == 4 * 12
 
 
 def test_both_forms_of_lines_come_back_with_answers(folder: Path) -> None:

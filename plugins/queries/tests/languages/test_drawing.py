@@ -62,16 +62,12 @@ def test_names_stand_as_they_are(tmp_path: Path) -> None:
 
 def test_what_cannot_be_drawn_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = QueryGraph.of(parse("r(a,f)"))
-    with pytest.raises(
-        TaskError, match=r"does not name a format of pictures; let it end in \.svg, \.png, \.pdf"
-    ):
+    with pytest.raises(TaskError, match=r"\.svg, \.png, \.pdf"):
         draw(graph, tmp_path / "query.jpg")
     wide = QueryGraph.of(parse("&".join(f"r(a{i},f)" for i in range(MAX_DRAWN // 2))))
     with pytest.raises(TaskError, match="has 201 nodes; up to 200 are drawn"):
         draw(wide, tmp_path / "query.svg")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(
-        TaskError, match=r"drawing needs matplotlib, .*pip install 'peirce-queries\[pictures\]'"
-    ):
+    with pytest.raises(TaskError, match=r"pip install 'peirce-queries\[pictures\]'"):
         draw(graph, tmp_path / "query.svg")
     assert list(tmp_path.iterdir()) == []

@@ -31,13 +31,9 @@ def test_show_says_all_forms_of_a_query() -> None:
     assert found["schema"] == "peirce.kg.show/1"
     assert found["efo"] == "(r1(s1,e1))&(r2(e1,e2))&(r3(e2,f))&(!(r4(e1,e2)))"
     assert found["lisp"] is None
-    assert found["lisp_refusal"] == (
-        "r2(e1,e2) and !(r4(e1,e2)) lead to e2 from variables that are not independent"
-    )
+    assert found["lisp_refusal"].startswith("r2(e1,e2) and !(r4(e1,e2))")
     assert [found["features"][name] for name in ("multiple_edges", "cycle", "depth")] == [True, False, 3]
-    shown = run("show", "3nmp")
-    assert "none: r2(e1,e2) and" in shown
-    assert "multiple edges, negation" in shown
+    assert "multiple edges, negation" in run("show", "3nmp")
 
 
 def test_types_are_listed_with_their_features(own: Path) -> None:

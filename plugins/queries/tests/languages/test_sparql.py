@@ -27,6 +27,7 @@ def _groups(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 
 PATTERNS = st.lists(st.recursive(TRIPLES, _groups, max_leaves=4), min_size=1, max_size=3)
+TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
@@ -54,27 +55,18 @@ def test_answers_equal_those_of_rdflib(graph: Graph, parts: list[str], asked: li
 @pytest.mark.parametrize(
     ("text", "query"),
     [
-        (
-            "select ?f { <New York> <isa> ?f ; <r> <b>, <c> }",
-            '(isa("New York",f))&(r("New York",b))&(r("New York",c))',
-        ),
+        ("select ?f { <New York> <isa> ?f ; <r> <b>, <c> }", "(isa(N,f))&(r(N,b))&(r(N,c))"),
         ('BASE <x> SELECT ?f { ?f a "1"@EN }', "column 1"),
-        (
-            'SELECT ?f { ?f a "1"@EN } # asks',
-            'http://www.w3.org/1999/02/22-rdf-syntax-ns#type(f,"\\"1\\"@en")',
-        ),
+        ('SELECT ?f { ?f a "1"@EN } # asks', f'{TYPE}(f,"\\"1\\"@en")'),
         ("SELECT ?a ?b { ?b <r> ?a . ?a <s> _:z }", "(r(f2,f1))&(s(f1,e1))"),
-        (
-            "SELECT ?f { <a> <r> ?f FILTER NOT EXISTS { ?e <s> ?f } }",
-            "column 44: \\?e stands in a negation alone",
-        ),
-        ("SELECT ?f { { <a> <r> ?f } UNION { <a> <r> ?e } }", "column 8: \\?f is asked for, and some way"),
-        ("SELECT ?f ?g ?h { ?f <r> ?g . ?g <r> ?h }", "column 14: one variable can be asked for, or two"),
-        ("SELECT ?f { <a> x:r ?f }", "column 17: the prefix x: is not declared"),
-        ("SELECT ?f { <a> ?r ?f }", "column 17: '\\?r' cannot stand here; expected <a name>"),
-        ("SELECT ?f { OPTIONAL { ?f <r> <a> } }", "column 13: 'OPTIONAL' cannot .*; of SPARQL, SELECT of"),
-        ("ASK { <a> <r> <b> }", "column 1: 'ASK' cannot stand here; of SPARQL"),
-        ("SELECT ?f { <a> <\\uD800> ?f }", "column 17: .*is no character"),
+        ("SELECT ?f { <a> <r> ?f FILTER NOT EXISTS { ?e <s> ?f } }", "column 44: \\?e stands"),
+        ("SELECT ?f { { <a> <r> ?f } UNION { <a> <r> ?e } }", "column 8: \\?f is returned"),
+        ("SELECT ?f ?g ?h { ?f <r> ?g . ?g <r> ?h }", "column 14: one variable"),
+        ("SELECT ?f { <a> x:r ?f }", "column 17: the prefix x:"),
+        ("SELECT ?f { <a> ?r ?f }", "column 17: '\\?r'"),
+        ("SELECT ?f { OPTIONAL { ?f <r> <a> } }", "column 13: 'OPTIONAL' .*; of SPARQL"),
+        ("ASK { <a> <r> <b> }", "column 1: 'ASK' .*; of SPARQL"),
+        ("SELECT ?f { <a> <\\uD800> ?f }", "column 17: .*does not encode a character"),
     ],
 )
 def test_what_is_read(text: str, query: str) -> None:
@@ -82,4 +74,4 @@ def test_what_is_read(text: str, query: str) -> None:
         with pytest.raises(QueryError, match=query):
             read_query(text, pairs=True)
     else:
-        assert str(read_query(text, pairs=True)) == query
+        assert str(read_query(text, pairs=True)) == query.replace("N", '"New York"')

@@ -183,9 +183,8 @@ def test_blocks_hold_no_renaming_of_an_earlier_one_and_continue_each_other() -> 
     assert len(set(canonical(queries.groundings, symmetries(queries.template)))) == 20_000
     (few,) = sample([TYPES["2i"]], graph, "train", 9_000, seed=4)
     assert (few.groundings.constants == queries.groundings.constants[:9_000]).all()
-    assert (
-        queries.answers["test"].entities[: len(few.answers["test"].entities)] == few.answers["test"].entities
-    ).all()
+    few_answers = few.answers["test"].entities
+    assert (queries.answers["test"].entities[: len(few_answers)] == few_answers).all()
 
 
 def test_answers_are_capped() -> None:
@@ -194,9 +193,7 @@ def test_answers_are_capped() -> None:
     with pytest.raises(TaskError, match=r"no 2u query with 1 to 1 answers.*raise max_answers"):
         sample([TYPES["2u"]], SMALL, "train", 30, seed=0, max_answers=1)
     late = from_names("late", {"train": [("a", "r", "b")]})
-    with pytest.raises(
-        TaskError, match=r"the valid split of 'late' adds no triples.*another split \(train\)"
-    ):
+    with pytest.raises(TaskError, match=r"the valid split of 'late' adds no triples"):
         sample([TYPES["1p"]], late, "valid", 30, seed=0)
 
 
