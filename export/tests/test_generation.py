@@ -152,7 +152,7 @@ def test_what_is_missing_is_named(
         session.generate(ids)
     with (
         Session(decoder[1].with_name("model.step.onnx")) as session,
-        pytest.raises(InputError, match="not exported to generate"),
+        pytest.raises(InputError, match="cannot be exported to generate"),
     ):
         session.generate({**ids})
     with Session(decoder[1]) as session, pytest.raises(InputError, match="no real token"):

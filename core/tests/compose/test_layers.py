@@ -24,8 +24,8 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         {"layers": [{"layer": "lstm"}, {"layer": "j.a", "options": {"bool": {"activatio": ""}}}]},
         "unknown option 'activatio' of operator 'bool'. Did you mean 'activation'",
     ),
-    "no name": ({"state": ""}, r"model.operators.state must name its operators, and one is ''"),
-    "no name in a list": ({"state": ["bool", ""]}, "and one is ''; an empty list has none"),
+    "no name": ({"state": ""}, r"model.operators.state must not contain an empty name"),
+    "no name in a list": ({"state": ["bool", ""]}, r"empty name; write \[\] for no operators"),
     "more layers than there could be": ({"layers": [{"repeat": 10**12}]}, "repeat must be <= 1000000"),
     "no layers": ({"layers": [{"repeat": 0}]}, "repeat must be >= 1"),
 }
@@ -79,7 +79,7 @@ def test_an_architecture_whose_layers_are_fixed_has_no_state_to_name(registry: R
 
 def test_a_decoder_must_read_its_source(registry: Registry) -> None:
     spec = ENCODER_DECODER.replace({"model.operators": {"layer": "lstm"}})
-    with pytest.raises(SpecError, match="nothing of the source would arrive"):
+    with pytest.raises(SpecError, match="the source would have no effect"):
         build(spec, registry=registry)
 
 

@@ -39,7 +39,7 @@ Forward = TypeVar("Forward", bound=Callable[..., Any])
 
 
 def tuple_if_asked(forward: Forward) -> Forward:
-    """A forward method that gives a tuple where `return_dict` is false, in the call or in the configuration."""
+    """Wrap a forward method to return a tuple if `return_dict` is false, in the call or in the configuration."""
     return can_return_tuple(forward)
 
 
@@ -169,7 +169,7 @@ class PeircePreTrainedModel(PreTrainedModel):
         `peirce.json`, which `from_pretrained` checks.
 
         Raises:
-            WriteError: the disk takes no more; what stood there is as it was.
+            WriteError: the disk takes no more; what was there is unchanged.
         """
         self.config.spec = to_plain(self.peirce.spec)
         self.config.provenance = self.peirce.provenance
@@ -233,7 +233,7 @@ class PeircePreTrainedModel(PreTrainedModel):
         """
         if others.get("inputs_embeds") is not None:
             raise InputError(
-                "Peirce models take input_ids, and no inputs_embeds: augmenters and positions need to know the tokens; "
+                "Peirce models take input_ids, not inputs_embeds: augmenters and positions need to know the tokens; "
                 "to change embeddings, change model.get_input_embeddings().weight"
             )
         for name in ("output_attentions", "output_hidden_states"):
@@ -265,14 +265,14 @@ class PeircePreTrainedModel(PreTrainedModel):
             if isinstance(module, FusedLinear) and any(id(linear) not in here for linear, _ in module.maps):
                 raise InputError(
                     "linear maps of this Peirce model were replaced by others (adapters and quantisation do that), and "
-                    "the operators would go on with the old ones; train the whole model, or adapt heads alone"
+                    "the operators would still use the old ones; train the whole model, or adapt heads alone"
                 )
         return super().train(mode)
 
     def _replicate_for_data_parallel(self) -> Self:
         raise InputError(
-            "Peirce models do not run under torch.nn.DataParallel, which copies modules but not what fused products "
-            "know of them; start one process for each device with `torchrun` or `accelerate launch`, or make one "
+            "Peirce models do not run under torch.nn.DataParallel, which copies modules but not the references of fused products "
+            "to them; start one process for each device with `torchrun` or `accelerate launch`, or make one "
             "device visible"
         )
 
@@ -422,7 +422,7 @@ def _plan(spec: Spec, provenance: Mapping[str, Any] | None, registry: Registry) 
 
 
 def _typed(values: Tensor, dtype: Dtype) -> Tensor:
-    """int64 of other integers, and bool of numbers that are nonzero; anything else is left for the model to refuse."""
+    """The tensor cast to the dtype of its input: integers to int64, numbers to bool; others are left to the model."""
     if dtype == "bool" and values.dtype != torch.bool:
         return values != 0
     if dtype == "int64" and not values.is_floating_point() and values.dtype != torch.bool:

@@ -187,7 +187,7 @@ class PeirceForSequenceClassification(PeirceWithLabels):
         """
         if config.problem_type == "multi_label_classification":
             raise SpecError(
-                "problem_type is multi_label_classification, and the head 'classification' chooses one class; train "
+                "problem_type is multi_label_classification, but the head 'classification' chooses one class; train "
                 "one model for each label, or register a head with a loss of its own"
             )
         options = super().options_of(config, table)

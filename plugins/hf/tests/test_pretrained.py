@@ -300,7 +300,7 @@ def test_computed_places_are_counted_in_targets_of_one_length_alone() -> None:
     given = {"input_ids": words, "attention_mask": real, "decoder_input_ids": words}
     alike = [model.generate(given, max_new=3, cache=cache) for cache in (True, False)]
     assert [each.tokens for each in alike[0]] == [each.tokens for each in alike[1]]
-    with pytest.raises(InputError, match="targets that are cached must be of one length"):
+    with pytest.raises(InputError, match="cached targets must have one length"):
         model.generate({**given, "decoder_attention_mask": real}, max_new=3)
 
 

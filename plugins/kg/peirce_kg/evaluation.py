@@ -288,7 +288,7 @@ def ranks(
 def in_order(scores: Floats) -> Floats:
     """The scores of each query in ascending order, [n, entities]; a `TaskError` where one is not finite."""
     if not np.isfinite(scores).all():
-        raise TaskError("a scorer gave a score that is not finite; the ranks would mean nothing")
+        raise TaskError("a scorer gave a score that is not finite, so answers cannot be ranked")
     return np.sort(scores, axis=1)
 
 

@@ -107,7 +107,7 @@ class ExportedModel(PageAnswerer):
             if f"{name}_top_ids" in outputs:
                 return (f"{name}_top_scores", f"{name}_top_ids")
         raise ModelFileError(
-            f"{self.directory / MODEL} gives no scores of the {entities} entities of {self.vocabulary.graph!r}; export "
+            f"{self.directory / MODEL} does not score the {entities} entities of {self.vocabulary.graph!r}; export "
             "the model of this folder again"
         )
 
@@ -122,7 +122,7 @@ class ExportedModel(PageAnswerer):
             return order.tolist(), scores[order].tolist()
         if top > len(scores):
             raise TaskError(
-                f"{self.directory / MODEL} ranks the best {len(scores)} entities, and {top} are asked for; export it "
+                f"{self.directory / MODEL} ranks only the best {len(scores)} entities, not {top}; export it "
                 f"again with --top-k {top}, or without"
             )
         return ids[0][:top].tolist(), scores[:top].tolist()

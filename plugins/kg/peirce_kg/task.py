@@ -258,7 +258,7 @@ class KgQa(Task[KgQaOptions, KgQaData]):
         support = _support(model)
         if support.task != self.name:
             raise TaskError(
-                f"{model.spec.name!r} is trained with --task {support.task}. `peirce evaluate --task {self.name}` asks "
+                f"{model.spec.name!r} is trained with --task {support.task}; `peirce evaluate --task {self.name}` only asks "
                 "it queries"
             )
         names = _names(model)
@@ -423,7 +423,7 @@ def _model_inputs(model: Model, batch: Mapping[str, Tensor]) -> dict[str, Tensor
     if takes_literals(names):
         if LITERALS + names[0] not in batch:
             what = "one of these has too many atoms or variables"
-            raise TaskError(f"{model.spec.name!r} executes queries, and {what}")
+            raise TaskError(f"{model.spec.name!r} executes queries, but {what}")
         return {name: batch[LITERALS + name] for name in names}
     if any(name in GRAPH_INPUTS and name not in batch for name in names):
         raise _no_graphs_error(model)

@@ -14,13 +14,12 @@ from typing import Any
 import attrs
 import numpy as np
 import pytest
-import typer
+from kgqa_command import call
 from small_specs import NARROW
-from typer.testing import CliRunner
 
 import peirce
 from peirce.compose import build
-from peirce.errors import InputError, ModelFileError, TaskError
+from peirce.errors import InputError, ModelFileError, PeirceError, TaskError
 from peirce.model import Model
 from peirce.registry import Registry, load_spec
 from peirce_kg.encoding.inputs import query_inputs
@@ -34,6 +33,7 @@ from peirce_queries.languages.language import parse
 from peirce_queries.languages.types import load_types, select
 from peirce_queries.sampling.sampler import sample
 
+Exported = tuple[Path, Model, KgQaData]
 QUERY = "(embassy(usa,f))&(!(embassy(e1,usa)))|(embassy(ussr,f))"
 
 
@@ -42,7 +42,7 @@ def reply_to(model: ExportedModel, text: str, top: int = 10) -> Reply:
 
 
 @pytest.fixture(scope="module")
-def exported(tmp_path_factory: pytest.TempPathFactory, registry: Registry) -> tuple[Path, Model, KgQaData]:
+def exported(tmp_path_factory: pytest.TempPathFactory, registry: Registry) -> Exported:
     directory = tmp_path_factory.mktemp("kgqa") / "model"
     task = KgQa(KgQaOptions(graph="nations", types=("1p",), train_queries=5, eval_queries=5))
     data = task.prepare()
@@ -52,7 +52,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory, registry: Registry) -> tu
     return directory, model, data
 
 
-def test_equals_torch_for_every_shape(exported: tuple[Path, Model, KgQaData]) -> None:
+def test_equals_torch_for_every_shape(exported: Exported) -> None:
     directory, model, data = exported
     model_file = ExportedModel(directory)
     scorer = model_scorer(model, data.vocabulary)
@@ -65,9 +65,7 @@ def test_equals_torch_for_every_shape(exported: tuple[Path, Model, KgQaData]) ->
         assert np.allclose([a.score for a in reply.answers], scores[best], atol=1e-4)
 
 
-def test_a_model_that_was_trained_on_reversed_queries_is_asked_so(
-    exported: tuple[Path, Model, KgQaData], tmp_path: Path
-) -> None:
+def test_a_model_of_reversed_queries_is_asked_so(exported: Exported, tmp_path: Path) -> None:
     directory, model, data = exported
     copy = shutil.copytree(directory, tmp_path / "reversed")
     query = parse("(embassy(usa,e1))&(accusation(e1,f))")
@@ -83,7 +81,7 @@ def test_a_model_that_was_trained_on_reversed_queries_is_asked_so(
         ExportedModel(copy)
 
 
-def test_pairs_are_ranked_by_the_chances_of_both(exported: tuple[Path, Model, KgQaData]) -> None:
+def test_pairs_are_ranked_by_the_chances_of_both(exported: Exported) -> None:
     directory, model, data = exported
     reply = reply_to(
         ExportedModel(directory),
@@ -113,7 +111,7 @@ def test_pairs_are_ranked_by_the_chances_of_both(exported: tuple[Path, Model, Kg
         read_query("r(f1,f2)")
 
 
-def test_known_answers_are_marked(exported: tuple[Path, Model, KgQaData]) -> None:
+def test_known_answers_are_marked(exported: Exported) -> None:
     directory, _, data = exported
     reply = reply_to(ExportedModel(directory), QUERY, top=data.graph.entities)
     query = parse(QUERY)
@@ -127,9 +125,7 @@ def test_known_answers_are_marked(exported: tuple[Path, Model, KgQaData]) -> Non
 
 
 @pytest.mark.thorough
-def test_the_best_answers_can_be_ranked_in_the_graph(
-    exported: tuple[Path, Model, KgQaData], tmp_path: Path
-) -> None:
+def test_the_best_are_ranked_in_the_graph(exported: Exported, tmp_path: Path) -> None:
     directory, model, data = exported
     ranked = tmp_path / "ranked"
     shutil.copytree(directory, ranked)
@@ -142,27 +138,20 @@ def test_the_best_answers_can_be_ranked_in_the_graph(
         assert [a.entity for a in first] == [a.entity for a in second]
         assert np.allclose([a.score for a in first], [a.score for a in second], atol=1e-4)
     assert len(reply_to(best, QUERY, 3).answers) == 3
-    with pytest.raises(TaskError, match=r"ranks the best 5 entities, and 6 are asked for.*--top-k 6"):
+    with pytest.raises(TaskError, match=r"ranks only the best 5 entities, not 6;.*--top-k 6"):
         reply_to(best, QUERY, 6)
 
 
-def test_command_prints_a_table_and_json(exported: tuple[Path, Model, KgQaData]) -> None:
-    directory, _, data = exported
-    app = typer.Typer()
-    app.command()(ask)
-    shown = CliRunner().invoke(app, [str(directory), QUERY, "--top", "3"])
-    assert shown.exit_code == 0, shown.output
-    assert "Exact answers:" in shown.output
-    printed = CliRunner().invoke(app, [str(directory), QUERY, "--top", "3", "--json"])
-    reply = json.loads(printed.output)
-    assert reply["schema"] == "peirce.ask/1"
-    assert reply["query"] == str(parse(QUERY))
+def test_command_prints_a_table_and_json(exported: Exported) -> None:
+    shown = call(ask, exported[0], QUERY, "--top", 3)
+    assert "Exact answers:" in shown
+    reply = json.loads(call(ask, exported[0], QUERY, "--top", 3, "--json"))
+    assert (reply["schema"], reply["query"], reply["graph"]) == ("peirce.ask/1", str(parse(QUERY)), "nations")
     assert [a["rank"] for a in reply["answers"]] == [1, 2, 3]
-    assert all(a["entity"] in shown.output for a in reply["answers"])
-    assert reply["graph"] == data.graph.name == "nations"
+    assert all(a["entity"] in shown for a in reply["answers"])
 
 
-def test_neither_torch_nor_pykeen_is_needed(exported: tuple[Path, Model, KgQaData]) -> None:
+def test_neither_torch_nor_pykeen_is_needed(exported: Exported) -> None:
     script = """
         import sys
 
@@ -186,18 +175,14 @@ def test_neither_torch_nor_pykeen_is_needed(exported: tuple[Path, Model, KgQaDat
 
 
 @pytest.fixture(scope="module")
-def page(exported: tuple[Path, Model, KgQaData], tmp_path_factory: pytest.TempPathFactory) -> str:
+def page(exported: Exported, tmp_path_factory: pytest.TempPathFactory) -> str:
     runtime = tmp_path_factory.mktemp("dist")
     for name in ("ort.wasm.min.mjs", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm"):
         (runtime / name).touch()
-    app = typer.Typer()
-    app.command()(ask)
-    told = ("--page", str(runtime / "page.html"), "--runtime", str(runtime))
-    written = CliRunner().invoke(app, [str(exported[0]), QUERY, "--top", "3", *told])
-    assert written.exit_code == 0, written.output
-    assert "--page is of an exported model" in str(
-        CliRunner().invoke(app, [QUERY, "--zero-shot", "--graph", "nations", *told]).exception
-    )
+    told = ("--page", runtime / "page.html", "--runtime", runtime)
+    call(ask, exported[0], QUERY, "--top", 3, *told)
+    with pytest.raises(PeirceError, match="--page is of an exported model"):
+        call(ask, QUERY, "--zero-shot", "--graph", "nations", *told)
     return (runtime / "page.html").read_text()
 
 
@@ -206,9 +191,7 @@ def _known(page: str) -> dict[str, Any]:
     return dict(json.loads(data))
 
 
-def test_a_page_knows_the_names_and_begins_with_the_query(
-    exported: tuple[Path, Model, KgQaData], page: str, tmp_path: Path
-) -> None:
+def test_a_page_begins_with_the_query(exported: Exported, page: str, tmp_path: Path) -> None:
     known, graph = _known(page), exported[2].graph
     assert (known["query"], known["top"], known["scores"]) == (str(parse(QUERY)), 3, "entities_logits")
     assert (known["entities"], known["relations"]) == ([*graph.entity_names], [*graph.relation_names])
@@ -221,7 +204,7 @@ def test_a_page_knows_the_names_and_begins_with_the_query(
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="Node.js runs the script of a page")
-def test_a_page_reads_queries_as_python_does(exported: tuple[Path, Model, KgQaData], page: str) -> None:
+def test_a_page_reads_queries_as_python_does(exported: Exported, page: str) -> None:
     model_file, graph = ExportedModel(exported[0]), exported[2].graph
     sampled = sample(list(load_types().values()), graph, "train", 1, seed=0)
     texts = [str(queries.query(0, graph)) for queries in sampled]
@@ -265,7 +248,7 @@ def test_a_page_reads_queries_as_python_does(exported: tuple[Path, Model, KgQaDa
 
 
 def test_a_model_of_another_graph_and_a_missing_file_are_refused(
-    exported: tuple[Path, Model, KgQaData], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    exported: Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PEIRCE_NO_DIGESTS", "1")
     copy = Path(shutil.copytree(exported[0], tmp_path / "copy"))
@@ -273,7 +256,7 @@ def test_a_model_of_another_graph_and_a_missing_file_are_refused(
     changed = json.loads(vocabulary.read_text())
     changed["entities"].append("atlantis")
     vocabulary.write_text(json.dumps(changed))
-    with pytest.raises(ModelFileError, match="gives no scores of the 15 entities"):
+    with pytest.raises(ModelFileError, match="does not score the 15 entities"):
         ExportedModel(copy)
     files = ("assets/triples.npz", "assets/vocabulary.json", "model.onnx", "provenance.json", "spec.toml")
     for name in files:

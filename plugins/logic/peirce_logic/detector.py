@@ -125,7 +125,7 @@ class Detector:
 
         Args:
             texts: documents; halves of a character, such as JSON's `\\ud800`, are replaced one by one.
-            console: where a progress bar is shown, or lines where it is no terminal; nowhere if None.
+            console: where a progress bar is shown, or lines if it is not a terminal; None for neither.
             files: where each text stands, for errors; an empty name, or none, where that is nowhere.
 
         Raises:

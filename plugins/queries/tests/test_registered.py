@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from kgqa_command import call
 
-from peirce.commands import application
 from peirce.errors import ModelFileError, PeirceError, TaskError
 from peirce.registry import VARIABLE, default_catalogue
 from peirce_queries import QueryError, convert_files, open_answerer, read_query
@@ -114,16 +113,6 @@ def graph(tmp_path: Path) -> Path:
     return folder
 
 
-def run(*words: object) -> str:
-    app = application()
-    app.command()(ask)
-    done = CliRunner().invoke(app, [*map(str, words)])
-    if isinstance(done.exception, PeirceError):
-        raise done.exception
-    assert done.exit_code == 0, done.output
-    return done.output
-
-
 @pytest.mark.usefixtures("registry")
 def test_a_syntax_is_read_by_how_its_texts_begin() -> None:
     assert read_query("-> likes ann") == read_query("likes(ann,f)")
@@ -151,13 +140,13 @@ def test_a_format_is_read_and_written(tmp_path: Path, graph: Path) -> None:
 
 @pytest.mark.usefixtures("registry")
 def test_a_model_is_opened_by_what_its_folder_holds(tmp_path: Path, graph: Path) -> None:
-    found = json.loads(run(tmp_path / "last", "r(a,f)", "--graph", graph, "--json"))
+    found = json.loads(call(ask, tmp_path / "last", "r(a,f)", "--graph", graph, "--json"))
     assert found["answers"] == [{"entity": "c", "score": 0.5, "known": True}]
     assert found["exact"] == 2
     with pytest.raises(ModelFileError, match="holds no model that answers queries"):
-        run(graph, "r(a,f)", "--graph", graph)
+        call(ask, graph, "r(a,f)", "--graph", graph)
     with pytest.raises(PeirceError, match="answers one query at a time"):
-        run(tmp_path / "last", "--graph", graph, "--queries", "x", "--scores", "y")
+        call(ask, tmp_path / "last", "--graph", graph, "--queries", "x", "--scores", "y")
 
 
 @pytest.mark.usefixtures("registry")
@@ -165,9 +154,9 @@ def test_a_model_is_opened_by_what_its_folder_holds(tmp_path: Path, graph: Path)
 def test_without_models_a_graph_answers_exactly(tmp_path: Path, graph: Path) -> None:
     with pytest.raises(TaskError, match="`pip install peirce-kg` brings models"):
         open_answerer(tmp_path, None)
-    found = json.loads(run("r(a,f)", "--graph", graph, "--json"))
+    found = json.loads(call(ask, "r(a,f)", "--graph", graph, "--json"))
     assert [each["entity"] for each in found["answers"]] == ["b", "c"]
     assert found["query"] == str(read_query("r(a,f)"))
-    shown = run("r(f1,e1) & r(e1,f2)", "--graph", graph, "--exact", "--split", "train")
+    shown = call(ask, "r(f1,e1) & r(e1,f2)", "--graph", graph, "--exact", "--split", "train")
     assert "a, c" in shown
     assert "The graph entails 1 answer." in shown

@@ -25,9 +25,9 @@ def relation_algebra(case: Case) -> None:
     try:
         problems = [paths.make(2, 1, Random(seed)) for seed in range(PROBLEMS)]
     except InputError as error:
-        raise NotApplicableError(f"no two relations compose to one: {error}") from error
+        raise NotApplicableError(f"no two relations compose to a single one: {error}") from error
     for problem in problems:
         if (possible := paths.possible(problem)) != [problem.answer]:
             raise BrokenError(
-                f"of {problem.labels} follows {possible}, and the problem says {problem.answer!r}"
+                f"{problem.labels} imply {possible}, but the answer of the problem is {problem.answer!r}"
             )

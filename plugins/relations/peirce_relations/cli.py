@@ -188,7 +188,7 @@ def _report(json: bool, facts: dict[str, Any]) -> None:
 
 
 def _with_bar(done: Iterable[T], count: int, noun: str) -> Iterator[T]:
-    """What is done one by one, with a bar where somebody may see it."""
+    """The items as they come, with a progress bar on a terminal."""
     from rich.console import Console
 
     console = Console(stderr=True)

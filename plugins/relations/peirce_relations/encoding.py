@@ -142,7 +142,7 @@ class Relations:
             return cls(tuple(map(str, table["relations"])), int(table["kinds"]))
         except (ValueError, TypeError, KeyError) as error:
             raise ModelFileError(
-                f"{where} names no relations ({error}); restore it from the training"
+                f"{where} does not name the relations ({error}); restore it from the training"
             ) from error
 
 

@@ -199,5 +199,5 @@ def known_relations(problems: Iterable[Problem]) -> tuple[str, ...]:
 
 
 def widest(problems: Sequence[Problem]) -> int:
-    """The most nodes that a problem has."""
+    """The largest number of nodes of a problem."""
     return max(problem.nodes for problem in problems)

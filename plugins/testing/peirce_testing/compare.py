@@ -1,4 +1,4 @@
-"""How a check does not pass, and the comparisons that say so; a miss shows the place and both values."""
+"""The errors of checks, and assertions on tensors whose messages show the place and both values."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class NotApplicableError(Exception):
 
 
 def alike(given: Tensors, expected: Tensors, what: str, tolerance: float = TOLERANCE) -> None:
-    """Hold what a part gave equal to what it should give, tensor by tensor; arguments as those of `same`."""
+    """Assert that tensors are equal, one by one; arguments as in `assert_equal`."""
     for (slot, one), (_, other) in zip(given, expected, strict=True):
         same(one.detach(), other.detach(), f"{slot.name} {what}", tolerance)
 
 
 def same(actual: Tensor, expected: Tensor, what: str, tolerance: float = TOLERANCE) -> None:
-    """Hold two tensors equal.
+    """Assert that two tensors are equal.
 
     Args:
         actual: what the part gave.
@@ -71,21 +71,23 @@ def same(actual: Tensor, expected: Tensor, what: str, tolerance: float = TOLERAN
 
 
 def same_state(given: Mapping[str, Tensor], expected: Mapping[str, Tensor], when: str) -> None:
-    """Hold the tensors of a state dict to what they were, to the bit.
+    """Assert that a state dict has not changed, to the bit.
 
     Raises:
-        BrokenError: some are not there, are new, or have changed.
+        BrokenError: a tensor is missing, is new, or has changed.
     """
     if given.keys() != expected.keys():
         both = ((given, expected), (expected, given))
         new, gone = (", ".join(sorted(a.keys() - b.keys())) for a, b in both)
-        raise BrokenError(f"the state dict {when} has {new or 'nothing'} new, and lacks {gone or 'nothing'}")
+        raise BrokenError(
+            f"the state dict {when} has new tensors: {new or 'none'}; missing: {gone or 'none'}"
+        )
     for name, value in given.items():
         same(value, expected[name], f"the state {name} {when}", tolerance=0.0)
 
 
 def finite(values: Tensor, what: str) -> None:
-    """Hold every value finite.
+    """Assert that every value is finite.
 
     Raises:
         BrokenError: one is NaN or infinite.
@@ -99,7 +101,7 @@ def finite(values: Tensor, what: str) -> None:
 
 
 def zero(values: Tensor, what: str) -> None:
-    """Hold every value equal to zero.
+    """Assert that every value is zero.
 
     Raises:
         BrokenError: one is not.
@@ -116,7 +118,7 @@ def compare_gradients(
     relative: float = 1e-4,
     absolute: float = 1e-7,
 ) -> dict[str, Tensor | None]:
-    """Hold autograd's gradient of a scalar to finite differences.
+    """Assert that autograd's gradient of a scalar agrees with finite differences.
 
     Args:
         value: computes the scalar from the leaves; None where there is none.
@@ -131,7 +133,7 @@ def compare_gradients(
         The gradients that autograd gives, by name; None where the scalar does not depend on a leaf.
 
     Raises:
-        BrokenError: a gradient is another one.
+        BrokenError: a gradient differs.
     """
     total, tensors = value(), list(leaves.values())
     if total is None:
@@ -143,7 +145,7 @@ def compare_gradients(
     expected = [0.0 if g is None else float((g * d).sum()) for g, (_, d) in zip(given, moves, strict=True)]
 
     def misses(moves: list[tuple[Tensor, Tensor]], ours: float) -> float | None:
-        """The slope along a direction, if it is another one than autograd's."""
+        """The slope along a direction, if it differs from autograd's."""
         for step in steps:
             theirs = _slope(value, moves, step)
             if abs(theirs - ours) <= relative * max(abs(ours), abs(theirs)) + absolute * (steps[0] / step):
@@ -178,7 +180,7 @@ def is_refused(call: Callable[[], object], where: str, by: type[Exception] = Pei
     """Whether a call is refused by an error of one line; it may also work.
 
     Raises:
-        BrokenError: it raises something else, or says nothing or many lines.
+        BrokenError: it raises another error, or its message is not one line.
     """
     try:
         call()
@@ -200,14 +202,14 @@ def _place(error: Tensor, actual: Tensor, expected: Tensor) -> str:
 
 @contextmanager
 def torch_unchanged(what: str, *, draws: bool = False) -> Iterator[None]:
-    """Hold that torch's defaults, and the random generators that everybody draws from, stay as they are.
+    """Assert that the block leaves torch's defaults and the global random generators unchanged.
 
     Args:
         what: what is run, for the failure.
         draws: whether it may draw random numbers.
 
     Raises:
-        BrokenError: one of them is another one afterwards.
+        BrokenError: one of them has changed.
     """
 
     def state() -> dict[str, object]:
@@ -223,4 +225,4 @@ def torch_unchanged(what: str, *, draws: bool = False) -> Iterator[None]:
     before = state()
     yield
     if changed := [name for name, value in state().items() if value != before[name]]:
-        raise BrokenError(f"{what} changes {' and '.join(changed)}, which everybody shares")
+        raise BrokenError(f"{what} changes {' and '.join(changed)}, which is global state")

@@ -183,7 +183,7 @@ class Conformance:
 
         Raises:
             PeirceError: a plug-in cannot be loaded or has no parts, there is nothing to check, or what is expected to
-                fail is no check of these parts.
+                fail is not a check of these parts.
         """
         registry, parts = self._parts
         # A registry that a caller gives is taken as it is.
@@ -193,7 +193,7 @@ class Conformance:
         known = tuple(each for each in pairs if each[0].applies(each[1].entry.kind, each[1].part))
         if not known:
             causes = "".join(f"; {each.plugin} was not loaded: {each.cause}" for each in registry.quarantined)
-            raise PeirceError(f"there is no part to check: no plug-in registers one{causes}")
+            raise PeirceError(f"there is no part to check, since no plug-in registers one{causes}")
         names = {case.name_of(check) for check, case in known}
         for name, reason in self.expected_failures.items():
             if name not in names:

@@ -182,7 +182,7 @@ def _run_suite(plugin: EntryPoint, suite: Conformance, keyword: str, last_failed
 
 
 def _kept() -> dict[str, list[str]]:
-    """The checks that failed when they last ran, by plug-in."""
+    """The names of the checks that failed in the last run, by plug-in."""
     with suppress(OSError, ValueError):
         found = json.loads(_FAILED.read_text(encoding="utf-8"))
         if isinstance(found, dict) and all(isinstance(names, list) for names in found.values()):

@@ -189,8 +189,8 @@ def test_what_stands_in_a_plugin_stays(tmp_path: Path) -> None:
     [
         (("operater", "conjoin"), "Did you mean 'operator'"),
         (("operator", "join"), "operators has 'join' already, of peirce-folnet:folnet"),
-        (("operator", "Con-Join"), "such as con_join"),
-        (("operator", "class"), "no keyword of Python"),
+        (("operator", "Con-Join"), "try con_join"),
+        (("operator", "class"), "not a Python keyword"),
         (("operator", "json"), "would hide the module 'json'"),
         (("operator", "tensor"), "uses itself; choose another, such as my_tensor"),
         (("operator", "none"), "uses itself; choose another, such as my_none"),

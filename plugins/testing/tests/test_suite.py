@@ -144,7 +144,7 @@ BROKEN = "operator 'twice' (plug-in module:lab) breaks the contract"
         ),
         (
             [("BODY", "expected_failures = {'refrence': 'a slip', 'reference': ''}")], ["-k", "declaration"],
-            {"failed": 1}, [BROKEN, "*names 'refrence', which is no check*", "*no reason for 'reference'*"],
+            {"failed": 1}, [BROKEN, "*names 'refrence', which is not a check*", "*no reason for 'reference'*"],
         ),
         (
             [TRIPLED], ["-k", "reference", "--peirce-expect=reference[operators.twice]=it is not mine"],

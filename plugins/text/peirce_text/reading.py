@@ -152,7 +152,7 @@ def count_rows(path: Path) -> int:
 
 @contextmanager
 def _errors_in_sentences(path: Path) -> Iterator[None]:
-    """Within it a file that cannot be read is one sentence."""
+    """Turn errors of reading a file inside the block into a `TaskError` of one sentence."""
     try:
         yield
     except FileNotFoundError:

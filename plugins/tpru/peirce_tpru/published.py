@@ -69,7 +69,7 @@ class Settings:
 
     @property
     def both(self) -> bool:
-        """Whether it reads from both sides."""
+        """Whether it reads in both directions."""
         return self.bidirectional or self.birnn
 
 
@@ -103,7 +103,7 @@ def import_tpru(config: Path, weights: Path, directory: Path) -> Model:
     initial = [key for key in found if key.rpartition(".")[2] == INITIAL and key not in table]
     if any(bool(found[key].any()) for key in initial):
         raise ModelFileError(
-            f"{weights}: {initial[0]} is not zero, and Peirce's recurrences start from zeros"
+            f"{weights}: {initial[0]} is not zero, but Peirce's recurrences start from zeros"
         )
     rest = {key: value for key, value in found.items() if key not in initial}
     check_published(rest, {theirs: state[ours].shape for theirs, ours in table.items()}, weights)
@@ -137,12 +137,12 @@ def _spec(
     vocabulary = next(iter(counts.values()), settings.n_embed)
     if vocabulary != (settings.n_embed or vocabulary):
         raise ModelFileError(
-            f"{source} says n_embed = {settings.n_embed}, and {next(iter(counts))} has {vocabulary} rows; give the "
-            "two files of one model"
+            f"{source} says n_embed = {settings.n_embed}, but {next(iter(counts))} has {vocabulary} rows; give the "
+            "configuration and weights of the same model"
         )
     if vocabulary is None:
         raise ModelFileError(
-            f"{source} has no n_embed and the weights no {EMBEDDINGS[0]}, so nothing says how many tokens there are; "
+            f"{source} has no n_embed and the weights no {EMBEDDINGS[0]}, so the number of tokens is unknown; "
             "add one of them"
         )
     both, width = settings.both, settings.d_hidden * (1 + settings.both)

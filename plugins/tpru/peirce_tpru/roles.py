@@ -44,7 +44,7 @@ class Roles(Texts):
         return super().shows(model, assets) and bool(_units(model))
 
     def read(self, texts: Sequence[str]) -> ReadTexts:
-        """Texts as the model reads them; what is no proposition is refused where it reads propositions."""
+        """Texts as the model reads them; a model of propositions refuses other texts."""
         tokenizer = self.tokenizer
         if tokenizer is not None and tokenizer.content == propositions().content:
             for text in texts:

@@ -16,7 +16,7 @@ VOCABULARY = 5 + len(SIGNS)
 
 
 class EntailmentPipeline(ClassificationPipeline):
-    """Whether a proposition entails another; what is no proposition is refused."""
+    """Whether a proposition entails another; other texts are refused."""
 
     question = (
         Field(name="text", kind="text", meaning="A proposition, such as ((p&q)>r)."),

@@ -47,7 +47,7 @@ class Vectors(ABC):
 
     @abstractmethod
     def keep(self, texts: Iterable[str]) -> None:
-        """Make ready what these texts need, at once."""
+        """Read or compute the vectors of these texts together, before `of` asks for them."""
 
     @abstractmethod
     def of(self, texts: Sequence[str]) -> list[Array]:

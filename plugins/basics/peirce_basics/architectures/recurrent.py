@@ -97,7 +97,7 @@ class Recurrences(Architecture):
         return None
 
     def _made(self, plan: Plan, options: RecurrentOptions) -> None:
-        """The input and the layers, the first of which reads embeddings of another width, maybe."""
+        """Build the input and the layers; the first layer may read embeddings of another width."""
         self.plan = plan
         first = evolve(plan, dims=evolve(plan.dims, unary=embedding_of(plan)))
         self.input = TokenInput(first, sorted(self.places))
@@ -195,7 +195,9 @@ class Recurrent(Recurrences, GenerativeArchitecture):
         """The states of tokens that follow others, from the state that those left; padding leaves it as it is."""
         tokens, kept = self.input.following(inputs, cache)
         if self.options.texts == "apart":
-            raise InputError('a network with texts = "apart" reads whole texts; one that is "joined" goes on')
+            raise InputError(
+                'a network with texts = "apart" cannot continue a text; train one with texts = "joined"'
+            )
         scope = self.input.scope(tokens)
         atoms = self._dropped(self.input.unary(tokens))
         real = None if tokens.real is None else tokens.rows(tokens.real)
@@ -242,7 +244,7 @@ class Layer(nn.Module):
         """
         if self.backwards is not None:
             raise InputError(
-                'a network with directions = "both" reads whole texts; one that is "forward" goes on'
+                'a network with directions = "both" cannot continue a text; train one with directions = "forward"'
             )
         return recur(self.forwards, atoms, state, real)
 

@@ -361,7 +361,7 @@ class Attention(nn.Module):
 
 
 def _as_asked(planned: PlannedOperator, kv_heads: int, *, bias: bool) -> PlannedOperator:
-    """An operator whose keys or values have so many heads, and whose maps have biases only where these are wanted."""
+    """The operator with `kv_heads` heads of keys and values; `bias` says whether its maps keep their biases."""
 
     def asked(reader: Reader) -> Reader:
         shape = {**reader.shape, "h": kv_heads} if reader.cached and "h" in reader.shape else reader.shape

@@ -66,7 +66,7 @@ class Vocabulary(Head):
         return atoms
 
     def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
-        """Mean cross-entropy where labels [b, x] are not -100; zero if none is."""
+        """Mean cross-entropy where labels [b, x] are not -100; zero if all are."""
         return mean_cross_entropy(outputs["logits"], labels)
 
 

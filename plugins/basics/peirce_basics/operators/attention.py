@@ -28,7 +28,7 @@ class AttentionOptions:
 
 
 def uneven(kv_heads: int, heads: int) -> str | None:
-    """Why heads cannot share so many heads of keys and values; None when they can."""
+    """Why `kv_heads` heads of keys and values cannot serve `heads` heads; None if they can."""
     if not kv_heads or heads % kv_heads == 0:
         return None
     undivided = f"kv_heads = {kv_heads} does not divide the {heads} heads"

@@ -93,7 +93,7 @@ class FolNetEncoderDecoder(GenerativeArchitecture):
         if all(cast(Layer, layer).source is None for layer in self.layers):
             raise PlanError(
                 f"{plan.spec.at('model.operators')}: every layer of the decoder is recurrent, and reads the target's "
-                "tokens alone: nothing of the source would arrive; give it a layer such as j.a too"
+                "tokens alone: the source would have no effect; add a layer such as j.a"
             )
         unknown = [spec.name for spec in self.encoder.inputs() if spec.name not in (IDS, MASK, TYPES)]
         if unknown:
@@ -229,5 +229,5 @@ class FolNetEncoderDecoder(GenerativeArchitecture):
 
 
 def _kept(name: str) -> str:
-    """The name in the cached state of what is known of each column."""
+    """The name that a per-token input of the source has in the cached state."""
     return f"memory_{name}"

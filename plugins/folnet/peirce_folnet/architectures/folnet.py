@@ -155,7 +155,7 @@ class FolNet(GenerativeArchitecture):
         )
 
     def _portions(self, inputs: Mapping[str, Tensor], length: int) -> list[tuple[Tensor, dict[str, Tensor]]]:
-        """Rows of examples, and their inputs up to their last real token; none where all go as they are."""
+        """Groups of rows with their inputs, cut after the last real token; empty if the batch need not be split."""
         real = inputs.get("attention_mask") if self.plan.scope.mask_padding else None
         lengths = torch.full(inputs["input_ids"].shape[:1], length)
         if real is not None:
@@ -220,7 +220,7 @@ def _cut(value: Tensor, dims: Sequence[str | int], rows: Tensor, length: int) ->
 
 
 def _lengthened(atoms: Tensor, length: int, axes: int) -> Tensor:
-    """Atoms [b, x, ..., d] with zeros for the padding after their last token, in so many axes of tokens."""
+    """Atoms [b, x, ..., d] padded with zeros to `length` tokens, in each of the first `axes` axes of tokens."""
     missing = length - atoms.shape[1]
     return F.pad(atoms, (0, 0, *(0, missing) * axes)) if missing else atoms
 

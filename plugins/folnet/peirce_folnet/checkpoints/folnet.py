@@ -98,7 +98,7 @@ def export_folnet(directory: Path, output: Path, *, registry: Registry | None = 
     homeless = sorted(set(state) - {part for parts in table.values() for part in parts})
     if homeless:
         raise ModelFileError(
-            f"{directory} cannot be written as a published FOLNet: it has no place for {shorten_list(homeless)}"
+            f"{directory} cannot be written as a published FOLNet, whose format has no tensors for {shorten_list(homeless)}"
         )
     published = {theirs: torch.cat([state[part] for part in parts]) for theirs, parts in table.items()}
     if "mlm" in model.heads:
@@ -260,12 +260,12 @@ def _names_of(model: Model) -> Names:
     if sides != sorted(sides, reverse=True):
         unfit.append("an operator that writes relations before one that writes properties")
     if unfit:
-        raise ModelFileError(f"the published FOLNet has nothing like {', '.join(unfit)}")
+        raise ModelFileError(f"the published FOLNet has no equivalent of {', '.join(unfit)}")
     return names(plan, model.state_dict())
 
 
 def _state(model: Model, tensors: Mapping[str, Tensor], source: Path) -> dict[str, Tensor]:
-    """The model's state from published tensors, each held against the model's shapes."""
+    """The model's state from published tensors, each checked against the model's shapes."""
     table, state = _names_of(model), model.state_dict()
     shapes = {
         theirs: [sum(len(state[p]) for p in parts), *state[parts[0]].shape[1:]]

@@ -76,7 +76,7 @@ class Layout(ABC):
         try:
             if rest:
                 raise ModelFileError(
-                    f"{unknown('setting', rest[0], known)}; remove it if it says nothing of the network"
+                    f"{unknown('setting', rest[0], known)}; remove it if it does not affect the network"
                 )
             layout = structure_value(cls, given)
             object.__setattr__(layout, "held", frozenset(tensors))

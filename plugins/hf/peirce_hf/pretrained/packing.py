@@ -88,8 +88,8 @@ def moved_places(decoder: nn.Module, by: Tensor) -> AbstractContextManager[objec
         return nullcontext()
     if not (hasattr(table, "weight") or hasattr(table, "weights")):
         raise InputError(
-            f"{type(decoder).__name__} counts places of all rows alike, so targets that are cached must be of one "
-            "length; give such targets, or cache=False; it is not exported to generate"
+            f"{type(decoder).__name__} counts positions of all rows alike, so cached targets must have one "
+            "length; pad none, or set cache=False; such a model cannot be exported to generate"
         )
     return _Moving(table, by)
 

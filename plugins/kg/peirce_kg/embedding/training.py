@@ -126,7 +126,7 @@ def embed(
         raise TaskError(f"complex vectors have two numbers each; --dim {options.dim} must be even")
     if options.model == "transe" and (options.optimizer == "adagrad" or options.n3):
         raise TaskError(
-            "transe is trained by Adam without N3; leave --optimizer and --n3 out, or take complex"
+            "transe is trained by Adam without N3; leave --optimizer and --n3 out, or use --model complex"
         )
     if options.inverses and not PREDICTORS[options.model].converses:
         raise TaskError(f"{options.model} has no vectors of inverse relations; leave --inverses out")
@@ -318,7 +318,7 @@ def _train(
             optimizer.step()
         losses.append(total / len(triples))
         if not np.isfinite(losses[-1]) or not all(each.isfinite().all() for each in predictor.parameters()):
-            raise TaskError(f"the loss of {options.model} is no number; lower --lr {recipe.lr}")
+            raise TaskError(f"the loss of {options.model} is not finite; lower --lr {recipe.lr}")
         after(epoch, losses[-1])
     return losses
 

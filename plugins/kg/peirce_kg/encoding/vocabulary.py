@@ -73,7 +73,7 @@ class Vocabulary:
         number = int(variable.name[1:] or 0)
         if number > self.existentials:
             raise TaskError(
-                f"the variable {variable.name} has no token; the model knows e1 to e{self.existentials}, rename it"
+                f"the variable {variable.name} has no token; rename it to one of e1 to e{self.existentials}"
             )
         return self.free + number
 
@@ -130,7 +130,9 @@ class Vocabulary:
             sound = (version, list(loaded["symbols"])) == (FORMAT, ["[PAD]", *SYMBOLS[syntax]])
             sound = sound and isinstance(existentials, int) and min(len(entities), len(relations)) > 0
             if not sound or not all(isinstance(name, str) for name in (graph, *entities, *relations)):
-                raise ValueError("what it says is not of queries")
+                raise ValueError("it does not describe the tokens of queries")
         except (ValueError, TypeError, KeyError) as error:
-            raise TaskError(f"{source} is no vocabulary: {error!r}; save the model again") from error
+            raise TaskError(
+                f"{source} is not a vocabulary of queries: {error!r}; save the model again"
+            ) from error
         return cls(graph, entities, relations, existentials, syntax)

@@ -42,7 +42,7 @@ class QuerySupport:
     @classmethod
     def graph_scorer(cls, model: Model, index: Index) -> Scorer:
         """The scores of an inductive model that is given the triples of an index."""
-        raise NotImplementedError(f"{cls.__name__} is not given graphs")
+        raise NotImplementedError(f"{cls.__name__} does not score a given graph")
 
 
 def support_of(part: type[Any]) -> type[QuerySupport]:

@@ -45,7 +45,7 @@ def read_ultra(path: Path, name: str = "ultra") -> Model:
     width = next((len(each.T) // 2 for key, each in found.items() if key.endswith("linear.weight")), 0)
     if not min(width, *layers.values()):
         raise ModelFileError(
-            f"{path} holds no ULTRA: it has no layers with a linear map on relations and on entities"
+            f"{path} is not a checkpoint of ULTRA: it lacks linear maps of layers on relations or on entities"
         )
     sizes = {"unary": width, "relation_layers": layers["relations"], "layers": layers["entities"]}
     settings: dict[str, Any] = {f"model.dims.{key}": value for key, value in sizes.items()}

@@ -68,14 +68,14 @@ class NoProgramError(QueryError):
 
     def __init__(self, query: object, reason: str) -> None:
         super().__init__(
-            f"{query} is no program of projections, &, | and !: {reason}; --exact answers it, and `peirce kg answer` a "
-            "file of such"
+            f"{query} cannot be answered by projections, &, | and !: {reason}; use --exact, or `peirce kg answer` for a "
+            "file of queries"
         )
         self.reason = reason
 
 
 class _NoFormError(Exception):
-    """Why a formula is no program."""
+    """Why a formula cannot become a program."""
 
 
 @lru_cache(maxsize=1024)

@@ -45,7 +45,7 @@ class ZeroShot(BatchAnswerer):
         """See `Answerer.open`."""
         if given is None:
             raise ModelFileError(
-                f"{place} answers on a graph that it is given: add --graph GRAPH. `peirce import ultra WEIGHTS` makes "
+                f"{place} needs a graph: add --graph GRAPH. `peirce import ultra WEIGHTS` makes "
                 "such a model of published weights"
             )
         if not place.exists():  # the name of a ready spec

@@ -84,7 +84,7 @@ class Lexicon:
         return max((len(words) for words in self._senses), default=0)
 
     def senses(self, words: str) -> tuple[Keyword, ...]:
-        """The senses of a word or phrase, the default first; none if it is no keyword."""
+        """The senses of a word or phrase, the default first; empty if it is not a keyword."""
         return self._senses.get(_words(words), ())
 
     def matches(self, tokens: Sequence[str]) -> list[Match]:

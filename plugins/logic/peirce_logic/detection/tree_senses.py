@@ -43,7 +43,7 @@ def sense_by_tree(trees: Sequence[Tree], sentence: int, match: Match) -> Keyword
 
     "as" shows none before a noun phrase, in "as tall as he is", and before a clause that ends in an auxiliary, such as
     "as I have". It shows a cause before a clause whose first verb is a "be" or "have" that helps no other: "as I was
-    ill". The noun "while" shows none, and "in" none before what is no time. Before a clause "since" shows a
+    ill". The noun "while" shows none, and "in" none unless a time follows. Before a clause "since" shows a
     cause, unless a perfect stands outside of it: "has slept since it rained". Else the most frequent sense stands.
     """
     usual, tree = default_sense(trees, sentence, match), trees[sentence]

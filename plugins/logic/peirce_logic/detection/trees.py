@@ -11,7 +11,7 @@ from attrs import frozen
 from peirce.errors import InputError, renamed
 
 ROOTS = ("", "ROOT", "TOP")
-"""Labels of what treebanks put around a sentence, which is no constituent of it."""
+"""Labels of the node that treebanks put around a sentence."""
 DEEPEST = 500
 """The most levels of a tree that is read: no sentence comes near it."""
 _ESCAPED = {

@@ -78,7 +78,7 @@ class Spacy(Parser):
 
 
 def words_of(sentence: Any) -> Sequence[Word]:
-    """The words of a sentence; white space is none."""
+    """The words of a sentence, without white space."""
     kept = [token for token in sentence if not token.is_space]
     number = {token.i: i for i, token in enumerate(kept)}
     found = []

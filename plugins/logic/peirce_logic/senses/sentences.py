@@ -53,7 +53,7 @@ def read_sentences(path: str | os.PathLike[str] | None = None) -> list[LabelledS
         path: JSON lines, as `peirce_logic/senses/english.jsonl`; that file if None.
 
     Raises:
-        InputError: the file cannot be read, or a line is no labelled sentence.
+        InputError: the file cannot be read, or a line is not a labelled sentence.
     """
     file = ENGLISH if path is None else Path(path)
     try:

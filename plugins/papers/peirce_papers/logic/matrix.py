@@ -29,7 +29,7 @@ class LogicalMatrix(SeededMatrix[S]):
     untrained: ClassVar[Sequence[str]] = ()
     """Rows that begin with no pretrained model."""
     changed: ClassVar[Mapping[str, tuple[str, Mapping[str, Any]]]]
-    """Rows that are no ready spec of their name in small letters: the spec, and what they change of it."""
+    """Rows whose spec is not the ready one of their name in small letters: the spec, and the changes."""
 
     def spec_of(self, label: str) -> tuple[str, Mapping[str, Any]]:
         """As `changed` has it."""
@@ -56,7 +56,7 @@ class LogicalMatrix(SeededMatrix[S]):
             if not options["tokenizer"]:
                 raise TaskError(
                     f"the task {self.learns} needs the tokenizer of the pretrained model: --set task.tokenizer=FOLDER, "
-                    "or --set model.options.source=FOLDER for a model that lies there"
+                    "or --set model.options.source=FOLDER for a saved model there"
                 )
         return {name: make_task(self.learns, {**options, **at}) for name, at in self.folders().items()}
 

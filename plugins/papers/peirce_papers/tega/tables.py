@@ -107,7 +107,7 @@ class Column:
         evaluation, _, rest = text.rpartition(":")
         types, _, knowledge = rest.partition("/")
         if types not in TYPE_GROUPS or knowledge not in (*KNOWLEDGE, *STRATA):
-            raise TaskError(f"{text!r} is no cell of a table, such as seen/inferred")
+            raise TaskError(f"{text!r} is not a cell of a table, such as seen/inferred")
         return cls(evaluation, types, knowledge)
 
     def __str__(self) -> str:

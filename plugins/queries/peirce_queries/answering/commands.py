@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from peirce_queries.graphs.graph import Graph
 
 ZERO_SHOT_MODEL = Path("ultra")
-"""The model that --zero-shot asks where none is named."""
+"""The default model of --zero-shot."""
 
 
 def ask(

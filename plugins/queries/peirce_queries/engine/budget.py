@@ -9,9 +9,9 @@ from attrs import define, field
 from peirce.errors import TaskError
 
 ROWS = 1_000_000_000
-"""Rows of all intermediate tables of a batch together, where nobody says more."""
+"""The default limit on rows of all intermediate tables of a batch together."""
 SECONDS = 60.0
-"""How long a query may take at the command line, where nobody says more."""
+"""The default limit on a query at the command line, in seconds."""
 
 
 class QueryTooLargeError(TaskError):
@@ -46,5 +46,5 @@ class Budget:
 
     @property
     def over(self) -> bool:
-        """Whether the time is."""
+        """Whether `seconds` have passed since the start."""
         return self.seconds is not None and time.monotonic() - self.begun > self.seconds

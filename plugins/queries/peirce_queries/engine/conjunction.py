@@ -104,7 +104,7 @@ class Conjunction:
 
     @contextmanager
     def _postpone(self, variable: Variable) -> Iterator[None]:
-        """Leave the atoms that concern a variable alone to when it is bound, and its values are distinct."""
+        """Set aside the atoms of a variable alone inside the block; they are checked when it is bound."""
         slots, self.unary[variable] = self.unary[variable], []
         yield
         self.unary[variable] = slots
@@ -366,7 +366,7 @@ class Conjunction:
         return table.query * self.space.entities + table.columns[variable]
 
     def _begin(self, variable: Variable) -> None:
-        """Say what is worked on, and stop if the time is over."""
+        """Note the variable for error messages, and raise if the time is up."""
         self.budget.doing = f"{self.which}, the atoms of {variable}"
         self.budget.spend(0)
 

@@ -155,7 +155,7 @@ def query_lines(lines: IO[bytes], source: Path, graph: Graph) -> Iterator[Line]:
 def _line(place: str, given: Any, graph: Graph) -> Line:
     match given:
         case {"query": _, "formula": _} | {"query": _, "grounding": _}:
-            raise TaskError(f"a line has a query, or a formula with a grounding, not both: {_FORMS}")
+            raise TaskError(f"a line must have a query, or a formula with a grounding, not both: {_FORMS}")
         case {"query": str(text)}:
             template = _template(text)
             names = {name: name for name in (*template.relations, *template.constants)}

@@ -55,7 +55,7 @@ class Links:
 
     @cached_property
     def _both(self) -> Index:
-        """Relation r of the whole graph, and r + R, of R relations, of the graph before."""
+        """One index of both graphs: relation r is that of the whole graph, r + R that of the graph before."""
         parts = [np.stack(index.triples(), 1) for index in (self.whole, self.before)]
         parts[1][:, 1] += self.whole.relations
         triples = np.concatenate(parts).astype(np.int32)
@@ -75,7 +75,7 @@ class Links:
     def _least(
         self, template: Template, conjunction: tuple[Slot, ...], groundings: Groundings, inferred: Answers
     ) -> Ints:
-        """The least number of missing links by one conjunction, 0 where it does not give the answer."""
+        """The fewest missing links of each answer by one conjunction, int64 [n]; 0 if it does not give the answer."""
         entities, keys = self.whole.entities, inferred.keys(self.whole.entities)
         # each atom has a relation of its own
         slots = tuple(evolve(slot, relation=place) for place, slot in enumerate(conjunction))

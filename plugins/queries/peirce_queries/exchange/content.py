@@ -78,13 +78,13 @@ class Content:
 
 @contextmanager
 def check_format(place: str) -> Iterator[None]:
-    """Within it, whatever a file has otherwise than it is published is a `TaskError` of that place."""
+    """Turn errors inside the block into a `TaskError` that names the place: the file does not follow its format."""
     try:
         yield
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         message = f"{type(error).__name__}: {error}"[:200]
         raise TaskError(
-            f"{place[:300]}: not as the format is published ({message}); get the file again"
+            f"{place[:300]}: the file does not follow the published format ({message}); fetch it again"
         ) from error
 
 
@@ -93,7 +93,9 @@ def split_of(path: Path) -> Split:
     for split in SPLITS:
         if path.name.startswith(split):
             return split
-    raise TaskError(f"{path}: the name begins with no split; call it {', '.join(SPLITS)}, as its authors do")
+    raise TaskError(
+        f"{path}: the name does not begin with a split; begin it with {', '.join(SPLITS)}, as its authors do"
+    )
 
 
 def splits_to(split: Split) -> tuple[Split, ...]:
@@ -102,7 +104,7 @@ def splits_to(split: Split) -> tuple[Split, ...]:
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """The object of a JSON file; a `TaskError` with its line where it is none."""
+    """The object of a JSON file; a `TaskError` with the line if it is not one."""
     try:
         return dict(read_json(path))
     except (OSError, TypeError, ValueError) as error:
@@ -193,7 +195,7 @@ def convert(
     for each in found:
         kind, slots = _kind(each, known, only)
         refusal = (
-            "" if kind else each.query if isinstance(each.query, str) else "it is none of the types given"
+            "" if kind else each.query if isinstance(each.query, str) else "its type is not among those given"
         )
         row = counts.setdefault((each.split, kind.name if kind else each.name or each.place, refusal), [0, 0])
         row[0] += len(each.rows)
@@ -209,7 +211,7 @@ def convert(
 def _kind(
     each: FileQueries, known: dict[str, QueryType], only: bool
 ) -> tuple[QueryType | None, Sequence[str]]:
-    """The type of some queries, and its placeholder for each of theirs; a new type where none is like them."""
+    """The type of some queries, and its placeholder for each of theirs; a new type if none matches."""
     if isinstance(each.query, str):
         return None, ()
     for kind in known.values():
@@ -226,7 +228,7 @@ def _kind(
 def correspondence(query: Query, other: Query) -> dict[str, str] | None:
     """The other query's placeholder for each of a query's, where both say the same but for names and order.
 
-    Their query graphs are held against each other, in which the order of atoms does not show.
+    Compares the query graphs, in which the order of atoms does not matter.
     """
     from networkx import DiGraph
     from networkx.algorithms.isomorphism import DiGraphMatcher

@@ -85,7 +85,7 @@ def convert_files(source: str, to: str, output: Path, graph: str | None, types_f
         What was written; `counts` also says which types the format cannot hold, and why.
 
     Raises:
-        TaskError: the folder holds something, the format cannot hold the graph, or as `read`.
+        TaskError: the folder is not empty, the format cannot hold the graph, or as `read`.
         WriteError: the disk takes no more.
     """
     writers = formats(GraphWriter)  # type: ignore[type-abstract]
@@ -93,14 +93,14 @@ def convert_files(source: str, to: str, output: Path, graph: str | None, types_f
     form, output = writers[to], output.absolute()
     queries_too = issubclass(form, QueryWriter)
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise TaskError(f"{output} holds something, and nothing is overwritten; give -o a new folder")
+        raise TaskError(f"{output} is not empty, and nothing is overwritten; give -o a new folder")
     if not output.parent.is_dir():
         raise TaskError(f"there is no folder {output.parent}; make it first")
     content, refused = read(source, graph, types_file), dict[str, str]()
     if types_file is not None and content.counts and not any(content.sets.values()):
         there = ", ".join(dict.fromkeys(row.type for row in content.counts))
         raise TaskError(
-            f"{types_file} has no type of the queries in {source}, which are {there}; nothing would be left. Add some "
+            f"{types_file} has no type of the queries in {source}, which are {there}; add some "
             "of these, or leave --types out"
         )
     if issubclass(form, QueryWriter):

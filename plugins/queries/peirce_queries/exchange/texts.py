@@ -47,7 +47,7 @@ def _read_sqe(paths: Sequence[Path]) -> Iterator[FileQueries]:
             with check_format(f"{path}, {pattern}"):
                 wrong = next((text for text in queries if _GROUND.sub(r"(\1", text) != pattern), None)
                 if wrong is not None:
-                    raise ValueError(f"{wrong!r} is no query of this pattern")
+                    raise ValueError(f"{wrong!r} is not a query of this pattern")
                 rows = [[int(number) for _, number in _GROUND.findall(text)] for text in queries]
                 known = [s for s in SPLITS if any(f"{s}_answers" in found for found in queries.values())]
                 reported: dict[Split, list[list[int]]] = {
@@ -110,7 +110,7 @@ def _read_efok(paths: Sequence[Path]) -> Iterator[FileQueries]:
 
 
 def _formula(text: str) -> tuple[Query | str, list[str]]:
-    """The query of a formula, or why it is none that can be sampled, and its placeholders."""
+    """The query of a formula, or why it cannot be sampled, and its placeholders."""
     try:
         query = parse(text, pairs=True)
     except QueryError as error:

@@ -84,7 +84,7 @@ def _read_query2box(paths: Sequence[Path]) -> Iterator[FileQueries]:
         with check_format(str(path)):
             rows = [[*_leaves(each)] for each in every]
             if any(len(row) != len(slots) for row in rows):
-                raise ValueError(f"a query of {name} has {len(slots)} numbers")
+                raise ValueError(f"a query of {name} must have {len(slots)} numbers")
             reported: dict[Split, list[Any]] = {split: [*every.values()]}
             if split != "train":
                 hard = read_pickle(path.with_name(f"{path.stem}_hard.pkl"))
@@ -114,11 +114,11 @@ def _query_of(structure: Any) -> tuple[Query | str, list[str]]:
                     elif step == "n" and not isinstance(found, Constant):
                         found = Complement(found)
                     else:
-                        raise QueryError(f"{structure!r} is no structure of a query")
+                        raise QueryError(f"{structure!r} is not the structure of a query")
                 return found
             case (_, _, *_):
                 return Intersection(tuple(map(expression, structure)))
-        raise QueryError(f"{structure!r} is no structure of a query")
+        raise QueryError(f"{structure!r} is not the structure of a query")
 
     try:
         return to_efo(expression(structure)), slots
@@ -134,7 +134,7 @@ def _numbers(structure: Any, query: Any) -> list[int]:
         return []
     if isinstance(structure, tuple) and isinstance(query, tuple):
         return [number for pair in zip(structure, query, strict=True) for number in _numbers(*pair)]
-    raise ValueError(f"{query!r} is no query of it")
+    raise ValueError(f"{query!r} does not have this structure")
 
 
 def _leaves(query: Any) -> Iterator[int]:
@@ -199,7 +199,7 @@ def query2box_type(query: Query) -> tuple[str, list[str]]:
         theirs, slots = _query_of(structure)
         if isinstance(theirs, Query) and (names := correspondence(theirs, query)):
             return name, [names[slot] for slot in slots]
-    raise QueryError(f"it has {', '.join(_QUERY2BOX)}")
+    raise QueryError(f"Query2box has only {', '.join(_QUERY2BOX)}")
 
 
 def _layout(structure: Any) -> Any:

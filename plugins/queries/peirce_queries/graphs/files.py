@@ -47,7 +47,7 @@ def read_file(path: Path) -> Iterator[Triple]:
     ending = path.name.removesuffix(".gz").rpartition(".")[2]
     if ending not in ("tsv", "nt"):
         raise TaskError(
-            f"{path} is no {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]} file; name it by what it holds"
+            f"{path} does not end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}; rename it to match its format"
         )
     return read_triples(path, _tab_separated if ending == "tsv" else parse_line)
 
@@ -65,7 +65,7 @@ def read_pykeen(source: str) -> tuple[list[str], list[str], dict[Split, NDArray[
     key = _PYKEEN.get(source.lower(), source).lower()
     if key not in known:
         message = unknown("graph", source, dict.fromkeys([*_PYKEEN, *known]))
-        raise TaskError(f"{message}; nor is there a folder or a file of that name")
+        raise TaskError(f"{message}. There is no folder or file of that name either")
     try:
         data = dataset_resolver.lookup(known[key])()
         factories = (data.training, data.validation, data.testing)

@@ -134,7 +134,7 @@ class Graph:
             duplicates = {split: int(about["duplicates"][split]) for split in SPLITS}
             for names, kind in ((entities, "entities"), (relations, "relations")):
                 if len(names) != about[kind]:
-                    raise ValueError(f"it has {len(names)} {kind}' names, and {about[kind]} {kind}")
+                    raise ValueError(f"it names {len(names)} {kind} where there are {about[kind]}")
             by_split = dict(zip(SPLITS, indexes, strict=True))
             return cls(
                 str(about["name"]), entities, relations, by_split, duplicates, folder=folder, stored=triples
@@ -165,9 +165,9 @@ class Graph:
 
 
 def _claim(name: str, dtype: np.dtype[np.generic], shape: tuple[int, ...]) -> None:
-    """Refuse an array that is no triples before it is read."""
+    """Refuse an array whose header does not fit triples, before its values are read."""
     if name not in SPLITS or dtype.kind not in "iu" or shape[1:] != (3,):
-        raise ValueError(f"array {name!r} is {dtype} {list(shape)}, and no triples")
+        raise ValueError(f"array {name!r} is {dtype} {list(shape)}, which are not triples")
 
 
 def with_inverses(graph: Graph) -> Graph:
@@ -256,7 +256,7 @@ def _lookup(kind: str, name: str, ids: Mapping[str, int]) -> int:
         # not all digits are a number to Python where there are thousands of them
         if len(name) <= len(str(len(ids))) and int(name) < len(ids):
             return int(name)
-        raise TaskError(f"no {kind} is called {name!r}, and its ids end at {len(ids) - 1}")
+        raise TaskError(f"no {kind} is called {name!r}; as an id it is above the last one, {len(ids) - 1}")
     # a graph may have too many names to compare or to list them all
     names = list(ids)
     if len(names) > 2000:

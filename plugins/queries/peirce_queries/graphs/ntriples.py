@@ -45,7 +45,7 @@ def parse_line(line: str) -> tuple[str, str, str] | None:
 
 
 def term_name(term: str) -> str:
-    """What an IRI, a blank node or a literal is called; a `MalformedError` where an escape in it is no character."""
+    """What an IRI, a blank node or a literal is called; raises `MalformedError` for a bad escape."""
     if term.startswith("<"):
         return _unescape(term[1:-1])
     if term.startswith("_"):
@@ -69,7 +69,7 @@ def _character(match: re.Match[str]) -> str:
         return _NAMED.get(escape, escape)
     code = int(escape[1:], 16)
     if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
-        raise MalformedError(f"{match[0]} is no character")
+        raise MalformedError(f"{match[0]} does not encode a character")
     return chr(code)
 
 

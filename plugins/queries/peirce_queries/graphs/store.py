@@ -58,7 +58,7 @@ def open_index(folder: Path) -> tuple[tuple[Index, ...], NDArray[np.int32], dict
     try:
         about = read_json(folder / DESCRIPTION)
         if about["schema"] != _SCHEMA:
-            raise ValueError(f"its form is {about['schema']!r}, and {_SCHEMA!r} can be read")
+            raise ValueError(f"its schema is {about['schema']!r}; this version reads {_SCHEMA!r}")
         arrays = {name: _map(folder / f"{name}.npy", shape) for name, shape in about["arrays"].items()}
         indexes = Index.of_arrays(arrays, about["entities"], about["relations"])
         return indexes, arrays[_TRIPLES], about
@@ -78,5 +78,5 @@ def _map(path: Path, shape: Sequence[int]) -> NDArray[Any]:
     """A file's array without reading it; a part of a group's counts may be empty, which cannot be mapped."""
     array = np.load(path, mmap_mode="r" if np.prod(shape) else None, allow_pickle=False)
     if list(array.shape) != list(shape) or array.dtype.kind not in "iu":
-        raise ValueError(f"{path.name} is {array.dtype} {list(array.shape)}, not whole numbers {list(shape)}")
+        raise ValueError(f"{path.name} is {array.dtype} {list(array.shape)}, not integers {list(shape)}")
     return np.asarray(array)

@@ -55,13 +55,13 @@ def parse_any(text: str) -> AnyQuery:
     """Read a query in the syntax that its text begins as, one of those that are registered, or else in EFO syntax.
 
     Raises:
-        QueryError: the text is no query; the message shows the column.
+        QueryError: the text is not a query; the message shows the column.
     """
     found = [(name, syntax) for name, syntax in _syntaxes(default_catalogue()) if syntax.begins.match(text)]
     if len(found) > 1:
         names = " and ".join(name for name, _ in found)
         raise QueryError(
-            f"the query begins as in the syntaxes {names}; switch the plug-in of one off with `peirce plugins disable`"
+            f"the query fits the syntaxes {names}; disable the plug-in of one with `peirce plugins disable`"
         )
     return found[0][1].read(text) if found else parse(text, pairs=True)
 

@@ -56,7 +56,9 @@ def parse_cypher(text: str) -> Query:
         check_negations(text, pattern)
         queries.append(pattern_query(text, pattern, single.answers))
     if len({query.pairs for query in queries}) > 1:
-        raise error_at_name(text, singles[1].answers[0], "all queries of a UNION return as many variables")
+        raise error_at_name(
+            text, singles[1].answers[0], "all queries of a UNION must return as many variables"
+        )
     return queries[0] if len(queries) == 1 else Query(Or(tuple(query.formula for query in queries)))
 
 
@@ -80,7 +82,7 @@ class _Build(Transformer[Token, Any]):
         return _Single(tuple(each for part in parts if isinstance(part, list) for each in part), names)
 
     def alias(self, name: Token) -> None:
-        """What a column is called matters to nobody."""
+        """Drop the name of a column."""
 
     def absent(self, *paths: list[Formula]) -> list[Formula]:
         parts = [part for path in paths for part in path]
@@ -108,7 +110,9 @@ class _Build(Transformer[Token, Any]):
     def edge(self, *parts: Token) -> tuple[str, bool]:
         kinds = [part.type for part in parts]
         if ("LEFT" in kinds) == ("RIGHT" in kinds):
-            raise MisplacedError(parts[0].start_pos or 0, "an edge has one direction, -[:isa]-> or <-[:isa]-")
+            raise MisplacedError(
+                parts[0].start_pos or 0, "an edge needs one direction: -[:isa]-> or <-[:isa]-"
+            )
         return _bare([part for part in parts if part.type == "NAME"][-1]), "RIGHT" in kinds
 
 

@@ -213,7 +213,7 @@ def parse(text: str, *, pairs: bool = False) -> Query:
         pairs: whether it may have two free variables.
 
     Raises:
-        QueryError: the text is no query; the message shows the column.
+        QueryError: the text is not a query; the message shows the column.
     """
     query = Query(read(text, "grammar.lark", _Build, operands))
     used = {*query.variables} & {FREE, FIRST, SECOND}

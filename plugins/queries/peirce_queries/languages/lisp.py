@@ -65,7 +65,7 @@ def parse_lisp(text: str) -> SetExpression:
     """Read a query in the Lisp-like syntax; names are quoted as in EFO syntax.
 
     Raises:
-        QueryError: the text is no query; the message shows the column.
+        QueryError: the text is not a query; the message shows the column.
     """
     return cast(SetExpression, read(text, "lisp.lark", _Build, _operands))
 
@@ -97,12 +97,12 @@ class _Build(Transformer[Token, Any]):
                 needed = {"p": "a relation, such as (r1), and a set", "n": "one set"}
                 takes = needed.get(known, "two or more sets")
                 raise MisplacedError(word.start_pos or 0, f"{known} takes {takes}")
-        raise MisplacedError(word.start_pos or 0, f"{word} is no operator; there are p, i, u and n")
+        raise MisplacedError(word.start_pos or 0, f"{word} is not an operator; use p, i, u or n")
 
 
 def _set(operand: _Operand) -> SetExpression:
     if isinstance(operand, Token):
-        raise MisplacedError(operand.start_pos or 0, "a set must stand here; a name stands within p alone")
+        raise MisplacedError(operand.start_pos or 0, "expected a set; a name may only stand in p")
     return operand
 
 

@@ -71,7 +71,7 @@ def read(
         operands: of an operator of the query, what it joins; nothing of others.
 
     Raises:
-        QueryError: it is too long, nests too deep, or is no text of the grammar; the message shows the column.
+        QueryError: it is too long, nests too deeply, or does not follow the grammar; the message shows the column.
     """
     if len(text) > MAX_LENGTH:
         raise QueryError(f"the query has {len(text)} characters; at most {MAX_LENGTH} are read")

@@ -65,11 +65,13 @@ def pattern_query(text: str, pattern: Formula, answers: Sequence[str]) -> Query:
         QueryError: one of these is not always bound, or there are more than two.
     """
     if len(answers) > 2 or len({*answers}) < len(answers):
-        raise error_at_name(text, answers[-1], "one variable can be asked for, or two different ones")
+        raise error_at_name(text, answers[-1], "return one variable, or two different ones")
     for name in answers:
         if Variable(name) not in bound(pattern):
             raise error_at_name(
-                text, name, f"{name} is asked for, and some way to match leaves it open; bind it in each"
+                text,
+                name,
+                f"{name} is returned, but some match leaves it unbound; bind it in every alternative",
             )
     names = dict(zip(map(Variable, answers), (FIRST, SECOND) if len(answers) > 1 else (FREE,), strict=True))
     others = [variable for variable in Query(pattern).variables if variable not in names]

@@ -27,7 +27,7 @@ class Syntax(ABC):
         """The query that a text says, as a formula or as operations on sets.
 
         Raises:
-            QueryError: the text is no query.
+            QueryError: the text is not a query.
         """
 
 

@@ -110,12 +110,12 @@ def select(names: Iterable[str], types: dict[str, QueryType]) -> tuple[QueryType
         if name in _LONGER and name not in types:
             raise TaskError(
                 f'the query type {name} is of the benchmarks "+H" and not of TEGA\'s; `peirce kg sample --hard --types '
-                f"{name}` samples it, and a --types-file can have it"
+                f"{name}` samples it, or add it by a --types-file"
             )
         if name not in types and name in load_types():
             raise TaskError(
-                f"the query type {name} is none of those that are asked for here ({', '.join(types)}); a --types-file "
-                "can have it"
+                f"the query type {name} is not among those of this command ({', '.join(types)}); a --types-file "
+                "can add it"
             )
         if name not in types and name not in GROUPS:
             raise TaskError(unknown("query type", name, [*types, *GROUPS]))

@@ -57,7 +57,9 @@ def sample(
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes; one, or all of the Ray cluster's, unless given.")
     ] = None,
-    overwrite: Annotated[bool, typer.Option(help="Replace queries that were asked for otherwise.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option(help="Replace queries that were sampled with other options.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Sample queries with exact answers to Parquet files."""

@@ -151,12 +151,12 @@ def read_samples(folder: Path, graph: Graph, split: Split) -> tuple[QuerySet, ..
         raise TaskError(f"{place} holds {described.split} queries; name the folder so, or sample again")
     sets = [read_type(place, request, described, graph) for request in described.types]
     if not any(map(len, sets)):
-        raise TaskError(f"the files in {place} hold no query; sample other types, or from another graph")
+        raise TaskError(f"the files in {place} hold no queries; sample other types, or from another graph")
     return tuple(queries for queries in sets if len(queries))
 
 
 def read_type(folder: Path, request: TypeRequest, described: Description, graph: Graph) -> QuerySet:
-    """The queries of one type in the folder of a split; a `TaskError` where its file is none, damaged or another's."""
+    """The queries of one type in the folder of a split; a `TaskError` if the file is damaged or of other queries."""
     path = type_file(folder, request.name)
     if not path.is_file():
         finish = "run `peirce kg sample` again with its options to finish it"
@@ -183,7 +183,7 @@ def read_type(folder: Path, request: TypeRequest, described: Description, graph:
 
 
 def _whose(kind: QueryType, described: Description) -> dict[str, str]:
-    """What a type's file says of itself, and is held to when it is read."""
+    """The metadata of a type's file, which are checked when it is read."""
     metadata = {"formula": str(kind.query), "graph": described.fingerprint, "split": described.split}
     return {**metadata, "seed": str(described.seed)}
 
@@ -245,7 +245,7 @@ def _read(path: Path, columns: Sequence[str] | None = None) -> pyarrow.Table:
         return file.read(columns=columns)
     except (OSError, ValueError, pyarrow.ArrowException) as error:
         raise TaskError(
-            f"{path} is no Parquet file of queries or is damaged: {error}; remove it and sample again"
+            f"{path} is damaged or not a Parquet file of queries: {error}; remove it and sample again"
         ) from error
 
 
@@ -283,7 +283,7 @@ def _queries(table: pyarrow.Table, kind: QueryType, split: Split) -> QuerySet:
 
 def _numbers(column: Any) -> Ints:
     if column.null_count:
-        raise ValueError("a row has none")
+        raise ValueError("a row lacks a number")
     options = {} if hasattr(column, "chunks") else {"zero_copy_only": False}
     return column.to_numpy(**options).astype(np.int64)
 

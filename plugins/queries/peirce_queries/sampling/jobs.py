@@ -99,7 +99,7 @@ def quantities(types: Sequence[QueryType], graph: Graph, split: Split) -> dict[s
         several, evaluated = 2 * single, min(single, MOST_EVALUATED)
     if not single:
         raise TaskError(
-            f"the train split of {graph.name!r} has no triples to count queries by; say how many with --count"
+            f"the train split of {graph.name!r} has no triples, by which queries are counted; give --count"
         )
     if split != "train":
         return {kind.name: evaluated for kind in types}
@@ -121,7 +121,7 @@ def run(
     Args:
         directory, wanted, graph: where to, and what is asked for of which graph.
         engine, workers: see `workers.pool`.
-        watch: is told of each block.
+        watch: called with each block.
         overwrite: whether queries that were asked for otherwise are removed.
 
     Raises:
@@ -164,7 +164,7 @@ def run(
 
 
 def _claim(folder: Path, wanted: Description, *, overwrite: bool) -> None:
-    """Make the folder, or see that it was made for the same, or for something of which it has no queries."""
+    """Create the folder, or check that an existing one is for the same request or holds no queries yet."""
     clear_leftovers(folder)
     if (folder / DESCRIPTION).exists():
         there, blocks = Description.read(folder), folder / BLOCKS
@@ -179,11 +179,11 @@ def _claim(folder: Path, wanted: Description, *, overwrite: bool) -> None:
             differ = [name for name in names if getattr(there, name) != getattr(wanted, name)]
             fields = " and ".join(differ).replace("types", "types or counts") or "triples"
             raise TaskError(
-                f"{folder} holds queries that were asked for with other {fields}; give another folder, or --overwrite "
+                f"{folder} holds queries sampled with other {fields}; give another folder, or --overwrite "
                 "to replace them"
             )
     elif folder.exists() and any(folder.iterdir()):
-        raise TaskError(f"{folder} holds something else than sampled queries; give another folder")
+        raise TaskError(f"{folder} holds other files than sampled queries; give another folder")
     folder.mkdir(parents=True, exist_ok=True)
     write_whole(folder / DESCRIPTION, wanted.to_json())
 

@@ -191,7 +191,7 @@ def _no_queries_error(
 
 @frozen(eq=False)
 class Block:
-    """Queries of one type that are no renamings of each other.
+    """Queries of one type, none a renaming of another.
 
     last: whether no later block can have more; seconds: the CPU time that they took.
     """

@@ -70,7 +70,7 @@ def pool(engine: str, workers: int | None, samplers: Samplers) -> AbstractContex
 
 @contextmanager
 def _here(samplers: Samplers) -> Iterator[Pool]:
-    """This process."""
+    """A pool of one: this process."""
     worker, tasks = Worker(samplers), deque[BlockRequest]()
     yield Pool(1, tasks.append, lambda: worker.run(tasks.popleft()))
 
@@ -121,7 +121,7 @@ def _ray(workers: int | None, samplers: Samplers) -> Iterator[Pool]:
         cpus = int(ray.cluster_resources().get("CPU", 0))
         size = workers or cpus
         if not 0 < size <= cpus:
-            raise TaskError(f"{size} workers were asked for, and the Ray cluster has {cpus} CPUs")
+            raise TaskError(f"--workers {size} is more than the {cpus} CPUs of the Ray cluster")
         shared = ray.put(samplers)
         remote = ray.remote(num_cpus=1)(Worker)
         actors = ActorPool([remote.remote(shared) for _ in range(size)])

@@ -188,23 +188,21 @@ HOP, FORMAT = ("e", ("r",)), "does not follow the published format"
     ("files", "problem"),
     [
         ({"train.txt": "0\t0\t1\n0\t9\t1\n"}, r"train\.txt, line 2: expected three numbers"),
-        ({"id2rel.pkl": {0: "r", 1: "r"}}, r"id2rel\.pkl: not as .*a name of its own"),
+        ({"id2rel.pkl": {0: "r", 1: "r"}}, r"id2rel\.pkl: .*a name of its own"),
         ({"test-queries.pkl": {}}, r"test-easy-answers\.pkl cannot be read"),
         (_training({"e": 3}), rf"train-queries\.pkl, 'e': {FORMAT}"),
-        (_training({HOP: {PATH}}), r"'e', \('r',\)\): not as"),
+        (_training({HOP: {PATH}}), rf"'e', \('r',\)\): .*{FORMAT}"),
         (_training({HOP: {(7, (0,))}}), "has the number 7"),
         (_training({HOP: {(2**70, (0,))}}), "OverflowError"),
         (_training({HOP: {(0, (0,))}}, {(0, (0,)): 3}), "TypeError: 'int'"),
         (_training(b"})" + b"\x85" * 2000 + b"Ns."), f"{FORMAT} .RecursionError"),
-        ({"x_test_queries.json": {"(p,(e))": {"(p,(0),(p,(0),(e,(1))))": {}}}}, r"\(p,\(e\)\): .*no query"),
+        ({"x_test_queries.json": {"(p,(e))": {"(p,(0),(p,(0),(e,(1))))": {}}}}, r"\(p,\(e\)\): .*not a query"),
         ({"x_test_queries.json": "{\n  1"}, r"queries\.json cannot be read as a JSON object: .*line 2"),
         ({"test-qaa.json": {"r1(s1,f)": [[{"r1": 0}, {}, {}]]}}, "KeyError: 's1'"),
         ({"test-qaa.json": {"r1(s1,f)": [[{"r1": 0, "s1": 1}, {"f": ["x"]}, {}]]}}, FORMAT),
     ],
 )
-def test_wrong_files_are_named_and_nothing_is_written(
-    files: dict[str, object], problem: str, tmp_path: Path
-) -> None:
+def test_wrong_files_leave_nothing_behind(files: dict[str, object], problem: str, tmp_path: Path) -> None:
     folder, output = _write(tmp_path / "wrong", files), tmp_path / "own"
     with pytest.raises(TaskError, match=problem):
         run("convert", str(folder), "-o", str(output))

@@ -133,5 +133,5 @@ def test_a_graph_of_n_triples(tmp_path: Path) -> None:
     (tmp_path / "test.tsv").write_text("a\tr\tb\n")
     with pytest.raises(TaskError, match=r"has test\.tsv and test\.nt\.gz; keep one of them"):
         load_graph(str(tmp_path))
-    with pytest.raises(TaskError, match=r"is no \.tsv, \.tsv\.gz, \.nt or \.nt\.gz file"):
+    with pytest.raises(TaskError, match=r"does not end in \.tsv, \.tsv\.gz, \.nt or \.nt\.gz"):
         load_graph(__file__)

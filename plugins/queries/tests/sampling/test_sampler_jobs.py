@@ -149,7 +149,7 @@ def test_a_type_that_the_graph_lacks_has_an_empty_file(graph: Graph, tmp_path: P
     assert (tmp_path / "train" / "never%2Fever.parquet").is_file()
     assert [queries.type.name for queries in read_samples(tmp_path, graph, "train")] == ["2i"]
     run(tmp_path, describe([never], {never.name: 5}, graph, "valid", 0, 100), graph)
-    with pytest.raises(TaskError, match="hold no query"):
+    with pytest.raises(TaskError, match="hold no queries"):
         read_samples(tmp_path, graph, "valid")
 
 

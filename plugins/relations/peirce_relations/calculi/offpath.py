@@ -55,7 +55,7 @@ class OffPath:
     1. other people's facts: by a chain of facts from a known person to each;
     2. exclusions: a chain ends in `other`, and excludes the wrong one of the two ways;
     3. constraints: a master of a segment is not of the wrong guild, since another master is, whom no fact connects to
-       the path; another person who is no master is of the right guild.
+       the path; another person who is not a master is of the right guild.
 
     Chains have between one and (K + 1) / 2 edges; one more hangs at the path and tells nothing.
     """
@@ -169,7 +169,7 @@ def _possible_answers(problem: Problem, pairs: Iterable[tuple[int, int]]) -> dic
             raise InputError(unknown("relation of offpath", word, WORDS))
         if x != y and word in (*GUILDS, MASTER):
             raise InputError(
-                f"{word!r} describes one node, and here joins {x} and {y}; give it as an edge from the node to itself"
+                f"{word!r} describes one node but joins {x} and {y}; give it as an edge from the node to itself"
             )
         facts.append(f'fact("{word}",{x},{y}).')
     found = {pair: set[str]() for pair in pairs}

@@ -1,4 +1,4 @@
-"""The checks, by the question that they ask: what is declared, what it computes, what it may not see, how it survives.
+"""The checks, one module for each group of promises.
 
 `CHECKS` is the suite. Each check names the kinds of parts that it covers. A distribution adds checks, such as those of
 a kind that it adds, by an entry point of the group `peirce.checks`, which names a module of them.

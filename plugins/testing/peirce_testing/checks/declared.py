@@ -64,7 +64,7 @@ def _general(part: type[Any]) -> Findings:
             found[message] = first is getattr(two, name) and isinstance(first, _MUTABLE)
     found |= dict.fromkeys(_signature_problems(part), True)
     for name, reason in part.expected_failures.items():
-        message = f"expected_failures names {name!r}, which is no check; checks are {', '.join(names)}"
+        message = f"expected_failures names {name!r}, which is not a check; the checks are {', '.join(names)}"
         found[message] = name not in names
         found[f"expected_failures gives no reason for {name!r}"] = not reason.strip()
     return found

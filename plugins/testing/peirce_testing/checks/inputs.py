@@ -67,7 +67,7 @@ def _check_without_pairs(harness: StateOperatorHarness) -> None:
 
 
 def _once(harness: Harness, tensors: Tensors, view: View, note: str) -> Tensors:
-    """Run a part, and say in what case where it fails."""
+    """Run a part; if it fails, add the note to the error."""
     try:
         return harness.once(tensors, view)
     except Exception as error:
@@ -108,7 +108,7 @@ def _is_read(harness: TokenHarness, name: str) -> bool:
 
 
 def differ(one: Tensors, other: Tensors) -> bool:
-    """Whether any tensor is another one."""
+    """Whether any tensor differs."""
     return any(not torch.equal(a, b) for (_, a), (_, b) in zip(one, other, strict=True))
 
 
@@ -162,5 +162,5 @@ def words(harness: AugmenterHarness) -> None:
     apart = plain_view("bidirectional", ids.numel(), 1)  # each token in a text of its own, with other inputs
     alone = augmented(harness.draw(apart, 2), apart, ids.reshape(-1, 1)).reshape(inside.shape)
     if not torch.allclose(inside, alone, atol=1e-9):
-        raise NotApplicableError("the change depends on more than the token's id")
+        raise NotApplicableError("its change of a token depends on more than the token's id")
     same(made.words(table)[ids], inside, "words of the ids in a text, against forward")

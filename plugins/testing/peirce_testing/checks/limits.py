@@ -1,4 +1,4 @@
-"""Where limits lie: several hundred tokens, many heads, widths that are no multiples of eight, one of everything."""
+"""Where limits lie: several hundred tokens, many heads, widths that are not multiples of eight, one of everything."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def loss(harness: HeadHarness, example: Example) -> None:
         kind = f"{str(labels.dtype).removeprefix('torch.')} {list(labels.shape)}"
         raise BrokenError(f"`labels` says {labelled!r}, but the loss takes {form}: {kind}")
     if not value.requires_grad and any(each.requires_grad for each in predicted.values()):
-        raise BrokenError("the loss requires no gradient, so that nothing is ever trained by it")
+        raise BrokenError("the loss has no gradient, so it trains nothing")
     survives(made, tensors, Tensors([(Slot("loss", ()), value)]), "")
 
 
@@ -152,7 +152,7 @@ def _loss_of_each_row(made: Any, outputs: Outputs, labels: Tensor) -> list[Tenso
 
 
 def _is_mean_of_rows(made: Any, outputs: Outputs, labels: Tensor) -> bool:
-    """Whether the loss takes these labels, for the whole and for each row; a loss between rows does not."""
+    """Whether the loss takes these labels, for the batch and for each row alone; a loss that compares rows does not."""
     try:
         made.loss(outputs, labels)
     except REFUSED:

@@ -44,7 +44,7 @@ def scopes(harness: ArchitectureHarness) -> None:
     """
     models = harness.make()
     if all(model.network.rows != "length" for model in models.values()):
-        raise NotApplicableError("its outputs are for other tokens than its inputs")
+        raise NotApplicableError("its outputs do not belong to its input tokens")
     for kind, model in models.items():
         view = _related(kind)
         seen, sees = _dependence(harness, model, view), view.allowed()[0]
@@ -68,7 +68,7 @@ def _check_given_scope(harness: ArchitectureHarness, model: Model, view: View) -
         scope = model.network(harness.inputs(model, harness.draw(view), view))[0].scope
     given = torch.ones_like(view.allowed()) if scope.pairs is None else scope.pairs
     if model.network.rows == "length" and not torch.equal(given.expand_as(view.allowed()), view.allowed()):
-        raise BrokenError(f"in a {view.kind} scope, the scope that heads get is not the spec's")
+        raise BrokenError(f"in a {view.kind} scope, heads do not get the scope that the spec gives")
 
 
 def _related(kind: str) -> View:

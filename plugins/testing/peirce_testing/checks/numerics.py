@@ -87,7 +87,7 @@ def finite(harness: Harness) -> None:
 
 
 def survives(made: object, tensors: Tensors, results: Tensors, what: str) -> None:
-    """Values are finite, and so are the gradients of every input and parameter."""
+    """Assert that values are finite, and the gradients of every input and parameter."""
     parameters = [each for module in modules(made) for each in module.named_parameters()]
     for module in modules(made):
         module.zero_grad()  # a kept model may still hold the gradients of an example that failed

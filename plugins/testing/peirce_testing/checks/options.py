@@ -87,14 +87,14 @@ def _few_scopes(harness: Harness) -> Harness:
 
 
 def _observe(harness: Harness) -> list[Any]:
-    """What can be seen of a part, and how many operations that takes."""
+    """What `observations` gives, then the number of operations that it took."""
     with _Counting() as counter:
         found = list(seen(harness))
     return [*found, str(counter.count)]
 
 
 def seen(harness: Harness) -> Iterator[Any]:
-    """What can be seen of a part: texts and tensors."""
+    """What a part shows: texts (shapes, declarations, errors) and tensors (state, results, losses)."""
     for module in modules(harness.make(seed=3, random=False)):
         yield str([(name, p.requires_grad, tuple(p.shape)) for name, p in module.named_parameters()])
         yield from module.state_dict().values()

@@ -56,7 +56,7 @@ def recorded(case: Case) -> dict[str, list[str | float]]:
 
 
 def _shown(harness: Harness) -> Iterator[str | Tensor]:
-    """What can be seen of a part; on padding, on a text beyond most limits, and in training too."""
+    """As `observations`; with padding, a long text, and training too."""
     yield from seen(harness)
     part = harness.part
     declared = {name: getattr(part, name, None) for name in _DECLARED}
@@ -85,7 +85,7 @@ def _shown(harness: Harness) -> Iterator[str | Tensor]:
 
 
 def _short(value: str | Tensor) -> str | float:
-    """A text's digest; a tensor's inner product with a wave, and that of its shape."""
+    """A text's digest; of a tensor a number that changes with its values and shape."""
     if isinstance(value, str):
         return sha256(value.encode()).hexdigest()[:12]
     flat = value.detach().flatten().double()

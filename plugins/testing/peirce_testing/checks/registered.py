@@ -167,7 +167,7 @@ def _run_command(app: typer.Typer, words: Sequence[str], shown: str, code: int) 
 
 def _check_document(shown: str, text: str) -> None:
     def no_number(name: str) -> None:
-        raise ValueError(f"{name} is no JSON")
+        raise ValueError(f"{name} is not valid JSON")
 
     try:
         document = json.loads(text, parse_constant=no_number)

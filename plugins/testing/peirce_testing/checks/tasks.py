@@ -176,7 +176,7 @@ def _check_means(task: TaskHarness) -> None:
             a, b, both = (count[name] for count in counts)
             if both != a + b:
                 message = f"targets counts {a} and {b} of {name!r} in two batches"
-                raise BrokenError(f"{message}, and {both} in both as one")
+                raise BrokenError(f"{message}, but {both} in the two joined")
             if both:
                 expected = (terms[0][name] * a + terms[1][name] * b) / both
                 what = f"the term {name!r} of two batches as one, with {a} and {b} targets"
@@ -184,7 +184,7 @@ def _check_means(task: TaskHarness) -> None:
 
 
 def _join_batches(first: Batch, second: Batch) -> dict[str, Tensor] | None:
-    """Two batches as one: None where they are no rows of equal widths, each with its own."""
+    """Two batches as one: None if they are not rows of equal widths."""
     every = *first.values(), *second.values()
     if first is second or not all(tensor.dim() for tensor in every):
         return None
@@ -259,7 +259,7 @@ def _metrics(task: AnyTask, model: Model, data: Any, split: str, by: str = "") -
 
 
 def _constant(model: Model, sign: int) -> Model:
-    """A model whose outputs depend on no input: every parameter is zero, but for vectors, which rise or fall."""
+    """A copy whose outputs depend on no input: matrices are zero, vectors go from -1 to 1 times `sign`."""
     constant = copy.deepcopy(model)
     with torch.no_grad():
         for parameter in constant.parameters():
@@ -269,7 +269,7 @@ def _constant(model: Model, sign: int) -> Model:
 
 
 class _Read(dict[str, Any]):
-    """Data by split that note which splits are read."""
+    """Data by split that record which splits are read."""
 
     def __init__(self, data: Mapping[str, Any], read: set[str]) -> None:
         super().__init__(data)
@@ -348,7 +348,7 @@ def task_options(task: TaskHarness) -> None:
 
 
 def _use_all(task: TaskHarness) -> None:
-    """Everything that a training asks of a task, once."""
+    """Call each method of a task that a training calls, once."""
     one = task.fresh()
     data = task.__dict__["data"] = one.prepare()
     one.overrides(data)

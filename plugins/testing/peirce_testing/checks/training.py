@@ -170,9 +170,11 @@ def modes(harness: Harness) -> None:
         # Whole examples may be dropped, so that two rates do the same from one state of the generator.
         others = [_train_outputs(most, more, tensors, view, seed) for seed in range(6)]
         if any(differ(one, expected) for one in dropped) and not any(map(differ, dropped, others)):
-            raise BrokenError("it drops as much where dims.dropout is 0.9 as where it is 0.5")
+            raise BrokenError("it drops out as much with dims.dropout = 0.9 as with 0.5")
     if kept[0] < kept[1]:
-        raise BrokenError(f"each call in training leaves tensors: it holds {kept[0]}, and then {kept[1]}")
+        raise BrokenError(
+            f"each call in training leaves tensors behind: {kept[0]} after one, {kept[1]} after more"
+        )
 
 
 def _outputs_and_losses(harness: Harness, made: Any, tensors: Tensors, view: View, seed: int = 0) -> Tensors:

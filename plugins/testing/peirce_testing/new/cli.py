@@ -78,7 +78,7 @@ def _part(kind: str, given: str, package: Path | None) -> _Files:
         proper = "my_part" if not proper or keyword.iskeyword(proper) else proper
         raise InputError(
             f"{given!r} cannot name the {kind}; a name has small letters, digits and '_', begins with a letter, "
-            f"and is no keyword of Python, such as {proper}"
+            f"and is not a Python keyword; try {proper}"
         )
     if package is None:
         if kind == "command":
@@ -125,7 +125,7 @@ def _spec(name: str, package: Path | None, architecture: str) -> _Files:
     from peirce_testing.new.spec import SCHEMA, spec_of
 
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name) or name.endswith(".toml"):
-        raise InputError(f"{name!r} is no name of a spec: letters, digits, '_', '-' and '.', without .toml")
+        raise InputError(f"{name!r} cannot name a spec; use letters, digits, '_', '-' and '.', without .toml")
     registry = default_registry()
     if not architecture:
         names = ", ".join(registry.names("architectures"))

@@ -52,7 +52,7 @@ class Package:
         """The distribution in a folder, or the one that is to be written there, called as the folder is.
 
         Raises:
-            InputError: there is another kind of distribution, or the folder's name is none for one.
+            InputError: there is another kind of distribution, or the folder's name cannot name one.
         """
         if (folder / "pyproject.toml").is_file():
             return cls._there(folder)

@@ -187,7 +187,7 @@ class Batcher:
         return self.guessing.apply(whole, text, random), second, pair.label
 
     def _guesses(self, examples: Ints) -> int:
-        """How many tokens of some examples are to be guessed, without making them: a pair has the size of its text."""
+        """How many tokens of some examples are predicted, int64 [n], without building the rows."""
         sizes = self.corpus.sizes(examples)
         if self.views > 1:
             sizes = np.concatenate([sizes, [crop_length(size) for size in sizes.tolist()]])

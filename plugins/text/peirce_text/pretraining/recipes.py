@@ -52,7 +52,7 @@ class PretrainingRecipe:
         if self.batch % (rows * processes):
             raise TaskError(
                 f"recipe {self.name!r} has steps of {self.batch:,} rows, which batches of {rows} in "
-                f"{processes} process{'es' if processes > 1 else ''} do not add up to; set task.batch_size to a "
+                f"{processes} process{'es' if processes > 1 else ''} do not divide evenly; set task.batch_size to a "
                 f"divisor of {self.batch / processes:g}, or train.accumulate to train with steps of another size"
             )
         return self.batch // (rows * processes)

@@ -28,7 +28,7 @@ class Record:
     holds: bool = False
 
     def keep(self, tokenizer: str, facts: Mapping[str, Any]) -> None:
-        """Write down what was read, or compare it with what was read before.
+        """Write the record of what was read, or compare it with the one that is there.
 
         Args:
             tokenizer: its digest.

@@ -84,8 +84,8 @@ class PretrainingOptions(TextOptions):
             )
         if self.scl and self.objective == "causal":
             raise TaskError(
-                "task.scl contrasts what a row's first token tells of the row, and with task.objective=causal it sees "
-                "nothing of it; set task.scl=false"
+                "task.scl contrasts rows by their first token, which with task.objective=causal does not see the "
+                "others; set task.scl=false"
             )
 
 

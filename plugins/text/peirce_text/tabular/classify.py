@@ -120,13 +120,13 @@ class Classify(TableTask[ClassifyOptions, Example, EncodedTexts], TextClasses[Cl
         label, count = self.columns["label"], len(read[TRAIN])
         if count and len(names) < 2:
             raise TaskError(
-                f"{self.source_of(TRAIN)}: column {label!r} has one class, {self.classes[0]!r}, and nothing to tell it "
-                "from; name the column of the classes with task.label"
+                f"{self.source_of(TRAIN)}: column {label!r} has only the class {self.classes[0]!r}; "
+                "name the column of the classes with task.label"
             )
         if len(names) > max(20, count // 2):
             raise TaskError(
-                f"{self.source_of(TRAIN)}: column {label!r} has {len(names):,} classes in {count:,} rows, so it is "
-                "none of classes; name the right one with task.label"
+                f"{self.source_of(TRAIN)}: column {label!r} has {len(names):,} different values in {count:,} rows, too "
+                "many for classes; name the column of the classes with task.label"
             )
         roles = ", ".join(f"{role} from column {name!r}" for role, name in self.columns.items())
         few = ", ".join(self.classes[:10]) + (", ..." if len(self.classes) > 10 else "")

@@ -124,7 +124,7 @@ def column(row: Row, role: str, given: str, how: str = "") -> str:
     names = [str(name) for name in row.values]
     hint = ""
     if len(names) == 1 and any(sign in names[0] for sign in ";\t|"):
-        hint = "; it seems to be divided by another sign: save it with commas, or with tabs as .tsv"
+        hint = "; it seems to have another delimiter: save it with commas, or with tabs as .tsv"
     raise TaskError(
         f"{row.file}: none of its columns {', '.join(names)} is called {' or '.join(ROLES[role][:3])}, so name the one "
         f"that holds the {role}: {how or f'--set {role}=COLUMN'}{hint}"

@@ -143,7 +143,7 @@ class Tokenizer:
         """A tokenizer from the bytes of its JSON.
 
         Raises:
-            TaskError: they are no tokenizer.
+            TaskError: they are not a tokenizer.
         """
         import tokenizers
 
@@ -228,7 +228,7 @@ class Tokenizer:
         return frozenset(roles | {id for id, token in added if token.special and id != self.unknown_id})
 
     def id_of(self, token: str) -> int | None:
-        """The id of one entry of the vocabulary, such as `great` or `##ly`; None if it is none."""
+        """The id of one entry of the vocabulary, such as `great` or `##ly`; None if it is not an entry."""
         return self._inner.token_to_id(token)
 
     def token(self, id: int) -> str | None:
@@ -387,7 +387,7 @@ def _pieces(content: bytes, path: Path) -> list[str]:
 
 
 def _lowers(path: Path, pieces: Iterable[str]) -> bool:
-    """Whether the texts of a vocabulary are lowered."""
+    """Whether a tokenizer with this vocabulary lower-cases its texts."""
     settings = path.with_name(SETTINGS)
     if settings.is_file():
         try:

@@ -50,7 +50,7 @@ def read_folder(folder: Path) -> dict[str, Iterable[Row]]:
     if not found:
         raise TaskError(
             f"{folder} has no published file of SNLI, MNLI or SICK, such as {', '.join(FILES[TRAIN][:3])}, gzipped or "
-            "not; task.folder is where they lie"
+            "not; set task.folder to the folder that has them"
         )
     return found
 
@@ -66,7 +66,9 @@ def read_hub(name: str) -> dict[str, Iterable[Row]]:
         if theirs in HUB_SPLITS:
             found.setdefault(HUB_SPLITS[theirs], rows)
     if not found:
-        raise TaskError(f"data set {name!r} has none of the splits {', '.join(HUB_SPLITS)}")
+        raise TaskError(
+            f"data set {name!r} has none of the splits {', '.join(HUB_SPLITS)}; choose another data set"
+        )
     return found
 
 

@@ -44,7 +44,7 @@ class Sentences:
     vectors: Vectors | None
 
     def keep(self, texts: Iterable[str]) -> None:
-        """Make ready the words' vectors of these texts."""
+        """Read or compute the vectors of the words of these texts."""
         if self.vectors is not None:
             self.vectors.keep(texts)
 
@@ -106,7 +106,7 @@ def sentences_of(
         given = vectors if isinstance(vectors, Vectors) else _vectors(folder, vectors, cache, device)
     elif required - {"input_ids"}:
         raise TaskError(
-            f"{folder} reads {', '.join(sorted(required - {'input_ids'}))}, which no text alone gives; take a model "
+            f"{folder} reads {', '.join(sorted(required - {'input_ids'}))}, which a text alone lacks; use a model "
             "that reads token ids, or vectors of words"
         )
     elif (folder / ASSETS / TOKENIZER).is_file():

@@ -84,14 +84,14 @@ def read_kge(path: Path) -> tuple[KgeFacts, Tensor, Tensor]:
         with safe_open(path, framework="pt") as file:
             entities, relations = (file.get_tensor(name) for name in ("entities", "relations"))
     except (SafetensorError, OSError) as error:
-        raise ModelFileError(f"{path} is no file of vectors: {error}; {_AGAIN}") from error
+        raise ModelFileError(f"{path} is not a file of vectors: {error}; {_AGAIN}") from error
     except (KeyError, ValueError) as error:
-        raise ModelFileError(f"{path} says nothing of its vectors ({error!r}); {_AGAIN}") from error
+        raise ModelFileError(f"{path} lacks the description of its vectors ({error!r}); {_AGAIN}") from error
     if version > FORMAT:
         raise ModelFileError(f"{path} has format {version}, and this version reads {FORMAT}: upgrade peirce")
     for first, rows in ((facts.first_entity, entities), (facts.first_relation, relations)):
         if rows.dim() != 2 or rows.shape[1] != facts.width or not 0 <= first <= facts.vocabulary - len(rows):
-            raise ModelFileError(f"{path}: its vectors do not fit what it says of them ({facts}); {_AGAIN}")
+            raise ModelFileError(f"{path}: its vectors do not match their description ({facts}); {_AGAIN}")
     return facts, entities, relations
 
 
@@ -105,6 +105,6 @@ def read_triples(path: Path) -> tuple[KgeFacts, Tensor]:
 
     facts, _, _ = read_kge(path)
     with safe_open(path, framework="pt") as file:
-        if "triples" not in file.keys():  # noqa: SIM118 - it is no mapping
-            raise ModelFileError(f"{path} does not hold the triples that it was trained on; {_AGAIN}")
+        if "triples" not in file.keys():  # noqa: SIM118 - not a mapping
+            raise ModelFileError(f"{path} lacks the triples that its vectors were trained on; {_AGAIN}")
         return facts, file.get_tensor("triples")

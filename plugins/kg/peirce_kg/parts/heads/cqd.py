@@ -32,9 +32,9 @@ NUMBERS = 2**24
 UNKNOWN = 0.9
 """The most that a link which is not known can be, where known ones are certain."""
 NO_NETWORK = {
-    "onnx": "it searches for answers with a link predictor and is no network that could be exported",
-    "gradients": "a search chooses, and is made without gradients; in training the head is a link predictor",
-    "modes": "in training it is the link predictor that the search asks",
+    "onnx": "it searches for answers with a link predictor, which cannot be exported as a network",
+    "gradients": "a search has no gradients; in training the head is a link predictor",
+    "modes": "in training it is the link predictor that the search queries",
 }
 
 
@@ -52,7 +52,7 @@ class SearchOptions(RankingOptions):
 
 
 class Search(SetRanking):
-    """What searches over a link predictor share: its training, and that they are no networks."""
+    """What searches over a link predictor share: how it is trained, and that a search is not exported."""
 
     expected_failures = NO_NETWORK
 
@@ -68,7 +68,7 @@ class Search(SetRanking):
         """The logarithms of truth values [b, entities]; of a link predictor in training, its scores."""
         if torch.compiler.is_compiling():
             raise ExportError(
-                f"the head {self.name!r} searches for answers and is no network; evaluate it in torch"
+                f"the head {self.name!r} searches for answers and cannot be exported; evaluate it in torch"
             )
         if self.training or has_static_shapes(encoded.unary):
             return super().forward(encoded, tokens)
@@ -350,7 +350,7 @@ class ContinuousSearch(TruthSearch):
         return F.logsigmoid(F.linear(led, entities)), F.logsigmoid((led * tail).sum(2, keepdim=True))
 
     def _truths(self, literals: Literals, head: Tensor, relations: Tensor, tail: Tensor) -> Tensor:
-        """What is made as great as possible, N3 apart: a number for each query, [b]."""
+        """What is maximised, without N3: a number for each query, [b]."""
         truths = F.logsigmoid((times(head, relations) * tail).sum(2, keepdim=True))
         if self.options.unions == "whole":
             total, whose = self._whole(literals, truths), literals.real.any(1, keepdim=True)

@@ -102,8 +102,8 @@ class SetRanking(Entities):
 class DistanceRanking(SetRanking):
     """Scores that are a margin less a distance, learnt as BetaE and ConE do.
 
-    The loss of a query is -log sigma(score) of an answer, less the mean of log sigma(-score) over what is none:
-    what the papers estimate from 128 random entities. An answer that the label does not reward is no negative either.
+    The loss of a query is -log sigma(score) of an answer, less the mean of log sigma(-score) over the other entities,
+    which the papers estimate from 128 random ones. Answers that the label does not reward are not negatives either.
     """
 
     def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:

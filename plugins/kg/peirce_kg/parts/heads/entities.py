@@ -48,7 +48,7 @@ class Entities(Head):
         if last >= dims.vocabulary:
             return f"entities {options.first} to {last} are not all token ids {below}"
         if options.free >= dims.vocabulary:
-            return f"free = {options.free} is no token id {below}"
+            return f"free = {options.free} is not a token id {below}"
         return None
 
     def __init__(self, options: Any, dims: Dims) -> None:

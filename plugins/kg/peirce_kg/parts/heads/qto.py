@@ -178,7 +178,7 @@ class QueryTreeSearch(Search):
 
     def _matrix(self, edge: _Atom, heads: Tensor, words: Tensor, entities: Tensor) -> Tensor:
         """The matrix of a literal in the rows of some heads, [n] -> [n, e]; large numbers are changed in place."""
-        # a token that is no entity may stand at a head, where nobody has asked for an answer
+        # a token that is not an entity may stand at a head of literals whose answers are not used
         asked = times(words[self.options.first + heads], words[edge.relation].expand(len(heads), -1))
         matrix = F.linear(asked, entities).softmax(1)
         if self.links is not None:
@@ -191,7 +191,7 @@ class QueryTreeSearch(Search):
 
 
 class GraphSearch(QueryTreeSearch):
-    """The same for queries that are no trees, each conjunction of the disjunctive normal form by itself.
+    """As `QueryTreeSearch` for queries that are not trees, each conjunction of the disjunctive normal form by itself.
 
     A variable to which nothing leads, an existential leaf, may be any entity. One that leads to several variables
     stands on a cycle: with each of its `candidates` likeliest values it is an entity, and what is left has one cycle

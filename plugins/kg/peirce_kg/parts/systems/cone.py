@@ -69,7 +69,7 @@ class ConE(SetSystem):
             self._close_apertures(ranked_tokens(plan))
 
     def _close_apertures(self, entities: slice) -> None:
-        """Axes for all tokens, and numbers for apertures of those alone that are no entities."""
+        """Axes for all tokens, and numbers for apertures of tokens that are not entities only."""
         axes, apertures = self.vectors.detach().tensor_split([self.dimensions], 1)
         has = torch.ones(len(axes), dtype=torch.bool)
         has[entities] = False

@@ -198,14 +198,14 @@ class QuerySystem(Executor, Architecture):
         for planned in plan.augmenters:
             if planned.part.words is Augmenter.words:
                 raise PlanError(
-                    f"{plan.spec.at(planned.path)}: augmenter {planned.name!r} changes tokens where they stand, and "
+                    f"{plan.spec.at(planned.path)}: augmenter {planned.name!r} changes tokens in their places, and "
                     f"architecture {self.name!r} reads none; leave it out"
                 )
         self.vectors = nn.Parameter(self.beginning(plan.dims.vocabulary, plan.dims.unary))
 
     @abstractmethod
     def beginning(self, count: int, width: int) -> Tensor:
-        """What the vectors of a new model's tokens are: [v, d1]."""
+        """Initial vectors of `count` tokens for a new model: [count, width]."""
 
     @abstractmethod
     def execute(self, literals: Literals, words: Tensor) -> Tensor:

@@ -52,9 +52,7 @@ def _model(registry: Registry, **options: object) -> Model:
     return build(SPEC.replace(changes), registry=registry)
 
 
-def test_entities_and_relations_have_trained_vectors_and_other_tokens_their_own(
-    vectors: Vectors, registry: Registry
-) -> None:
+def test_entities_and_relations_have_trained_vectors(vectors: Vectors, registry: Registry) -> None:
     path, entities, relations = vectors
     assert read_kge(path)[0] == FACTS
     model = _model(registry, file=str(path))
@@ -110,7 +108,9 @@ def test_what_is_no_file_of_vectors_is_named(vectors: Vectors, tmp_path: Path, r
     for facts in (None, {}, {**attrs.asdict(FACTS), "format": 2}):
         if facts is not None:
             save_file(tensors, path, metadata={name: str(value) for name, value in facts.items()})
-        with pytest.raises(ModelFileError, match=r"no file of vectors|says nothing of its vectors|format 2"):
+        with pytest.raises(
+            ModelFileError, match=r"not a file of vectors|lacks the description of its vectors|format 2"
+        ):
             read_kge(path)
     with pytest.raises(TaskError, match="cannot be written"):
         write_kge(tmp_path, FACTS, entities, relations)

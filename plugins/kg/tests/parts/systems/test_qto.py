@@ -99,7 +99,7 @@ def _ids(template: Template, groundings: Groundings, row: int) -> dict[str, int]
     return dict(zip((*template.relations, *template.constants), numbers, strict=True))
 
 
-def test_a_tree_is_as_true_as_its_formula_says(
+def test_a_tree_is_true_as_its_formula(
     links: str, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = small("qto", registry, links=links)
@@ -170,7 +170,7 @@ def test_a_saved_model_knows_its_links(links: str, registry: Registry, tmp_path:
 def test_links_of_another_graph_and_of_an_old_file_are_refused(tmp_path: Path, registry: Registry) -> None:
     path, vectors = tmp_path / "other.safetensors", (torch.randn(5, 6), torch.randn(3, 6))
     write_kge(path, FACTS, *vectors)
-    with pytest.raises(ModelFileError, match="does not hold the triples"):
+    with pytest.raises(ModelFileError, match="lacks the triples"):
         small("qto", registry, links=str(path))
     write_kge(path, evolve(FACTS, vocabulary=60), *vectors, TRIPLES)
     with pytest.raises(ModelFileError, match="was trained on 'toy', whose queries have 60 tokens"):
