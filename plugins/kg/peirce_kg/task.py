@@ -258,7 +258,7 @@ class KgQa(Task[KgQaOptions, KgQaData]):
         support = _support(model)
         if support.task != self.name:
             raise TaskError(
-                f"{model.spec.name!r} is trained with --task {support.task}; `peirce evaluate --task {self.name}` only asks "
+                f"{model.spec.name!r} is trained with --task {support.task}; `peirce evaluate --task {self.name}` asks "
                 "it queries"
             )
         names = _names(model)

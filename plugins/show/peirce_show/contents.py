@@ -246,7 +246,7 @@ def _head(planned: PlannedHead, piece: Callable[..., Piece], outputs: Mapping[st
 
 
 def compared(new: Contents, old: Contents) -> Contents:
-    """The contents of one model with what differs from another marked; what is gone stands where it was."""
+    """The new contents with each difference from the old marked; removed parts stay in their places."""
     fields = ("tokens", "pairs", "scopes", "inside", "heads")
     sides: dict[str, Any] = {name: _pieces(getattr(new, name), getattr(old, name)) for name in fields}
     sizes = {name: new.sizes.get(name, "none") for name in {**new.sizes, **old.sizes}}

@@ -70,12 +70,12 @@ def draw(
 
 
 def drawn(shown: Contents) -> str:
-    """The picture of what `contents` found."""
+    """The contents as SVG."""
     return _picture(shown, _nodes(shown, folding=False))
 
 
 def drawn_page(shown: Contents) -> str:
-    """The page of what `contents` found."""
+    """The contents as an HTML page."""
     hint = element(
         "p", "Click a layer's button, or press Enter on it, to unfold or fold it. Point at a part for more."
     )
@@ -102,7 +102,7 @@ def _picture(shown: Contents, nodes: Iterable[Node], role: str = "img") -> Marku
 
 
 def _stacked(nodes: Iterable[Node]) -> Block:
-    """Nodes below each other; of a choice the first way is seen, and the others are there to be chosen."""
+    """Nodes below each other; of a choice the first way is visible, the others are hidden."""
     y, drawn = 0.0, []
     for node in nodes:
         place = {"transform": f"translate(0 {y:g})"}

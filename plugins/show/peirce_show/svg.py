@@ -116,7 +116,7 @@ def text_of(
 
 
 def cut(text: str, size: float, room: float, *, bold: bool = False) -> str:
-    """A text, or its beginning where it is wider than the room that there is."""
+    """The text, cut with an ellipsis if it is wider than `room`."""
     if text_width(text, size, bold=bold) <= room:
         return text
     while text and text_width(f"{text}…", size, bold=bold) > room:

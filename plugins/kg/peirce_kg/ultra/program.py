@@ -68,8 +68,8 @@ class NoProgramError(QueryError):
 
     def __init__(self, query: object, reason: str) -> None:
         super().__init__(
-            f"{query} cannot be answered by projections, &, | and !: {reason}; use --exact, or `peirce kg answer` for a "
-            "file of queries"
+            f"{query} cannot be answered by projections, &, | and !: {reason}; use --exact, or `peirce kg answer` "
+            "for files"
         )
         self.reason = reason
 

@@ -190,7 +190,7 @@ HOP, FORMAT = ("e", ("r",)), "does not follow the published format"
         ({"train.txt": "0\t0\t1\n0\t9\t1\n"}, r"train\.txt, line 2: expected three numbers"),
         ({"id2rel.pkl": {0: "r", 1: "r"}}, r"id2rel\.pkl: .*a name of its own"),
         ({"test-queries.pkl": {}}, r"test-easy-answers\.pkl cannot be read"),
-        (_training({"e": 3}), rf"train-queries\.pkl, 'e': {FORMAT}"),
+        (_training({"e": 3}), rf"train-queries\.pkl, 'e': the file {FORMAT}"),
         (_training({HOP: {PATH}}), rf"'e', \('r',\)\): .*{FORMAT}"),
         (_training({HOP: {(7, (0,))}}), "has the number 7"),
         (_training({HOP: {(2**70, (0,))}}), "OverflowError"),
