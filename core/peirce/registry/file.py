@@ -1,4 +1,4 @@
-"""registry.toml: which plug-ins are on, which further modules are loaded, who wins a name, and aliases.
+"""registry.toml: which plug-ins are on, which further modules are loaded, which owner of a name is preferred, aliases.
 
 It is found by `--registry`, else by `PEIRCE_REGISTRY`, else as the nearest `registry.toml` with `format = 1`
 from the working directory upwards, else it is the packaged one. Files are never merged.
@@ -38,8 +38,8 @@ def _owners(table: Mapping[str, str]) -> Mapping[str, str]:
 
 def _check_keys(instance: Any, attribute: Attribute[Any], table: Mapping[str, str]) -> None:
     """Refuse keys that are not `KIND.NAME`."""
-    kinds = KINDS if attribute.name == "aliases" else preferable_kinds()
     for key in table:
+        kinds = KINDS if attribute.name == "aliases" else preferable_kinds()
         kind, dot, _ = key.partition(".")
         if not dot or kind not in kinds:
             raise ValueError(
@@ -50,7 +50,7 @@ def _check_keys(instance: Any, attribute: Attribute[Any], table: Mapping[str, st
 
 @frozen(kw_only=True)
 class RegistryFile:
-    """What one registry.toml says.
+    """The content of a registry.toml.
 
     Args:
         path: the file; None for a value that was made in a program.
@@ -62,7 +62,7 @@ class RegistryFile:
         plugins: `on` or `off` by `distribution:entry-point`.
         prefer: the owner by `KIND.NAME`, or by `letters.LETTER`.
         aliases: the name of a part by `KIND.ALIAS`.
-        commands: what version 0.1.0 wrote there; it has no meaning.
+        commands: a table that version 0.1.0 wrote; ignored.
     """
 
     path: Path | None = field(default=None, metadata={HIDDEN: True})
@@ -82,14 +82,14 @@ class RegistryFile:
 
     @property
     def imports_modules(self) -> bool:
-        """Whether `modules` are imported: not from a file that merely lies above the working directory."""
+        """Whether `modules` are imported: not from a file that the search found, which may be somebody else's."""
         return self.origin != "found"
 
     def why_off(self, plugin: str) -> str:
         """Why a plug-in is not active, and what makes it so, as the end of a sentence."""
         if plugin.startswith("module:") and not self.imports_modules:
             return (
-                f"is not imported, since {self.where} was merely found: run `peirce --registry {self.where} ...`, "
+                f"is not imported, since the search found {self.where}: run `peirce --registry {self.where} ...`, "
                 f"or `export {VARIABLE}={self.where}`"
             )
         return f"is switched off; `peirce plugins enable {plugin}` switches it on"
@@ -105,7 +105,7 @@ class RegistryFile:
         """Read one file.
 
         Raises:
-            RegistryError: it is absent, is no TOML, has another format, or has an unknown key or wrong value.
+            RegistryError: it is missing, is not TOML, has another format, or has an unknown key or a wrong value.
         """
         try:
             return evolve(_structured(read_document(path, "registry")), path=path, origin=origin)
@@ -116,15 +116,15 @@ class RegistryFile:
 def _structured(document: Document) -> RegistryFile:
     if (found := document.data.get("format")) != FORMAT:
         raise SpecError(
-            f"{document.at('format')}: format is {found!r}, and this version of Peirce reads {FORMAT}; a "
-            "newer one needs a newer Peirce"
+            f"{document.at('format')}: format is {found!r}, and this version of Peirce reads {FORMAT}; upgrade "
+            "peirce if the file is newer"
         )
     label = "key of a registry file"
     return structure(RegistryFile, document.data, where=document.at, label=label)
 
 
 def find_registry_file(path: str | Path | None = None) -> RegistryFile:
-    """The registry.toml in force: the one that the user names, or what the search finds."""
+    """Read the registry.toml in force: the one that the user names, or the first that the search finds."""
     if path is not None:
         return RegistryFile.read(Path(path), "given")
     if os.environ.get(VARIABLE):
@@ -176,12 +176,12 @@ def edit_registry_file(current: RegistryFile, change: Callable[[Any], None]) -> 
 
 
 def singular(kind: str) -> str:
-    """What one of a kind is called in a message."""
+    """The singular of a kind, for messages."""
     return "ready spec" if kind == "specs" else re.sub(r"(?<=x)es$|s$", "", kind)
 
 
 def _is_ours(path: Path) -> bool:
-    """Whether a registry.toml is a file of Peirce; others may use that name too."""
+    """Whether a registry.toml is one of Peirce; other programs may use that name too."""
     try:
         return bool(_OURS.search(read_text(path)))
     except (OSError, UnicodeDecodeError):

@@ -91,7 +91,7 @@ ANNOUNCED: dict[str, tuple[str, str, dict[str, tuple[Change, ...]]]] = {
         PIPELINE, "echo",
         {
             "right": (),
-            "needs-torch": (("from peirce.model", "import torch\nfrom peirce.model"),),
+            "needs-torch": (("from peirce_export", "import torch\nfrom peirce_export"),),
             "answers-everything": (('return "echo.txt" in assets', "return True"),),
             "has-no-meaning": (('meaning="A text."', 'meaning=""'),),
         },
