@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from peirce.commands import Json, as_json, as_table
+from peirce.commands import Json, print_json, print_table
 from peirce.errors import InputError, unknown
 from peirce.extras import check_picture, require
 from peirce.files import write_whole
@@ -32,10 +32,10 @@ class BenchCommand(TyperCommand):
     """`peirce bench`, which takes an option for each symbolic dim of the file; they are known once it is open."""
 
     def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> Any:
-        """The context of the fixed options; what else looks like an option is a dim, and a number follows it.
+        """The context of the fixed options; any other option must be a dim, followed by its sizes.
 
         Raises:
-            InputError: none does.
+            InputError: no number follows it.
         """
         known = {name for option in self.params for name in (*option.opts, *option.secondary_opts)} | {
             "--help"
@@ -103,7 +103,7 @@ def bench(
     counts: list[int | None] = [None] if threads is None else list(_numbers("--threads", threads))
     texts, options = context.meta[_SIZES]
     if len(set(files)) < len(files):
-        raise InputError("a file is given twice; give each once")
+        raise InputError("a file is given twice; leave one out")
     file, names = files[0], ", ".join(map(str, files))
     with Session(file, providers=provider) as session:
         sizes = _by_dim(texts, session.signature.symbols, options, file)
@@ -117,7 +117,7 @@ def bench(
     if json:
         rows = [timing.to_dict() for timing in timings]
         every = {"files": list(map(str, files))} if len(files) > 1 else {}
-        as_json(SCHEMA, file=str(file), **every, providers=list(providers), model=note or None, rows=rows)
+        print_json(SCHEMA, file=str(file), **every, providers=list(providers), model=note or None, rows=rows)
         return
     _print_table(timings, f"{names} ({', '.join(providers)})")
     if note:
@@ -143,7 +143,7 @@ def _numbers(option: str, text: str) -> tuple[int, ...]:
 def _by_dim(
     given: Mapping[str, str], known: Sequence[str], options: Sequence[str], file: Path
 ) -> dict[str, tuple[int, ...]]:
-    """The sizes by the file's names of its dims, which may have underscores."""
+    """The sizes by dim, as the file names it; a name may have underscores, where options have hyphens."""
     named = {f"--{dim.replace('_', '-')}": dim for dim in known} | {f"--{dim}": dim for dim in known}
     for option in given:
         if option not in named:
@@ -152,7 +152,7 @@ def _by_dim(
 
 
 def _model(file: Path, given: str | None, alone: bool) -> tuple[Model | None, str]:
-    """The model to time beside a file, and what it is in words."""
+    """The model to time beside a file, and a description of it."""
     if alone or (given is None and not ((file.parent / SPEC).is_file() and find_spec("torch"))):
         return None, ""
     require("timing a model", "torch", extra="peirce-export[onnx]", instead="give --alone")
@@ -180,4 +180,4 @@ def _print_table(timings: Sequence[Timing], title: str) -> None:
         for beside in [eager.get((*timing.sizes.values(), timing.threads))]
     ]
     headings = [*known, "threads", "way", *(f"p{part} ms" for part in PERCENTILES), unit]
-    as_table([*headings, *(["p50 / torch"] if eager else [])], rows, title)
+    print_table([*headings, *(["p50 / torch"] if eager else [])], rows, title)

@@ -16,7 +16,7 @@ import attrs
 import typer
 from typer.core import TyperCommand
 
-from peirce.commands import Json, as_json
+from peirce.commands import Json, print_json
 from peirce.errors import InputError, renamed
 from peirce.extras import require
 from peirce.model import Report
@@ -26,7 +26,7 @@ from peirce_export.report import SCHEMA
 SCHEMA_OF_RUN = "peirce.run/1"
 DEFAULT = "onnx"
 _RENAMED = {"--lean": "--optimize", "--no-lean": "--no-optimize"}
-"""Options by their names of before, which go with version 2.0."""
+"""Current names of options by their older ones, which version 2.0 removes."""
 File = Annotated[Path, typer.Argument(metavar="FILE", help="An exported file.")]
 Seed = Annotated[int, typer.Option(min=0, help="Of the random inputs.")]
 Providers = Annotated[
@@ -195,7 +195,7 @@ def run(
         with Session(file, providers=provider, threads=threads) as session:
             answer = answer_question(file, session, ask)
         if json:
-            as_json(SCHEMA_OF_RUN, file=str(file), answer=answer)
+            print_json(SCHEMA_OF_RUN, file=str(file), answer=answer)
             return
         for name, value in answer.items():
             typer.echo(f"{name}  {', '.join(map(str, value)) if isinstance(value, list) else value}")
@@ -209,7 +209,7 @@ def run(
     save_arrays(output, results)
     if json:
         shapes = {name: {"dtype": a.dtype.name, "shape": list(a.shape)} for name, a in results.items()}
-        as_json(SCHEMA_OF_RUN, file=str(output), providers=list(providers), outputs=shapes)
+        print_json(SCHEMA_OF_RUN, file=str(output), providers=list(providers), outputs=shapes)
         return
     for name, array in results.items():
         typer.echo(f"{name}  {array.dtype.name} {list(array.shape)}")
@@ -235,7 +235,7 @@ def _full_command(to: str) -> Any:
     options_of_exporter = {each["name"]: each for each in fields(kind) if each["name"] not in taken}
     types = {field.alias or field.name: _scalar(field.type) for field in attrs.fields(kind)}
 
-    def whole(**given: Any) -> None:
+    def export_with_options(**given: Any) -> None:
         for name in options_of_exporter:
             value = given.pop(name)
             if value is not None:
@@ -253,14 +253,14 @@ def _full_command(to: str) -> Any:
         )
         for name, each in options_of_exporter.items()
     ]  # fmt: skip
-    whole.__signature__ = inspect.Signature([*_FIXED, *parameters])  # type: ignore[attr-defined]
+    export_with_options.__signature__ = inspect.Signature([*_FIXED, *parameters])  # type: ignore[attr-defined]
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-    app.command("export", help=inspect.getdoc(export))(whole)
+    app.command("export", help=inspect.getdoc(export))(export_with_options)
     return typer.main.get_command(app)
 
 
 def _scalar(kind: Any) -> Any:
-    """What an option's text is read as, a list for one that may be repeated; None for what is written as TOML."""
+    """The type that an option's text is read as, a list for a repeatable one; None where the text is TOML."""
     members = get_args(kind) if type(None) in get_args(kind) else (kind,)
     (first, *more) = [member for member in members if member is not NoneType]
     if (get_origin(first), get_args(first)) == (tuple, (str, ...)):
@@ -281,8 +281,8 @@ def _print_report(work: Callable[[], Report], json: bool) -> None:
         typer.secho(f"error: {type(fault).__name__}: {fault}", err=True, fg="red")
         error = {"error": {"kind": type(fault).__name__, "message": str(fault)}}
     if json:
-        nothing = {"schema": SCHEMA, "lines": [], "passed": False}
-        as_json(**(nothing if report is None else report.to_dict()), **error)
+        empty = {"schema": SCHEMA, "lines": [], "passed": False}
+        print_json(**(empty if report is None else report.to_dict()), **error)
     elif report is not None:
         from rich.console import Console
 

@@ -2,4 +2,14 @@
 
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+from peirce.errors import with_older_names
+
+_OLDER = {
+    "as_json": "peirce.commands:print_json",
+    "as_table": "peirce.commands:print_table",
+    "made": "peirce.commands:print_result",
+    "made_model": "peirce.commands:print_new_model",
+    "vacant": "peirce.commands:refuse_existing",
+}
+_find, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__ = with_older_names(__name__, _find, _OLDER)

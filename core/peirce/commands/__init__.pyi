@@ -10,10 +10,10 @@ from .show import Overwrite as Overwrite
 from .show import PageFile as PageFile
 from .show import WebRuntime as WebRuntime
 from .show import application as application
-from .show import as_json as as_json
-from .show import as_table as as_table
+from .show import print_json as print_json
+from .show import print_table as print_table
 from .show import group as group
-from .show import made as made
-from .show import made_model as made_model
-from .show import moved as moved
-from .show import vacant as vacant
+from .show import print_result as print_result
+from .show import print_new_model as print_new_model
+from .show import add_moved_command as add_moved_command
+from .show import refuse_existing as refuse_existing

@@ -1,4 +1,4 @@
-"""What there is to say of a registered part, for `peirce list`, `peirce describe` and the documentation's reference."""
+"""Descriptions of registered parts, for `peirce list`, `peirce describe` and the documentation's reference."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _plain(declared: Any) -> Any:
 
 
 def description(entry: Registered, registry: Registry) -> dict[str, Any]:
-    """All of a part, as plain values: `identity`, its documentation, options, dims and tensors."""
+    """The whole description of a part, as plain values: `identity`, documentation, options, dims and tensors."""
     from peirce.commands.shapes import shapes
 
     part = entry.part

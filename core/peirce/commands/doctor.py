@@ -14,7 +14,7 @@ from typing import Any
 import typer
 
 from peirce.commands.lines import published
-from peirce.commands.show import Json, as_json, as_table
+from peirce.commands.show import Json, print_json, print_table
 from peirce.errors import PeirceError, one_line
 from peirce.resources import usable_cores
 
@@ -25,13 +25,13 @@ GROUP = "peirce.doctor"
 
 def doctor(json: Json = False) -> None:
     """Report Python, torch, ONNX Runtime, the providers that really start, extras, and the registry file."""
-    checks = [*_python(), *_torch(), *_announced(), *_distributions(), *_registry()]
+    checks = [*_python(), *_torch(), *_reports(), *_distributions(), *_registry()]
     failed = any(check["status"] == "failed" for check in checks)
     if json:
-        as_json("peirce.doctor/1", ok=not failed, checks=checks)
+        print_json("peirce.doctor/1", ok=not failed, checks=checks)
     else:
         rows = ((check["status"], check["name"], check["finding"]) for check in checks)
-        as_table(("", "what", "finding"), rows)
+        print_table(("", "what", "finding"), rows)
     if failed:
         raise typer.Exit(1)
 
@@ -53,13 +53,10 @@ def _python() -> Findings:
     yield finding("system", f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs")
     cores = usable_cores()
     threads = os.environ.get("OMP_NUM_THREADS", "")
-    more = threads.isdecimal() and int(threads) > cores
-    detail = (
-        f"; OMP_NUM_THREADS asks for {threads} threads on them, which slows all: set it to {cores}"
-        if more
-        else ""
-    )
-    yield finding("cores", f"{cores} that this process may use{detail}", "warning" if more else "ok")
+    detail, status = "", "ok"
+    if threads.isdecimal() and int(threads) > cores:
+        detail, status = f"; OMP_NUM_THREADS={threads} is more, which is slower: set it to {cores}", "warning"
+    yield finding("cores", f"{cores} that this process may use{detail}", status)
 
 
 def _torch() -> Findings:
@@ -84,8 +81,8 @@ def _torch() -> Findings:
     yield finding("torch", f"{found}, {described}", version=found, devices=devices)
 
 
-def _announced() -> Findings:
-    """What distributions report of what they need."""
+def _reports() -> Findings:
+    """The findings of distributions, such as on a runtime and its devices."""
     from peirce.registry import announcements
 
     for entry in announcements(GROUP):
@@ -130,7 +127,7 @@ def _packages(name: str) -> tuple[list[str], dict[str, list[str]]]:
 
 
 def _remedy(name: str, extra: str) -> str:
-    """How to install an extra; the two distributions of ONNX Runtime must not meet."""
+    """How to install an extra; only one of the two distributions of ONNX Runtime may be installed."""
     other = {"gpu": "onnxruntime", "onnx": "onnxruntime-gpu", "run": "onnxruntime-gpu"}.get(extra)
     first = f"pip uninstall -y {other} first: the two exclude each other; then "
     return (first if other and _version(other) else "") + f"pip install '{name}[{extra}]'"

@@ -1,4 +1,4 @@
-"""Which commands there are, each with its line of help; nothing here imports a command or a plug-in."""
+"""The list of commands, each with its line of help; nothing here imports a command or a plug-in."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CORE = {
     "summary": ("spec:summary", "Print a model's typed plan, parameters, FLOPs and bytes."),
     "doctor": ("doctor:doctor", "Report what is installed, what works, what is in force."),
 }
-"""The commands of this room, which none may replace: with them a plug-in is switched off."""
+"""The commands of the core, which no plug-in may replace, since they switch a plug-in off."""
 GROUPS = {
     "import": "Make a model of a checkpoint that others published.",
     "plugins": "List, switch, prefer, add and check plug-ins.",
@@ -59,7 +59,7 @@ class Command:
         return self.name.replace(".", " ")
 
     def enabled(self, file: RegistryFile, installed: Iterable[EntryPoint]) -> tuple[EntryPoint, ...]:
-        """The entry points that the file in force switches off with none of the installed plug-ins."""
+        """The entry points whose plug-ins are not all switched off by the registry file."""
         return tuple(entry for entry in self.entries if not switched_off(entry, file, installed))
 
 
@@ -116,7 +116,7 @@ def _help_lines() -> dict[tuple[str | None, str], str]:
     """By distribution and command, what `register_commands` of plug-ins returns, read from the source and not run."""
     found: dict[tuple[str | None, str], str] = {}
     for plugin in installed_plugins():
-        with suppress(Exception):  # a plug-in that cannot be read so, which loading it will report
+        with suppress(Exception):  # a plug-in that cannot be read here is reported when it is loaded
             for statement in ast.parse(_source(plugin.target).read_bytes()).body:
                 if isinstance(statement, ast.FunctionDef) and statement.name == "register_commands":
                     (returned,) = (node for node in ast.walk(statement) if isinstance(node, ast.Return))

@@ -26,7 +26,7 @@ from typing import Annotated, Any, NoReturn, cast
 import typer
 
 from peirce.commands.lines import GROUP, Command, commands, distribution_of, groups, published
-from peirce.commands.show import application, as_json, group
+from peirce.commands.show import application, group, print_json
 from peirce.errors import (
     PeirceError,
     PluginError,
@@ -53,7 +53,7 @@ TRACEBACK = "PEIRCE_TRACEBACK"
 COMPLETE = "_PEIRCE_COMPLETE"
 INTERRUPTED = 128 + signal.SIGINT
 _UsageError = cast("type[Exception]", typer.BadParameter.__base__)
-"""That of click, or of typer's own copy of it, which typer does not hand out."""
+"""The usage error of click, or of typer's own copy of click, which typer does not export."""
 _MORE = f"{TRACEBACK}=1 shows the traceback"
 
 
@@ -63,14 +63,14 @@ class _Commands(typer.core.TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         """Their names."""
         off: set[str] = set()
-        with suppress(RegistryError):  # a registry.toml that is broken, which whoever needs it says
+        with suppress(RegistryError):  # a broken registry.toml is reported by the commands that need it
             file, installed = find_registry_file(), installed_plugins()
             off = {one.words for one in commands() if not one.enabled(file, installed)}
         within = "" if ctx.parent is None else f"{ctx.info_name} "
         return [name for name in super().list_commands(ctx) if within + name not in off]
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find a command and import it; of one that is not installed, say what brings it."""
+        """Find a command and import it; the error for one that is not installed names the distribution that has it."""
         try:
             name, command, rest = super().resolve_command(ctx, args)
         except _UsageError as error:
@@ -134,13 +134,13 @@ def command_line() -> typer.Typer:
         applications[name] = group(line, cls=_Commands)
         app.add_typer(applications[name], name=name)
     for command in listed:
-        of, _, word = command.name.rpartition(".")
+        group_name, _, word = command.name.rpartition(".")
 
         def stand_in() -> None:
             raise AssertionError("the command itself runs")
 
         stand_in.__dict__["stands_for"] = command
-        applications[of].command(word, help=command.help)(stand_in)
+        applications[group_name].command(word, help=command.help)(stand_in)
     return app
 
 
@@ -160,19 +160,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
         completion_init()
     try:
         # No process that a command starts imports from the working directory.
-        with safe_path(), _signals() as came, _warnings_in_lines():
+        with safe_path(), _signals() as received, _warnings_in_lines():
             try:
                 typer.main.get_command(command_line()).main(args=given, prog_name="peirce")
             finally:
-                sys.stdout.flush()  # a disk that takes no more is told of here, and not when Python has ended
+                sys.stdout.flush()  # a full disk is reported here, and not after Python has ended
     except (KeyboardInterrupt, SystemExit) as end:
         code = INTERRUPTED if isinstance(end, KeyboardInterrupt) else end.code
         if code != INTERRUPTED:  # of Ctrl-C within a command typer makes an exit
             raise
-        by = "a signal" if came else "Ctrl-C"
+        by = "a signal" if received else "Ctrl-C"
         with suppress(OSError):
-            typer.secho(f"ended by {by}; what was whole is kept, and nothing else", err=True)
-        sys.exit(128 + came[0] if came else code)
+            typer.secho(f"ended by {by}; what was complete is kept, and nothing else", err=True)
+        sys.exit(128 + received[0] if received else code)
     except BrokenPipeError:
         # Whoever read the output, such as `head`, has closed it; flushing at exit would complain once more.
         _silence_stdout()
@@ -183,24 +183,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 @contextmanager
 def _signals() -> Iterator[list[int]]:
-    """Within it SIGTERM and SIGHUP end a command as Ctrl-C does; gives a list that gets the signal that came.
+    """Within it SIGTERM and SIGHUP end a command as Ctrl-C does; yields a list that the received signal is added to.
 
-    A second one ends the process at once. Who ignores them or has a handler of their own keeps it.
+    A second signal ends the process at once. A signal that is ignored or has a handler already is left alone.
     """
-    came: list[int] = []
+    received: list[int] = []
 
     def end(number: int, frame: Any) -> NoReturn:
         signal.signal(number, signal.SIG_DFL)
-        came.append(number)
+        received.append(number)
         raise KeyboardInterrupt
 
-    here = threading.current_thread() is threading.main_thread()
-    known = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if here and hasattr(signal, name)]
+    is_main = threading.current_thread() is threading.main_thread()
+    known = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if is_main and hasattr(signal, name)]
     ours = [number for number in known if signal.getsignal(number) is signal.SIG_DFL]
     for number in ours:
         signal.signal(number, end)
     try:
-        yield came
+        yield received
     finally:
         for number in ours:
             signal.signal(number, signal.SIG_DFL)
@@ -215,7 +215,7 @@ def _report_and_exit(error: Exception, *, document: bool) -> NoReturn:
         typer.secho(f"error: {text}", err=True, fg="red")
     try:
         if document:
-            as_json("peirce.error/1", error=text)
+            print_json("peirce.error/1", error=text)
         sys.stdout.flush()
     except OSError:
         _silence_stdout()
@@ -223,10 +223,10 @@ def _report_and_exit(error: Exception, *, document: bool) -> NoReturn:
 
 
 def _message_and_code(error: Exception) -> tuple[str, int]:
-    """What to say of an error, and the exit code."""
+    """The message for an error, and the exit code."""
     if not isinstance(error, WriteError):
         what = str(getattr(error, "filename", None) or "what the command writes")
-        error = disk_error(error, what, "what was whole before is as it was") or error
+        error = disk_error(error, what, "what was complete before is unchanged") or error
     if isinstance(error, PeirceError):
         return str(error), 1 if isinstance(error, WriteError | PluginError | UnavailableError) else 2
     if isinstance(error, BlockingIOError) or "can't start new thread" in str(error):
@@ -241,7 +241,7 @@ def _message_and_code(error: Exception) -> tuple[str, int]:
         return f"{failed}. {_MORE}", 1
     if isinstance(error, OSError):  # no permission, a name that is too long: the user's to put right
         return f"{printable(error)}; check the path, its permissions and the space there", 2
-    cause = shadowing_folder(error) or "This is a fault of Peirce"
+    cause = shadowing_folder(error) or "This is a bug in Peirce"
     return f"{one_line(error)}. {cause}; {_MORE}, for a report", 1
 
 
@@ -265,17 +265,19 @@ def _failed_plugin(error: Exception) -> str | None:
 @contextmanager
 def _warnings_in_lines() -> Iterator[None]:
     """Print each warning of Peirce as one line, without the line of code that it came from."""
-    usual = warnings.formatwarning
+    default_format = warnings.formatwarning
 
     def line(message: Any, category: Any, *where: Any, **more: Any) -> str:
         ours = category.__module__.partition(".")[0].startswith("peirce")
-        return f"warning: {printable(message)}\n" if ours else usual(message, category, *where, **more)
+        return (
+            f"warning: {printable(message)}\n" if ours else default_format(message, category, *where, **more)
+        )
 
     warnings.formatwarning = line
     try:
         yield
     finally:
-        warnings.formatwarning = usual
+        warnings.formatwarning = default_format
 
 
 def _silence_stdout() -> None:

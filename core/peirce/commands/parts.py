@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from peirce.commands.description import description, facts, identity, tables
-from peirce.commands.show import Json, as_json, as_table, console
+from peirce.commands.show import Json, console, print_json, print_table
 from peirce.errors import RegistryError, unknown
 from peirce.registry import KINDS, Registered, Registry, default_registry, drawer_of, first_line
 
@@ -27,7 +27,7 @@ def list_parts(
     entries = [entry for one in kinds for entry in registry.entries(one)]
     aliases = {f"{one}.{alias}": name for one in kinds for alias, name in registry.aliases(one).items()}
     if json:
-        as_json(
+        print_json(
             "peirce.list/1",
             parts=[identity(entry) | {"summary": first_line(entry.part)} for entry in entries],
             aliases=aliases,
@@ -35,8 +35,8 @@ def list_parts(
             quarantined=[{"plugin": broken.plugin, "cause": broken.cause} for broken in registry.quarantined],
         )
         return
-    rows = ([e.kind, e.name, _gist(e), first_line(e.part), e.plugin, e.version] for e in entries)
-    as_table(("kind", "name", "typing or places", "summary", "plug-in", "version"), rows)
+    rows = ([e.kind, e.name, _typing_or_places(e), first_line(e.part), e.plugin, e.version] for e in entries)
+    print_table(("kind", "name", "typing or places", "summary", "plug-in", "version"), rows)
     for alias, name in aliases.items():
         typer.echo(f"alias: {alias} = {name}")
 
@@ -57,20 +57,20 @@ def describe(
         drawer_of(drawn.kind)(drawn.part, picture)
     described = [description(entry, registry) for entry in entries]
     if json:
-        as_json("peirce.describe/1", parts=described)
+        print_json("peirce.describe/1", parts=described)
         return
-    show = console()
+    output = console()
     for part in described:
         version = f" {part['version']}" if part["version"] else ""
-        show.print(part["name"], style="bold", end="")
-        show.print(f"  {part['kind'].removesuffix('s')} of {part['plugin']}{version}", markup=False)
+        output.print(part["name"], style="bold", end="")
+        output.print(f"  {part['kind'].removesuffix('s')} of {part['plugin']}{version}", markup=False)
         if part["documentation"]:
-            show.print(part["documentation"], markup=False)
-        show.print()
+            output.print(part["documentation"], markup=False)
+        output.print()
         for fact in facts(part):
-            show.print(f"{fact.label:>15}: {fact.value}", markup=False)
+            output.print(f"{fact.label:>15}: {fact.value}", markup=False)
         for table in tables(part):
-            as_table(table.headings, table.rows)
+            print_table(table.headings, table.rows)
 
 
 def _find(registry: Registry, name: str) -> list[Registered]:
@@ -78,7 +78,7 @@ def _find(registry: Registry, name: str) -> list[Registered]:
     if dot:
         return [registry.entry(kind, rest)]
     kinds = [each for each in KINDS if name in (*registry.names(each), *registry.aliases(each))]
-    if not kinds:  # asking for a part of a broken plug-in says why it is not there
+    if not kinds:  # the registry's error for a part of a broken plug-in says why it is missing
         kinds = [each for broken in registry.quarantined for each, its in broken.parts if its == name]
     if kinds:
         return [registry.entry(each, name) for each in kinds]
@@ -87,7 +87,7 @@ def _find(registry: Registry, name: str) -> list[Registered]:
     raise RegistryError(unknown("part", name, known) + "; `peirce list` lists all" + broken_too)
 
 
-def _gist(entry: Registered) -> str:
+def _typing_or_places(entry: Registered) -> str:
     if entry.kind == "operators":
         return entry.part.typing + (f" ({entry.part.letter})" if entry.part.letter else "")
     return ", ".join(entry.part.places()) if entry.kind == "positions" else ""

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from peirce.commands.show import Json, as_json, as_table
+from peirce.commands.show import Json, print_json, print_table
 from peirce.errors import RegistryError, unknown
 from peirce.registry import (
     KINDS,
@@ -47,10 +47,10 @@ def list_plugins(
     conflicts = registry.conflicts if registry else ()
     if json:
         more = {"registry": file.where, "found": file.origin, "loaded": load}
-        as_json("peirce.plugins.list/1", **more, plugins=rows, conflicts=conflicts)
+        print_json("peirce.plugins.list/1", **more, plugins=rows, conflicts=conflicts)
     else:
         columns = ["plugin", "state", "version", "module", *(_LOADED if load else ())]
-        as_table(["plug-in", *columns[1:]], ([_cell(row[column]) for column in columns] for row in rows))
+        print_table(["plug-in", *columns[1:]], ([_cell(row[column]) for column in columns] for row in rows))
         typer.echo(f"registry: {file.where} ({file.origin})")
         for conflict in conflicts:
             typer.secho(f"conflict: {conflict}", err=True, fg="red")
@@ -59,7 +59,7 @@ def list_plugins(
 
 
 def _row(file: RegistryFile, plugin: EntryPoint, registry: Registry | None) -> dict[str, Any]:
-    """What there is to say of a plug-in; without a registry, what can be said without importing it."""
+    """The row of a plug-in; without a registry, what is known without importing it."""
     state = "on" if file.is_on(plugin.name) else "off"
     if plugin.distribution is None and not file.imports_modules:
         state = "not imported"
@@ -128,7 +128,7 @@ def prefer(
     kind, _, name = part.partition(".")
     if not name or kind not in preferable_kinds():
         raise RegistryError(
-            f"{part!r} is no KIND.NAME such as operators.prod; {unknown('kind', kind, preferable_kinds())}"
+            f"{part!r} is not a KIND.NAME such as operators.prod; {unknown('kind', kind, preferable_kinds())}"
         )
     file = find_registry_file()
     change = {part: _plugin_name(plugin, file)}
@@ -140,7 +140,7 @@ def add(
 ) -> None:
     """Load a further module as a plug-in."""
     if not is_module_name(module):
-        raise RegistryError(f"{module!r} is no module name; one looks like my_lab.ops")
+        raise RegistryError(f"{module!r} is not the name of a module, such as my_lab.ops")
     file = find_registry_file()
 
     def change(document: Any) -> None:
@@ -167,11 +167,11 @@ def _plugin_name(given: str, file: RegistryFile) -> str:
 
 
 def _echo_next_step(file: RegistryFile, target: Path) -> None:
-    """Say how the modules of an edited file come to be imported, if the file was not named."""
+    """Say what to do so that the modules of an edited file are imported, if the file was not named."""
     if target != file.path or not file.imports_modules:
         typer.echo(
             f"next: export {VARIABLE}={target}    # or `peirce --registry {target} ...`: modules of a file that is "
-            "merely found are not imported",
+            "found by the search are not imported",
             err=True,
         )
 
@@ -193,10 +193,16 @@ def _edit(
     target = edit_registry_file(file, change)
     created = target != file.path and not existed
     if json:
-        as_json("peirce.plugins.edit/1", file=str(target), created=created, change=content, notes=notes or [])
+        print_json(
+            "peirce.plugins.edit/1", file=str(target), created=created, change=content, notes=notes or []
+        )
         return target
-    made = f"created {target}, since {file.where} ships with Peirce; it is in force in this folder and below"
-    typer.echo(made if created else f"edited {target}")
+    if created:
+        typer.echo(
+            f"created {target}, since {file.where} ships with Peirce; it is in force in this folder and below"
+        )
+    else:
+        typer.echo(f"edited {target}")
     for note in notes or []:
         typer.echo(f"note: {note}")
     return target

@@ -55,7 +55,7 @@ _PLACES: dict[str, tuple[str, list[str], str]] = {
     ),
     "scope": ("scope", [_EACH, "x", "a"], "bool: whether x may attend to a"),
 }
-"""What a position gives at a place: its name, shape and meaning."""
+"""The tensor that a position returns at each place: its name, shape and meaning."""
 
 
 def shapes(kind: str, part: type[Any], registry: Registry) -> list[dict[str, str]]:
@@ -64,15 +64,15 @@ def shapes(kind: str, part: type[Any], registry: Registry) -> list[dict[str, str
     An architecture shows the inputs and outputs of a model of it without positions and heads. A part that cannot be
     built so gives none, and neither does one of a kind whose tensors depend on data.
     """
-    with suppress(Exception):  # the part refuses these sizes; its options say more than a guess would
+    with suppress(Exception):  # a part that refuses these sizes is described by its options alone
         if kind == "architectures":
-            return _of_model(part, registry)
+            return _model_tensors(part, registry)
         if kind in ("operators", "positions", "augmenters", "heads"):
-            return _of_part(part(structure_value(part.Options, part.example), _DIMS))
+            return _part_tensors(part(structure_value(part.Options, part.example), _DIMS))
     return []
 
 
-def _of_part(part: Any) -> list[dict[str, str]]:
+def _part_tensors(part: Any) -> list[dict[str, str]]:
     if isinstance(part, PureOperator):
         ends: dict[str, Reader | Writer] = {**part.readings(), "output": part.output()}
         return [_end(part, name, end) for name, end in ends.items()]
@@ -82,7 +82,7 @@ def _of_part(part: Any) -> list[dict[str, str]]:
         return [_tensor(name, shape, notes) for name, shape in both.items()]
     if isinstance(part, RecurrentOperator):
         states = [
-            _tensor(f"state {name}", ["b", *map(_named, value.shape)], "kept from token to token")
+            _tensor(f"state {name}", ["b", *map(_size_name, value.shape)], "carried from token to token")
             for name, value in part.initial().items()
         ]
         output = _tensor("output", ["b", "x", "recurrent"], "given")
@@ -91,7 +91,7 @@ def _of_part(part: Any) -> list[dict[str, str]]:
     if isinstance(part, Position):
         return [*inputs, *(_tensor(*_PLACES[place]) for place in part.places())]
     if isinstance(part, Augmenter):
-        return [*inputs, _tensor("embeddings", ["b", "x", "unary"], "read, and given back changed")]
+        return [*inputs, _tensor("embeddings", ["b", "x", "unary"], "read, and returned changed")]
     return inputs + [_declared("output", spec) for spec in part.outputs()]
 
 
@@ -102,8 +102,8 @@ def scope_for(part: type[Any]) -> ScopeKind:
     return next((kind for kind in kinds if part.check_scope(options, kind) is None), "bidirectional")
 
 
-def _of_model(part: type[Any], registry: Registry) -> list[dict[str, str]]:
-    """What a model reads and gives, composed without storage, with one operator where the default layer is refused."""
+def _model_tensors(part: type[Any], registry: Registry) -> list[dict[str, str]]:
+    """The inputs and outputs of a model without storage, with a single operator where the default layer is refused."""
     known = _DIMS.known() | {"feedforward": _DIMS.feedforward_unary}
     fields = attrs.fields(part.Dims)
     sizes = {f.name: known.get(f.name, 4) for f in fields if f.name in known or f.default is attrs.NOTHING}
@@ -123,10 +123,10 @@ def _of_model(part: type[Any], registry: Registry) -> list[dict[str, str]]:
 
 def _declared(side: str, spec: TensorSpec) -> dict[str, str]:
     notes = f"{spec.dtype}: {spec.meaning}" if spec.meaning else spec.dtype
-    return _tensor(f"{side} {spec.name}", [_named(dim) for dim in spec.dims], notes)
+    return _tensor(f"{side} {spec.name}", [_size_name(dim) for dim in spec.dims], notes)
 
 
-def _named(size: int | str) -> int | str:
+def _size_name(size: int | str) -> int | str:
     """The name of a size; the size itself where it has none."""
     return _NAMES.get(size, size) if isinstance(size, int) else size
 

@@ -48,7 +48,7 @@ METAVARS = {
     "CHECK[KIND.NAME]=REASON": "a conformance check of a part that is known to fail, and why",
     "KEY=VALUE": "a setting; its value is TOML, or else text",
 }
-"""What stands for a value in the help of commands, each always for the same."""
+"""The placeholders of values in the help of commands; each means the same everywhere."""
 
 
 def application(**more: Any) -> typer.Typer:
@@ -83,28 +83,28 @@ WEB_RUNTIME = Path("node_modules/onnxruntime-web/dist")
 _PIPED_WIDTH = 200
 
 
-def moved(app: typer.Typer, name: str, was: str, now: str) -> None:
-    """Give an application a command of an older name, which takes anything and says what it is called now."""
+def add_moved_command(app: typer.Typer, name: str, was: str, now: str) -> None:
+    """Add a command under its older name, which takes any arguments and says what it is called now."""
 
     @app.command(
         name, hidden=True, context_settings={"ignore_unknown_options": True, "allow_extra_args": True}
     )
     def refuse() -> None:
-        raise InputError(f"`{was}` went; `{now}` does the same, and `peirce look --help` tells more")
+        raise InputError(f"`{was}` was removed; `{now}` does the same, and `peirce look --help` tells more")
 
     refuse.__doc__ = f"Older name of `{now}`."
 
 
-def as_json(schema: str, **content: Any) -> None:
+def print_json(schema: str, **content: Any) -> None:
     """Print one object whose `schema` names its layout and version, such as `peirce.list/1`."""
     text = json.dumps(
         {"schema": schema, **replace_non_finite(content)}, indent=2, ensure_ascii=False, default=str
     )
-    # What is escaped can only stand inside a string, where JSON writes it so.
+    # Control characters can only be inside a string, where JSON writes them as these escapes.
     typer.echo(escape_controls(text))
 
 
-def as_table(headings: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None) -> None:
+def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None) -> None:
     """Print rows under headings; long cells are folded, never cut."""
     from rich import box
     from rich.table import Table
@@ -119,7 +119,7 @@ def as_table(headings: Sequence[str], rows: Iterable[Sequence[object]], title: s
 
 
 class Fitting:
-    """A table as it is where it fits; else one that is turned, a line for each cell, so that nothing is cut.
+    """A table that fits the screen: as it is, or else turned to a line for each cell, so that nothing is cut.
 
     Args:
         table: rich's; columns that may not be folded say so.
@@ -158,29 +158,29 @@ def console() -> Any:
     return Console(width=None if sys.stdout.isatty() else _PIPED_WIDTH, highlight=False)
 
 
-def vacant(output: Path, names: tuple[str, ...], overwrite: bool) -> None:
-    """Refuse a folder that holds what would be written, unless it may be replaced.
+def refuse_existing(output: Path, names: tuple[str, ...], overwrite: bool) -> None:
+    """Refuse a folder that already has files that would be written, unless they may be replaced.
 
     Raises:
-        ModelFileError: it holds some of the names.
+        ModelFileError: it has some of the names.
     """
     there = [name for name in names if (output / name).exists()]
     if there and not overwrite:
         raise ModelFileError(
-            f"{output} holds {' and '.join(there)} already; choose another folder, or give --overwrite to replace it"
+            f"{output} already has {' and '.join(there)}; choose another folder, or give --overwrite to replace it"
         )
 
 
-def made(json: bool, result: Mapping[str, object]) -> None:
-    """Print what an import has made."""
+def print_result(json: bool, result: Mapping[str, object]) -> None:
+    """Print the result of an import."""
     if json:
-        as_json("peirce.import/1", **result)
+        print_json("peirce.import/1", **result)
         return
     for key, value in result.items():
         typer.echo(f"{key}: {value}")
 
 
-def made_model(json: bool, model: Model, output: Path, **more: object) -> None:
-    """Print which model an import has made."""
+def print_new_model(json: bool, model: Model, output: Path, **more: object) -> None:
+    """Print the model that an import wrote."""
     parameters = sum(p.numel() for p in model.parameters())
-    made(json, {"model": str(output), "name": model.spec.name, "parameters": parameters, **more})
+    print_result(json, {"model": str(output), "name": model.spec.name, "parameters": parameters, **more})

@@ -1,4 +1,4 @@
-"""`peirce spec` and `peirce summary`: which specs are ready, what one may hold, and what it amounts to."""
+"""`peirce spec` and `peirce summary`: the ready specs, the schema of specs, and the size of a model."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from attrs import asdict
 
-from peirce.commands.show import Json, as_json, as_table, group
+from peirce.commands.show import Json, group, print_json, print_table
 from peirce.errors import InputError, PeirceError
 from peirce.files import explain_disk_errors, write_json
 from peirce.registry import default_catalogue, default_registry, load_spec
@@ -51,8 +51,8 @@ def schema(
         raise InputError(f"folder {output.parent} does not exist; create it, or write elsewhere")
     with explain_disk_errors(str(output)):
         write_json(output, found)
-    held = "a spec in its folder that begins with this line is held to it by editors"
-    typer.echo(f"written to {output}; {held}:\n#:schema ./{output.name}")
+    usage = "editors check a spec in its folder that begins with this line"
+    typer.echo(f"written to {output}; {usage}:\n#:schema ./{output.name}")
 
 
 @spec.command("list")
@@ -64,9 +64,9 @@ def list_specs(json: Json = False) -> None:
         for entry in catalogue.entries("specs")
     ]
     if json:
-        as_json("peirce.spec.list/1", specs=rows)
+        print_json("peirce.spec.list/1", specs=rows)
     else:
-        as_table(("spec", "what it is", "plug-in"), (list(row.values()) for row in rows))
+        print_table(("spec", "what it is", "plug-in"), (list(row.values()) for row in rows))
     for broken in catalogue.quarantined:
         typer.echo(f"plug-in {broken.plugin} was not loaded: {broken.cause}", err=True)
 
@@ -82,16 +82,16 @@ def check(file: SpecArgument, changes: Changes = None, json: Json = False) -> No
     except PeirceError as error:
         if not json:
             raise
-        as_json("peirce.spec.check/1", spec=file, ok=False, error=str(error))
+        print_json("peirce.spec.check/1", spec=file, ok=False, error=str(error))
         raise typer.Exit(2) from None
     if json:
-        as_json("peirce.spec.check/1", spec=file, ok=True, error=None)
+        print_json("peirce.spec.check/1", spec=file, ok=True, error=None)
     else:
         typer.echo(f"OK: {file} ({read.name}, {read.architecture})")
 
 
 def _joined(cell: object) -> object:
-    """What a table shows of a cell; several named texts stand one after the other."""
+    """A cell as a table shows it; several named texts are joined."""
     return "; ".join(" ".join(item) for item in cell.items()) if isinstance(cell, dict) else cell
 
 
@@ -110,19 +110,19 @@ def summary(
     read = load_spec(spec, dict(map(parse_override, changes or ())))
     found = summarise(read, batch=batch, length=length, registry=default_registry())
     if json:
-        as_json("peirce.summary/2", **asdict(found))
+        print_json("peirce.summary/2", **asdict(found))
         return
-    as_table(
+    print_table(
         ("layers", "index", "operator", "typing", "reads", "output", "scope", "activation"),
         ([*map(_joined, operator.values())] for operator in found.operators),
         title=f"{found.name} ({found.architecture})",
     )
-    as_table(("input", ""), found.inputs.items())
-    as_table(("output", ""), found.outputs.items())
+    print_table(("input", ""), found.inputs.items())
+    print_table(("output", ""), found.outputs.items())
     counts = [*((part, count, found.weights[part]) for part, count in found.groups.items())]
     counts.append(("all", found.parameters, sum(found.weights.values())))
     rows = [(part, f"{count:,}", f"{weights:,}") for part, count, weights in counts]
-    as_table(("parameters of", "count", "without biases and norms"), rows)
+    print_table(("parameters of", "count", "without biases and norms"), rows)
     typer.echo(f"one forward pass at batch {batch}, length {found.length}, in float32:")
     typer.echo(f"  FLOPs                {found.flops:>18,}")
     typer.echo(f"  bytes of parameters  {found.parameter_bytes:>18,}")

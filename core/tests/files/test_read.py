@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from peirce.commands import as_json, as_table
+from peirce.commands import print_json, print_table
 from peirce.errors import LONGEST, InputError, PeirceError, printable, unknown
 from peirce.files import (
     UnreadableError,
@@ -43,7 +43,7 @@ def test_a_file_beyond_the_bound_is_not_read(tmp_path: Path, monkeypatch: pytest
     path.touch()
     os.truncate(path, 10**11)  # without a byte on the disk
     for read in (read_bytes, read_text, read_json):
-        with pytest.raises(UnreadableError, match="right, set PEIRCE_LIMIT to a larger size than 2GB"):
+        with pytest.raises(UnreadableError, match="genuine, set PEIRCE_LIMIT to more than 2GB"):
             read(path)
     os.truncate(path, 2000)
     monkeypatch.setenv("PEIRCE_LIMIT", "8kB")
@@ -115,8 +115,8 @@ def test_messages_are_cut_and_cannot_steer_a_terminal() -> None:
 
 def test_tables_and_objects_of_commands_cannot_steer_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     hostile = "a\x1b]0;x\x07\x9b2J\u202e"
-    as_table(("name",), [(hostile,)])
-    as_json("test/1", name=hostile, plain="ü\n\t")
+    print_table(("name",), [(hostile,)])
+    print_json("test/1", name=hostile, plain="ü\n\t")
     said = capsys.readouterr().out
     assert not set(said) & set(hostile[1:]) - set("]0;x2J")
     assert json.loads(said[said.index("{") :]) == {"schema": "test/1", "name": hostile, "plain": "ü\n\t"}

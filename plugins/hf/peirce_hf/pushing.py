@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from peirce.commands import Json, as_json, as_table
+from peirce.commands import Json, print_json, print_table
 from peirce.errors import TaskError
 from peirce.model import CARD, PROVENANCE, saved_files
 
@@ -58,8 +58,8 @@ def push(
                     "go up with --dry-run"
                 ) from error
     if json:
-        as_json(SCHEMA, model=str(model), repository=name, url=url, files=sizes)
+        print_json(SCHEMA, model=str(model), repository=name, url=url, files=sizes)
         return
     rows = [(each, f"{size:,}") for each, size in sizes.items()]
-    as_table(("file", "bytes"), [*rows, ("all", f"{sum(sizes.values()):,}")], f"{model} to {name}")
+    print_table(("file", "bytes"), [*rows, ("all", f"{sum(sizes.values()):,}")], f"{model} to {name}")
     typer.echo("nothing was uploaded: --dry-run" if url is None else url)

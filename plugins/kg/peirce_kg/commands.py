@@ -7,13 +7,22 @@ from typing import Annotated
 
 import typer
 
-from peirce.commands import Json, NewModel, Overwrite, application, as_json, made_model, moved, vacant
+from peirce.commands import (
+    Json,
+    NewModel,
+    Overwrite,
+    add_moved_command,
+    application,
+    print_json,
+    print_new_model,
+    refuse_existing,
+)
 from peirce.progress import progress_bars
 from peirce_kg.parts.augmenters.kge_files import Optimizer, Predictor
 from peirce_queries import GraphOption, progress_console
 
 attention = application()
-moved(attention, "attention", "peirce kg attention", "peirce look MODEL QUERY -o FILE --beside MODEL")
+add_moved_command(attention, "attention", "peirce kg attention", "peirce look MODEL QUERY -o FILE --beside MODEL")
 
 
 def embed(
@@ -75,7 +84,7 @@ def embed(
         embedding = embed(loaded, options, after)
         embedding.write(output)
     if json:
-        as_json(
+        print_json(
             "peirce.kg.embed/1", file=str(output), model=model, graph=loaded.name, entities=len(embedding.entities),
             relations=len(embedding.relations), width=dim, epochs=epochs, seed=seed, loss=embedding.losses[-1],
             validation_mrr=embedding.mrr,
@@ -100,9 +109,9 @@ def ultra(
     json: Json = False,
 ) -> None:
     """Import a published ULTRA or UltraQuery, which answers on any graph."""
-    vacant(output, ("spec.toml",), overwrite)
+    refuse_existing(output, ("spec.toml",), overwrite)
     from peirce_kg.ultra.checkpoint import read_ultra
 
     model = read_ultra(checkpoint, output.resolve().name)
     model.save(output)
-    made_model(json, model, output, threshold=model.spec.options["threshold"])
+    print_new_model(json, model, output, threshold=model.spec.options["threshold"])

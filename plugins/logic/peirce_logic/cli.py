@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from peirce.commands import Json, as_json
+from peirce.commands import Json, print_json
 from peirce.errors import InputError
 from peirce_logic.senses.cli import app as senses_app
 
@@ -91,7 +91,7 @@ def detect(
         for relation in listed:
             typer.echo(jsonlib.dumps(relation, ensure_ascii=False))
     elif json:
-        as_json(SCHEMA, parser=parser, **_counts(found), relations=listed)
+        print_json(SCHEMA, parser=parser, **_counts(found), relations=listed)
     else:
         for each, items in zip(found, shown, strict=True):
             _print(each, items)
@@ -122,7 +122,7 @@ def stats(
     counts = Counter(relation.relation for each in found for relation in each.relations)
     relations = {name: counts[name] for name, _ in RELATIONS}
     if json:
-        as_json(SCHEMA_OF_STATS, files=len(files), **_counts(found), relations=relations)
+        print_json(SCHEMA_OF_STATS, files=len(files), **_counts(found), relations=relations)
     else:
         for name, count in (*relations.items(), ("sentences", _counts(found)["sentences"])):
             typer.echo(f"{name.replace('_', ' '):20} {count:>8,}")

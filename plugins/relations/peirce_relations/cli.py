@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from peirce.commands import WEB_RUNTIME, Json, PageFile, WebRuntime, as_json, as_table, group
+from peirce.commands import WEB_RUNTIME, Json, PageFile, WebRuntime, group, print_json, print_table
 from peirce.errors import InputError, ModelFileError, TaskError
 from peirce.extras import require
 from peirce.files import explain_disk_errors, hold_lock, open_file, replace_file
@@ -160,11 +160,11 @@ def relate(
             write_page(page, session, folder, known | question, title=title, layer="Round", runtime=runtime)
             typer.echo(f"written to {page}", err=True)
     if json:
-        as_json("peirce.relate/1", pair=pair, **found)
+        print_json("peirce.relate/1", pair=pair, **found)
         return
     columns = (found["relations"], found["scores"], found["probabilities"])
     rows = [(name, f"{score:.3f}", f"{share:.3f}") for name, score, share in zip(*columns, strict=True)]
-    as_table((f"{pair[0]} to {pair[1]}", "score", "probability"), rows)
+    print_table((f"{pair[0]} to {pair[1]}", "score", "probability"), rows)
 
 
 def _read_sizes(text: str, option: str, least: int) -> tuple[int, ...]:
@@ -181,7 +181,7 @@ def _check_free(path: Path, overwrite: bool) -> None:
 
 def _report(json: bool, facts: dict[str, Any]) -> None:
     if json:
-        as_json("peirce.relations/1", **facts)
+        print_json("peirce.relations/1", **facts)
         return
     for name, value in facts.items():
         typer.echo(f"{name}: {value}")

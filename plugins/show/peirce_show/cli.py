@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from attrs import asdict
 
-from peirce.commands import Json, as_json, as_table
+from peirce.commands import Json, print_json, print_table
 from peirce.errors import InputError
 from peirce.registry import default_registry
 from peirce_show.files import check_format, save
@@ -79,9 +79,9 @@ def compare(
 
     found = side_by_side(models, default_registry(), batch=batch, length=length)
     if json:
-        as_json("peirce.compare/1", models=[asdict(each) for each in found])
+        print_json("peirce.compare/1", models=[asdict(each) for each in found])
     else:
-        as_table(["", *(each.name for each in found)], rows(found))
+        print_table(["", *(each.name for each in found)], rows(found))
     if output is not None:
         html = comparison_page(found) if output.suffix.lower() == ".html" else None
         save(output, comparison_picture(found), html)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from peirce.commands import Json, as_json
+from peirce.commands import Json, print_json
 from peirce.files import parse_toml, read_text
 from peirce.registry import (
     EntryPoint,
@@ -85,13 +85,13 @@ def check(
     if record:
         files = suite.record()
         if json:
-            as_json("peirce.plugins.record/1", plugin=entry.name, files=list(map(str, files)))
+            print_json("peirce.plugins.record/1", plugin=entry.name, files=list(map(str, files)))
         else:
             typer.echo("\n".join(f"wrote {path}" for path in files) or "none of its parts is recorded")
         return
     result = run_suite(entry, suite, keyword=keyword, last_failed=last_failed)
     if json:
-        as_json("peirce.plugins.check/1", plugin=entry.name, **result.to_dict())
+        print_json("peirce.plugins.check/1", plugin=entry.name, **result.to_dict())
     else:
         result.show()
     if not result.passed:
@@ -123,7 +123,7 @@ def _check_loads(entry: EntryPoint, json: bool) -> None:
         return
     if json:
         plugin, cause = broken[0].plugin, broken[0].cause
-        as_json("peirce.plugins.check/1", plugin=plugin, passed=False, cause=cause, checks={})
+        print_json("peirce.plugins.check/1", plugin=plugin, passed=False, cause=cause, checks={})
     else:
         typer.secho(f"{broken[0].plugin} cannot be loaded: {broken[0].cause}", fg="red")
         typer.echo(broken[0].detail, nl=False)

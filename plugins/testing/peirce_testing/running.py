@@ -20,7 +20,7 @@ from typing import Any
 import typer
 from attrs import define, field
 
-from peirce.commands import as_table
+from peirce.commands import print_table
 from peirce.errors import PeirceError
 from peirce.progress import progress_bars
 from peirce.registry import EntryPoint
@@ -92,7 +92,9 @@ class CheckedPlugin:
         if parts:
             found = Counter((outcome.part, outcome.outcome) for outcome in self.checks)
             columns = [kind for kind in _OUTCOMES if self.of(kind)]
-            as_table(("part", *columns), ([part, *(found[part, one] for one in columns)] for part in parts))
+            print_table(
+                ("part", *columns), ([part, *(found[part, one] for one in columns)] for part in parts)
+            )
         for outcome, *others in self.causes():
             typer.secho(outcome.name, fg="red", bold=True)
             typer.echo(outcome.message)
@@ -155,7 +157,7 @@ def _run_suite(plugin: EntryPoint, suite: Conformance, keyword: str, last_failed
     console = Console(file=sys.stderr)
     try:
         matches, known = _matcher(keyword), suite.names()
-        failed = {*_kept().get(plugin.name, ())} & {*known} if last_failed else set()
+        failed = {*_last_failures().get(plugin.name, ())} & {*known} if last_failed else set()
         names = [name for name in known if matches(name) and (name in failed or not failed)]
         if not names:
             raise PeirceError(f"-k {keyword!r} matches no check")
@@ -181,7 +183,7 @@ def _run_suite(plugin: EntryPoint, suite: Conformance, keyword: str, last_failed
     return result
 
 
-def _kept() -> dict[str, list[str]]:
+def _last_failures() -> dict[str, list[str]]:
     """The names of the checks that failed in the last run, by plug-in."""
     with suppress(OSError, ValueError):
         found = json.loads(_FAILED.read_text(encoding="utf-8"))
@@ -192,7 +194,7 @@ def _kept() -> dict[str, list[str]]:
 
 def _keep_failed(plugin: str, result: CheckedPlugin, known: Sequence[str]) -> None:
     """Keep the names of the checks that fail, for `--last-failed`; where none does, nothing is kept."""
-    kept, ran = _kept(), {each.name for each in result.checks}
+    kept, ran = _last_failures(), {each.name for each in result.checks}
     still = [name for name in kept.pop(plugin, ()) if name in known and name not in ran]
     kept[plugin] = still + [each.name for each in result.of("failed")]
     with suppress(OSError):  # a folder where nothing can be written keeps nothing

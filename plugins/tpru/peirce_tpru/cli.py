@@ -11,13 +11,13 @@ from peirce.commands import (
     Json,
     NewModel,
     Overwrite,
+    add_moved_command,
     application,
-    as_json,
-    as_table,
     group,
-    made_model,
-    moved,
-    vacant,
+    print_json,
+    print_new_model,
+    print_table,
+    refuse_existing,
 )
 
 
@@ -31,15 +31,15 @@ def tpru(
     json: Json = False,
 ) -> None:
     """Import published weights of the recurrent unit TPRU; the states are the output `unary`."""
-    vacant(output, ("spec.toml",), overwrite)
+    refuse_existing(output, ("spec.toml",), overwrite)
     from peirce_tpru.published import import_tpru
 
     model = import_tpru(config, weights, output)
-    made_model(json, model, output)
+    print_new_model(json, model, output)
 
 
 roles = application()
-moved(roles, "roles", "peirce roles", "peirce look MODEL TEXT -o FILE")
+add_moved_command(roles, "roles", "peirce roles", "peirce look MODEL TEXT -o FILE")
 
 
 entailment = group("Make pairs of propositions to learn entailment from.")
@@ -84,7 +84,7 @@ def generate(
         for i, name in enumerate(HEURISTICS)
     }
     if json:
-        as_json(
+        print_json(
             "peirce.entailment/1",
             file=str(result.file),
             pairs=result.pairs,
@@ -105,4 +105,4 @@ def generate(
             (number, f"{ours[what].get(number, 0):.1%}", f"{theirs[what].get(number, 0):.1%}")
             for number in sorted({*ours[what], *theirs[what]})
         ]
-        as_table((what, "here", "validate"), rows)
+        print_table((what, "here", "validate"), rows)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from peirce.commands import Json, application, as_json, as_table
+from peirce.commands import Json, application, print_json, print_table
 from peirce.errors import PeirceError, TaskError
 from peirce.registry import default_registry, load_spec, ready_specs
 
@@ -113,10 +113,10 @@ def train(
     part = default_registry().get("tasks", task)
     layers = part.settings, data_setting(data, part), read_settings(settings, part)
     of_model, of_task, of_training = settings_by_part(*layers)
-    made, options = make_task(task, of_task), training_options(of_training)
+    task_instance, options = make_task(task, of_task), training_options(of_training)
     result = run(
         load_spec(spec, of_model) if spec is not None else saved_spec(str(start), of_model),
-        made,
+        task_instance,
         options,
         directory,
         seed=seed,
@@ -147,7 +147,7 @@ def show_result(
     facts: Mapping[str, Any],
     also: Mapping[str, Any] | None = None,
 ) -> None:
-    """Print what a training gave, in the first process of several.
+    """Print the result of a training, in the first process of several.
 
     Args:
         result: what it gave.
@@ -164,7 +164,7 @@ def show_result(
     loss = result.losses[-1]
     if schema is not None:
         numbers = {"steps": result.steps, "seconds": result.seconds, "loss": loss, "metrics": tested}
-        as_json(schema, **facts, **numbers, **(also or {}))
+        print_json(schema, **facts, **numbers, **(also or {}))
         return
     _table(tested, f"{result.steps} steps in {result.seconds:.0f} s, last loss {loss:.4f}", result.remarks)
     typer.echo(f"saved in {facts['directory']}")
@@ -215,15 +215,15 @@ def evaluate(
     before = dict(record["task"]["options"]) if part.name == record["task"]["name"] else {}
     model = load(directory, device=device)
     if (directory / ASSETS / TOKENIZER_FILE).is_file():
-        before.pop(TOKENIZER, None)  # where it lay when the model was trained; the model keeps it
-    made = with_tokenizer(make_task(name, {**before, **settings_by_part(given)[1]}), directory)
-    data = made.prepare()
-    check_data(model, directory, made, data)
-    metrics = run(model, made, data, split, seed=record["seed"])
-    remarks = made.remarks(model, data, split)
+        before.pop(TOKENIZER, None)  # its path at training time; the model has a copy
+    task_instance = with_tokenizer(make_task(name, {**before, **settings_by_part(given)[1]}), directory)
+    data = task_instance.prepare()
+    check_data(model, directory, task_instance, data)
+    metrics = run(model, task_instance, data, split, seed=record["seed"])
+    remarks = task_instance.remarks(model, data, split)
     if json:
         where = {"directory": str(directory), "task": part.name, "split": split}
-        as_json("peirce.evaluate/1", **where, metrics=metrics, remarks=remarks)
+        print_json("peirce.evaluate/1", **where, metrics=metrics, remarks=remarks)
     else:
         _table({split: metrics}, f"{directory} on {part.name}", remarks)
 
@@ -254,7 +254,7 @@ class SettingsCommand(TyperCommand):
 
 
 def _setting(name: str, words: Sequence[str]) -> tuple[str | None, Any]:
-    """The key and the default of the setting that a flag may mean, of the task that is named or else of any."""
+    """The key and the default of the setting that a flag may mean, of the task that is named, or else of any task."""
     from peirce_training.settings import all_settings
 
     registry = default_registry()
@@ -278,9 +278,9 @@ def _list_settings(task: str | None, *, json: bool) -> None:
 
     part = default_registry().get("tasks", task) if task is not None else None
     if json:
-        as_json("peirce.settings/1", task=task, settings=all_settings(part))
+        print_json("peirce.settings/1", task=task, settings=all_settings(part))
         return
-    as_table(("setting", "default", "meaning"), setting_rows(part), title="--set KEY=VALUE")
+    print_table(("setting", "default", "meaning"), setting_rows(part), title="--set KEY=VALUE")
     if part is None:
         typer.echo("With --task NAME, those of the task too; keys of the spec begin with model.")
 
@@ -290,7 +290,7 @@ def _table(metrics: Mapping[str, Mapping[str, float]], title: str, remarks: Sequ
         (split, name, f"{value:.4f}") for split, values in metrics.items() for name, value in values.items()
     ]
     if rows:
-        as_table(("split", "metric", "value"), rows, title=title)
+        print_table(("split", "metric", "value"), rows, title=title)
     else:
         typer.echo(title)
     for remark in remarks:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from peirce.commands import Json, Overwrite, made, made_model, vacant
+from peirce.commands import Json, Overwrite, print_new_model, print_result, refuse_existing
 from peirce.errors import ModelFileError
 
 
@@ -36,16 +36,16 @@ def folnet(
     if to_published is not None:
         if config is not None:
             raise ModelFileError("--to-published takes the saved model itself; leave CONFIG and WEIGHTS out")
-        vacant(output, ("config.json", "weights.safetensors"), overwrite)
+        refuse_existing(output, ("config.json", "weights.safetensors"), overwrite)
         from peirce_folnet.checkpoints.folnet import export_folnet
 
         export_folnet(to_published, output)
-        made(json, {"config": str(output / "config.json"), "weights": str(output / "weights.safetensors")})
+        print_result(json, {"config": str(output / "config.json"), "weights": str(output / "weights.safetensors")})
         return
     if config is None or weights is None:
         raise ModelFileError("an import needs two files: peirce import folnet CONFIG WEIGHTS -o DIR")
-    vacant(output, ("spec.toml",), overwrite)
+    refuse_existing(output, ("spec.toml",), overwrite)
     from peirce_folnet.checkpoints.folnet import import_folnet
 
     model = import_folnet(config, weights, output)
-    made_model(json, model, output)
+    print_new_model(json, model, output)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from peirce.commands import Json, NewModel, Overwrite, made_model, vacant
+from peirce.commands import Json, NewModel, Overwrite, print_new_model, refuse_existing
 
 
 def transformers(
@@ -19,8 +19,8 @@ def transformers(
     json: Json = False,
 ) -> None:
     """Import a BERT, GPT-2 or Llama that transformers saved."""
-    vacant(output, ("spec.toml",), overwrite)
+    refuse_existing(output, ("spec.toml",), overwrite)
     from peirce_hf.checkpoints.importing import import_transformers
 
     model = import_transformers(folder, output)
-    made_model(json, model, output)
+    print_new_model(json, model, output)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from attrs import asdict
 
-from peirce.commands import Json, as_json, as_table, group
+from peirce.commands import Json, group, print_json, print_table
 from peirce.errors import InputError
 
 SCHEMA, SCHEMA_OF_TRAINING = "peirce.logic.senses/1", "peirce.logic.senses.training/1"
@@ -55,7 +55,7 @@ def train(
     found.save(output)
     senses = {word: list(each.relations) for word, each in found.classifiers.items()}
     if json:
-        as_json(SCHEMA_OF_TRAINING, file=str(output), sentences=len(labelled), senses=senses)
+        print_json(SCHEMA_OF_TRAINING, file=str(output), sentences=len(labelled), senses=senses)
         return
     typer.echo(f"{output}: trained on {len(labelled)} sentences")
     for word, relations in senses.items():
@@ -117,7 +117,7 @@ def evaluate(
     agreed = {word: agreement([each for each in labelled if each.keyword == word]) for word in scores}
     if json:
         keywords = {word: {**asdict(each), "agreement": agreed[word]} for word, each in scores.items()}
-        as_json(SCHEMA, encoder=encoder, cross_validated=trained is None, keywords=keywords)
+        print_json(SCHEMA, encoder=encoder, cross_validated=trained is None, keywords=keywords)
         return
     rows = []
     for word, each in scores.items():
@@ -128,4 +128,4 @@ def evaluate(
         accuracy = f"{each.accuracy:.3f}{spread}"
         rows.append((word, each.sentences, accuracy, f"{each.most_frequent:.2f}", recalls, same))
     headings = "keyword", "sentences", "accuracy", "most frequent", "found of each sense", "readings agree"
-    as_table(headings, rows)
+    print_table(headings, rows)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from peirce.commands import WEB_RUNTIME, Json, PageFile, WebRuntime, as_json, as_table
+from peirce.commands import WEB_RUNTIME, Json, PageFile, WebRuntime, print_json, print_table
 from peirce.errors import InputError, TaskError, escape_controls
 from peirce_queries.graphs.commands import GRAPH_HELP
 
@@ -140,14 +140,14 @@ def _ask_own_graph(
         answers = [
             {"rank": a.rank, "entity": a.entity, "score": a.score, "known": a.known} for a in reply.answers
         ]
-        as_json(
+        print_json(
             "peirce.ask/1", query=str(reply.query), graph=answerer.graph.name, provider=reply.provider,
             exact=reply.exact, answers=answers,
         )  # fmt: skip
         return
     typer.echo(escape_controls(reply.query))
     rows = [(a.rank, _name(a), f"{a.score:.3f}", a.known[0] if a.known else "") for a in reply.answers]
-    as_table(("rank", "entity", "score", "known"), rows)
+    print_table(("rank", "entity", "score", "known"), rows)
     typer.echo("known: the smallest graph that entails the answer")
     message = "The exact answers are too many to compute, or take too long (--budget), so none is marked."
     if reply.exact is not None:
@@ -167,7 +167,7 @@ def _score_queries(place: Path, given: GivenGraph, queries: Path, scores: Path, 
         raise InputError(f"the model in {place} answers one query at a time; leave --queries out")
     count, entities = score_file(answerer, queries, scores, progress_console()), given.graph.entities
     if json:
-        as_json("peirce.ask.scores/1", output=str(scores), queries=count, entities=entities)
+        print_json("peirce.ask.scores/1", output=str(scores), queries=count, entities=entities)
     else:
         typer.echo(f"{scores}: scores of {entities:,} entities for {count:,} queries")
 
@@ -209,7 +209,7 @@ def _show_graph_reply(reply: Reply, graph: Graph, explain: bool, json: bool) -> 
             name: [{"entity": a.entity, "score": a.score, "known": None} for a in values]
             for name, values in variables.items()
         }
-        as_json(
+        print_json(
             "peirce.ask.graph/1", query=str(reply.query), graph=graph.name, exact=count, answers=answers,
             variables=likely,
         )  # fmt: skip
@@ -220,7 +220,7 @@ def _show_graph_reply(reply: Reply, graph: Graph, explain: bool, json: bool) -> 
         (a.rank, _name(a), f"{a.score:.4f}", marks[mark])
         for a, mark in zip(reply.answers, known, strict=True)
     ]
-    as_table(("rank", "entity", "score", ""), rows)
+    print_table(("rank", "entity", "score", ""), rows)
     for name, values in variables.items():
         typer.echo(escape_controls(f"{name}: {', '.join(f'{_name(a)} {a.score:.4f}' for a in values)}"))
     unmarked = "What the graph entails is not known: too much, too slow (--budget), or no formula says it."

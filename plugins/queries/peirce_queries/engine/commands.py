@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from peirce.commands import Json, as_json
+from peirce.commands import Json, print_json
 from peirce_queries.graphs.commands import GraphOption, progress_console
 
 
@@ -39,6 +39,6 @@ def answer(
     count, empty, found = answer_file(loaded, split, queries, output, limit, console, budget or None)
     if json:
         counts = {"queries": count, "without_answers": empty, "answers": found}
-        as_json("peirce.kg.answer/1", output=str(output), split=split, **counts)
+        print_json("peirce.kg.answer/1", output=str(output), split=split, **counts)
     else:
         typer.echo(f"{output}: {count:,} queries, {found:,} answers; {empty:,} have none")

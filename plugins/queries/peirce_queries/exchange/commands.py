@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from peirce.commands import Json, as_json, as_table
+from peirce.commands import Json, print_json, print_table
 
 
 def convert(
@@ -48,13 +48,13 @@ def convert(
     content = convert_files(source, to, output, graph, types)
     if json:
         rows = [row._asdict() for row in content.counts]
-        as_json(
+        print_json(
             "peirce.kg.convert/1", output=str(output), format=to, graph=content.graph.summary(), types=rows
         )
         return
     typer.echo(f"{output}: {content.graph.summary()}")
     if content.counts:
         reasons = [(*row, f"left out: {why}" if why else "") for *row, why in content.counts]
-        as_table(("split", "type", "queries", "exact", ""), reasons)
+        print_table(("split", "type", "queries", "exact", ""), reasons)
     if any(row.exact is not None for row in content.counts):
         typer.echo("exact: how many have exactly the answers of the graph")

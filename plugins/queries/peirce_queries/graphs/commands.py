@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from peirce.commands import Json, as_json, as_table
+from peirce.commands import Json, print_json, print_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,16 +36,16 @@ def info(graph: Annotated[str, typer.Argument(metavar="GRAPH", help=GRAPH_HELP)]
     splits, relations, bytes_ = split_facts(loaded), relation_facts(loaded), memory(loaded)
     if json:
         sizes = {"name": loaded.name, "entities": loaded.entities, "relations": loaded.relations}
-        as_json("peirce.kg.info/1", **sizes, splits=splits, memory=bytes_, by_relation=relations)
+        print_json("peirce.kg.info/1", **sizes, splits=splits, memory=bytes_, by_relation=relations)
         return
     typer.echo(f"{loaded.name}: {loaded.entities:,} entities, {loaded.relations:,} relations")
     headings = ("split", "adds", "cumulative", "duplicates dropped", "new entities", "new relations")
-    as_table(headings, [(name, *(f"{n:,}" for n in sizes)) for name, *sizes in map(dict.values, splits)])
+    print_table(headings, [(name, *(f"{n:,}" for n in sizes)) for name, *sizes in map(dict.values, splits)])
     rows = [
         (r["relation"], *(f"{n:,}" for n in (sum(r["added"].values()), r["heads"], r["tails"])))
         for r in relations[:SHOWN_RELATIONS]
     ]
-    as_table(("relation", "triples", "heads", "tails"), rows)
+    print_table(("relation", "triples", "heads", "tails"), rows)
     if len(relations) > SHOWN_RELATIONS:
         typer.echo(f"and {len(relations) - SHOWN_RELATIONS:,} relations with fewer triples; --json lists all")
     typer.echo(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from attrs import asdict
 
-from peirce.commands import Json, as_json, as_table
+from peirce.commands import Json, print_json, print_table
 from peirce.errors import TaskError, unknown
 
 if TYPE_CHECKING:
@@ -48,11 +48,11 @@ def show(query: QueryText, types_file: TypesFile = None, json: Json = False) -> 
     found = features(parsed)
     forms = {"efo": str(parsed), "disjunctive": str(disjunctive(parsed)), "reversed": str(reverse(parsed))}
     if json:
-        as_json("peirce.kg.show/1", **forms, lisp=lisp, lisp_refusal=refusal, features=asdict(found))
+        print_json("peirce.kg.show/1", **forms, lisp=lisp, lisp_refusal=refusal, features=asdict(found))
         return
     rows = {"EFO": forms.pop("efo"), "Lisp-like": lisp or f"none: {refusal}", **forms}
     rows |= {"features": ", ".join(_marks(found)) or "none", "depth": str(found.depth)}
-    as_table(("form", "query"), list(rows.items()))
+    print_table(("form", "query"), list(rows.items()))
 
 
 def draw(
@@ -85,13 +85,13 @@ def types(types_file: TypesFile = None, json: Json = False) -> None:
         tables = [
             {"name": k.name, "seen": k.seen, "formula": str(k.query), **asdict(has)} for k, has in found
         ]
-        as_json("peirce.kg.types/1", types=tables)
+        print_json("peirce.kg.types/1", types=tables)
         return
     rows = [
         (kind.name, "seen" if kind.seen else "unseen", ", ".join(_marks(has)), has.depth, kind.query)
         for kind, has in found
     ]
-    as_table(("type", "", "features", "depth", "formula"), rows)
+    print_table(("type", "", "features", "depth", "formula"), rows)
 
 
 def _query(text: str, types_file: Path | None) -> Query:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from peirce.commands import Json, as_json, as_table
+from peirce.commands import Json, print_json, print_table
 from peirce.progress import progress_bars
 from peirce_queries.graphs.commands import GraphOption, progress_console
 from peirce_queries.languages.commands import TypesFile
@@ -85,7 +85,7 @@ def sample(
             sampled[each] = run(output, wanted, loaded, engine, workers, watch, overwrite=overwrite)
     if json:
         rows = [_row(each, one) for each, of_split in sampled.items() for one in of_split]
-        as_json("peirce.kg.sample/1", graph=loaded.name, directory=str(output), types=rows)
+        print_json("peirce.kg.sample/1", graph=loaded.name, directory=str(output), types=rows)
     else:
         for each, of_split in sampled.items():
             _print(f"{each} queries of {loaded.name} in {output / each}", of_split)
@@ -130,4 +130,4 @@ def _print(title: str, sampled: Sequence[Sampled]) -> None:
         )
     headings = [name if number else f"with {name} answer" for number, name in enumerate(bins)]
     typer.echo(title)
-    as_table(("type", "queries", "per second", *headings), rows)
+    print_table(("type", "queries", "per second", *headings), rows)

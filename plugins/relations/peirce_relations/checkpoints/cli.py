@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from peirce.commands import Json, NewModel, Overwrite, made_model, vacant
+from peirce.commands import Json, NewModel, Overwrite, print_new_model, refuse_existing
 
 
 def edge_transformer(
@@ -20,8 +20,8 @@ def edge_transformer(
     json: Json = False,
 ) -> None:
     """Import a published Edge Transformer."""
-    vacant(output, ("spec.toml",), overwrite)
+    refuse_existing(output, ("spec.toml",), overwrite)
     from peirce_relations.checkpoints.edge_transformer import import_edge_transformer
 
     model = import_edge_transformer(config, weights, output)
-    made_model(json, model, output)
+    print_new_model(json, model, output)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from peirce.commands import Json, as_json
+from peirce.commands import Json, print_json
 
 if TYPE_CHECKING:
     from peirce_show.viewers import View
@@ -102,7 +102,7 @@ def look(
         save(output, "" if page else render_picture(views), render_page(views) if page else None)
     if json:
         file = None if output is None else str(output)
-        as_json(SCHEMA, file=file, views=[_to_json(each) for each in views])
+        print_json(SCHEMA, file=file, views=[_to_json(each) for each in views])
         return
     for each in views:
         titles = (

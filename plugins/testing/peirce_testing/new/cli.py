@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from peirce.commands import Json, as_json, commands, groups
+from peirce.commands import Json, commands, groups, print_json
 from peirce.errors import InputError, RegistryError, check_known
 from peirce.registry import default_registry
 from peirce_testing.new.package import Package, write
@@ -57,7 +57,7 @@ def new(
     write(root, fresh, edited)
     written, changed = ([str(root / path) for path in files] for files in (fresh, edited))
     if json:
-        as_json("peirce.new/1", kind=kind, name=name, written=written, changed=changed, next=steps)
+        print_json("peirce.new/1", kind=kind, name=name, written=written, changed=changed, next=steps)
         return
     for what, paths in (("wrote", written), ("added to", changed)):
         for path in paths:
@@ -92,17 +92,17 @@ def _part(kind: str, given: str, package: Path | None) -> _Files:
                 f"{path} would hide the module {name!r} of {found.origin or 'a folder'}; choose another name, or "
                 f"write it into a distribution: --package peirce-{name}"
             )
-        _free(part)
+        _check_name_is_free(part)
         return Path(), {path: part.text}, {}, [f"PYTHONPATH=. peirce plugins check {name}"]
     home = Package.at(package)
     part = NewPart(kind, name, home.module)
-    _free(part)
+    _check_name_is_free(part)
     install = [f"cd {package} && pip install -e '.[test]'"] if home.new or kind == "command" else []
     steps = [*install, "pytest", f"peirce plugins check {home.distribution}"]
     return package, *home.files(part), steps
 
 
-def _free(part: NewPart) -> None:
+def _check_name_is_free(part: NewPart) -> None:
     """Refuse a name that something registered has."""
     kind = part.registered
     if kind == "commands":

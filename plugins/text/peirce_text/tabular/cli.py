@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from peirce.commands import Json, as_json, as_table
+from peirce.commands import Json, print_json, print_table
 from peirce.errors import TaskError
 from peirce_text.reading import Row, count_rows, kind_of, read_rows
 from peirce_text.tabular.columns import Roles, class_name, items, peek
@@ -120,10 +120,10 @@ def predict(
             raise TaskError(f"{file} has no true classes to draw; name their column with --label")
         taken_for.draw(confusion)
     if json:
-        as_json("peirce.predict/1", file=str(output), rows=count, without_text=empty, metrics=metrics)
+        print_json("peirce.predict/1", file=str(output), rows=count, without_text=empty, metrics=metrics)
         return
     if taken_for is not None:
-        as_table(("metric", "value"), [(name, f"{value:.4f}") for name, value in metrics.items()])
+        print_table(("metric", "value"), [(name, f"{value:.4f}") for name, value in metrics.items()])
         for sentence in taken_for.sentences():
             typer.echo(sentence)
     without = f", {empty:,} of them without a text and so without a prediction" if empty else ""

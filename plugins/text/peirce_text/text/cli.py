@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from peirce.commands import Json, as_json
+from peirce.commands import Json, print_json
 
 app = typer.Typer(
     add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True
@@ -48,7 +48,7 @@ def train(
     trained = train_tokenizer(shards, output, vocabulary=vocabulary, cased=cased, column=column)
     facts = {"tokenizer": str(output), "vocabulary": trained.vocabulary, "shards": len(shards)}
     if json:
-        as_json("peirce.tokenizer/1", **facts, cased=cased)
+        print_json("peirce.tokenizer/1", **facts, cased=cased)
         return
     fewer = f", not {vocabulary:,}: the text holds no more" if trained.vocabulary < vocabulary else ""
     typer.echo(f"{output}: {trained.vocabulary:,} entries{fewer}")

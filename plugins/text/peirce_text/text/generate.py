@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from attrs import asdict
 
-from peirce.commands import Json, as_json
+from peirce.commands import Json, print_json
 from peirce.errors import TaskError, escape_controls
 from peirce.files import read_text
 
@@ -80,7 +80,7 @@ def generate(
         settings |= {"sample": True, "seed": seed, **sampling}
     written = open_writer(model, tokenizer, device=device, whole=whole).write(texts, **settings)
     if json:
-        as_json(SCHEMA, model=str(model), texts=[asdict(one) for one in written])
+        print_json(SCHEMA, model=str(model), texts=[asdict(one) for one in written])
         return
     for one in written:
         typer.echo(escape_controls(one.text))

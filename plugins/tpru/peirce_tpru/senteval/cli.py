@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from peirce.commands import Json, as_json, as_table
+from peirce.commands import Json, print_json, print_table
 from peirce.errors import TaskError
 from peirce.files import write_json
 
@@ -83,7 +83,7 @@ def senteval(
     if output is not None:
         write_json(output, {"schema": SCHEMA, **content})
     if json:
-        as_json(SCHEMA, **content)
+        print_json(SCHEMA, **content)
         return
     most = f", at most {limit:,} examples a file" if limit else ""
     typer.echo(f"{sentences.about}; {folds} folds{most}")
@@ -94,9 +94,9 @@ def senteval(
             f"{each} {100 * measured[each]:.1f}" for each in measured if each != main and "/" not in each
         ]
         rows.append((name, main, f"{100 * measured[main]:.1f}", ", ".join(others)))
-    as_table(("task", "measure", "%", "others"), rows)
+    print_table(("task", "measure", "%", "others"), rows)
     shown = [(name, f"{100 * value:.1f}") for name, value in means(found).items()]
-    as_table(("mean, as in TPRU's Table 3", "%"), shown)
+    print_table(("mean, as in TPRU's Table 3", "%"), shown)
 
 
 def _round(figures: Mapping[str, float]) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""`peirce experiments`: do again what the tables of a paper show, at a scale of one's own."""
+"""`peirce experiments`: reproduce the tables of papers, at a chosen scale."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from peirce.commands import Json, as_json, as_table, group
+from peirce.commands import Json, group, print_json, print_table
 from peirce.errors import TaskError, check_known, unknown
 from peirce.registry import Registry
 from peirce_training import SettingsCommand
@@ -18,7 +18,7 @@ from peirce_training.experiments.hooks import EXPERIMENTS
 if TYPE_CHECKING:
     from peirce_training.experiments.contract import Experiment
 
-app = group("Do again what the tables of a paper show, at a scale of one's own.")
+app = group("Reproduce the tables of a paper, at a scale of your own.")
 SCHEMA = "peirce.experiments/1"
 
 
@@ -43,15 +43,15 @@ def list_experiments(json: Json = False) -> None:
             }
             for one in found
         ]
-        as_json(SCHEMA, experiments=listed, scales=shown)
+        print_json(SCHEMA, experiments=listed, scales=shown)
         return
-    as_table(
+    print_table(
         ("experiment", "models", "what it shows", "published for", "scales"),
         [(e.name, len(e.rows), e.title, ", ".join(e.published), ", ".join(e.scales)) for e in found],
     )
     families = {scale: dict.fromkeys(name.partition("/")[0] for name in of) for scale, of in scales.items()}
     rows = [(name, ", ".join(sorted(of)), about) for (name, about), of in families.items()]
-    as_table(("scale", "of", "meaning"), rows)
+    print_table(("scale", "of", "meaning"), rows)
 
 
 @app.command(
@@ -64,7 +64,7 @@ def list_experiments(json: Json = False) -> None:
     cls=SettingsCommand,
     help="Evaluate again the models that `run` trained into the folder, train nothing, and write the table anew.",
 )
-def do(
+def run_experiment(
     context: typer.Context,
     name: Annotated[
         str,
@@ -113,7 +113,7 @@ def do(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Do an experiment."""
+    """Run an experiment."""
     from rich.console import Console
 
     from peirce.spec import parse_override
@@ -143,7 +143,7 @@ def do(
         report = experiment.run(request, Console(stderr=True))
     if json:
         files = list(map(str, report.files))
-        as_json(SCHEMA, experiment=name, facts=report.facts, figures=report.figures, files=files)
+        print_json(SCHEMA, experiment=name, facts=report.facts, figures=report.figures, files=files)
         return
     console = Console()
     console.print(report.shown)
@@ -164,8 +164,8 @@ def read_seeds(text: str) -> tuple[int, ...]:
             f"--seeds takes whole numbers with commas between them, such as 0,1,2; {wrong} is not an integer"
         ) from None
     if len(set(seeds)) < len(seeds) or min(seeds) < 0:
-        wrong = "is negative" if min(seeds) < 0 else "stands twice, which would be the same run"
-        raise TaskError(f"--seeds {text}: a seed {wrong}; seeds are 0 or more, and each stands once")
+        wrong = "is negative" if min(seeds) < 0 else "is given twice, which would be the same run"
+        raise TaskError(f"--seeds {text}: a seed {wrong}; seeds are 0 or more, and each is given once")
     return seeds
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from peirce.commands import Json, as_json, as_table
+from peirce.commands import Json, print_json, print_table
 from peirce.errors import TaskError
 from peirce.registry import default_registry
 from peirce_training.experiments.cli import read_seeds
@@ -82,7 +82,7 @@ def finetune(
     chosen = read_seeds(seeds) if seeds is not None else found.seeds
     listed = cases(found, read_settings(settings, part), _each(each, part))
     if plan:
-        _show_plan(listed, chosen, json)
+        _print_plan(listed, chosen, json)
         return
     if model.resolve() == directory.resolve():
         raise TaskError(f"{directory} holds the model to start from; give another directory for the runs")
@@ -96,9 +96,9 @@ def finetune(
     search.write(runs)  # also where none was left to do: other seeds and points may have been asked for
     results = search.results(runs)
     if json:
-        as_json("peirce.finetune/1", directory=str(directory), **results)
+        print_json("peirce.finetune/1", directory=str(directory), **results)
     else:
-        _show(results, directory)
+        _print_results(results, directory)
     if any(run.error for run in runs):
         raise typer.Exit(1)
 
@@ -122,24 +122,24 @@ def _each(text: str | None, part: type[Any]) -> tuple[str, list[Any]] | None:
     return full, [parse_override(f"{key}={value}")[1] for value in listed]
 
 
-def _show_plan(cases: Cases, seeds: Sequence[int], json: bool) -> None:
-    from peirce_training.finetune.recipe import shown
+def _print_plan(cases: Cases, seeds: Sequence[int], json: bool) -> None:
+    from peirce_training.finetune.recipe import settings_text
 
-    points = [(case, point) for case, own in cases.items() for point in own]
+    points = [(case, point) for case, listed in cases.items() for point in listed]
     if json:
         listed = [
             {"case": case or None, "point": point.name, "settings": dict(point.settings)}
             for case, point in points
         ]
-        as_json("peirce.finetune-plan/1", seeds=list(seeds), points=listed)
+        print_json("peirce.finetune-plan/1", seeds=list(seeds), points=listed)
         return
-    rows = [(case, point.name, shown(point.settings)) for case, point in points]
-    as_table(("case", "point", "settings"), rows, title=f"{len(rows)} points, {len(seeds)} seeds each")
+    rows = [(case, point.name, settings_text(point.settings)) for case, point in points]
+    print_table(("case", "point", "settings"), rows, title=f"{len(rows)} points, {len(seeds)} seeds each")
 
 
-def _show(results: Mapping[str, Any], directory: Path) -> None:
+def _print_results(results: Mapping[str, Any], directory: Path) -> None:
     """The best point of each case, with the medians of its metrics."""
-    from peirce_training.finetune.recipe import shown
+    from peirce_training.finetune.recipe import settings_text
     from peirce_training.finetune.search import all_runs
 
     metric, rows = results["metric"], []
@@ -149,7 +149,7 @@ def _show(results: Mapping[str, Any], directory: Path) -> None:
             continue
         others = [f"{key} {value:.4f}" for key, value in best["medians"].items() if key != metric]
         more = ", ".join(others[:8]) + (" ..." if others[8:] else "")
-        point = shown(best["values"]) or "as given"
+        point = settings_text(best["values"]) or "as given"
         rows.append((case["case"], point, f"{best['median']:.4f}", more, best["directory"]))
     if results["average"] is not None:
         without = f" without {', '.join(results['unaveraged'])}" if results["unaveraged"] else ""
@@ -159,7 +159,7 @@ def _show(results: Mapping[str, Any], directory: Path) -> None:
         f"medians over {count} seed{'s' if count > 1 else ''} on split {results['split']}; the best point is chosen by "
         f"{metric} on the same split"
     )
-    as_table(("case", "best point", metric, "other metrics", "typical run"), rows, title=title)
+    print_table(("case", "best point", metric, "other metrics", "typical run"), rows, title=title)
     runs = [run for _, _, run in all_runs(results)]
     for run in runs:
         if run["error"]:
