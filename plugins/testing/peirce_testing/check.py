@@ -278,6 +278,8 @@ def on_examples(
         needs, takes = " and ".join(kinds or ()), ", ".join(harness.kinds) or "none"
         raise NotApplicableError(f"it is about {needs} scopes, and the part takes: {takes}")
 
+    if harness.effort < QUICK:  # another choice of an option in a quick run: the two scopes that differ most
+        usable = usable[:2]
     certain = examples.certain(usable, which.get("padded"), empty_rows=which.get("empty_rows", False))
     more = max(2, round((count or harness.examples) * factor * harness.effort) - len(certain))
     failures: dict[str, Exception] = {}

@@ -55,13 +55,15 @@ def harnesses_of(entry: Registered, registry: Registry, effort: float = 1.0) -> 
     for i, (label, chosen) in enumerate(several):
         share = effort if i == 0 else effort / 2
         if entry.kind == "architectures":
-            # Every kind of scope once; the other choices in the two scopes that differ most.
+            # Every kind of scope once; the other choices in the two scopes that differ most, or in a quick run in one.
             specs, first = {}, None
             for kind in SCOPE_KINDS if i == 0 else ("bidirectional", "causal"):
                 try:
                     specs[kind] = fit_scope(tiny_spec(part, chosen, scope=kind), registry)
                 except PeirceError as error:
                     first = first or error
+                if specs and i > 0 and effort < 1:
+                    break
             if i == 0 and not specs:
                 raise BrokenError(f"a tiny model of it cannot be composed: {first}") from first
             yield ArchitectureHarness(part, chosen, label, effort=share, specs=specs, registry=registry)
