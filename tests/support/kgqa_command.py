@@ -1,7 +1,8 @@
-"""The commands `peirce kg NAME`, as their tests call them."""
+"""The commands `peirce kg NAME` and others, as their tests call them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 
 from typer.testing import CliRunner
@@ -15,9 +16,14 @@ def run(name: str, *arguments: str) -> str:
     """What a command prints; its errors are raised."""
     (entry,) = (each for each in announcements("peirce.commands") if each.name == f"kg.{name}")
     module, _, function = entry.target.partition(":")
+    return call(getattr(import_module(module), function), *arguments)
+
+
+def call(command: Callable[..., None], *words: object) -> str:
+    """What a command prints that is given as a function; its errors are raised."""
     app = application()
-    app.command()(getattr(import_module(module), function))
-    result = CliRunner().invoke(app, list(arguments))
+    app.command()(command)
+    result = CliRunner().invoke(app, [*map(str, words)])
     if isinstance(result.exception, PeirceError):
         raise result.exception
     assert result.exit_code == 0, (result.output, result.exception)
