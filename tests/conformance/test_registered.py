@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from shared_folder import ROOT
+from thorough import TAKE_LONG, checked_often
 from workspace import distributions
 
 from peirce.registry import KINDS, Registry
@@ -22,6 +23,17 @@ def test_every_part_has_checks_and_every_check_has_parts(suite: Conformance, reg
     checked = {(case.entry.kind, case.entry.name) for _, case in found}
     assert {each for each in checked if each[0] in KINDS} == parts
     assert {check.name for check, _ in found} == {check.name for check in CHECKS if not check.on_request}
+
+
+def test_what_every_run_leaves_out_is_little_and_every_check_runs_on_each_of_its_kinds(
+    suite: Conformance,
+) -> None:
+    names = [case.name_of(check).rstrip("]").split("[") for check, case in suite.cases()]
+    often = [(check, part) for check, part in names if checked_often(check, part)]
+    assert {(check, part) for check, parts in TAKE_LONG.items() for part in parts} <= {*often}
+    kinds = {(check, part.partition(".")[0]) for check, part in names}
+    assert {(check, part.partition(".")[0]) for check, part in often} == kinds
+    assert len(often) > 2400  # of 2,700; it must not shrink in silence
 
 
 def test_every_distribution_with_a_plugin_runs_the_suite_on_it() -> None:

@@ -11,7 +11,14 @@ EXPORTED_ALONE = ("operators.gru", "operators.lstm", "operators.tpru")
 """Parts that every run exports in a model of their own: the model of stub parts that holds others cannot hold them."""
 TAKE_LONG = {
     "onnx": (*EXPORTED_ALONE, "positions.t5", "augmenters.tpr", "heads.span", "architectures.gqe"),
-    "compiled": ("operators.join", "positions.t5", "augmenters.tpr", "heads.span", "architectures.relational"),
+    "compiled": (
+        "operators.join",
+        "positions.t5",
+        "augmenters.tpr",
+        "heads.span",
+        "architectures.relational",
+    ),
+    "export_options": ("exporters.onnx", "exporters.torch_export", "exporters.tensorrt"),
 }
 """Checks that take seconds, and the parts that every run tries them on: at least one of each kind.
 `tests/conformance/test_exports.py` exports the others in few models, and tests of exports whole architectures."""
