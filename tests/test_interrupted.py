@@ -175,7 +175,7 @@ def test_processes_beside_a_command_end_with_it(how: str, times: int, tmp_path: 
     while _session(process.pid):
         time.sleep(0.01)
     if how == "SIGINT":
-        assert said.read_text() == "ended by Ctrl-C; what was whole is kept, and nothing else\n"
+        assert said.read_text() == "ended by Ctrl-C; what was complete is kept, and nothing else\n"
     assert code == {"SIGINT": 130, "SIGKILL": -9}[how]
     assert not list(tmp_path.glob("made/.*.parts/.*")) or how == "SIGKILL"
 

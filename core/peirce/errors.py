@@ -88,9 +88,9 @@ class WriteError(PeirceError):
 
     Args:
         what: what was written, and where.
-        number: the system's number of the error.
-        safe: what is whole all the same.
-        advice: what to do.
+        number: the system's `errno`.
+        safe: what is still intact, as a clause.
+        advice: what to do, in the imperative.
     """
 
     def __init__(self, what: str, number: int, safe: str, advice: str) -> None:
@@ -105,25 +105,26 @@ class RenamedWarning(FutureWarning):
 
 
 def renamed(old: str, new: str, gone: str) -> None:
-    """Warn that something has another name now; Python shows it once in a process for each place that uses it.
+    """Warn that something has a new name; Python shows the warning once for each place that uses the old one.
 
     Args:
-        old: the name that was used. new: today's.
-        gone: the version from which on the old one is not known.
+        old: the name that was used.
+        new: the current name.
+        gone: the version that removes the old name.
     """
-    message = f"{old} is called {new} now; from version {gone} on it is not known"
+    message = f"{old} is now called {new}; the old name is removed in version {gone}"
     warnings.warn(message, RenamedWarning, stacklevel=3)
 
 
 def with_older_names(
     package: str, find: Callable[[str], Any], names: Mapping[str, str]
 ) -> Callable[[str], Any]:
-    """A package's `__getattr__` that also finds names by which things were known before, and warns of them.
+    """A package's `__getattr__` that also finds older names, with a warning.
 
     Args:
         package: its name.
         find: its own `__getattr__`.
-        names: by older name, today's as `module:name`.
+        names: the current `module:name` by older name.
     """
 
     def find_any(name: str) -> Any:
@@ -137,7 +138,7 @@ def with_older_names(
 
 
 def lacks_memory(error: BaseException) -> bool:
-    """Whether an error says that memory ran out; torch and the runtimes have no class for it in common."""
+    """Whether an error means that memory ran out; torch and the runtimes share no class for it."""
     named = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
     return named or (isinstance(error, Exception) and _LACK.search(message_of(error)) is not None)
 
@@ -147,11 +148,11 @@ def message_of(error: BaseException) -> str:
     try:
         return str(error)
     except Exception:
-        return "(its message cannot be made)"
+        return "(its message cannot be formatted)"
 
 
 def one_line(error: BaseException) -> str:
-    """What an exception is and says, in one line and not at any length."""
+    """The class and the message of an exception, in one line of limited length."""
     message = printable(" ".join(message_of(error).split()), 1000)
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
@@ -162,7 +163,7 @@ def escape_controls(text: object) -> str:
 
 
 def printable(text: object, longest: int = LONGEST) -> str:
-    """A text as a message may quote it: `escape_controls`, and the middle cut out where it is too long."""
+    """A text that is safe to quote in a message: control characters escaped, the middle of a long one cut out."""
     shown, tail = escape_controls(text), min(_TAIL, longest // 4)
     if len(shown) <= longest:
         return shown
@@ -178,12 +179,12 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
 
 
 def unusable(what: object, reason: object) -> str:
-    """The one sentence for a part, such as `position 'shaw'`, that does not work where a spec has it, and why."""
+    """The sentence for a part, such as `position 'shaw'`, that cannot be used where a spec names it."""
     return f"{what} cannot be used here: {reason}"
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> str:
-    """The one sentence for a name that nothing answers to: it lists the nearest of the valid names.
+    """The sentence for an unknown name; it lists the valid names, nearest first.
 
     Args:
         kind: what the name should be one of, such as `position` or `option of position 'shaw'`.

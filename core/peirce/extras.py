@@ -1,4 +1,4 @@
-"""What commands and features need beside the core: packages and pictures, asked for before any work, and processes."""
+"""Checks that a command makes before it works: installed packages and picture files; and a safe path for processes."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def require(feature: str, *packages: str, extra: str, instead: str = "") -> None
 
 
 def shadowing_folder(error: BaseException) -> str | None:
-    """Which folder breaks an import: one without code that is called as a package that an error names; None if none is.
+    """A sentence about a folder that hides a package of the same name, if an import error comes from that; else None.
 
-    Python takes a folder such as `onnx` or `triton`, of exported files, for the package where that is not installed.
+    Where a package such as `onnx` is not installed, Python imports a folder of exported files with that name instead.
     """
     name = ""
     if isinstance(error, ImportError):
@@ -46,11 +46,11 @@ def shadowing_folder(error: BaseException) -> str | None:
     if spec is None or spec.origin is not None or not spec.submodule_search_locations:
         return None if error.__cause__ is None else shadowing_folder(error.__cause__)
     folder = next(iter(spec.submodule_search_locations))
-    return f"The folder {folder} stands in the place of the package {name}: rename it, or install the package"
+    return f"The folder {folder} hides the package {name}: rename the folder, or install the package"
 
 
 PICTURES = (".svg", ".png", ".pdf")
-"""Endings of files that pictures can have."""
+"""The endings of picture files."""
 
 
 def check_picture(path: Path, feature: str = "drawing", *, extra: str) -> None:
@@ -65,7 +65,7 @@ def check_picture(path: Path, feature: str = "drawing", *, extra: str) -> None:
         TaskError: its ending is none of `PICTURES`, its folder does not exist, or matplotlib is missing.
     """
     if path.suffix.lower() not in PICTURES:
-        raise TaskError(f"{path} does not name a format of pictures; let it end in {', '.join(PICTURES)}")
+        raise TaskError(f"{path} is not the name of a picture; use one of the endings {', '.join(PICTURES)}")
     if not path.parent.is_dir():
         raise TaskError(f"folder {path.parent} does not exist; create it, or draw elsewhere")
     require(feature, "matplotlib", extra=extra)
@@ -77,7 +77,7 @@ _SAFE_PATH = "PYTHONSAFEPATH"
 
 @contextmanager
 def safe_path() -> Iterator[None]:
-    """Processes of Python that are started within it import nothing from the working directory."""
+    """Let Python processes that start within the block import nothing from the working directory."""
     before = os.environ.get(_SAFE_PATH)
     os.environ[_SAFE_PATH] = "1"
     try:

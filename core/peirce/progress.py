@@ -1,4 +1,4 @@
-"""Progress bars: the one form of all of them, and the one of a training."""
+"""Progress bars, which look the same in every command, and durations in words."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ def format_duration(seconds: float) -> str:
 
 
 def progress_bars(console: Console | None, *, counted: bool = True, kept: bool = False) -> Progress:
-    """Bars that say what is done, how far it is, what their field `shown` says, and the time past and to come.
+    """Progress bars with a description, a count, the field `shown`, and the elapsed and the remaining time.
 
     Args:
         console: where they are shown; nowhere when None.
-        counted: whether steps are counted out, which bytes are not.
-        kept: whether the bars stay there in the end.
+        counted: whether the number of steps is shown, which makes no sense for bytes.
+        kept: whether the bars stay on the screen when they end.
 
     Returns:
         The bars, not yet shown; `add_task` needs a `shown`, which may be empty.
     """
-    from rich import progress as of
+    from rich import progress
     from rich.console import Console
 
-    return of.Progress(
-        of.TextColumn("{task.description}", markup=False),
-        of.BarColumn(),
-        *([of.MofNCompleteColumn()] if counted else []),
-        of.TextColumn("{task.fields[shown]}", markup=False),
-        of.TimeElapsedColumn(),
-        of.TimeRemainingColumn(),
+    return progress.Progress(
+        progress.TextColumn("{task.description}", markup=False),
+        progress.BarColumn(),
+        *([progress.MofNCompleteColumn()] if counted else []),
+        progress.TextColumn("{task.fields[shown]}", markup=False),
+        progress.TimeElapsedColumn(),
+        progress.TimeRemainingColumn(),
         console=console or Console(quiet=True),  # rich 13 ends even disabled bars with an empty line
         disable=console is None,
         transient=not kept,

@@ -47,7 +47,7 @@ def usable_cores() -> int:
     ):  # of either version, on Linux
         with suppress(OSError, ValueError):
             texts = [Path("/sys/fs/cgroup", name).read_text(encoding="ascii") for name in names]
-            quota, period = map(int, " ".join(texts).split())  # `max` is no number
+            quota, period = map(int, " ".join(texts).split())  # ValueError for `max`: no quota
             found = min(found, quota / period) if quota > 0 else found
     return max(1, math.ceil(found))
 

@@ -1,4 +1,4 @@
-"""Processes beside this one that share its work, and end with it."""
+"""Worker processes that end with this process."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def worker_processes(
     """Start processes as work is submitted, and end them when the block ends.
 
     They are spawned, since a process that has threads cannot be forked safely. They import nothing from the working
-    directory. Ctrl-C, which a terminal sends to them as well, they leave to this process. They end at once when the
-    block fails, and when this process is killed. Work must not be cancelled by itself, as `map` does: of a pool whose
-    processes end Python then complains in a thread.
+    directory, and ignore Ctrl-C, which a terminal sends to them as well. They end at once when the block fails and when
+    this process is killed. Do not cancel single futures, as `map` does: when the pool ends, Python would then print a
+    traceback from a thread.
 
     Args:
         count: how many at most.
-        begin: what each does first.
-        given: what it is given.
+        begin: a function that each process calls first.
+        given: its arguments.
     """
     others = set(active_children())
     with safe_path():
@@ -52,10 +52,10 @@ def write_parts(
     """Write the numbered parts of a text that are not in a folder yet, so that an interrupted call can go on.
 
     Args:
-        folder: where the parts are; it is made, and goes again where none was done.
-        numbers: of the parts.
-        part: gives the text of a number, in any process.
-        workers: how many processes do so; with one it is this process.
+        folder: where the parts go; created, and removed again if no part was written.
+        numbers: the numbers of the parts.
+        part: returns the text of a part by its number, in any process.
+        workers: the number of processes; 1 is this process itself.
 
     Yields:
         the numbers as they are done.
@@ -67,8 +67,8 @@ def write_parts(
             yield from (_write_part(folder, number, part) for number in missing)
         else:
             with worker_processes(min(workers, len(missing))) as pool:
-                asked = [pool.submit(_write_part, folder, number, part) for number in missing]
-                yield from (done.result() for done in as_completed(asked))
+                futures = [pool.submit(_write_part, folder, number, part) for number in missing]
+                yield from (future.result() for future in as_completed(futures))
     finally:
         clear_leftovers(folder)
         with suppress(OSError):
@@ -88,14 +88,14 @@ def _write_part(folder: Path, number: int, part: Callable[[int], str]) -> int:
 
 class _Processes(ProcessPoolExecutor):
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """As ever; a process that is started for it inherits that Ctrl-C is held back."""
+        """Submit work; a process that starts for it inherits the blocked Ctrl-C."""
         with _blocked_ctrl_c():
             return super().submit(fn, *args, **kwargs)
 
 
 @contextmanager
 def _blocked_ctrl_c() -> Iterator[None]:
-    """Ctrl-C is held back within it, in this process and for good in those that are started."""
+    """Block Ctrl-C within the block, and for good in processes that start within it."""
     if not hasattr(signal, "pthread_sigmask"):  # on Windows
         yield
         return
@@ -113,7 +113,7 @@ def _start_worker(begin: Callable[..., object] | None, given: tuple[Any, ...]) -
 
 
 def _end_with_parent() -> None:
-    """A process that was killed tells its workers nothing: they would compute on, and wait for a reader for ever."""
+    """End with the parent: a parent that is killed tells its workers nothing, and they would compute on for ever."""
     parent = parent_process()
     assert parent is not None
     parent.join()

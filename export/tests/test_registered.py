@@ -28,9 +28,9 @@ def plugin(**hooks: Any) -> ModuleType:
     ("hooks", "said"),
     [
         ({"runtimes": [".onnx"]}, "register_runtimes must return a mapping such as {'.onnx': "),
-        ({"runtimes": {"onnx": "lab:Session"}}, "returns 'onnx': 'lab:Session'; one looks like '.onnx'"),
-        ({"runtimes": {".onnx": "lab"}}, "returns '.onnx': 'lab'; one looks like"),
-        ({"pipelines": {"Ask": "lab:Asks"}}, "returns 'Ask': 'lab:Asks'; one looks like 'ask': 'my_"),
+        ({"runtimes": {"onnx": "lab:Session"}}, "returns 'onnx': 'lab:Session'; an entry looks like '.onnx'"),
+        ({"runtimes": {".onnx": "lab"}}, "returns '.onnx': 'lab'; an entry looks like"),
+        ({"pipelines": {"Ask": "lab:Asks"}}, "returns 'Ask': 'lab:Asks'; an entry looks like 'ask': 'my_"),
     ],
 )
 def test_what_a_hook_may_not_return(hooks: dict[str, Any], said: str) -> None:

@@ -88,11 +88,11 @@ def test_what_is_asked_and_given(session: Session, hand: Any) -> None:
             {"attention_mask": np.ones((2, 4), bool)},
             "'attention_mask'.*dim 1 .*must be 3: .*'length' of 'input_ids'",
         ),
-        ({"input_ids": np.full((2, 3), 11)}, "input 'input_ids' holds 11, but valid values are 0 to 10"),
-        ({"input_ids": np.full((2, 3), -1)}, "input 'input_ids' holds -1"),
+        ({"input_ids": np.full((2, 3), 11)}, "input 'input_ids' contains 11, but valid values are 0 to 10"),
+        ({"input_ids": np.full((2, 3), -1)}, "input 'input_ids' contains -1"),
         (
             {"input_ids": np.zeros((0, 3), np.int64)},
-            r"input 'input_ids' has shape \[0, 3\], but dim 0 \(batch\) is empty",
+            r"input 'input_ids' has shape \[0, 3\], but dim 0 \(batch\) must be at least 1",
         ),
     ],
 )

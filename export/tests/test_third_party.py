@@ -221,5 +221,5 @@ def test_its_runtime_runs_and_verifies(folder: Path) -> None:
     done = python(folder, "-c", textwrap.dedent(script))
     assert done.returncode == 0, done.stderr
     assert "(1, 3, 24) ('numpy',) False" in done.stdout
-    assert "input 'ids' holds 2000" in done.stdout
+    assert "input 'ids' contains 2000" in done.stdout
     assert "does not generate" in done.stdout

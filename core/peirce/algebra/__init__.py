@@ -1,4 +1,4 @@
-"""What flows through a network, who may attend to whom: atoms, their norms, the scope, attention that can be read.
+"""Atoms that flow through a network, their norms, the scope (who may attend to whom), and hooks that read attention.
 
 Axis legend, used in every shape of the project: `b` batch, `x y a` tokens, `h` heads, `s w` within a head,
 `d1` unary width, `d2` binary width, `v` vocabulary.

@@ -1,4 +1,4 @@
-"""What a network computes between tokens, read from outside: it passes through an empty module, and hooks read it."""
+"""Reading what a network computes between tokens: the values pass through an empty module, whose hooks see them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ WEIGHTS, ATOMS = "weights", "atoms"
 
 @final
 class Attended(nn.Module):
-    """Hands on the weights that rows give to the tokens that they attend to.
+    """Returns attention weights unchanged, so that hooks can read them.
 
     It has no parameters and computes nothing: state dicts, traced graphs and outputs are those of a network without
-    it. An architecture puts one behind each attention softmax of its own. Where a hook reads it, it is also handed
-    what else an operator computes between tokens, under other names.
+    it. An architecture puts one behind each attention softmax of its own. Where a hook reads it, it is also called
+    with what else an operator computes between tokens, under other names.
 
     Args:
         operator: whose weights they are, as pictures name it.
@@ -33,11 +33,11 @@ class Attended(nn.Module):
         self.operator, self.traced = operator, False
 
     def forward(self, values: Tensor, name: str = WEIGHTS, share: bool = True) -> Tensor:
-        """[b, x, a, h], of rows x and the tokens a that they attend to, to the same tensor.
+        """[b, x, a, h] -> the same tensor; x are the rows, a the tokens that they attend to.
 
         Args:
-            values: the weights, or what else there is of pairs.
-            name: what it is.
+            values: the weights, or other values of pairs.
+            name: what they are, such as `weights` or `scores`.
             share: whether each row's numbers are shares of 1, as weights are; others have signs.
         """
         return values

@@ -61,7 +61,7 @@ def build(
     _refuse_beyond_memory(plan)
     if isinstance(seed, bool) or not isinstance(seed, int) or not -(2**63) <= seed < 2**64:
         raise InputError(f"seed is {seed!r}; it must be an integer of at most 64 bits")
-    with Seeded(seed), record_defaults() as given:
+    with Seeded(seed), record_defaults() as fingerprints:
         try:
             model = Model(plan, provenance_of(plan, registry))
         except (MemoryError, RuntimeError) as error:
@@ -70,10 +70,10 @@ def build(
                 raise
             raise SpecError(
                 f"{plan.spec.at('model.dims')}: there is not enough memory for a model of these sizes ({cause}); lower "
-                "those of model.dims, model.input and the parts; `peirce summary` shows how many parameters each takes"
+                "model.dims, model.input or the sizes of parts; `peirce summary` shows how many parameters each has"
             ) from error
         if torch.get_default_device().type != "meta":
-            initialise(model, plan.spec.regularisation.init_std, given)
+            initialise(model, plan.spec.regularisation.init_std, fingerprints)
             for module in model.modules():
                 if isinstance(module, ModulePart | Architecture):
                     module.begin()
@@ -81,7 +81,7 @@ def build(
 
 
 def check_vocabulary(plan: Plan) -> None:
-    """Refuse a plan whose vocabulary nobody has given, with a `PlanError`."""
+    """Refuse a plan without a vocabulary, with a `PlanError`."""
     if plan.spec.input.vocabulary is None:
         raise PlanError(
             f"{plan.spec.at('model.input')}: model.input.vocabulary is missing: give the number of token ids, such as "
@@ -104,8 +104,8 @@ def place_model(model: Model, device: torch.device | str | None, dtype: torch.dt
         cause = str(error).partition("\n")[0]
         if str(device).startswith("cuda") and not torch.cuda.is_available():
             raise InputError(
-                f"no GPU found for device {str(device)!r}: {cause}; leave the device out to compute on the CPU. "
-                "`peirce doctor` says what is here"
+                f"no GPU found for device {str(device)!r}: {cause}; leave the device out to compute on the CPU; "
+                "`peirce doctor` lists the devices"
             ) from error
         raise InputError(
             f"the model cannot be moved to device {str(device)!r}: {cause}; `peirce doctor` shows the devices"
@@ -113,12 +113,12 @@ def place_model(model: Model, device: torch.device | str | None, dtype: torch.dt
 
 
 class Seeded(TorchFunctionMode):
-    """Within it, what this thread draws comes from generators of one seed, and torch's own stay as they are.
+    """Within it, this thread draws random numbers from generators of one seed; torch's own generators do not move.
 
     Args:
         seed: of the generator of each device.
-        fill: whether parameters are filled; else they stay as memory is, which costs none until values are read into
-            them. Buffers are filled either way, since parts may compute them.
+        fill: whether parameters are filled; else they are left as memory happens to be, which costs no memory until
+            values are loaded into them. Buffers are filled either way, since parts may compute them.
     """
 
     def __init__(self, seed: int, *, fill: bool = True) -> None:

@@ -50,10 +50,10 @@ class PartFinder:
         return cls(kind=kind, name=part.name, part=part, options=read, path=path)
 
     def check_owner(self, cls: type[Any], table: Mapping[str, Any], path: str, name: str) -> None:
-        """Refuse options or sizes that a spec in Python takes from another part."""
+        """Refuse an `Options` or `Dims` instance of another part, which a spec in Python can give."""
         owner = getattr(table, "made_of", None)
         if owner is not None and not issubclass(owner, cls):
-            raise self.error(path, f"{name!r} takes {cls.__qualname__}, and is given {owner.__qualname__}")
+            raise self.error(path, f"{name!r} takes {cls.__qualname__}, not {owner.__qualname__}")
 
     def check(self, planned: Planned, path: str, *arguments: Any) -> None:
         """Refuse a part that says that it cannot work, or asks for a size that the architecture does not have."""
@@ -61,11 +61,11 @@ class PartFinder:
         try:
             reason = self.attempt(planned, "check its options", check)
         except UnknownVocabularyError:
-            return  # it is asked again when the data are known
+            return  # it is checked again when the data are known
         self.refuse(reason, planned, path)
 
     def attempt(self, planned: Planned, action: str, function: Callable[[], T]) -> T:
-        """What a part's own code returns; an error that is not a part's refusal is a mistake of its plug-in."""
+        """Call a part's own code; an error that is not the part's refusal is reported as a mistake of its plug-in."""
         try:
             return function()
         except UnknownVocabularyError:

@@ -1,4 +1,4 @@
-"""Why a part does not fit an architecture, or an operator its own declarations: a clause, or None where it fits."""
+"""Why a part does not fit an architecture, or an operator its own declaration: a clause; None where it fits."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def declaration_mismatch(operator: PureOperator, readings: Mapping[Any, Any], ou
     ends = [(name, reader, Reader) for name, reader in readings.items()]
     for name, end, kind in (*ends, ("output", output, Writer)):
         if not isinstance(end, kind):
-            return f"its {name} is {end!r}, where a {kind.__name__} belongs"
+            return f"its {name} must be a {kind.__name__}, not {end!r}"
     for name in map(str, readings):
         if not re.fullmatch("(?!output$|source_)[a-z][a-z0-9_]*", name) or hasattr(_NO_PROJECTIONS, name):
             words = (
@@ -98,8 +98,10 @@ def declaration_mismatch(operator: PureOperator, readings: Mapping[Any, Any], ou
     typing = typing_of(readings, output)
     if operator.typing != typing:
         reads = ", ".join(f"{name} of {reader.branch}" for name, reader in readings.items())
-        made = f"its readings ({reads or 'none'}) and its output of {output.branch} make {typing!r}"
-        return f"it declares the typing {operator.typing!r}, but {made}"
+        return (
+            f"it declares the typing {operator.typing!r}, but its readings ({reads or 'none'}) and its output of "
+            f"{output.branch} make {typing!r}"
+        )
     shapes: dict[str, list[int]] = {}
     every: dict[str, Reader | Writer] = {**readings, "output": output}
     for role, end in every.items():

@@ -1,4 +1,4 @@
-"""The operators of each layer of a spec, as planned: from a shorthand, tables, or what the architecture has itself."""
+"""Plans for the operators of each layer of a spec: from a shorthand, from tables, or the architecture's own."""
 
 from __future__ import annotations
 
@@ -45,18 +45,20 @@ class LayerPlanner:
         self.owner = f"architecture {architecture.name!r}"
 
     def layers(self) -> tuple[PlannedLayer, ...]:
-        """The layers that the spec tells apart; the last one's successor is like the first."""
+        """The layers that differ in the spec; they repeat from the first after the last."""
         finder, given, path = self.finder, self.finder.spec.operators, "model.operators.layers"
         if not given.layers:
             planned = [self._layer(LayerSpec(layer=given.layer, state=given.state), "model.operators")]
         else:
             if given.layer is not None or given.state is not None:
-                both = "there are `layer` or `state` beside `layers`; each entry of `layers` has its own"
-                raise finder.error(path, both)
+                raise finder.error(
+                    path,
+                    "`layer` or `state` is given beside `layers`; give them in each entry of `layers` instead",
+                )
             if not self.architecture.heterogeneous:
                 entries = finder.registry.entries("architectures")
                 known = ", ".join(entry.name for entry in entries if entry.part.heterogeneous)
-                raise finder.error(path, f"the layers of {self.owner} are alike; those of {known} may differ")
+                raise finder.error(path, f"the layers of {self.owner} cannot differ; those of {known} can")
             if self.dims.layers % (cycle := sum(one.repeat for one in given.layers)):
                 raise finder.error(
                     path,
@@ -96,15 +98,15 @@ class LayerPlanner:
         has_state = any(issubclass(each.part, StateOperator) for each in operators)
         if given.state is not None:
             if has_state:
-                twice = "`layer` has state operators as well; name them in one of the two"
-                raise finder.error(f"{path}.state", twice)
+                message = "`layer` has state operators as well; name them in one of the two"
+                raise finder.error(f"{path}.state", message)
             entries: dict[str, Any] = {f"{path}.state": given.state}
             if not isinstance(given.state, str):
                 entries = {f"{path}.state.{i}": each for i, each in enumerate(given.state)}
             for place, entry in entries.items():
                 state = operator(OperatorSpec(use=entry) if isinstance(entry, str) else entry, place)
-                mixes = "it mixes tokens, so it belongs to `layer`"
-                finder.refuse(None if issubclass(state.part, StateOperator) else mixes, state, place)
+                if not issubclass(state.part, StateOperator):
+                    finder.refuse("it mixes tokens, so it belongs to `layer`", state, place)
                 operators.append(state)
         elif not has_state:
             operators += [operator(OperatorSpec(use=name), at) for name in architecture.state]
@@ -114,8 +116,10 @@ class LayerPlanner:
         rivals = operators if architecture.recurrent else mixing
         if len(rivals) > 1 and any(issubclass(each.part, RecurrentOperator) for each in mixing):
             names = ", ".join(each.name for each in rivals)
-            one = "one recurrent operator mixes the tokens of a layer"
-            raise finder.error(at, f"{one}, and this one has {len(rivals)}: {names}; leave one of them")
+            raise finder.error(
+                at,
+                f"a layer with a recurrent operator has no other that mixes tokens: keep one of {names}",
+            )
         if (misfit := architecture.check_layer(mixing)) is not None:
             finder.refuse(misfit[1], misfit[0], misfit[0].path)
         layer = PlannedLayer(mixing=mixing, state=tuple(each for each in operators if each not in mixing))
@@ -187,7 +191,7 @@ class LayerPlanner:
                 return list(recur(found.part(found.options, self.dims), torch.empty(shape))[0].shape)
 
         if (result := self.finder.attempt(found, f"run it on atoms {shape}", run)) != [2, 3, width]:
-            return f"its step gives {result[2:]} numbers a token, where {width} are wanted"
+            return f"its step returns {result[2:]} numbers for a token, not {width}"
         return None
 
 

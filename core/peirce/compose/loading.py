@@ -39,7 +39,7 @@ def load(
             was saved with.
         fuse: whether stages use fused projections.
         registry: where parts are looked up; the default registry if None.
-        digests: whether each file is held against its digest; if None it is, unless `PEIRCE_NO_DIGESTS` is set.
+        digests: whether each file is checked against its digest; if None, unless `PEIRCE_NO_DIGESTS` is set.
 
     Raises:
         ModelFileError: a file is missing, damaged, foreign or newer, or a plug-in that the model needs is missing.
@@ -50,7 +50,7 @@ def load(
         if missing:
             besides = f". Besides, {'; '.join(other)}" if other else ""
             raise ModelFileError(
-                f"{directory} needs parts that are not here: {'; '.join(missing)}. Install the distributions named, or "
+                f"{directory} needs parts that are missing: {'; '.join(missing)}. Install the distributions named, or "
                 f"switch their plug-ins on with 'peirce plugins enable'{besides}"
             )
         if other:
@@ -72,21 +72,21 @@ def load(
             weights = load_file(files.path(WEIGHTS))
         except (SafetensorError, OSError) as error:
             raise ModelFileError(f"{path} cannot be read: {error}; save or copy it again") from error
-        # Copied, since what safetensors reads follows the file: it would change, or end the process, with it.
+        # Copied, since safetensors maps the file: a change of the file would change the weights or end the process.
         weights = {name: value.clone() for name, value in weights.items()}
     needed = model.state_dict()
-    odd = [
+    wrong_dtypes = [
         f"{name} is of the type {value.dtype}, and the spec needs {needed[name].dtype}"
         for name, value in weights.items()
         if name in needed
         and value.dtype not in (FLOATS if needed[name].is_floating_point() else [needed[name].dtype])
     ]
     try:
-        if odd:
-            raise RuntimeError("; ".join(odd))
+        if wrong_dtypes:
+            raise RuntimeError("; ".join(wrong_dtypes))
         model.load_state_dict(weights, assign=True)
     except RuntimeError as error:
-        what = f"{path} does not hold the weights of the model in {SPEC}"
+        what = f"{path} does not have the weights of the model in {SPEC}"
         raise ModelFileError(f"{what}: {' '.join(str(error).split())}") from error
     # Buffers that parts compute, and no file holds, have the dtype that they had when the model was saved.
     recorded = files.provenance.get(

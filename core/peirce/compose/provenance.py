@@ -1,4 +1,4 @@
-"""Where the parts of a model come from, and what differs where it is loaded."""
+"""Where the parts of a model come from, and how that differs where the model is loaded."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def provenance_of(plan: Plan, registry: Registry) -> dict[str, Any]:
 
 
 def differences(recorded: Mapping[str, Any], registry: Registry) -> tuple[list[str], list[str]]:
-    """Clauses on what a recorded provenance needs that this registry lacks, and on what it has in another version."""
+    """Clauses for the parts of a recorded provenance that this registry lacks, and for those that it has otherwise."""
     missing, other = [], []
     for part, written in recorded["parts"].items():
         origin = _renamed(written)

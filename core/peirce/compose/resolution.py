@@ -51,8 +51,8 @@ def resolve(spec: Spec, registry: Registry, *, fuse: bool = True) -> Plan:
     model_dims: object = finder.read(architecture.part.Dims, spec.dims, "model.dims", label)
     finder.check(architecture, "model.dims", model_dims)
     if cls.scope is not None and spec.scope.kind != "bidirectional":
-        only = f"architecture {cls.name!r} has the scope {cls.scope!r} and no other; leave `kind` out"
-        raise finder.error("model.scope.kind", only)
+        message = f"architecture {cls.name!r} has the scope {cls.scope!r} and no other; leave `kind` out"
+        raise finder.error("model.scope.kind", message)
     finder.refuse(cls.check_scope(architecture.options, scope), architecture, "model.scope.kind")
     dims = Dims(
         **(attrs.asdict(spec.input) | {"vocabulary": spec.input.vocabulary or 0}),
@@ -65,8 +65,8 @@ def resolve(spec: Spec, registry: Registry, *, fuse: bool = True) -> Plan:
     attends = frozenset({"attention"} if cls.own_attention else {e.part.pair for e in mixing if e.operator})
     gives = cls.gives(architecture.options) | ({"past"} if scope in ("causal", "prefix") else set())
 
-    def listed(kind: str) -> tuple[Planned, ...]:
-        """The positions, augmenters or heads."""
+    def plan_parts(kind: str) -> tuple[Planned, ...]:
+        """The planned positions, augmenters or heads of the spec."""
         found = []
         for i, entry in enumerate(getattr(spec, kind)):
             path = f"model.{kind}.{i}"
@@ -87,9 +87,11 @@ def resolve(spec: Spec, registry: Registry, *, fuse: bool = True) -> Plan:
         mixing=mixing,
         state=tuple({id(each): each for layer in layers for each in layer.state}.values()),
         layers=layers,
-        positions=listed("positions"),
-        augmenters=listed("augmenters"),
-        heads=tuple(_with_prefix(finder, *pair) for pair in zip(spec.heads, listed("heads"), strict=True)),
+        positions=plan_parts("positions"),
+        augmenters=plan_parts("augmenters"),
+        heads=tuple(
+            _with_prefix(finder, *pair) for pair in zip(spec.heads, plan_parts("heads"), strict=True)
+        ),
         fuse=fuse,
     )
 

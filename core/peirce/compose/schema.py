@@ -69,7 +69,7 @@ def spec_schema(registry: Registry) -> Schema:
             }
             for name, cls in architectures.items()
         ]
-    whole: Schema = {
+    top_level: Schema = {
         "format": {"const": FORMAT, "description": "The version of this file format."},
         "extend": {
             "type": "string",
@@ -80,7 +80,7 @@ def spec_schema(registry: Registry) -> Schema:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Peirce model spec",
-        **_closed(whole),
+        **_closed(top_level),
         "required": ["model"],
         # A spec that extends another gets its architecture and sizes from there.
         "if": {"not": {"required": ["extend"]}},
@@ -98,11 +98,11 @@ def _shorthand(registry: Registry) -> str:
 
 def _one_of(entry: type, parts: Mapping[str, type[Any]]) -> Schema:
     """A table whose `use` names one of the parts and whose other keys are that part's options."""
-    own, choices = _object(entry), []
+    common, choices = _object(entry), []
     for name, cls in parts.items():
         options = _object(cls.Options)
-        table = _closed({**own["properties"], **options["properties"], "use": {"const": name}})
-        required = [*own["required"], *options["required"]]
+        table = _closed({**common["properties"], **options["properties"], "use": {"const": name}})
+        required = [*common["required"], *options["required"]]
         choices.append({"title": name, "description": first_line(cls), **table, "required": required})
     return {"oneOf": choices} if choices else {"not": {}}
 

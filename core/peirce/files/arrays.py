@@ -1,4 +1,4 @@
-"""Files of many arrays: what their headers claim is looked at before any value is read."""
+"""Files of many arrays, whose headers are checked before any value is read."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _READ = {
 
 @frozen
 class TensorHeader:
-    """What a safetensors file holds, by its header.
+    """The header of a safetensors file.
 
     Args:
         shapes: by name.
@@ -46,7 +46,7 @@ class TensorHeader:
 
 
 def tensor_header(path: str | PathLike[str]) -> TensorHeader:
-    """Read the header of a safetensors file, which its library holds against the file's size; no tensor is read.
+    """Read the header of a safetensors file, which its library checks against the file's size; no tensor is read.
 
     Raises:
         UnreadableError: it is not a regular safetensors file, is truncated, or its header does not match its content.
@@ -63,22 +63,22 @@ def tensor_header(path: str | PathLike[str]) -> TensorHeader:
                 {name: each.get_dtype() for name, each in slices.items()},
                 file.metadata() or {},
             )
-    except (SafetensorError, MemoryError) as error:  # it is mapped, which addresses may not suffice for
+    except (SafetensorError, MemoryError) as error:  # mapping the file may exhaust the address space
         raise UnreadableError(f"it is not a safetensors file, or is truncated or damaged: {error}") from error
 
 
 def read_tensors(path: Path, inside: str = "") -> dict[str, Tensor]:
     """The tensors of a safetensors file, or of a torch file of a state dict; nothing in it is executed.
 
-    Before a value is read, each tensor is known to be dense, of an ordinary dtype, and no larger than its storage, and
-    the storages to be no larger than the file.
+    Before any value is read, each tensor is checked to be dense, of an ordinary dtype and no larger than its storage,
+    and the storages together to be no larger than the file.
 
     Args:
         path: the file.
-        inside: under which key the state dict stands, where a torch file holds more beside it.
+        inside: the key of the state dict in a torch file that contains more than that.
 
     Raises:
-        UnreadableError: it is another file, or one of its tensors is not such; the message names it.
+        UnreadableError: it is another kind of file, or a tensor fails these checks; the message names the tensor.
         OSError: it is not there, or may not be read.
     """
     if path.suffix == ".safetensors":
@@ -90,7 +90,7 @@ def read_tensors(path: Path, inside: str = "") -> dict[str, Tensor]:
     size = check_file(path)
     with suppress(zipfile.BadZipFile), zipfile.ZipFile(path) as archive:
         if sum(entry.file_size for entry in archive.infolist()) > size:
-            raise UnreadableError("it unpacks to more than its size, which no torch file does")
+            raise UnreadableError("it unpacks to more than its own size, so it is not an ordinary torch file")
     storages: dict[int, int] = {}
     for name, tensor in _torch_file(path, "meta", inside).items():
         _check_tensor(name, tensor)
@@ -112,20 +112,22 @@ def _torch_file(path: Path, device: str, inside: str) -> dict[str, Tensor]:
         with warnings.catch_warnings(action="ignore"):  # of kinds of tensors that are refused
             loaded = torch.load(path, map_location=device, weights_only=True)
     except NotImplementedError as error:  # no such tensor can be on torch's meta device
-        raise UnreadableError("it holds quantised or nested tensors, and only dense ones are read") from error
+        raise UnreadableError(
+            "it contains quantised or nested tensors, and only dense ones are read"
+        ) from error
     except (OSError, MemoryError):
         raise
     except Exception as error:  # what zip files and pickles that lack bytes make their readers raise
         raise UnreadableError(
-            "it must be a safetensors file, or a torch file that holds a state dict and nothing else"
+            "it must be a safetensors file, or a torch file that contains a state dict and nothing else"
         ) from error
     if isinstance(loaded, dict) and isinstance(loaded.get(inside), dict):
         loaded = loaded[inside]
     if not isinstance(loaded, dict) or not all(isinstance(each, torch.Tensor) for each in loaded.values()):
         keys = sorted(map(str, loaded)) if isinstance(loaded, dict) else []
-        held = f"the keys {', '.join(keys[:12])}" if keys else type(loaded).__name__
+        content = f"the keys {', '.join(keys[:12])}" if keys else type(loaded).__name__
         raise UnreadableError(
-            f"it does not contain a state dict of named tensors, but {held}; save its state dict alone"
+            f"it does not contain a state dict of named tensors, but {content}; save its state dict alone"
         )
     return loaded
 
@@ -154,7 +156,7 @@ def read_npz(
 
     Args:
         source: the file, or its bytes.
-        look: is given the name, the dtype and the shape of each array before any is read; it raises to refuse it.
+        look: called with the name, the dtype and the shape of each array before any is read; it raises to refuse one.
 
     Raises:
         UnreadableError: it is not a regular .npz file, is damaged, or is larger than the limit or than its header says.

@@ -1,6 +1,6 @@
 """Reading files that anybody may have made: regular files alone, and no more of them at once than memory should hold.
 
-What another library opens is looked at here before.
+A file that another library will open is checked here first.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ LIMIT = "PEIRCE_LIMIT"
 A text may have an eighth of it, and a line a sixteenth of that.
 """
 _DEEPEST = 64
-"""Tables and lists that may hold each other: far more than any file needs, and few enough for recursion over them."""
+"""How deep tables and lists may be nested: far more than any file needs, and little enough for recursion."""
 NO_DIGESTS = "PEIRCE_NO_DIGESTS"
-"""Set to 1, files are opened without a look at their digests; `peirce --no-digests` sets it."""
+"""The variable that, set to 1, lets files be opened without a check of their digests; `peirce --no-digests` sets it."""
 _RATIO, _FREE = 200, 64 * 10**6
 """How many times larger than its file compressed content may be, once it is larger than `_FREE` bytes."""
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
@@ -67,7 +67,7 @@ def size_limit(*, text: bool = False) -> int:
 
 
 def parse_integer(text: str) -> int | None:
-    """The whole number that a text writes with at most 18 digits of ASCII; None where it writes none.
+    """The whole number in a text of at most 18 ASCII digits; None for any other text.
 
     `str.isdigit` also accepts `²`, which `int` refuses, and more digits than `int` takes.
     """
@@ -75,7 +75,7 @@ def parse_integer(text: str) -> int | None:
 
 
 def check_file(path: str | os.PathLike[str], most: int | None = None) -> int:
-    """Refuse what no reader should open, before another library does; how many bytes it has.
+    """Refuse a file that should not be opened, before another library opens it; return its size in bytes.
 
     Raises:
         UnreadableError: it is not a regular file, or has more bytes than `most`.
@@ -94,8 +94,8 @@ def check_file(path: str | os.PathLike[str], most: int | None = None) -> int:
 def too_large_error(most: int, path: str | os.PathLike[str] | None = None) -> UnreadableError:
     """The error of a file that has more bytes than are read at once."""
     return UnreadableError(
-        f"it has more than {most / 1e6:,.6g} MB, the most that is read at once; if it is right, set {LIMIT} to a "
-        f"larger size than {size_limit() / 1e9:,.6g}GB",
+        f"it has more than {most / 1e6:,.6g} MB, the most that is read at once; if the file is genuine, set {LIMIT} "
+        f"to more than {size_limit() / 1e9:,.6g}GB",
         path,
     )
 
@@ -125,7 +125,7 @@ class _GzipReader(io.RawIOBase):
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("rb")
-        self._content, self._given = gzip.GzipFile(fileobj=self._file), 0
+        self._content, self._unpacked = gzip.GzipFile(fileobj=self._file), 0
 
     def readable(self) -> bool:
         return True
@@ -135,8 +135,8 @@ class _GzipReader(io.RawIOBase):
             count = self._content.readinto(buffer)
         except (EOFError, zlib.error) as error:
             raise UnreadableError(f"it is damaged, or its end is missing: {error}") from error
-        self._given += count
-        check_ratio(self._given, self._file.tell())
+        self._unpacked += count
+        check_ratio(self._unpacked, self._file.tell())
         return count
 
     def close(self) -> None:
@@ -149,13 +149,17 @@ def check_ratio(unpacked: int, packed: int) -> None:
     """Refuse compressed content that is far larger than its file, with an `UnreadableError`."""
     if unpacked > max(_FREE, _RATIO * packed):
         raise UnreadableError(
-            f"it unpacks to more than {_RATIO} times its size, which no such file does; if it is right, store it "
-            "without compression"
+            f"it unpacks to more than {_RATIO} times its size, as a decompression bomb does; if the file is genuine, "
+            "store it without compression"
         )
 
 
 def read_bytes(path: str | os.PathLike[str], *, text: bool = False) -> bytes:
-    """The bytes of a file, decompressed if its name ends in `.gz`; what is parsed as text must be smaller.
+    """The bytes of a file, decompressed if its name ends in `.gz`.
+
+    Args:
+        path: the file.
+        text: whether it will be parsed as text, for which the limit is lower.
 
     Raises:
         UnreadableError: it is not a regular file, or is too large.
@@ -165,7 +169,7 @@ def read_bytes(path: str | os.PathLike[str], *, text: bool = False) -> bytes:
     check_file(path, most)
     content = io.BytesIO()
     with open_file(path) as file:
-        while chunk := file.read(_CHUNK):  # what is asked for at once, Python makes room for at once
+        while chunk := file.read(_CHUNK):  # in chunks, since Python allocates all that is asked for at once
             content.write(chunk)
             if content.tell() > most:
                 raise too_large_error(most, path)
@@ -173,7 +177,7 @@ def read_bytes(path: str | os.PathLike[str], *, text: bool = False) -> bytes:
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
-    """The text of a file in UTF-8, its lines ended by line feeds, without the mark that some editors begin it with.
+    """The text of a file in UTF-8 with `\\n` as line ends and without a byte-order mark.
 
     Raises:
         UnreadableError, OSError: as `read_bytes`.
@@ -245,7 +249,7 @@ def _parse_checked(parse: Callable[[], Any]) -> Any:
 
 
 def _is_too_deep(value: Any) -> bool:
-    """Whether tables and lists hold each other to too many levels; without recursion of its own."""
+    """Whether tables and lists are nested too deeply; found without recursion, which could itself go too deep."""
     level = [value]
     for _ in range(_DEEPEST + 1):
         level = [
@@ -259,9 +263,9 @@ def _is_too_deep(value: Any) -> bool:
     return True
 
 
-def checks_digests(asked: bool | None = None) -> bool:
-    """Whether digests are checked: as the caller asks, or else unless `PEIRCE_NO_DIGESTS` is set."""
-    return os.environ.get(NO_DIGESTS, "") in ("", "0") if asked is None else asked
+def checks_digests(requested: bool | None = None) -> bool:
+    """Whether to check digests: as requested; by default, unless `PEIRCE_NO_DIGESTS` is set."""
+    return os.environ.get(NO_DIGESTS, "") in ("", "0") if requested is None else requested
 
 
 def digest_of(content: Path | IO[bytes] | bytes | Mapping[str, Any], length: int | None = None) -> str:

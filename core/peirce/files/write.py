@@ -1,7 +1,7 @@
 """Writing files that are whole or absent, by one process at a time, on disks that may be full.
 
 A file is written in a folder beside its place and then renamed into it. Places are locked by the operating system,
-which lets go of a lock however its process ends; what a dead process left is removed by whoever writes there next.
+which releases a lock however its process ends; what a dead process left is removed by the next writer.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 LOCK = ".peirce-lock"
 """The lock of a folder, in it; that of a file has the file's name before it and lies beside it."""
-AS_IT_WAS = "what stood there is as it was"
-"""What is safe when a place is written to beside it."""
+AS_IT_WAS = "what was there is unchanged"
+"""What is still intact where files are written beside their place first."""
 _SCRATCH = re.compile(r"\..+\.peirce-[0-9a-f]{12}", re.DOTALL)
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 _ADVICE = {
@@ -42,15 +42,15 @@ _held_locks: ContextVar[frozenset[Path]] = ContextVar("held", default=frozenset(
 
 @contextmanager
 def hold_lock(place: Path, *, folder: bool, wait: bool = False) -> Iterator[None]:
-    """Keep others from writing to a place until the block ends; who holds it may ask again within it.
+    """Keep others from writing to a place until the block ends; the holder may take the lock again within it.
 
-    Folders that are made for it are removed again if nothing was put into them. Where the file system has no locks,
+    Folders that are created for the lock are removed again if they stay empty. Where the file system has no locks,
     nobody is kept out.
 
     Args:
-        place: a folder, which has the lock in it, or something in a folder, which has the lock beside it.
-        folder: whether the place is a folder; one that does not exist is made.
-        wait: whether to wait until another writer has ended, rather than be refused.
+        place: a folder, with the lock inside it, or a file, with the lock beside it.
+        folder: whether the place is a folder; one that does not exist is created.
+        wait: whether to wait until another writer has ended, instead of raising.
 
     Raises:
         BusyError: another process, or another thread, writes there.
@@ -81,7 +81,7 @@ def _acquire_in_folder(path: Path, place: Path, wait: bool) -> FileLock | None:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             return _acquire(path, wait=wait)
-        except FileNotFoundError:  # who had made the folder removed it again
+        except FileNotFoundError:  # the process that created the folder has removed it again
             continue
         except TimeoutError:
             raise BusyError(
@@ -109,20 +109,20 @@ def _acquire(path: Path, *, wait: bool = False) -> FileLock | None:
 
 def _release(lock: FileLock | None) -> None:
     if lock is not None:
-        with suppress(OSError):  # while it is held, so that whoever waits for it makes another
+        with suppress(OSError):  # while it is held, so that a waiting process creates a new file
             os.unlink(lock.lock_file)
         lock.release()
 
 
 @contextmanager
 def scratch_folder(place: Path) -> Iterator[Path]:
-    """A folder of this block alone, beside `place`, to write in what will be moved there; removed in the end.
+    """A temporary folder beside `place`, for files that will be moved there; removed when the block ends.
 
-    What dead processes left beside `place` is removed first.
+    Folders that dead processes left beside `place` are removed first.
     """
     clear_leftovers(place.parent)
     while True:
-        # A name may be as long as names can be; people need its beginning.
+        # The name may already have the greatest length; its beginning is enough for people.
         folder = place.with_name(f".{place.name[:40]}.peirce-{os.urandom(6).hex()}")
         try:
             folder.mkdir(mode=0o700)
@@ -144,7 +144,7 @@ def scratch_folder(place: Path) -> Iterator[Path]:
 
 
 def clear_leftovers(folder: Path) -> None:
-    """Remove what dead processes left in a folder, of what `scratch_folder` gave them."""
+    """Remove the scratch folders that dead processes left in a folder."""
     try:
         left = [Path(each.path) for each in os.scandir(folder) if _SCRATCH.fullmatch(each.name)]
     except OSError:
@@ -163,17 +163,19 @@ def clear_leftovers(folder: Path) -> None:
 def replace_file(path: Path) -> Iterator[Path]:
     """A path to write to, which takes the place of `path` when the block ends, and is removed when it fails.
 
-    A reader sees the old file or the new one, never a part. A file that stood there hands on its permissions. Of two
-    processes that write at once, the last to end wins.
+    A reader sees the old file or the new one, never a part. The new file takes over the permissions of the old one. Of
+    two processes that write at once, the last to end wins.
 
     Raises:
+        FileExistsError: `path` is a directory or a device.
+        FileNotFoundError: its folder does not exist.
         WriteError: the disk is full or read-only.
     """
     if path.exists() and not path.is_file():
         # A device such as /dev/null could be replaced by whoever may write there, and must not.
         raise FileExistsError(f"{path} is a directory or a device, where a file would go")
     if not path.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {path.parent}")
+        raise FileNotFoundError(f"folder {path.parent} does not exist; create it, or write elsewhere")
     with explain_disk_errors(str(path)), scratch_folder(path) as folder:
         fresh = folder / path.name
         yield fresh
@@ -194,7 +196,7 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def replace_non_finite(value: Any) -> Any:
-    """A value with what JSON has no number for as None."""
+    """A plain value with None for NaN and infinities, which JSON lacks."""
     if isinstance(value, Mapping):
         return {str(key): replace_non_finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -205,7 +207,7 @@ def replace_non_finite(value: Any) -> Any:
 
 
 def sync(path: Path) -> None:
-    """Have a file or a folder on the disk; some file systems cannot be asked that of folders."""
+    """Flush a file or a folder to the disk; file systems that cannot flush folders are left alone."""
     handle = os.open(path, os.O_RDONLY)
     try:
         with suppress(OSError) if path.is_dir() else nullcontext():
@@ -216,11 +218,11 @@ def sync(path: Path) -> None:
 
 @contextmanager
 def explain_disk_errors(what: str, safe: str | Callable[[], str] = AS_IT_WAS) -> Iterator[None]:
-    """Within it, the error of a full or read-only disk is one sentence, whichever library raised it.
+    """Turn the error of a full or read-only disk into one sentence, whichever library raised it.
 
     Args:
-        what: what is written, and where, such as `the model in runs/a`; one within this one knows better.
-        safe: what is whole all the same, or what tells it once it is asked; this one knows better than those within.
+        what: what is written and where, such as `the model in runs/a`; of nested blocks, the inner one's is used.
+        safe: what is still intact, or a function that says it; of nested blocks, the outer one's is used.
 
     Raises:
         WriteError: the disk is full, over its quota or read-only, or a file grew too large.
@@ -236,15 +238,15 @@ def explain_disk_errors(what: str, safe: str | Callable[[], str] = AS_IT_WAS) ->
 def disk_error(
     error: BaseException, what: str = "", safe: str | Callable[[], str] = AS_IT_WAS
 ) -> WriteError | None:
-    """The sentence of a disk that takes no more, if that is behind an error or behind its causes; None otherwise."""
+    """The error of a full or read-only disk, if one is the cause of an error; else None."""
     link: BaseException | None = error
     seen: list[BaseException] = []
     while link is not None and link not in seen:
         seen.append(link)
         if (number := _error_number(link)) in _ADVICE:
             what = link.what if isinstance(link, WriteError) else what
-            message = safe if isinstance(safe, str) else safe()
-            return WriteError(what, number, message, _ADVICE[number])
+            intact = safe if isinstance(safe, str) else safe()
+            return WriteError(what, number, intact, _ADVICE[number])
         # Peirce's own errors name their cause; an exception that was merely being handled is unrelated.
         link = link.__cause__ or (None if isinstance(link, PeirceError) else link.__context__)
     return None

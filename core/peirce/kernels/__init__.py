@@ -1,4 +1,4 @@
-"""Fast ways to compute the same: fused projections, work in blocks that stay in the cache, pair terms, rotations."""
+"""Fast kernels: fused projections, work in blocks that stay in the cache, pair terms, rotations."""
 
 import lazy_loader
 

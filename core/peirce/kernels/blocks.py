@@ -55,12 +55,12 @@ def channels_first(values: Tensor) -> Tensor:
 
 
 def on_cpu(sample: Tensor) -> bool:
-    """Whether what computes with a tensor is a CPU, and is not being traced."""
+    """Whether a CPU computes with a tensor, in a pass that is not traced."""
     return sample.device.type == "cpu" and not torch.compiler.is_compiling()
 
 
 def portions(sample: Tensor, lengths: Tensor, width: int) -> list[Tensor]:
-    """Which examples go through the layers together, for binary atoms of [b, length, length, width].
+    """Split a batch into the examples that go through the layers together, for binary atoms [b, length, length, width].
 
     The longest come first, and the others of a large portion have at least half as many pairs.
 
@@ -70,7 +70,7 @@ def portions(sample: Tensor, lengths: Tensor, width: int) -> list[Tensor]:
         width: channels of a pair.
 
     Returns:
-        Rows of examples: int64 [b of the portion] of each, ascending.
+        The indices of the examples of each portion, ascending: int64 [b of the portion].
     """
     order = lengths.argsort(descending=True, stable=True)
     pairs = [length * length for length in lengths[order].tolist()]
@@ -132,7 +132,7 @@ def in_blocks(
 
 
 class _Work(NamedTuple):
-    """What is computed. Tensors before the first end are cut by rows, those before the second by examples."""
+    """What is computed. Tensors before the first of `ends` are cut by rows, those before the second by examples."""
 
     compute: Compute
     channels: int
@@ -149,26 +149,26 @@ class _Work(NamedTuple):
         """Whether each block has rows of its own of the tensor at a place."""
         return place < self.ends[0]
 
-    def of(self, place: int, tensor: Tensor, block: Block) -> Tensor:
-        """What a block has of the tensor at a place."""
+    def cut(self, place: int, tensor: Tensor, block: Block) -> Tensor:
+        """The part of the tensor at a place that belongs to a block."""
         if self.is_cut(place):
             return tensor[block]
         return tensor[block[0]] if place < self.ends[1] else tensor
 
     def fill(self, places: Sequence[Tensor], tensors: Sequence[Tensor | None]) -> list[Tensor]:
-        """Put the results in their places; the state of the random numbers before each block, if they matter."""
+        """Write the results to their places; return the random state before each block, where numbers are drawn."""
         states = []
         for block in self.blocks(tensors):
             if self.random:
                 states.append(torch.get_rng_state())
-            parts = [None if t is None else self.of(i, t, block) for i, t in enumerate(tensors)]
+            parts = [None if t is None else self.cut(i, t, block) for i, t in enumerate(tensors)]
             for place, result in zip(places, self.compute(*block, *parts), strict=True):
                 place[block] = result
         return states
 
 
 class _InBlocks(Function):
-    """The tensors of a work -> its results."""
+    """The autograd function of `in_blocks`: tensors -> results."""
 
     @staticmethod
     def forward(
@@ -185,14 +185,14 @@ class _InBlocks(Function):
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
         tensors: tuple[Tensor | None, ...] = ctx.saved_tensors
         wanted = {i: t for i, t in enumerate(tensors) if t is not None and ctx.needs_input_grad[i + 2]}
-        way = _differentiable_gradients if torch.is_grad_enabled() else _sum_gradients
-        found = way(ctx, tensors, wanted, grads)
+        differentiate = _differentiable_gradients if torch.is_grad_enabled() else _sum_gradients
+        found = differentiate(ctx, tensors, wanted, grads)
         return None, None, *(found.get(i) for i in range(len(tensors)))
 
 
 Tensors = Sequence[Tensor | None]
 Found = dict[int, Tensor]
-"""Gradients by the numbers of their tensors; one that nothing depends on has none."""
+"""Gradients by the numbers of their tensors; a tensor that no result depends on is left out."""
 
 
 def _sum_gradients(ctx: Any, tensors: Tensors, wanted: Mapping[int, Tensor], grads: Tensors) -> Found:
@@ -200,7 +200,7 @@ def _sum_gradients(ctx: Any, tensors: Tensors, wanted: Mapping[int, Tensor], gra
     work: _Work = ctx.work
     sums: Found = {}
     for number, block in enumerate(work.blocks(tensors)):
-        parts = [None if t is None else work.of(i, t, block).detach() for i, t in enumerate(tensors)]
+        parts = [None if t is None else work.cut(i, t, block).detach() for i, t in enumerate(tensors)]
         leaves = {
             i: part.requires_grad_() for i, part in enumerate(parts) if part is not None and i in wanted
         }
@@ -215,7 +215,7 @@ def _sum_gradients(ctx: Any, tensors: Tensors, wanted: Mapping[int, Tensor], gra
                 sums[i] = (
                     torch.empty_like(whole) if work.is_cut(i) else torch.zeros_like(at_least_float32(whole))
                 )
-            place = work.of(i, sums[i], block)
+            place = work.cut(i, sums[i], block)
             if work.is_cut(i):
                 place.copy_(grad)
             else:
@@ -230,7 +230,7 @@ def _differentiable_gradients(
     work: _Work = ctx.work
     every: list[tuple[Tensor, Tensor]] = []
     for number, block in enumerate(work.blocks(tensors)):
-        parts = [None if t is None else work.of(i, t, block) for i, t in enumerate(tensors)]
+        parts = [None if t is None else work.cut(i, t, block) for i, t in enumerate(tensors)]
         every.extend(zip(*_recompute(ctx, number, block, parts, grads), strict=True))
     results, result_grads = zip(*every, strict=True)
     found = torch.autograd.grad(

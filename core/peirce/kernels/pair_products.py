@@ -65,7 +65,7 @@ def _products(wanted: Sequence[Third], *args: Any) -> tuple[Tensor, ...]:
 
 
 class _Products(Function):
-    """Each that is wanted from the other two; `order` brings rows together that a block may have."""
+    """Computes each wanted tensor from the other two; `order` sorts rows so that those of one kind are adjacent."""
 
     @staticmethod
     def forward(

@@ -1,7 +1,6 @@
-"""A model as exporters trace it: tensors in and out by position, of all of it or of a graph that generates.
+"""A model as exporters trace it: positional tensors in and out, for the whole model or for a graph of generation.
 
-For an exporter, for its verification and for the session that runs the file, the names and dims are those of one
-signature.
+The exporter, the verification and the session that runs the file share its names and dims, in one signature.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class Exportable(nn.Module, ABC):
 
     @abstractmethod
     def named(self, inputs: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-        """The outputs by name, of inputs by name."""
+        """Run the model: outputs by name from inputs by name."""
 
     def forward(self, *tensors: Tensor) -> tuple[Tensor, ...]:
         """The outputs, in the order of `signature.outputs`, of tensors in that of `signature.inputs`.
@@ -56,7 +55,7 @@ class Exportable(nn.Module, ABC):
         outputs = self.named(dict(zip(names, tensors, strict=True)))
         if missing := [spec.name for spec in self.signature.outputs if spec.name not in outputs]:
             raise ExportError(
-                f"the signature declares {', '.join(missing)}, but the model gives only {', '.join(outputs)}"
+                f"the signature declares {', '.join(missing)}, but the model returns only {', '.join(outputs)}"
             )
         return tuple(outputs[spec.name] for spec in self.signature.outputs)
 

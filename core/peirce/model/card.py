@@ -20,7 +20,7 @@ _OURS = "<!-- peirce writes this file anew with each save; without this line it 
 def write_card(
     directory: Path, name: str, signature: Signature, provenance: Mapping[str, Any], parameters: int
 ) -> None:
-    """Write the card of a model beside it, unless somebody else's stands there.
+    """Write the card of a model beside it, unless a person's own card is there.
 
     Args:
         directory: where the model was saved.

@@ -1,4 +1,4 @@
-"""Random inputs that a signature allows, as arrays; it knows no torch, so that an exported file is tried without."""
+"""Random inputs that a signature allows, as numpy arrays; without torch, since exported files run without it."""
 
 from __future__ import annotations
 

@@ -16,12 +16,12 @@ _LIVE = 2
 """Tensors of the largest kind that exist at once at least: what a layer reads, and what it writes."""
 _ITEM = {"int64": 8, "bool": 1}
 _KNOWN_SIZES = 4096
-"""How many sizes of batches are remembered to fit."""
+"""How many sizes of batches that fit into memory are remembered."""
 
 
 @final
 class Inputs:
-    """What a model takes: a batch is checked by it once, and whoever is called further inside trusts it.
+    """The inputs that a model takes; a batch is checked once, here, and trusted further inside.
 
     Args:
         signature: of the model.
@@ -74,7 +74,7 @@ class Inputs:
                 raise _shape_error(spec, shape, f"the model takes {_dims_text(spec)}: {len(spec.dims)} dims")
             for axis, (dim, size) in enumerate(zip(spec.dims, shape, strict=True)):
                 if not size:
-                    message = f"dim {axis} ({dim}) is empty, and has one {dim} at least"
+                    message = f"dim {axis} ({dim}) must be at least 1"
                     raise _shape_error(spec, shape, message)
                 known = sizes.setdefault(dim, size) if isinstance(dim, str) else dim
                 if size != known:
@@ -88,7 +88,7 @@ class Inputs:
                 if low < 0 or high >= spec.high:
                     wrong = int(low if low < 0 else high)
                     raise InputError(
-                        f"input {name!r} holds {wrong}, but valid values are 0 to {spec.high - 1}"
+                        f"input {name!r} contains {wrong}, but valid values are 0 to {spec.high - 1}"
                     )
         for spec in self._required:
             if spec.name not in batch:
@@ -114,8 +114,8 @@ class Inputs:
             if spec.default is None:
                 raise InputError(self._missing_message(spec))
             if free := [dim for dim in spec.dims if isinstance(dim, str) and dim not in sizes]:
-                unsaid = f"no given input says how large {', '.join(free)} is"
-                raise InputError(f"input {spec.name!r} is missing, and {unsaid}; give it")
+                why = f"no other input tells the size of {', '.join(free)}"
+                raise InputError(f"input {spec.name!r} is missing, and {why}; give it")
             yield spec, [dim if isinstance(dim, int) else sizes[dim] for dim in spec.dims]
 
     def _type_message(self, spec: TensorSpec, value: object) -> str:
@@ -173,7 +173,7 @@ def free_tokens(signature: Signature, name: str, length: int) -> int | None:
 
 
 def refuse_if_out_of_memory(error: Exception, batch: Mapping[str, Any]) -> None:
-    """Where an error says that memory ran out, say so with the shapes of the batch, and what to do.
+    """Turn an error that means that memory ran out into one with the shapes of the batch and advice; else do nothing.
 
     Raises:
         OutOfMemoryError: torch or the runtime of a file had not enough memory.
@@ -188,7 +188,7 @@ def refuse_if_out_of_memory(error: Exception, batch: Mapping[str, Any]) -> None:
 
 
 def _bytes(spec: TensorSpec, sizes: Mapping[str, int], item: int) -> int:
-    """The bytes of an output; a dim that no input tells counts as one."""
+    """The bytes of an output; a dim whose size no input tells counts as 1."""
     count = _ITEM.get(spec.dtype, item)
     for dim in spec.dims:
         if isinstance(dim, str):

@@ -36,7 +36,7 @@ their digests; and the digest of provenance.json itself."""
 GENERATION = ".generation-"
 """Begins the name of the folder that holds files of a model which are not yet in their place."""
 SKIP = f"`digests=False`, `peirce --no-digests` or {NO_DIGESTS}=1"
-"""What opens a file whatever its digest says."""
+"""The ways to open a file whatever its digest says."""
 _TEXTS = (".toml", ".json", ".txt")
 _TRIES = 1000
 _RESTORE = "restore it from where the model was saved"
@@ -78,7 +78,7 @@ class SavedFiles:
         return handle.read()
 
     def text(self, name: str) -> str:
-        """The text of a file, its lines ended by line feeds, without the mark that some editors begin it with."""
+        """The text of a file with `\\n` as line ends and without a byte-order mark."""
         return self.read(name).decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
 
     def path(self, name: str) -> Path:
@@ -87,8 +87,8 @@ class SavedFiles:
         Raises:
             FileNotFoundError: the model has no such file.
         """
-        held = Path(f"/dev/fd/{self._handle(name).fileno()}")
-        return held if held.exists() else self.directory / name
+        descriptor = Path(f"/dev/fd/{self._handle(name).fileno()}")
+        return descriptor if descriptor.exists() else self.directory / name
 
     def _handle(self, name: str) -> IO[bytes]:
         if name not in self._handles:
@@ -98,7 +98,7 @@ class SavedFiles:
         return self._handles[name]
 
     def weights(self) -> TensorHeader:
-        """What the file of the weights holds.
+        """The header of the file of the weights.
 
         Raises:
             ModelFileError: its header is invalid, or does not match the file's size.
@@ -107,7 +107,9 @@ class SavedFiles:
             return tensor_header(self.path(WEIGHTS))
         except OSError as error:
             what = f"{self.directory / WEIGHTS} is not a complete safetensors file ({error})"
-            raise ModelFileError(f"{what}; it is truncated or foreign: save or copy it again") from error
+            raise ModelFileError(
+                f"{what}; it is truncated or from another program: save or copy it again"
+            ) from error
 
     def damaged(self) -> list[str]:
         """The names of the open files that are not what was saved, as far as there are digests."""
@@ -121,9 +123,9 @@ class SavedFiles:
         if damaged := self.damaged():
             named = f"{', '.join(damaged)} {'is' if len(damaged) == 1 else 'are'}"
             raise ModelFileError(
-                f"{self.directory}: {named} not what was saved: another digest than {PROVENANCE} says. Restore it from "
-                "where the model was saved, or save the model again; if it was changed on purpose, open it with "
-                f"{SKIP}, and save what you get"
+                f"{self.directory}: {named} not what was saved: the digest in {PROVENANCE} does not match. Restore it "
+                "from where the model was saved, or save the model again; if it was changed on purpose, open it with "
+                f"{SKIP}, and save it again"
             )
 
 
@@ -135,7 +137,7 @@ def saved_files(
 
     Args:
         directory: where the model was saved.
-        digests: whether their digests are checked; if None unless the environment says otherwise.
+        digests: whether their digests are checked; if None, unless `PEIRCE_NO_DIGESTS` is set.
         without: names of files that are not needed.
 
     Raises:
@@ -161,7 +163,7 @@ def saved_files(
 
 
 def _stamp(directory: Path) -> tuple[int, ...] | None:
-    """What every save changes."""
+    """Device, inode, size and time of provenance.json, which every save changes; None where it is missing."""
     try:
         found = (directory / PROVENANCE).stat()
     except OSError:
@@ -196,7 +198,7 @@ def _open_generation(directory: Path, without: Collection[str], handles: ExitSta
 
 
 def _open(waiting: Path, place: Path) -> IO[bytes]:
-    for path in (waiting, place, waiting, place):  # it may be moved between two looks
+    for path in (waiting, place, waiting, place):  # it may be moved between two attempts
         try:
             check_file(path, None if path.name == WEIGHTS else size_limit(text=path.suffix in _TEXTS))
             return path.open("rb")

@@ -223,7 +223,9 @@ class Model(nn.Module):
         heads = {k: head for k, head in cast(dict[str, Head], self.heads).items() if "past" in head.needs}
         if not isinstance(self.network, GenerativeArchitecture):
             named = f"architecture {self.plan.architecture.name!r}"
-            raise InputError(f"{named} keeps nothing of the tokens before, so it cannot generate")
+            raise InputError(
+                f"{named} caches nothing of earlier tokens, so it cannot generate; choose one that does"
+            )
         if not heads:
             advice = 'add one such as [[model.heads]] use = "causal_lm"'
             raise InputError(f"{self.spec.name!r} has no head that predicts next tokens; {advice}")
@@ -252,7 +254,9 @@ class Model(nn.Module):
         for spec in part.outputs():
             name = _output(head, spec.name)
             if name not in outputs:
-                raise InputError(f"the loss of head {head!r} needs the output {name!r}, which is not there")
+                raise InputError(
+                    f"the loss of head {head!r} needs the output {name!r}; pass all that `forward` returned"
+                )
             head_outputs[spec.name] = outputs[name]
         try:
             return part.loss(head_outputs, labels)
@@ -345,7 +349,7 @@ def _output(prefix: str, name: str) -> str:
 
 
 def _single_row(encoded: Encoded, tokens: Tokens, column: int) -> tuple[Encoded, Tokens]:
-    """What heads are given of a pass in which every token is a row, for one of these alone."""
+    """The encoded atoms and tokens of a pass in which every token is a row, cut down to one row for the heads."""
     row = slice(column, column + 1)
     precise = None if encoded.precise is None else (encoded.precise[0][:, row], encoded.precise[1])
     binary = None if encoded.binary is None else encoded.binary[:, row]
@@ -355,7 +359,7 @@ def _single_row(encoded: Encoded, tokens: Tokens, column: int) -> tuple[Encoded,
 
 
 def _predictions(heads: Any, encoded: Encoded, tokens: Tokens) -> dict[str, Tensor]:
-    """What heads say, by the names of the model's outputs."""
+    """The predictions of heads, by the names of the model's outputs."""
     return {
         _output(prefix, name): value
         for prefix, head in heads.items()
@@ -364,7 +368,7 @@ def _predictions(heads: Any, encoded: Encoded, tokens: Tokens) -> dict[str, Tens
 
 
 def _bounds(values: Tensor) -> tuple[int, int] | None:
-    """The least and the greatest value; None on an accelerator, which fetching them would hold up at every step."""
+    """The least and the greatest value; None on an accelerator, which would stall at every step."""
     if not values.is_cpu or not values.numel():
         return None
     low, high = torch.aminmax(values)

@@ -1,4 +1,4 @@
-"""The files of published models: a configuration in JSON and tensors, read with bounds and held against shapes."""
+"""The files of published models, a JSON configuration and tensors: read within limits and checked against shapes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def published_tensors(path: Path, inside: str = "") -> dict[str, Tensor]:
     Nothing in it is executed.
 
     Raises:
-        ModelFileError: it holds something else, or tensors that are not dense and whole.
+        ModelFileError: it contains something else, or tensors that are not dense and complete.
     """
     try:
         return read_tensors(path, inside)
@@ -45,7 +45,7 @@ def published_tensors(path: Path, inside: str = "") -> dict[str, Tensor]:
 
 
 def check_published(found: Mapping[str, Tensor], shapes: Mapping[str, Sequence[int]], source: Path) -> None:
-    """Hold tensors against the names and shapes that a model needs: all of them finite, and of one floating dtype.
+    """Check tensors against the names and shapes that a model needs: all must be finite and of one floating dtype.
 
     Raises:
         ModelFileError: they differ; one error lists everything.
@@ -67,7 +67,7 @@ def check_published(found: Mapping[str, Tensor], shapes: Mapping[str, Sequence[i
         problems["not finite"] = [key for key, tensor in found.items() if not tensor.isfinite().all()]
     if any(problems.values()):
         listed = "; ".join(f"{what}: {shorten_list(names)}" for what, names in problems.items() if names)
-        raise ModelFileError(f"{source} does not hold the tensors that its configuration needs. {listed}")
+        raise ModelFileError(f"{source} does not have the tensors that its configuration needs. {listed}")
 
 
 def shorten_list(items: Sequence[str], most: int = 12) -> str:

@@ -1,8 +1,8 @@
 """Saving models: spec.toml, weights.safetensors, provenance.json and assets/ in one directory; no pickle anywhere.
 
 A model is written whole into a folder within its directory. The new provenance.json, which names that folder, then
-replaces the old one in one step: from then on these files are the model. Then they are moved into their places. Whoever
-saves next ends that if a dead process could not, and readers find the files at either place.
+replaces the old one in one step: from then on these files are the model. Then they are moved into their places. If the
+process dies meanwhile, the next save finishes the move, and readers find the files at either place.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from peirce.model.manifest import (
 )
 
 _OBSOLETE = "obsolete.json"
-"""In a folder of files that wait: the names of those that the model before them had and they do not."""
+"""In the folder of a new generation: the names of the old model's files that the new model does not have."""
 
 
 def save(
@@ -70,7 +70,7 @@ def save(
         # A name may come from data; no file is written outside the model's directory.
         if Path(name).is_absolute() or not is_asset(f"{ASSETS}/{name}"):
             example = "such as vocabulary.txt or kg/names.json"
-            raise ModelFileError(f"asset {name!r} has no name below {ASSETS}/, {example}")
+            raise ModelFileError(f"asset {name!r} must be a relative path below {ASSETS}/, {example}")
     if directory.exists() and not directory.is_dir():
         raise ModelFileError(f"{directory} is a file; a model is saved as a directory: give another name")
     real = Path(os.path.realpath(directory))  # what a link leads to, not the link
@@ -91,7 +91,7 @@ def save(
                 (fresh / ASSETS / name).write_bytes(content)
             _replace(real, fresh, {**provenance, "dtype": dtype, CONTENT: weights_digest(tensors)})
     except (OSError, SafetensorError) as error:
-        what = f"the model cannot be saved in {directory}: {error}; what stood there is as it was"
+        what = f"the model cannot be saved in {directory}: {error}; what was there is unchanged"
         raise ModelFileError(f"{what}: make room, or save elsewhere") from error
 
 
@@ -99,10 +99,10 @@ def _replace(directory: Path, fresh: Path, provenance: Mapping[str, Any]) -> Non
     """Let the files in a new folder become the model of a directory."""
     files = files_below(fresh)
     generation, digests = os.urandom(8).hex(), {name: digest_of(fresh / name) for name in files}
-    signature = with_digest(
+    signed = with_digest(
         {**provenance, "format": PROVENANCE_FORMAT, "generation": generation, FILES: digests}
     )
-    (fresh / PROVENANCE).write_text(json.dumps(signature, indent=2) + "\n", encoding="utf-8")
+    (fresh / PROVENANCE).write_text(json.dumps(signed, indent=2) + "\n", encoding="utf-8")
     for path in (*fresh.rglob("*"), fresh):
         sync(path)
     _finish_move(directory)

@@ -65,7 +65,7 @@ class Mask(IntEnum):
 class Group(NamedTuple):
     """The channels of one reading of an operator.
 
-    `cached_as` is the name of the channels in the cached state; None where they are not cached. `turns` says whether
+    `cached_as` is the name of the channels in the cached state; None where they are not cached. `rotates` says whether
     rotary positions turn them: those of queries and keys that an operator scores pairs with.
     """
 
@@ -207,14 +207,14 @@ class Product:
 
 
 def _split(channels: Tensor, widths: Sequence[int]) -> Sequence[Tensor]:
-    """[..., sum of widths] -> one [..., width] each; where one is all of it, it is not copied, and stands for each."""
+    """[..., sum of widths] -> one [..., width] each; the tensor itself for each where one width is the sum."""
     if channels.shape[-1] in widths:
         return [channels] * len(widths)
     return channels.split_with_sizes(list(widths), -1)
 
 
 def drop_out(values: Tensor, rate: float) -> Tensor:
-    """Values of which some are dropped; themselves where the rate is 0."""
+    """Dropout at a rate; the values themselves where it is 0."""
     return F.dropout(values, rate) if rate else values
 
 

@@ -1,4 +1,4 @@
-"""What layers share in every network: a pass through them, names for what each caches, and the pooled output."""
+"""What layers of every network share: a pass through them, the names of what each caches, and the pooled output."""
 
 from __future__ import annotations
 

@@ -81,7 +81,8 @@ class UnaryNorm(NamedTuple):
 
 
 class _ExecutionPlan(NamedTuple):
-    """How a pass works through the binary branch: what is read before the rows, and what with each block of them."""
+    """How a pass works through the binary branch: what is read once for all rows, and what for each block of rows;
+    `at_once` has the numbers of the operators that infer all rows at once."""
 
     early: list[Product]
     late: list[Product]
@@ -407,7 +408,7 @@ def _normalise(atoms: Tensor, weights: Sequence[Tensor | None], epsilon: float, 
 
 
 def _norm_and_map_weights(norm: Norm, products: Sequence[Product]) -> list[Tensor | None]:
-    """What is needed of a norm's and of products' parameters: a scale and a shift each."""
+    """The weight and the bias of a norm, then those of each product."""
     return [norm.weight, norm.bias, *(each for product in products for each in product.reader.weights())]
 
 
@@ -417,7 +418,7 @@ def _widest_channels(products: Sequence[Product]) -> int:
 
 
 def _infers_all_rows(readers: Collection[Reader]) -> bool:
-    """Whether an operator infers all rows in one go: `weigh` looks at the whole scope, or nothing is of some rows."""
+    """Whether an operator infers all rows at once: `weigh` needs the whole scope, or no reading belongs to rows."""
     weighs = any(reader.branch == "U" and reader.activation == "softmax" for reader in readers)
     return weighs or all(reader.cached for reader in readers)
 

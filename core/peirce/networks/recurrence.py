@@ -121,14 +121,14 @@ class Recurrence(nn.Module):
         return Predicates(unary, state.binary), {} if cache is None else kept
 
     def cached_channels(self) -> dict[str, tuple[None, tuple[int, ...]]]:
-        """The operator's state, by name: it is of no branch, since it has no axis of tokens; and its sizes."""
+        """The sizes of the operator's state, by name; it belongs to no branch, since it has no axis of tokens."""
         return {name: (None, tuple(value.shape)) for name, value in self._operator[0].initial().items()}
 
 
 def _fused(operator: RecurrentOperator, atoms: Tensor, real: Tensor | None) -> Tensor | None:
-    """All tokens by the operator's fast way, which knows no padding: real ones come first and are taken back."""
+    """All tokens by the operator's `fused`, which knows no padding: real tokens are moved to the front and back."""
     if real is None:
         return operator.fused(atoms)
     order = (~real).long().argsort(stable=True, dim=1).unsqueeze(2)
-    together = operator.fused(atoms.gather(1, order.expand_as(atoms)))
-    return None if together is None else together.gather(1, order.argsort(1).expand_as(together))
+    packed = operator.fused(atoms.gather(1, order.expand_as(atoms)))
+    return None if packed is None else packed.gather(1, order.argsort(1).expand_as(packed))

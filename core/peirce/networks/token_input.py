@@ -138,7 +138,7 @@ class TokenInput(nn.Module):
             cache: the tokens before, as this method returned them; empty at first.
 
         Raises:
-            InputError: something must be known of the new tokens and is not given.
+            InputError: an input without a default is missing for the new tokens.
         """
         ids = inputs["input_ids"]
         joined, kept = dict(inputs), {}
@@ -223,24 +223,24 @@ class TokenInput(nn.Module):
         return [tuple(turn[layer] for turn in turns) for layer in range(self.plan.dims.layers)]
 
     def _call_part(self, part: nn.Module, method: Callable[..., T], *arguments: object) -> T:
-        """What a position or an augmenter answers; an error of its own says whose it is."""
+        """Call a method of a position or an augmenter; an error gets a note with the part's name."""
         kind = "augmenter" if isinstance(part, Augmenter) else "position"
         return call_named(f"{kind} {part.name!r}", method, *arguments)
 
 
 def _check_width(before: Tensor, after: Tensor) -> Tensor:
-    """What an augmenter gives for [b, x, d1], whose channels it keeps in their number."""
+    """Refuse embeddings from an augmenter that have another number of channels than those that it was given."""
     if after.dim() != before.dim() or after.shape[-1] != before.shape[-1]:
         raise ValueError(
-            f"it gives shape {list(after.shape)} for atoms of shape {list(before.shape)}; give as many channels"
+            f"it returns shape {list(after.shape)} for atoms of shape {list(before.shape)}; keep the number of channels"
         )
     return after
 
 
 def _all_true(mask: Tensor) -> bool:
-    """Whether a mask is known to mask nothing, so that nothing need be masked.
+    """Whether a mask is known to mask nothing.
 
-    It is looked at on a CPU alone: a GPU would be waited for, and a traced graph must not depend on it.
+    Its values are read on a CPU alone: reading them would stall a GPU, and a traced graph must not depend on them.
     """
     plain = type(mask) is Tensor and mask.is_cpu and not torch.compiler.is_compiling()
     return plain and bool(mask.all())
@@ -260,11 +260,11 @@ def _cache_name(name: str) -> str:
 
 
 def _default_tensor(spec: TensorSpec, ids: Tensor) -> Tensor:
-    """An optional input that is absent, for tokens `ids` [b, x]."""
+    """The default of an absent optional input, for tokens `ids` [b, x]."""
     if spec.default is None:
         raise InputError(
-            f"generation needs {spec.name!r} of every new token, and only its id is known; a model that generates "
-            "cannot have parts that need it"
+            f"generation cannot provide {spec.name!r} for new tokens, of which only the ids are known; leave out the "
+            "part that needs it"
         )
     sizes = {"batch": ids.shape[0], "length": ids.shape[1]}
     shape = [sizes[dim] if isinstance(dim, str) else dim for dim in spec.dims]

@@ -16,7 +16,7 @@ IGNORED = -100
 
 
 def mean_cross_entropy(logits: Tensor, labels: Tensor, smoothing: float = 0.0) -> Tensor:
-    """Cross-entropy of [..., classes] against int64 [...], over the labels that are not -100; zero if none is.
+    """Cross-entropy of [..., classes] against int64 [...], over the labels that are not -100; zero if there are none.
 
     Args:
         logits: [..., classes].
@@ -24,7 +24,7 @@ def mean_cross_entropy(logits: Tensor, labels: Tensor, smoothing: float = 0.0) -
         smoothing: label smoothing.
 
     Raises:
-        InputError: the labels are not of that shape, or no class has one of their numbers.
+        InputError: the labels have another shape or dtype, or one of them is not the number of a class.
     """
     check_labels(labels, logits.shape[:-1], logits.shape[-1])
     flat, wanted = at_least_float32(logits.flatten(0, -2)), labels.flatten().long()
@@ -33,16 +33,16 @@ def mean_cross_entropy(logits: Tensor, labels: Tensor, smoothing: float = 0.0) -
 
 
 def check_labels(labels: Tensor, shape: Sequence[int], classes: int | None = None) -> None:
-    """Refuse labels that a loss cannot be made of.
+    """Refuse labels that a loss cannot be computed from.
 
     Args:
         labels: the labels.
         shape: what their shape must be.
-        classes: how many there are; None where any number will do. On a GPU the values are not checked: that would
-            wait for it.
+        classes: the number of classes; None where any number is allowed. On a GPU the values are not checked, since
+            the CPU would have to wait for them.
 
     Raises:
-        InputError: what they are, and what they must be.
+        InputError: the labels have another shape or dtype, or one of them is not the number of a class.
     """
     if tuple(labels.shape) != tuple(shape) or labels.is_floating_point():
         raise InputError(
@@ -53,7 +53,7 @@ def check_labels(labels: Tensor, shape: Sequence[int], classes: int | None = Non
     wrong = labels[(labels != IGNORED) & ((labels < 0) | (labels >= classes))]
     if len(wrong):
         raise InputError(
-            f"labels hold {int(wrong[0])}, and must be from 0 to {classes - 1}, or {IGNORED} where nothing counts"
+            f"labels contain {int(wrong[0])}; they must be 0 to {classes - 1}, or {IGNORED} where they do not count"
         )
 
 

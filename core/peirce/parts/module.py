@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class ModulePart(SizedPart, nn.Module, ABC):
-    """A part with parameters of its own that stands before or after the operators and may need inputs of its own."""
+    """A part with parameters that runs before or after the operators and may declare further inputs of the model."""
 
     def __init__(self, options: Any, dims: Dims) -> None:
         nn.Module.__init__(self)
@@ -36,7 +36,7 @@ class ModulePart(SizedPart, nn.Module, ABC):
 
 
 def call_named(what: str, function: Callable[..., T], *arguments: Any) -> T:
-    """Call a part. What it raises gets a note that names it, such as `position 'shaw'`; so do exported nodes."""
+    """Call a part; errors get a note with its name, such as `position 'shaw'`, and so do nodes of an exported graph."""
     if torch.compiler.is_exporting():
         with annotate_part(what):
             return function(*arguments)

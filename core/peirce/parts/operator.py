@@ -1,4 +1,4 @@
-"""The contract of operators, and what they say of the channels that they read and write.
+"""The contract of operators, and how they declare the channels that they read and write.
 
 Shapes follow the axis legend of `peirce.algebra`.
 """
@@ -66,7 +66,7 @@ class Writer:
 
 
 def typing_of(readings: Mapping[str, Reader], output: Writer) -> str:
-    """The typing that channels make: output from each reading, as in `"U <- B x U"`."""
+    """The typing of the declared channels, output from each reading, as in `"U <- B x U"`."""
     return f"{output.branch} <- {' x '.join(reader.branch for reader in readings.values())}"
 
 
@@ -239,11 +239,11 @@ class StateOperator(SizedPart, nn.Module, ABC):
     def terms(self) -> Mapping[str, Tensor]:
         """What the operator adds to the loss of its last pass in training, scalars by name; by default nothing.
 
-        They are asked for once a pass, and a name is summed over the layers.
+        The method is called once a pass, and terms of one name are summed over the layers.
         """
         return {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is copied and pickled: an attribute that is part of a pass's graph, such as a term, is None there."""
-        kept = self.__dict__.items()
-        return {key: None if isinstance(value, Tensor) and value.grad_fn else value for key, value in kept}
+        """The state for copies and pickles, where tensors of the last pass's graph, such as terms, become None."""
+        state = self.__dict__.items()
+        return {key: None if isinstance(value, Tensor) and value.grad_fn else value for key, value in state}

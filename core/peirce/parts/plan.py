@@ -83,7 +83,7 @@ class PlannedOperator(Planned):
             scope: who may attend to whom, and the rate at which weights are dropped.
             terms: what positions do, for an operator that says in `pair` where pair terms belong; its queries and keys
                 are turned already.
-            attended: what the weights pass through before they sum values.
+            attended: the module that the weights pass through before they sum values.
         """
         operator, pair = self.operator, self.part.pair
         pairs = [term for term in terms if not isinstance(term, Rotation)] if terms else ()
@@ -115,7 +115,7 @@ class PlannedOperator(Planned):
         return F.softplus(shifted) if self.activation == "modus_ponens" else F.relu(shifted)
 
     def _call_operator(self, method: Callable[..., Tensor], *arguments: object) -> Tensor:
-        """What the operator computes itself, which an exported graph says of its nodes."""
+        """Call a method of the operator, and mark the nodes that it makes in an exported graph."""
         if not torch.compiler.is_exporting():
             return method(*arguments)
         with annotate_part(str(self)):
@@ -124,18 +124,18 @@ class PlannedOperator(Planned):
     def _add_score_terms(
         self, scores: Tensor, query: Tensor, key: Tensor, scope: Scope, terms: Sequence[PairTerm]
     ) -> Tensor:
-        """Scores [b, x, a, h] of queries and keys with what terms add, of queries and keys scaled as the scores are."""
+        """Scores [b, x, a, h] plus those of the terms, which get queries and keys scaled as the scores are."""
         if not terms:
             return scores
-        ours, theirs, *_ = self.readings.values()
-        query, key = query * theirs.scale, key * ours.scale
+        query_reader, key_reader, *_ = self.readings.values()
+        query, key = query * key_reader.scale, key * query_reader.scale
         if query.shape[2] != key.shape[2]:
             key = key.repeat_interleave(query.shape[2] // key.shape[2], 2)
         return _add_terms(scores, (term.score_term(query, key, scores, scope) for term in terms))
 
 
 def _add_value_terms(sums: Tensor, weights: Tensor, terms: Sequence[PairTerm]) -> Tensor:
-    """Sums of values [b, x, h, s], with those that terms add."""
+    """Sums of values [b, x, h, s] plus those of the terms."""
     return _add_terms(sums, (term.value_term(weights) for term in terms))
 
 

@@ -104,9 +104,17 @@ def distance_limit(limit: int, length: int) -> int:
 def layer_biases(
     layers: int, ids: Tensor, rows: Tensor | None, keys: Sequence[Tensor], values: Sequence[Tensor]
 ) -> list[PairBias]:
-    """One bias a layer, from one bank a layer or one for all; without `values` they have keys alone."""
+    """One pair bias for each layer.
+
+    Args:
+        layers: the number of layers.
+        ids: int64 [b or 1, x, y], the bucket of each pair.
+        rows: int64 [b or 1, x], the kind of each row; None where there is one kind.
+        keys: tables [k, r, g, s], one for each layer or one for all.
+        values: likewise; empty for keys alone.
+    """
     banks = [
-        PairBias(ids=ids, rows=rows, key=key, value=values[place] if values else None)
-        for place, key in enumerate(keys)
+        PairBias(ids=ids, rows=rows, key=key, value=values[i] if values else None)
+        for i, key in enumerate(keys)
     ]
     return banks * layers if len(banks) == 1 else banks

@@ -58,8 +58,8 @@ class TensorSpec:
         for dim in (*(() if self.masks is None else (self.masks,)), *self.largest):
             if dim not in self.dims:
                 raise PlanError(
-                    f"tensor {self.name!r} says something of the dim {dim!r}, and its dims are "
-                    f"{', '.join(map(str, self.dims))}; name one of them in `masks` and `largest`"
+                    f"tensor {self.name!r} has no dim {dim!r}, which its `masks` or `largest` names; its dims are "
+                    f"{', '.join(map(str, self.dims))}"
                 )
 
 
@@ -121,7 +121,7 @@ _MASKS = {"attention_mask": "length", "decoder_attention_mask": "target_length"}
 
 
 def dim_terms(dim: str) -> list[str]:
-    """What a symbolic dim adds: itself, or the terms of a sum such as `past + 1`, sorted."""
+    """The terms of a symbolic dim, sorted: itself, or those of a sum such as `past + 1`."""
     return sorted(term.strip() for term in dim.split("+"))
 
 

@@ -12,11 +12,11 @@ from torch import Tensor, nn
 from torch.fx.traceback import annotate, preserve_node_meta
 
 PART = "peirce.part"
-"""Under which a node of a traced graph says which part made it."""
+"""The key under which a node of a traced graph names the part that made it."""
 
 
 def has_static_shapes(values: Tensor) -> bool:
-    """Whether everything is computed and masked, as shapes cannot follow these values."""
+    """Whether shapes may not depend on these values, in a traced graph or on the meta device."""
     return torch.compiler.is_compiling() or values.is_meta
 
 

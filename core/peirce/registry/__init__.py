@@ -1,4 +1,4 @@
-"""Which parts there are: hooks, discovery of plug-ins, their loading and rules, and who owns a name."""
+"""The registry of parts: hooks, discovery of plug-ins, their loading and rules, and the owners of names."""
 
 import lazy_loader
 

@@ -23,7 +23,10 @@ Wanted = tuple[EntryPoint, object]
 
 @cache
 def _warn_of_modules(where: str, modules: str) -> None:
-    _log.warning("%s was merely found, so its modules are not imported: %s", where, modules)
+    _log.warning(
+        "%s was found by the search, so its modules are not imported: %s; `peirce --registry %s` imports them",
+        *(where, modules, where),
+    )
 
 
 def installed_plugins() -> tuple[EntryPoint, ...]:
@@ -42,10 +45,10 @@ def all_plugins(file: RegistryFile) -> tuple[EntryPoint, ...]:
 def active_plugins(
     file: RegistryFile, extra: Iterable[str | object] = ()
 ) -> tuple[tuple[Wanted, ...], tuple[str, ...]]:
-    """The plug-ins to load, and the names of those that are there and switched off.
+    """The plug-ins to load, and the names of those that are installed but switched off.
 
     Args:
-        file: what switches plug-ins on and off, and names further modules.
+        file: the registry file, which switches plug-ins on and off and names further modules.
         extra: plug-ins to load whatever the file says, as for `named_plugin`.
 
     Raises:
@@ -63,7 +66,7 @@ def active_plugins(
 
 
 def named_plugin(given: str | object, plugins: Iterable[EntryPoint]) -> Wanted:
-    """What a caller names: an installed plug-in if it is one, so that its parts have their provenance.
+    """The plug-in that a caller names: an installed one where there is one, so that its parts have a provenance.
 
     Args:
         given: a module or an object with hooks, or what `find_plugin` takes, or a module's name.
@@ -90,7 +93,7 @@ def named_plugin(given: str | object, plugins: Iterable[EntryPoint]) -> Wanted:
 
 
 def find_plugin(given: str, plugins: Iterable[EntryPoint]) -> EntryPoint | None:
-    """The plug-in that a user names by `distribution:entry-point`, its module, or a distribution that has no other.
+    """The plug-in that a user names by `distribution:entry-point`, its module, or its distribution, else None.
 
     Raises:
         RegistryError: the distribution announces several.
@@ -107,7 +110,7 @@ def find_plugin(given: str, plugins: Iterable[EntryPoint]) -> EntryPoint | None:
 
 
 def unknown_plugin(given: str, plugins: Iterable[EntryPoint], more: str = "") -> RegistryError:
-    """The error for a name that no plug-in has; it lists plug-ins, and distributions that announce one each."""
+    """The error for a name that no plug-in has; it lists the plug-ins, and the distributions with exactly one."""
     plugins = tuple(plugins)
     counts = Counter(plugin.distribution for plugin in plugins)
     alone = (name for name, count in counts.items() if name is not None and count == 1)
@@ -120,10 +123,10 @@ def is_module_name(name: str) -> bool:
 
 
 def switched_off(entry: EntryPoint, file: RegistryFile, installed: Iterable[EntryPoint]) -> tuple[str, ...]:
-    """The plug-ins that an entry point beside them, such as a command, belongs to, where all of them are off.
+    """The plug-ins that an entry point such as a command belongs to, if all of them are switched off; else none.
 
-    It belongs to those of its distribution in its own top package, else to all of its distribution; what the core
-    itself announces belongs to none.
+    It belongs to the plug-ins of its distribution in the same top package, or else to all plug-ins of its distribution.
+    Entry points of the core belong to no plug-in.
     """
     announced = [plugin for plugin in installed if plugin.distribution == entry.distribution]
     near = [plugin for plugin in announced if plugin.top == entry.top]
@@ -132,7 +135,7 @@ def switched_off(entry: EntryPoint, file: RegistryFile, installed: Iterable[Entr
 
 
 def off_error(what: str, plugins: tuple[str, ...]) -> RegistryError:
-    """The error for what belongs to plug-ins that are switched off, such as `command 'greet'`."""
+    """The error for something, such as `command 'greet'`, whose plug-ins are switched off."""
     return RegistryError(
         f"{what} belongs to {' and '.join(plugins)}, which is switched off; `peirce plugins enable {plugins[0]}` "
         "switches it on"

@@ -1,4 +1,4 @@
-"""What parts and their options say of themselves, for listings, schemas and the documentation."""
+"""What the docstrings of parts and options say, for listings, schemas and the documentation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import attrs
 
 
 def arguments(cls: type) -> dict[str, str]:
-    """What the `Args:` sections of a class and its bases say, by argument, each on one line."""
+    """The descriptions in the `Args:` sections of a class and its bases, by argument, each on one line."""
     meanings: dict[str, str] = {}
     for each in reversed(cls.__mro__):
         text = inspect.cleandoc(each.__doc__ or "")

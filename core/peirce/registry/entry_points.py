@@ -14,7 +14,7 @@ from peirce.errors import one_line
 
 _log = logging.getLogger("peirce")
 _RENAMED = {"onnx": "export"}
-"""Entry points that had another name in the distribution `peirce` of versions before 1.0."""
+"""Current names of the entry points that were called otherwise in the distribution `peirce` before 1.0."""
 
 
 def canonical(plugin: str) -> str:
@@ -57,12 +57,12 @@ class EntryPoint:
 
 
 def announcements(group: str) -> tuple[EntryPoint, ...]:
-    """The entry points of a group; a distribution of which the metadata cannot be read is named and passed over."""
+    """The entry points of a group; a distribution whose metadata cannot be read is reported and skipped."""
     found: dict[str, list[EntryPoint]] = {}
     for distribution in distributions():
         try:
             points = distribution.entry_points.select(group=group)
-            if not points:  # metadata take longer to read, and those of most are of no interest
+            if not points:  # reading metadata takes longer, and most distributions have no such entry point
                 continue
             metadata: Any = distribution.metadata
             name = canonical(metadata["Name"])
@@ -76,7 +76,7 @@ def announcements(group: str) -> tuple[EntryPoint, ...]:
                 )
                 for point in points
             ]
-            found.setdefault(name, entries)  # of two of one name, Python imports the first on the path
+            found.setdefault(name, entries)  # of two with one name, Python imports the first on the path
         except Exception as error:
             _warn(str(getattr(distribution, "_path", "of unknown place")), one_line(error))
     return tuple(entry for entries in found.values() for entry in entries)

@@ -1,4 +1,4 @@
-"""The kinds of what plug-ins register by name: those of the core, and those that distributions add.
+"""The kinds of things that plug-ins register by name: those of the core, and those that distributions add.
 
 A distribution adds kinds by an entry point of the group `peirce.hooks`. It names a module with a function
 `register_KIND` for each kind, marked `@peirce.registry.hookspec`, and a tuple `KINDS` with a `Kind` for each.
@@ -26,7 +26,7 @@ KINDS = ("operators", "positions", "augmenters", "heads", "architectures", "task
 ANNOUNCED = ("specs", "commands")
 """What plug-ins announce beside parts, with hooks of such names; all of it can be read without torch."""
 Read = tuple[list[tuple[str, Any]], list[str]]
-"""What can be registered, by name, and why the rest cannot."""
+"""Pairs of a name and what can be registered under it, and sentences that say why the rest cannot."""
 WORD = r"[a-z][a-z0-9-]*(\.[a-z][a-z0-9-]*)?"
 TARGET = r"[A-Za-z_][\w.]*:[A-Za-z_]\w*"
 
@@ -37,9 +37,9 @@ class Kind:
 
     Args:
         name: the plural, such as `parsers`; its hook is `register_parsers`.
-        read: reads what the hook returned. It gives what can be registered as pairs of a name and a thing, and for
-            each thing that cannot be what is wrong, as a sentence that lacks its subject, the hook, such as
-            `returns 3, which is no experiment`.
+        read: reads what the hook returned. It returns pairs of a name and a thing that can be registered, and for each
+            other thing what is wrong, as a sentence without its subject, the hook, such as `returns 3, which is not an
+            experiment`.
         announced: whether the hook imports neither parts nor torch, so that commands may read it at any time.
     """
 
@@ -54,11 +54,11 @@ class Kind:
 
 
 def read_mapping(result: object, names: str, texts: str, example: str) -> Read:
-    """What a hook returned that must return a mapping from names to texts; both are regular expressions."""
+    """Read the result of a hook that must return a mapping from names to texts, given the patterns of both."""
     if not isinstance(result, Mapping):
         return [], [f"must return a mapping such as {{{example}}}, not {result!r}"]
     broken = [
-        f"returns {name!r}: {text!r}; one looks like {example}"
+        f"returns {name!r}: {text!r}; an entry looks like {example}"
         for name, text in result.items()
         if not (isinstance(name, str) and re.fullmatch(names, name))
         or not (isinstance(text, str) and re.fullmatch(texts, text))

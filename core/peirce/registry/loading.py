@@ -1,4 +1,4 @@
-"""Loading plug-ins: each is imported, asked, validated and taken whole, or quarantined whole with its cause."""
+"""Loading plug-ins: each is imported and its hooks are called and checked; all of it is used, or all quarantined."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LOADING = threading.RLock()
 
 @frozen(kw_only=True)
 class Quarantined:
-    """A plug-in of which nothing is used.
+    """A plug-in that cannot be used, and why.
 
     Args:
         plugin: its name.
@@ -55,14 +55,16 @@ class _Hooks(pluggy.PluginManager):
         self._known = [f"register_{kind}" for kind in all_kinds()]
 
     def parse_hookimpl_opts(self, plugin: Any, name: str) -> Any:
-        """The marks of a hook; a name that is no hook's, and a hook without marks, are a slip of its author.
+        """The options of a hook; a mark on an unknown hook and a hook without its mark are mistakes of the author.
 
         One with `optionalhook` is for a distribution that need not be installed.
         """
         options = super().parse_hookimpl_opts(plugin, name)
         if options is None:
             if name in self._known:
-                raise _BreachError(f"{name} is not marked `@peirce.hookimpl`, so that nothing would call it")
+                raise _BreachError(
+                    f"{name} is not marked `@peirce.hookimpl`, so nothing calls it; add the mark"
+                )
         elif (hook := options.get("specname") or name) not in self._known and not options["optionalhook"]:
             raise _BreachError(unknown("hook", hook, self._known))
         return options
@@ -93,7 +95,7 @@ def load(
                 while (
                     frames and str(frames.tb_frame.f_globals.get("__name__")).partition(".")[0] != plugin.top
                 ):
-                    frames = frames.tb_next  # how the plug-in was reached tells its author nothing
+                    frames = frames.tb_next  # the frames before the plug-in's own are of no use to its author
                 whole = frames or error.__traceback__
                 detail = "".join(traceback.format_exception(type(error), error, whole))
                 cause = _cause(plugin, error)

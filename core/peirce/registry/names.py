@@ -1,4 +1,4 @@
-"""Who owns a name: what plug-ins register, and each name settled among those that claim it as registry.toml says."""
+"""The owners of names: what plug-ins register, and which claim to a name wins by registry.toml."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class Names:
 
     Attributes:
         owners: the one owner, by kind and name or by `letters` and letter.
-        blocked: why a name or a letter that is claimed stands for nothing.
-        conflicts: what has several owners, each as the sentence that says how to settle it.
+        blocked: by name or letter, why a claimed one has no owner.
+        conflicts: for each name or letter with several owners, a sentence that says how to settle it.
     """
 
     owners: dict[Key, Registered] = field(factory=dict)
@@ -84,14 +84,14 @@ class Names:
                 choices = " or ".join(f'`"{dotted}" = "{entry.plugin}"`' for entry in entries)
                 self.conflicts.append(
                     f"{_called(key)} has {len(entries)} owners: {listed}. Settle it with `peirce plugins prefer "
-                    f"{dotted} PLUGIN`, which writes one line under [prefer] of registry.toml: {choices}. In force is "
-                    f"{file.where}"
+                    f"{dotted} PLUGIN`, which writes one line under [prefer] of registry.toml: {choices}. The file in "
+                    f"force is {file.where}"
                 )
-            else:  # to take another owner in silence would change models
+            else:  # silently taking another owner would change models
                 assert preferred is not None
                 why = absent.get(preferred, "does not register it")
                 self.blocked[key] = (
-                    f'{file.where} prefers "{preferred}" for {_called(key)}, but that plug-in {why}. Owners there are: '
+                    f'{file.where} prefers "{preferred}" for {_called(key)}, but that plug-in {why}. Its owners are: '
                     f'{listed}. Correct or remove the line `"{dotted}" = "{preferred}"` under [prefer]'
                 )
 

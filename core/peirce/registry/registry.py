@@ -1,7 +1,7 @@
-"""Which parts there are: the `Registry` of a set of plug-ins.
+"""The `Registry`: the parts of a set of plug-ins, by name.
 
-It is a value; nothing is global but the caches of `default_registry` and `default_catalogue`. `discovery` says which
-plug-ins there are, `loading` validates each or quarantines it, and `names` settles who owns a name.
+It is a value; only the caches of `default_registry` and `default_catalogue` are global. `discovery` lists the plug-ins,
+`loading` validates or quarantines each, and `names` settles which plug-in owns a name.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ELSEWHERE: Mapping[str, str] = {
     "window": "a-mask-of-my-own", "sliding_window": "a-mask-of-my-own", "local": "a-mask-of-my-own",
     "focal": "a-loss-of-my-own",
 }  # fmt: skip
-"""Names that the field uses and no part has, and the section of the recipes that says how it is said here."""
+"""Names from the literature that no part has, each with the section of the recipes that explains what to use."""
 
 
 class Registry:
@@ -38,16 +38,16 @@ class Registry:
     Make one with `Registry.discover` (what is installed and named) or `Registry.of` (the given plug-ins).
 
     Attributes:
-        kinds: what the plug-ins were asked for.
-        plugins: those that could be loaded.
+        kinds: the kinds of things that were loaded.
+        plugins: the plug-ins that could be loaded.
         quarantined: those that could not, each with its cause.
-        conflicts: what has several owners, each as the sentence that says how to settle it.
+        conflicts: for each name with several owners, a sentence that says how to settle it.
     """
 
     def __init__(
         self, wanted: Iterable[Wanted], file: RegistryFile, off: Iterable[str], kinds: Iterable[str] | None
     ) -> None:
-        """Load the wanted plug-ins; those that are off have been left out of them, and are named in messages."""
+        """Load the wanted plug-ins; `off` are the names of those that are switched off, for messages."""
         self.file, self.off = file, tuple(off)
         self.kinds = tuple(all_kinds() if kinds is None else kinds)
         self.plugins, registered, self.quarantined = load(wanted, self.kinds)
@@ -80,8 +80,8 @@ class Registry:
             config: what registry.toml says, or which one to read; found as its search order says when it is absent.
             extra_plugins: plug-ins to load whatever registry.toml says: modules, their names, or
                 `distribution:entry-point`.
-            kinds: what they are asked for, all there is if None: `("specs",)` imports no part, and so no torch.
-            strict: if False, nothing is said of what is broken, and conflicts are kept in `conflicts`.
+            kinds: the kinds to load, all if None: `("specs",)` imports no part, and so no torch.
+            strict: if False, broken plug-ins are not reported, and conflicts are only listed in `conflicts`.
 
         Raises:
             RegistryError: registry.toml cannot be used, or two plug-ins own one name or one letter.
@@ -116,7 +116,7 @@ class Registry:
         return self
 
     def completed(self, *plugins: str | object) -> Registry:
-        """This registry with the parts of further plug-ins under the names and letters that stand for nothing in it.
+        """This registry with the parts of further plug-ins added under names and letters that are free in it.
 
         Args:
             plugins: as for `of`; what one of them registers under a name or a letter that is taken is left out.
@@ -174,7 +174,7 @@ class Registry:
         }
 
     def why_no_letter(self, letter: str) -> str | None:
-        """Why a letter that operators claim stands for none of them; None where none claims it or it does stand."""
+        """Why a letter that operators claim has no owner; None for one that is owned or not claimed."""
         return self._names.blocked.get(("letters", letter))
 
     def _check_kind(self, kind: str) -> None:
@@ -196,8 +196,8 @@ class Registry:
             message += f"; `peirce {'spec ' if kind == 'specs' else ''}list` lists all"
         if doubtful:
             message += f". It may belong to a plug-in that is quarantined: {causes}"
-        if place := ELSEWHERE.get(actual.lower().replace("-", "_")):
-            message += f". {actual}: see the guide's page of recipes, {place.replace('-', ' ')!r}"
+        if section := ELSEWHERE.get(actual.lower().replace("-", "_")):
+            message += f". {actual}: see the guide's page of recipes, {section.replace('-', ' ')!r}"
         if modules := [plugin for plugin in self.off if plugin.startswith("module:")]:
             message += f". {modules[0]} {self.file.why_off(modules[0])}"
         if off := ", ".join(plugin for plugin in self.off if plugin not in modules):

@@ -1,4 +1,4 @@
-"""What a hook may return: for each kind, what can be registered by name, and sentences for the plug-in's author."""
+"""The rules for what the hook of each kind may return, and sentences for the plug-in's author where one is broken."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from peirce.registry.kinds import ANNOUNCED, KINDS, WORD, Read, added_kinds, rea
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _TYPING = re.compile(r"[UB] <- [UB]( x [UB])*")
 _PAIRS = {"score": "B <- U x U", "value": "U <- B", "attention": "U <- U x U x U"}
-"""How the typing begins of an operator that scores pairs of tokens, sums values, or does both."""
+"""How the typing of an operator begins that scores pairs of tokens, sums values, or does both."""
 
 
 def read_hook(kind: str, result: object) -> Read:
@@ -53,7 +53,7 @@ def _specs(result: Iterable[object]) -> Read:
         found += [(file.stem, file) for file in good]
         if not len(good) == len(files) > 0:
             broken.append(
-                f"register_specs returns {path!r}, which is neither a .toml file nor a folder of such"
+                f"register_specs returns {path!r}, which is neither a .toml file nor a folder of .toml files"
             )
     return found, broken
 
@@ -81,7 +81,7 @@ def _why_no_part(kind: str, part: object) -> str | None:
 
 
 def _breaches(part: type[Any], where: str) -> Iterator[str]:
-    """What keeps a class of a kind from being a part of it, a sentence each, gravest first."""
+    """The reasons why a class cannot be a part of its kind, a sentence each, gravest first."""
     from peirce import parts
 
     supported = parts.SUPPORTED_API
@@ -102,7 +102,7 @@ def _breaches(part: type[Any], where: str) -> Iterator[str]:
 
 
 def _misdeclared(part: type[Any]) -> Iterator[str]:
-    """Why names of the contracts that a part fulfils stand for something else in it: another type, or no method."""
+    """The attributes of a part that differ from its contract: missing, of another type, or no method."""
     for contract in (base for base in part.__mro__ if base.__module__.startswith("peirce.")):
         qualified = f"{contract.__name__}.{{}}".format
         for name, hint in inspect.get_annotations(contract).items():
@@ -125,7 +125,7 @@ def _misdeclared(part: type[Any]) -> Iterator[str]:
 
 
 def _is_a(value: object, kind: Any) -> bool:
-    """Whether a value is of a type as contracts declare them; a set or a list does for its frozen like."""
+    """Whether a value is of a type as contracts declare them; sets and lists also pass as frozensets and tuples."""
     origin, args = get_origin(kind) or kind, get_args(kind)
     if kind is Any:
         return True
@@ -160,7 +160,7 @@ def _wrong_operator(part: type[Any]) -> Iterator[str]:
 
 def _wrong_options(options: object) -> Iterator[str]:
     if not isinstance(options, type) or not attrs.has(options):
-        yield "are no attrs class"
+        yield "are not an attrs class"
         return
     try:
         options.__setattr__(object.__new__(options), "x", None)

@@ -54,8 +54,8 @@ class Document:
 
     Args:
         data: the tables.
-        source: what the whole is called.
-        places: by key what an override is called, or the name and the text of the file that gave it.
+        source: the document's name, for errors.
+        places: by key, the name of the override that set it, or the name and the text of the file that did.
     """
 
     data: dict[str, Any]
@@ -117,11 +117,11 @@ def _paths(node: Any, path: KeyPath = ()) -> Iterator[KeyPath]:
 
 
 def _line(text: str, path: KeyPath) -> int:
-    """The first line, from 1, with which a document holds a key that it holds in the end."""
+    """The number of the line, from 1, that adds a key to a document."""
     rows = text.split("\n")
 
     def holds(count: int) -> bool:
-        """Whether the first lines hold the key, with the rest of the statement that they break off in.
+        """Whether the first `count` lines, with the rest of the statement that they break off in, have the key.
 
         An open list is closed instead, so that its items have lines of their own.
         """
@@ -150,7 +150,9 @@ def _set_value(data: dict[str, Any], path: KeyPath, value: Any, dotted: str) -> 
         if isinstance(node, list):
             key = parse_integer(part)
             if key is None or key >= len(node):
-                message = f"{here} is a list of {len(node)}; {part!r} is not an index of it, from 0"
+                message = (
+                    f"{here} is a list of {len(node)} items, counted from 0; {part!r} is not one of them"
+                )
                 raise SpecError(f"override {dotted}: {message}")
         elif not isinstance(node, dict):
             raise SpecError(f"override {dotted}: {here} is {node!r}, which has no key {part!r}")

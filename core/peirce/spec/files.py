@@ -37,7 +37,7 @@ def read(path_or_name: str | os.PathLike[str], ready: Ready, seen: tuple[str, ..
 
 
 def read_document(path: Path, what: str = "spec") -> Document:
-    """A TOML file; `what` it is, for errors.
+    """Read a TOML file; errors call it a `what` file.
 
     Raises:
         SpecError: it cannot be read, or is not valid TOML.
@@ -114,7 +114,7 @@ def parse_override(text: str) -> tuple[str, Any]:
 
 
 def _short_path(path: str | os.PathLike[str]) -> str:
-    """A path as a reader knows it: from the working directory if it lies below."""
+    """A path as a reader knows it: relative to the working directory if it lies below."""
     try:
         return Path(path).absolute().relative_to(Path.cwd()).as_posix()
     except ValueError:

@@ -53,7 +53,7 @@ def _check_operators_named(
     instance: Any, attribute: attrs.Attribute[Any], value: str | tuple[Any, ...] | None
 ) -> None:
     if value == "" or (isinstance(value, tuple) and "" in value):
-        raise ValueError(f"'{attribute.name}' must name its operators, and one is ''; an empty list has none")
+        raise ValueError(f"'{attribute.name}' must not contain an empty name; write [] for no operators")
 
 
 def _check_not_reserved(
@@ -61,7 +61,7 @@ def _check_not_reserved(
 ) -> None:
     taken = {toml_key(other) for other in attrs.fields(type(instance)) if other is not attribute}
     if clash := sorted(taken & set(value)):
-        raise ValueError(f"'{attribute.name}' holds {clash[0]!r}, which is a key of the table itself")
+        raise ValueError(f"'{attribute.name}' contains {clash[0]!r}, which is a key of the table itself")
 
 
 @frozen(kw_only=True)
@@ -116,20 +116,20 @@ def _tables(cls: type[T], given: object) -> tuple[T, ...]:
     Raises:
         SpecError: it is not a list, or an entry is none of these.
     """
-    made: Any = cls
+    make: Any = cls  # whose keyword arguments a type checker does not know
     if isinstance(given, str | type) or not isinstance(given, Iterable):
-        raise SpecError(f"{given!r} stands where a list of {cls.__name__} belongs: write it in brackets")
+        raise SpecError(f"expected a list of {cls.__name__}, not {given!r}: write it in brackets")
     entries: list[Any] = list(given)
     for i, each in enumerate(entries):
         name = getattr(each, "name", None) if isinstance(each, type) else each
         if isinstance(name, str) and name:
-            entries[i] = made(use=name)
+            entries[i] = make(use=name)
         elif isinstance(each, Mapping):
             entries[i] = structure(cls, each, where=lambda key: "a spec in Python", label="key")
         elif isinstance(each, PartSpec | OperatorSpec | HeadSpec) and not isinstance(each, cls):
-            entries[i] = made(use=each.use, options=each.options)
+            entries[i] = make(use=each.use, options=each.options)
         elif not isinstance(each, cls):
-            raise SpecError(f"{each!r} stands where a {cls.__name__}, a part's class or its name belongs")
+            raise SpecError(f"expected a {cls.__name__}, a part's class or its name, not {each!r}")
     return tuple(entries)
 
 
@@ -254,7 +254,7 @@ class Spec:
         augmenters: what changes the embeddings, in order.
         heads: what predicts, in the order of the outputs.
         regularisation: dropout and initialisation.
-        document: what it was read from, which knows where each key stands; no part of what the spec equals.
+        document: the document that it was read from, which knows the place of each key; specs are compared without it.
     """
 
     name: str = field(validator=_check_not_empty)
@@ -307,7 +307,7 @@ class Spec:
         return {"format": FORMAT, "model": to_plain(self)}
 
     def at(self, path: str | Sequence[str]) -> str:
-        """Where a key stands, or its nearest ancestor that a file gave: `file.toml:12` for `model.positions.0.clip`."""
+        """The place of a key, or of its nearest ancestor in a file: `file.toml:12` for `model.positions.0.clip`."""
         return self.document.at(path) if self.document.places else f"spec {self.name!r}"
 
 

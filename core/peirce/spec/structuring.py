@@ -127,7 +127,7 @@ def _instance(cls: type, table: Mapping[str, Any], path: KeyPath, label: str) ->
         return cls(**given)
     except Exception as error:
         reason = str(error.args[0]) if error.args else repr(error)
-        # Validators say which field they refuse in no other way than by their message, which starts with it.
+        # Only the message of a validator, which starts with the field's name, tells which field it refuses.
         blamed = next((f for f in attrs.fields(cls) if re.search(rf"\b{f.name}\b", reason)), None)
         at = path if blamed is None else (*path, toml_key(blamed))
         message = reason if blamed is None else re.sub(r"^'\w+' must ", "must ", reason)
@@ -182,7 +182,7 @@ def _type_words(kind: Any) -> str:
 
 
 def _type_message(kind: Any, value: Any, path: KeyPath) -> str:
-    """What is said of a value of another type; TOML's two kinds of brackets are easily mixed up."""
+    """The message for a value of the wrong type; TOML's two kinds of brackets are easily mixed up."""
     args, key = get_args(kind), join_key(path)
     if isinstance(value, Mapping) and get_origin(kind) is tuple and _is_table(args[0]):
         return f"{key} must be a list of tables, not one table: write [[{key}]]"

@@ -11,8 +11,8 @@ import attrs
 class FrozenDict(Mapping[str, Any]):
     """A read-only mapping with frozen values; it equals any mapping with the same items, in any order.
 
-    Of an instance of an attrs class, such as a part's own `Options`, it holds what differs from the defaults, and the
-    class as `made_of`.
+    From an instance of an attrs class, such as a part's own `Options`, it takes the fields that differ from their
+    defaults, and keeps the class as `made_of`.
     """
 
     __slots__ = ("_items", "made_of")
@@ -20,12 +20,12 @@ class FrozenDict(Mapping[str, Any]):
     def __init__(
         self, items: Mapping[str, Any] | Iterable[tuple[str, Any]] | attrs.AttrsInstance = ()
     ) -> None:
-        made = attrs.has(type(items))
-        self.made_of: type | None = type(items) if made else getattr(items, "made_of", None)
-        plain: Any = _changed_fields(items) if made else items
+        is_instance = attrs.has(type(items))
+        self.made_of: type | None = type(items) if is_instance else getattr(items, "made_of", None)
+        plain: Any = _changed_fields(items) if is_instance else items
         self._items = {key: freeze(value) for key, value in dict(plain).items()}
-        if odd := [key for key in self._items if not isinstance(key, str)]:
-            raise TypeError(f"keys of a spec are strings; {odd[0]!r} is a {type(odd[0]).__name__}")
+        if wrong := [key for key in self._items if not isinstance(key, str)]:
+            raise TypeError(f"keys of a spec are strings; {wrong[0]!r} is a {type(wrong[0]).__name__}")
 
     def __getitem__(self, key: str) -> Any:
         return self._items[key]

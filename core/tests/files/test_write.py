@@ -59,7 +59,7 @@ def test_a_writer_or_a_rename_that_fails_leaves_what_stood_there(
     with pytest.raises(OSError, match="disk full"):
         write_whole(path, "new")
     assert [file.read_text() for file in tmp_path.iterdir()] == ["old"]
-    with pytest.raises(FileNotFoundError, match=f"there is no folder {tmp_path / 'none'}$"):
+    with pytest.raises(FileNotFoundError, match=f"folder {tmp_path / 'none'} does not exist"):
         write_whole(tmp_path / "none" / "a.txt", "")
 
 

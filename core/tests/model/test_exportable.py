@@ -142,7 +142,7 @@ def test_an_output_that_does_not_come_is_named(model: Model) -> None:
     module = model.exportable()
     module.named = lambda inputs: {"unary": inputs["input_ids"]}  # type: ignore[method-assign]
     with pytest.raises(
-        ExportError, match="declares binary, pooled, mlm_logits, nsp_logits, but the model gives only"
+        ExportError, match="declares binary, pooled, mlm_logits, nsp_logits, but the model returns only"
     ):
         module(*module.example_inputs())
 

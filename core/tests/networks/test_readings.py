@@ -238,7 +238,7 @@ class Misread:
         ("other_branch", "typing 'U <- B', but its readings (atoms of U) and its output of U make 'U <- U'"),
         ("called_output", "its reading 'output' needs another name: a lower-case word, neither 'output' nor"),
         ("called_as_torch_does", "its reading 'half' needs another name"),
-        ("reads_by_a_writer", "its atoms is Writer(branch='U', shape={'d': 24}, bias=True), where a Reader belongs"),
+        ("reads_by_a_writer", "its atoms must be a Reader, not Writer(branch='U', shape={'d': 24}, bias=True)"),
         ("reads_nothing", "typing 'U <- U', but its readings (none) and its output of U make 'U <- '"),
         ("uneven", "its infer fails on query [2, 3, 3, 3, 4] and key [2, 3, 3, 5, 4] and left"),
     ],

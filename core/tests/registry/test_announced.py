@@ -70,11 +70,11 @@ def test_a_ready_spec_is_extended_by_name_and_mistakes_are_placed(specs: Path, t
     ("hooks", "said"),
     [
         ({"specs": "specs"}, "register_specs must return a list of paths, not 'specs'"),
-        ({"specs": ["specs"]}, "returns 'specs', which is neither a .toml file nor a folder of such"),
-        ({"specs": [Path(__file__).parent]}, "which is neither a .toml file nor a folder of such"),
+        ({"specs": ["specs"]}, "returns 'specs', which is neither a .toml file nor a folder of .toml files"),
+        ({"specs": [Path(__file__).parent]}, "which is neither a .toml file nor a folder of .toml files"),
         ({"commands": ["greet"]}, "register_commands must return a mapping such as {'greet': "),
-        ({"commands": {"greet": None}}, "returns 'greet': None; one looks like"),
-        ({"commands": {"greet": "Two\nlines."}}, "one looks like 'greet': 'Greet somebody.'"),
+        ({"commands": {"greet": None}}, "returns 'greet': None; an entry looks like"),
+        ({"commands": {"greet": "Two\nlines."}}, "an entry looks like 'greet': 'Greet somebody.'"),
     ],
 )
 def test_what_a_hook_may_not_return(hooks: dict[str, Any], said: str, specs: Path) -> None:

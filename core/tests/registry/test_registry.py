@@ -133,7 +133,7 @@ def options(name: str = "depth", alias: str | None = None, **made: bool) -> type
         (operator("least", scope_rule="sometimes"), "must declare its mask contract"),
         (operator("least", source=lambda self: "a paper"), r"declares source = .*; Part.source is str"),
         (operator("least", infer="kernel"), r"declares infer = .*, which hides the method Operator.infer"),
-        (operator("least", Options=dict), "are no attrs class"),
+        (operator("least", Options=dict), "are not an attrs class"),
         (operator("least", Options=options(frozen=False)), "are not frozen"),
         (operator("least", Options=options(slots=False, frozen=False)), "are not frozen"),
         (operator("least", Options=options(kw_only=False)), "take 'depth' by position"),

@@ -92,7 +92,7 @@ def test_what_toml_cannot_hold_is_refused() -> None:
     [
         (
             {"positions": [PartSpec(use="distance", options=Bool.Options())]},
-            r"'distance' takes \w+, and is given \w+",
+            r"'distance' takes \w+, not \w+",
         ),
         (
             {"operators": OperatorsSpec(layer=[PartSpec(use=Join, options=Bool.Options())])},

@@ -200,7 +200,7 @@ class Untraceable(Hand):
     [
         # torch.onnx falls back to fixing the size in silence: only the check of the file finds it.
         (Specialised, DimMismatch, "dim 1 of input 'input_ids' is fixed at 5, but must", ["m.onnx.rejected"]),
-        (Silent, NameMismatch, "declares binary, but the model gives only unary, pooled", []),
+        (Silent, NameMismatch, "declares binary, but the model returns only unary, pooled", []),
         (Untraceable, ExportError, "torch.onnx could not export", []),
     ],
 )
@@ -261,7 +261,7 @@ def test_a_place_that_cannot_hold_a_file_is_named_before_the_work(hand: Hand, tm
             "write",
             OSError(28, "No space left on device"),
             WriteError,
-            "m.onnx cannot be written: No space left on device; what stood there is as it was; make room there",
+            "m.onnx cannot be written: No space left on device; what was there is unchanged; make room there",
         ),
         ("verify", SystemExit(143), SystemExit, "143"),
     ],

@@ -167,8 +167,8 @@ def rewritten(
     ("change", "said"),
     [
         (lambda properties: None, "was not exported by Peirce"),
-        (lambda properties: [properties], "holds no texts by name"),
-        (lambda properties: {**properties, "peirce.role": 3}, "holds no texts by name"),
+        (lambda properties: [properties], "is not a table of texts"),
+        (lambda properties: {**properties, "peirce.role": 3}, "is not a table of texts"),
         (lambda properties: {**properties, "peirce.format": "99"}, "upgrade peirce"),
         (lambda properties: {**properties, "peirce.precision": "float8"}, "damaged Peirce properties"),
         (lambda properties: {**properties, "peirce.signature": "[" * 9999}, "damaged Peirce properties"),
@@ -224,7 +224,7 @@ class Data(Hand):
     ("model", "fault", "said"),
     [
         (Specialised, DimMismatch, "the model fixes one of the dims"),
-        (Silent, NameMismatch, "declares binary, but the model gives only unary, pooled"),
+        (Silent, NameMismatch, "declares binary, but the model returns only unary, pooled"),
         (Data, ExportError, "torch.export could not export the model"),
     ],
 )

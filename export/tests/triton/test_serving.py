@@ -129,7 +129,7 @@ def test_what_a_model_does_not_take_is_refused_by_name_and_the_server_goes_on(cl
         ({"input_ids": half}, "input 'input_ids' data-type is 'FP32', but model 'weather' expects 'INT64'"),
         ({"input_ids": ids[0]}, "unexpected shape for input 'input_ids'"),
         ({"input_ids": ids, "attention_mask": np.ones((1, 2), np.bool_)}, "input 'attention_mask' has shape"),
-        ({"input_ids": ids + 900}, "input 'input_ids' holds 909, but valid values are 0 to"),
+        ({"input_ids": ids + 900}, "input 'input_ids' contains 909, but valid values are 0 to"),
         ({"input_ids": np.ones((1, 41), np.int64)}, "the length of the inputs is 41"),
         ({}, "missing required input(s) ['input_ids']"),
     ):
@@ -155,7 +155,7 @@ def test_one_wrong_request_does_not_spoil_its_batch(client: Any) -> None:
 
     with ThreadPoolExecutor(16) as pool:
         found = list(pool.map(ask, asked))
-    assert "input 'input_ids' holds 900" in found.pop(5)
+    assert "input 'input_ids' contains 900" in found.pop(5)
     assert set(found) == {"(1, 8)"}
 
 

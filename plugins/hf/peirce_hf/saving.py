@@ -41,7 +41,7 @@ def saved_whole(directory: Path) -> Iterator[Path]:
     the processes that leave the writing to another.
 
     Raises:
-        WriteError: the disk takes no more; what stood there is as it was.
+        WriteError: the disk takes no more; what was there is unchanged.
     """
     directory.parent.mkdir(parents=True, exist_ok=True)
     with explain_disk_errors(f"the model in {directory}"), scratch_folder(directory) as folder:

@@ -197,7 +197,7 @@ def test_labels_that_are_none_are_refused(name: str, registry: Registry) -> None
         assert model.heads[name].labels in str(refused.value)
     if name != "contrastive":  # whose labels may be any numbers
         with pytest.raises(
-            InputError, match=rf"head '{name}': labels hold 101, and must be from 0 to \d+, or -100"
+            InputError, match=rf"head '{name}': labels contain 101; they must be 0 to \d+, or -100"
         ):
             model.loss(name, outputs, right + 101)
 
@@ -206,7 +206,7 @@ def test_answers_that_are_none_are_refused() -> None:
     head = Entities(EntitiesOptions(count=4), DIMS)
     logits = torch.zeros(2, 4)
     for labels, words in (
-        (torch.tensor([4, 0]), "labels hold 4, and must be from 0 to 3"),
+        (torch.tensor([4, 0]), "labels contain 4; they must be 0 to 3"),
         (torch.zeros(2, 3), r"labels are float32 \[2, 3\] and must be int64 \[2\] or float \[2, 4\]"),
         (torch.zeros(3, dtype=torch.int64), r"labels are int64 \[3\] and must be int64 \[2\]"),
     ):

@@ -209,7 +209,7 @@ def test_the_command_imports_and_goes_back(
     assert Path(said["weights"]).read_bytes() == weights.read_bytes()
     for arguments, message in (
         ((config, "-o", model), "needs two files"),
-        (there, f"{model} holds spec.toml already"),
+        (there, f"{model} already has spec.toml"),
         (("--to-published", model, "-o", back), "config.json and weights.safetensors already"),
     ):
         assert run("import", "folnet", *arguments) == 2
