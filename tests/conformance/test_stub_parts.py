@@ -14,7 +14,7 @@ from peirce_testing.check import NETWORK
 from peirce_testing.compare import NotRunError
 from peirce_testing.options import example_options
 from peirce_testing.stub_parts import with_stub_parts
-from peirce_testing.tiny_models import around
+from peirce_testing.tiny_models import spec_around
 
 
 def test_a_registry_keeps_its_own_parts_and_letters(registry: Registry) -> None:
@@ -39,7 +39,7 @@ def test_alone_every_part_of_a_plugin_finds_a_host(plugin: str) -> None:
     alone = with_stub_parts(Registry.of(plugin))
     for entry in (entry for kind in NETWORK for entry in alone.entries(kind)):
         if entry.name not in ("transformer", "tpru"):  # composed with other packages' operators and networks
-            assert isinstance(around(entry, example_options(entry.part), alone), peirce.Spec)
+            assert isinstance(spec_around(entry, example_options(entry.part), alone), peirce.Spec)
 
 
 def test_what_no_host_can_hold_is_not_run(registry: Registry) -> None:
@@ -50,7 +50,7 @@ def test_what_no_host_can_hold_is_not_run(registry: Registry) -> None:
     vars(plugin)["register_positions"] = peirce.hookimpl(lambda: [part])
     whole = with_stub_parts(Registry.of(plugin))
     with pytest.raises(NotRunError, match=r"stub: .*never"):
-        around(whole.entry("positions", "nowhere"), example_options(part), whole)
+        spec_around(whole.entry("positions", "nowhere"), example_options(part), whole)
 
 
 def test_the_suite_brings_stub_parts_to_what_is_installed_and_not_to_a_registry_that_is_given(

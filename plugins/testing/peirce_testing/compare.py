@@ -36,13 +36,13 @@ class NotApplicableError(Exception):
     """A check that says nothing about this part, such as look-ahead in an operator that refuses causal scopes."""
 
 
-def alike(given: Tensors, expected: Tensors, what: str, tolerance: float = TOLERANCE) -> None:
+def assert_all_equal(given: Tensors, expected: Tensors, what: str, tolerance: float = TOLERANCE) -> None:
     """Assert that tensors are equal, one by one; arguments as in `assert_equal`."""
     for (slot, one), (_, other) in zip(given, expected, strict=True):
-        same(one.detach(), other.detach(), f"{slot.name} {what}", tolerance)
+        assert_equal(one.detach(), other.detach(), f"{slot.name} {what}", tolerance)
 
 
-def same(actual: Tensor, expected: Tensor, what: str, tolerance: float = TOLERANCE) -> None:
+def assert_equal(actual: Tensor, expected: Tensor, what: str, tolerance: float = TOLERANCE) -> None:
     """Assert that two tensors are equal.
 
     Args:
@@ -63,14 +63,14 @@ def same(actual: Tensor, expected: Tensor, what: str, tolerance: float = TOLERAN
         if bool(wrong.any()):
             raise BrokenError(f"{what}: {_place(wrong.double(), actual, expected)}")
         return
-    finite(actual, what)
+    assert_finite(actual, what)
     error = (actual.double() - expected.double()).abs()
     allowed = tolerance * max(1.0, float(expected.detach().double().abs().max()))
     if not bool((error <= allowed).all()):  # also when the expected value is NaN
         raise BrokenError(f"{what}: {_place(error, actual, expected)}; allowed {allowed:.1e}")
 
 
-def same_state(given: Mapping[str, Tensor], expected: Mapping[str, Tensor], when: str) -> None:
+def assert_same_state(given: Mapping[str, Tensor], expected: Mapping[str, Tensor], when: str) -> None:
     """Assert that a state dict has not changed, to the bit.
 
     Raises:
@@ -83,10 +83,10 @@ def same_state(given: Mapping[str, Tensor], expected: Mapping[str, Tensor], when
             f"the state dict {when} has new tensors: {new or 'none'}; missing: {gone or 'none'}"
         )
     for name, value in given.items():
-        same(value, expected[name], f"the state {name} {when}", tolerance=0.0)
+        assert_equal(value, expected[name], f"the state {name} {when}", tolerance=0.0)
 
 
-def finite(values: Tensor, what: str) -> None:
+def assert_finite(values: Tensor, what: str) -> None:
     """Assert that every value is finite.
 
     Raises:
@@ -100,16 +100,16 @@ def finite(values: Tensor, what: str) -> None:
         )
 
 
-def zero(values: Tensor, what: str) -> None:
+def assert_zero(values: Tensor, what: str) -> None:
     """Assert that every value is zero.
 
     Raises:
         BrokenError: one is not.
     """
-    same(values, torch.zeros_like(values), what, tolerance=0.0)
+    assert_equal(values, torch.zeros_like(values), what, tolerance=0.0)
 
 
-def compare_gradients(
+def assert_gradients(
     value: Callable[[], Tensor | None],
     leaves: dict[str, Tensor],
     generator: torch.Generator,

@@ -20,7 +20,7 @@ CHECKED = tuple(dict.fromkeys([*KINDS, *(kind for check in CHECKS for kind in ch
 """Every kind that checks cover, in the order in which the suite takes them."""
 
 
-def _tuple(plugins: Iterable[str | object] | str) -> tuple[str | object, ...]:
+def _as_tuple(plugins: Iterable[str | object] | str) -> tuple[str | object, ...]:
     return (plugins,) if isinstance(plugins, str) or not isinstance(plugins, Iterable) else tuple(plugins)
 
 
@@ -67,7 +67,7 @@ class Conformance:
         strict: whether a check that could not run is a failure.
     """
 
-    plugins: tuple[str | object, ...] = field(default=(), converter=_tuple)
+    plugins: tuple[str | object, ...] = field(default=(), converter=_as_tuple)
     registry: Registry | None = None
     expected_failures: Mapping[str, str] = field(factory=dict, kw_only=True)
     thorough: bool = field(default=False, kw_only=True)

@@ -117,7 +117,7 @@ def example_heads(registry: Registry) -> list[tuple[Any, HeadSpec]]:
     return [(part, HeadSpec(use=part.name, options=as_table(example_options(part)))) for part in parts]
 
 
-def around(
+def spec_around(
     entry: Registered, options: Any, registry: Registry, *, scope: str | None = None, small: bool = False
 ) -> Spec:
     """A small spec that holds a part: few operators, since exports take as long as the graph is large.

@@ -18,8 +18,8 @@ from peirce_basics.architectures.recurrent import (
     Order,
     Recurrences,
     RecurrentOptions,
-    embedding_of,
-    texts_of,
+    embedding_width,
+    text_count,
 )
 
 
@@ -52,11 +52,11 @@ class BiDAF(Recurrences):
 
     def __init__(self, options: BiDAFOptions, plan: Plan) -> None:
         super().__init__(options, plan)
-        self.options, self.texts = options, texts_of(plan)
-        width, states = embedding_of(plan), plan.dims.unary
+        self.options, self.texts = options, text_count(plan)
+        width, states = embedding_width(plan), plan.dims.unary
         second = evolve(plan, dims=evolve(plan.dims, unary=2 * states + options.embedding * width))
         both = RecurrentOptions(directions=options.directions, texts="apart")
-        self._made(plan, both)
+        self._build(plan, both)
         self.flow = Layer(second, both)
 
     def outputs(self) -> tuple[TensorSpec, ...]:
@@ -67,13 +67,13 @@ class BiDAF(Recurrences):
         """Embed, read each text, attend to the other, read again."""
         tokens = self.input.tokens(inputs)
         scope, order = self.input.scope(tokens), Order.of(tokens, self.texts)
-        embeddings = self._dropped(self.input.unary(tokens))
+        embeddings = self._dropout(self.input.unary(tokens))
         atoms = order.together(embeddings)
         for layer in self.layers:
-            atoms = self._dropped(layer(atoms, order))
+            atoms = self._dropout(layer(atoms, order))
         states = order.back(atoms)
         given = [states, self._context(states, tokens)] + [embeddings] * self.options.embedding
-        atoms = self._dropped(self.flow(order.together(torch.cat(given, 2)), order))
+        atoms = self._dropout(self.flow(order.together(torch.cat(given, 2)), order))
         atoms = scope.zero_unary(order.back(atoms))
         return Encoded(atoms, None, None, scope, self.input.words()), tokens
 

@@ -96,10 +96,10 @@ class Recurrences(Architecture):
             )
         return None
 
-    def _made(self, plan: Plan, options: RecurrentOptions) -> None:
+    def _build(self, plan: Plan, options: RecurrentOptions) -> None:
         """Build the input and the layers; the first layer may read embeddings of another width."""
         self.plan = plan
-        first = evolve(plan, dims=evolve(plan.dims, unary=embedding_of(plan)))
+        first = evolve(plan, dims=evolve(plan.dims, unary=embedding_width(plan)))
         self.input = TokenInput(first, sorted(self.places))
         self.layers = nn.ModuleList(Layer(plan if i else first, options) for i in range(plan.dims.layers))
 
@@ -107,7 +107,7 @@ class Recurrences(Architecture):
         """Token ids, mask, token types, and what the parts add."""
         return self.input.specs()
 
-    def _dropped(self, atoms: Tensor) -> Tensor:
+    def _dropout(self, atoms: Tensor) -> Tensor:
         return F.dropout(atoms, self.plan.dims.dropout, self.training)
 
 
@@ -158,8 +158,8 @@ class Recurrent(Recurrences, GenerativeArchitecture):
 
     def __init__(self, options: RecurrentOptions, plan: Plan) -> None:
         super().__init__(options, plan)
-        self.options, self.texts = options, texts_of(plan) if options.texts == "apart" else 1
-        self._made(plan, options)
+        self.options, self.texts = options, text_count(plan) if options.texts == "apart" else 1
+        self._build(plan, options)
         self.pooler = Pooler(plan.dims.unary) if options.pooler else None
 
     def outputs(self) -> tuple[TensorSpec, ...]:
@@ -172,9 +172,9 @@ class Recurrent(Recurrences, GenerativeArchitecture):
         tokens = self.input.tokens(inputs)
         scope = self.input.scope(tokens)
         order = Order.of(tokens, self.texts)
-        atoms = self._dropped(order.together(self.input.unary(tokens)))
+        atoms = self._dropout(order.together(self.input.unary(tokens)))
         for layer in self.layers:
-            atoms = self._dropped(layer(atoms, order))
+            atoms = self._dropout(layer(atoms, order))
         return self._end(order.back(atoms), tokens, scope), tokens
 
     def cached_state(self) -> tuple[TensorSpec, ...]:
@@ -199,11 +199,11 @@ class Recurrent(Recurrences, GenerativeArchitecture):
                 'a network with texts = "apart" cannot continue a text; train one with texts = "joined"'
             )
         scope = self.input.scope(tokens)
-        atoms = self._dropped(self.input.unary(tokens))
+        atoms = self._dropout(self.input.unary(tokens))
         real = None if tokens.real is None else tokens.rows(tokens.real)
         for i, layer in enumerate(cast(Iterable[Layer], self.layers)):
             atoms, state = layer.follow(atoms, select_layer_cache(i, cache) or None, real)
-            atoms = self._dropped(atoms)
+            atoms = self._dropout(atoms)
             kept |= flatten_layer_cache(i, state)
         return self._end(atoms, tokens, scope), tokens, kept
 
@@ -254,7 +254,7 @@ class Layer(nn.Module):
         return recur(operator, atoms)[0] if read is None else read
 
 
-def embedding_of(plan: Plan) -> int:
+def embedding_width(plan: Plan) -> int:
     """The width of the embeddings, which the first recurrence reads.
 
     Raises:
@@ -272,7 +272,7 @@ def embedding_of(plan: Plan) -> int:
     return width
 
 
-def texts_of(plan: Plan) -> int:
+def text_count(plan: Plan) -> int:
     """How many texts an input has, one for each token type.
 
     Raises:
@@ -337,7 +337,7 @@ class Order:
         """Every token to its own place, zero outside the rows' texts: [t b, n, d] -> [b, x, d]."""
         if self.numbers is None or self.real is None:
             return atoms
-        atoms = _picked(atoms, self.numbers.clamp(max=atoms.shape[1] - 1))
+        atoms = _gather_tokens(atoms, self.numbers.clamp(max=atoms.shape[1] - 1))
         if self.texts == 1:
             return atoms
         atoms = atoms.masked_fill(~self.real.unsqueeze(2), 0)
@@ -345,9 +345,9 @@ class Order:
 
     def reversed(self, atoms: Tensor) -> Tensor:
         """The real tokens from the last to the first; its own inverse."""
-        return _picked(atoms, self.backwards.expand(atoms.shape[0], -1))
+        return _gather_tokens(atoms, self.backwards.expand(atoms.shape[0], -1))
 
 
-def _picked(atoms: Tensor, places: Tensor) -> Tensor:
+def _gather_tokens(atoms: Tensor, places: Tensor) -> Tensor:
     """[b, x, d] with the tokens at `places` [b, x]."""
     return atoms.gather(1, places.unsqueeze(2).expand(-1, -1, atoms.shape[2]))

@@ -37,7 +37,7 @@ from peirce.parts import (
     TensorSpec,
     Tokens,
 )
-from peirce_basics.operators.attention import uneven
+from peirce_basics.operators.attention import why_not_divisible
 
 QUERY, KEY, VALUE = "query", "key", "value"
 """The names of attention's channels."""
@@ -138,7 +138,7 @@ class Transformer(GenerativeArchitecture):
                 f"heads * head_size must equal unary, and {dims.heads} heads do not divide {dims.unary}; choose heads "
                 "that do, or give head_size"
             )
-        return uneven(dims.kv_heads, dims.heads)
+        return why_not_divisible(dims.kv_heads, dims.heads)
 
     @classmethod
     def check_layer(cls, operators: Sequence[PlannedOperator]) -> tuple[PlannedOperator, str] | None:
@@ -230,7 +230,7 @@ class Layer(nn.Module):
         if {*by_pair} == {"score", "value"}:
             kv_heads = plan.model_dims.kv_heads or dims.heads
             score, value = (
-                _as_asked(by_pair[role], kv_heads, bias=options.bias) for role in ("score", "value")
+                _with_kv_heads(by_pair[role], kv_heads, bias=options.bias) for role in ("score", "value")
             )
             scoring = Projections(dims, score.readings)
             role, reader = list(value.readings.items())[1]
@@ -270,7 +270,7 @@ class Layer(nn.Module):
         kept: CachedState
         if self.attention is not None:
             increment, kept = self.attention(first(atoms) if self.pre else atoms, scope, terms, cache or {})
-            atoms = self._added(atoms, increment, first, after)
+            atoms = self._add(atoms, increment, first, after)
         else:
             assert self.mixing is not None
             normal = first(atoms) if self.pre else atoms
@@ -282,7 +282,7 @@ class Layer(nn.Module):
             atoms = atoms if self.pre else first(atoms)
         for (norm, after), operator in zip(others, self._states, strict=True):
             increment = operator(Predicates(norm(atoms) if self.pre else atoms), scope).unary
-            atoms = self._added(atoms, increment, norm, after)
+            atoms = self._add(atoms, increment, norm, after)
         return atoms, kept
 
     def cached_channels(self) -> dict[str, tuple[str | None, tuple[str | int, ...]]]:
@@ -293,7 +293,7 @@ class Layer(nn.Module):
         shapes = self.attention.shapes
         return {name: ("U", (heads, "past", size)) for name in (KEY, VALUE) for heads, size in [shapes[name]]}
 
-    def _added(self, atoms: Tensor, increment: Tensor, norm: nn.Module, after: nn.Module | None) -> Tensor:
+    def _add(self, atoms: Tensor, increment: Tensor, norm: nn.Module, after: nn.Module | None) -> Tensor:
         if after is not None:
             increment = after(increment)
         if self.training:
@@ -360,15 +360,15 @@ class Attention(nn.Module):
         return F.linear(summed.flatten(2), *self.writer.weights()), kept
 
 
-def _as_asked(planned: PlannedOperator, kv_heads: int, *, bias: bool) -> PlannedOperator:
+def _with_kv_heads(planned: PlannedOperator, kv_heads: int, *, bias: bool) -> PlannedOperator:
     """The operator with `kv_heads` heads of keys and values; `bias` says whether its maps keep their biases."""
 
-    def asked(reader: Reader) -> Reader:
+    def change(reader: Reader) -> Reader:
         shape = {**reader.shape, "h": kv_heads} if reader.cached and "h" in reader.shape else reader.shape
         return evolve(reader, shape=shape, bias=reader.bias and bias)
 
     assert planned.output is not None
-    readings = {role: asked(reader) for role, reader in planned.readings.items()}
+    readings = {role: change(reader) for role, reader in planned.readings.items()}
     return evolve(
         planned, readings=readings, output=evolve(planned.output, bias=planned.output.bias and bias)
     )

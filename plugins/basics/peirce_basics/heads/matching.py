@@ -86,13 +86,13 @@ class Matching(Head):
             low = torch.finfo(atoms.dtype).min
             return atoms.masked_fill(~real.unsqueeze(2), low).amax(1).masked_fill(~there, 0)
         places = torch.arange(real.shape[1], device=real.device)
-        last = _at(atoms, torch.where(real, places, 0).amax(1))
+        last = _gather_token(atoms, torch.where(real, places, 0).amax(1))
         if pool == "ends":
             half = atoms.shape[2] // 2
-            last = torch.cat([last[:, :half], _at(atoms, real.long().argmax(1))[:, half:]], 1)
+            last = torch.cat([last[:, :half], _gather_token(atoms, real.long().argmax(1))[:, half:]], 1)
         return last.masked_fill(~there, 0)
 
 
-def _at(atoms: Tensor, places: Tensor) -> Tensor:
+def _gather_token(atoms: Tensor, places: Tensor) -> Tensor:
     """[b, d1], the atoms at one place [b] of each row."""
     return atoms.gather(1, places[:, None, None].expand(-1, 1, atoms.shape[2])).squeeze(1)

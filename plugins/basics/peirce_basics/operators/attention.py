@@ -27,7 +27,7 @@ class AttentionOptions:
     bias: bool = True
 
 
-def uneven(kv_heads: int, heads: int) -> str | None:
+def why_not_divisible(kv_heads: int, heads: int) -> str | None:
     """Why `kv_heads` heads of keys and values cannot serve `heads` heads; None if they can."""
     if not kv_heads or heads % kv_heads == 0:
         return None
@@ -50,7 +50,7 @@ class Attention(AttentionOperator):
     @classmethod
     def check(cls, options: AttentionOptions, dims: Dims, scope: str) -> str | None:
         """Groups of queries have one size."""
-        return uneven(options.kv_heads, dims.heads)
+        return why_not_divisible(options.kv_heads, dims.heads)
 
     def readings(self) -> Mapping[str, Reader]:
         """q: [b, x, h, s]; k and v: [b, a, g, s]; all from the properties."""

@@ -86,14 +86,14 @@ class Experts(StateOperator):
     def forward(self, state: Predicates, scope: Scope) -> Predicates:
         """The increments of the unary atoms, [b, x, d1]."""
         atoms = state.unary
-        chances = self._chances(atoms)
-        chosen, ids = chances.topk(self.options.top_k, -1)
+        probabilities = self._probabilities(atoms)
+        chosen, ids = probabilities.topk(self.options.top_k, -1)
         if self.options.normalise:
             chosen = chosen / chosen.sum(-1, keepdim=True)
         if self.training:
-            self._balance = self._balanced(chances, ids, scope.tokens)
+            self._balance = self._balancing_loss(probabilities, ids, scope.tokens)
         if has_static_shapes(atoms):
-            weights = torch.zeros_like(chances).scatter(-1, ids, chosen).to(atoms.dtype)
+            weights = torch.zeros_like(probabilities).scatter(-1, ids, chosen).to(atoms.dtype)
             every = (expert(atoms) * weights[..., i, None] for i, expert in enumerate(self.experts))
             return Predicates(sum(every, torch.zeros_like(atoms)))
         flat, weights, ids = atoms.flatten(0, 1), chosen.flatten(0, 1).to(atoms.dtype), ids.flatten(0, 1)
@@ -110,20 +110,20 @@ class Experts(StateOperator):
         balance, self._balance = self._balance, None
         return {} if balance is None else {BALANCE: balance}
 
-    def _chances(self, atoms: Tensor) -> Tensor:
+    def _probabilities(self, atoms: Tensor) -> Tensor:
         """[b, x, d1] -> [b, x, n], in at least float32: Switch, Section 2.4."""
         exact = at_least_float32(atoms)
         with without_autocast(exact):
             return nn.functional.linear(exact, self.router.weight.to(exact.dtype)).softmax(-1)
 
-    def _balanced(self, chances: Tensor, ids: Tensor, real: Tensor | None) -> Tensor:
+    def _balancing_loss(self, probabilities: Tensor, ids: Tensor, real: Tensor | None) -> Tensor:
         """The balancing loss: choices and chances, both [b, x, ...], over the real tokens, bool [b, x] or None."""
         count = self.options.experts
-        choices = torch.zeros_like(chances).scatter(-1, ids, 1.0)
+        choices = torch.zeros_like(probabilities).scatter(-1, ids, 1.0)
         if real is None:
-            busy, wanted = choices.mean((0, 1)), chances.mean((0, 1))
+            busy, wanted = choices.mean((0, 1)), probabilities.mean((0, 1))
         else:
-            mask = real.unsqueeze(-1).to(chances.dtype)
+            mask = real.unsqueeze(-1).to(probabilities.dtype)
             tokens = mask.sum().clamp_min(1)
-            busy, wanted = ((each * mask).sum((0, 1)) / tokens for each in (choices, chances))
+            busy, wanted = ((each * mask).sum((0, 1)) / tokens for each in (choices, probabilities))
         return self.options.balance * count * (busy * wanted).sum()

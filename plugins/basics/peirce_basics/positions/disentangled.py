@@ -73,16 +73,16 @@ class Disentangled(PairPosition):
         table = F.dropout(self.distances.weight, self.rate, self.training)
         forth = torch.arange(-far, far + 1, device=ids.device)
         back = forth if self.options.converse == "code" else -forth
-        keys = self._mapped(self.keys, self._rows(table, forth))
-        queries = self._mapped(self.queries, self._rows(table, back))
+        keys = self._project(self.keys, self._position_vectors(table, forth))
+        queries = self._project(self.queries, self._position_vectors(table, back))
         return [PairBias(ids=ids, key=k, query=q) for k, q in zip(keys, queries, strict=True)]
 
-    def _rows(self, table: Tensor, distances: Tensor) -> Tensor:
+    def _position_vectors(self, table: Tensor, distances: Tensor) -> Tensor:
         """P[delta], [r, d1]."""
         clip = self.options.clip
         return table[(distances + clip).clamp(0, 2 * clip - 1)]
 
-    def _mapped(self, maps: nn.ModuleList, rows: Tensor) -> list[Tensor | None]:
+    def _project(self, maps: nn.ModuleList, rows: Tensor) -> list[Tensor | None]:
         """Each layer's vectors [1, r, h, s]; None where the term is off."""
         if not len(maps):
             return [None] * self.layers

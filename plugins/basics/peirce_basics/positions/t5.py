@@ -46,7 +46,7 @@ class T5(PairPosition):
                 f"num_buckets = {options.num_buckets} does not give each direction two buckets or more; "
                 "use an even number from 4 on, or bidirectional = false"
             )
-        exact = _each_way(options) // 2
+        exact = _buckets_per_direction(options) // 2
         if options.max_distance <= exact:
             return (
                 f"max_distance = {options.max_distance} leaves nothing over: the first {exact} distances "
@@ -72,13 +72,13 @@ class T5(PairPosition):
         return [PairBias(ids=ids, score=self.table.weight.unsqueeze(0))] * self.layers
 
 
-def _each_way(options: T5Options) -> int:
+def _buckets_per_direction(options: T5Options) -> int:
     return options.num_buckets // 2 if options.bidirectional else options.num_buckets
 
 
 def _buckets(options: T5Options) -> list[int]:
     """The bucket of each distance from 0 to max_distance."""
-    count = _each_way(options)
+    count = _buckets_per_direction(options)
     exact = count // 2
     scale = (count - exact) / math.log(options.max_distance / exact)
     # The nudge keeps a whole number whole, such as log 8 / log 2.

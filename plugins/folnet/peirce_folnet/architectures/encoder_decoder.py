@@ -149,7 +149,7 @@ class FolNetEncoderDecoder(GenerativeArchitecture):
         )
         known = [
             TensorSpec(
-                name=_kept(name),
+                name=_cache_name(name),
                 dtype=dtype,
                 dims=row,
                 high=high,
@@ -174,8 +174,10 @@ class FolNetEncoderDecoder(GenerativeArchitecture):
             TYPES: torch.zeros_like(ids),
             TARGET: torch.ones_like(ids, dtype=torch.bool),
         }
-        kept = {_kept(name): torch.cat([cache[_kept(name)], value], 1) for name, value in new.items()}
-        before = cache[_kept(IDS)].shape[1]
+        kept = {
+            _cache_name(name): torch.cat([cache[_cache_name(name)], value], 1) for name, value in new.items()
+        }
+        before = cache[_cache_name(IDS)].shape[1]
         tokens = self._tokens(kept, before)
         scope = Scope.padding(tokens.real, before) & Scope.past(tokens.length, ids.device, before)
         scope = scope.at(tokens.rows(tokens.index), tokens.index)
@@ -190,10 +192,10 @@ class FolNetEncoderDecoder(GenerativeArchitecture):
         encoded, tokens = self.encoder({name: value for name, value in inputs.items() if name in names})
         ids = tokens.inputs[IDS]
         cache = {
-            _kept(IDS): ids,
-            _kept(MASK): tokens.inputs.get(MASK, torch.ones_like(ids, dtype=torch.bool)),
-            _kept(TYPES): tokens.inputs.get(TYPES, torch.zeros_like(ids)),
-            _kept(TARGET): torch.zeros_like(ids, dtype=torch.bool),
+            _cache_name(IDS): ids,
+            _cache_name(MASK): tokens.inputs.get(MASK, torch.ones_like(ids, dtype=torch.bool)),
+            _cache_name(TYPES): tokens.inputs.get(TYPES, torch.zeros_like(ids)),
+            _cache_name(TARGET): torch.zeros_like(ids, dtype=torch.bool),
         }
         source = Predicates(encoded.unary, encoded.binary)
         for i, (layer, turns) in enumerate(zip(self.layers, self._rotations(tokens), strict=True)):
@@ -207,18 +209,18 @@ class FolNetEncoderDecoder(GenerativeArchitecture):
 
     def _tokens(self, known: CachedState, before: int) -> Tokens:
         """Source and target, each counted by itself over its real tokens; the rows are the target's new ones."""
-        real, target = known[_kept(MASK)], known[_kept(TARGET)]
+        real, target = known[_cache_name(MASK)], known[_cache_name(TARGET)]
         masked = self.plan.scope.mask_padding
         counted = real if masked else torch.ones_like(real)
         index = torch.where(target, (counted & target).long().cumsum(1), (counted & ~target).long().cumsum(1))
-        inputs = {IDS: known[_kept(IDS)], MASK: real}
+        inputs = {IDS: known[_cache_name(IDS)], MASK: real}
         return Tokens(inputs, real if masked else None, (index - 1).clamp_min(0), target.shape[1], before)
 
     def _begin(self, tokens: Tokens, known: CachedState, scope: Scope) -> Predicates:
         """The initial atoms of the rows, normalised and dropped out."""
-        target = known[_kept(TARGET)]
+        target = known[_cache_name(TARGET)]
         # A sequence that no token of the source can be in, and no token in the place of a [CLS].
-        sequences = torch.where(target, self.plan.dims.token_types, known[_kept(TYPES)])
+        sequences = torch.where(target, self.plan.dims.token_types, known[_cache_name(TYPES)])
         apart = Tokens(
             {**tokens.inputs, TYPES: sequences}, tokens.real, tokens.index + 1, tokens.length, tokens.before
         )
@@ -228,6 +230,6 @@ class FolNetEncoderDecoder(GenerativeArchitecture):
         return Predicates(*(F.dropout(atoms, rate, self.training) for atoms in state))
 
 
-def _kept(name: str) -> str:
+def _cache_name(name: str) -> str:
     """The name that a per-token input of the source has in the cached state."""
     return f"memory_{name}"

@@ -123,8 +123,8 @@ class FolNet(GenerativeArchitecture):
     def forward(self, inputs: Mapping[str, Tensor]) -> tuple[Encoded, Tokens]:
         """Embed, deduce layer by layer, normalise, pool; on a CPU, a few examples at a time."""
         tokens = self.input.tokens(inputs)
-        apart = on_cpu(self.input.embedding.weight) and not self._is_read()
-        parts = self._portions(inputs, tokens.length) if apart else []
+        apart = on_cpu(self.input.embedding.weight) and not self._is_observed()
+        parts = self._split_batch(inputs, tokens.length) if apart else []
         if not parts:
             return self._encode(tokens), tokens
         encoded = [self._encode(self.input.tokens(some)) for _, some in parts]
@@ -132,7 +132,7 @@ class FolNet(GenerativeArchitecture):
 
         def join_rows(tensors: list[Tensor], axes: int = 0) -> Tensor:
             each = [
-                example for atoms in tensors for example in _lengthened(atoms, tokens.length, axes).split(1)
+                example for atoms in tensors for example in _pad_tokens(atoms, tokens.length, axes).split(1)
             ]
             return torch.cat([each[row] for row in place])
 
@@ -141,7 +141,7 @@ class FolNet(GenerativeArchitecture):
         pooled = None if self.pooler is None else join_rows([cast(Tensor, part.pooled) for part in encoded])
         return Encoded(unary, binary, pooled, self.input.scope(tokens), self.input.words()), tokens
 
-    def _is_read(self) -> bool:
+    def _is_observed(self) -> bool:
         """Whether hooks read what layers compute in this pass, or a loss has a term of all examples."""
         return any(
             module._forward_hooks
@@ -154,7 +154,9 @@ class FolNet(GenerativeArchitecture):
             for module in self.layers.modules()
         )
 
-    def _portions(self, inputs: Mapping[str, Tensor], length: int) -> list[tuple[Tensor, dict[str, Tensor]]]:
+    def _split_batch(
+        self, inputs: Mapping[str, Tensor], length: int
+    ) -> list[tuple[Tensor, dict[str, Tensor]]]:
         """Groups of rows with their inputs, cut after the last real token; empty if the batch need not be split."""
         real = inputs.get("attention_mask") if self.plan.scope.mask_padding else None
         lengths = torch.full(inputs["input_ids"].shape[:1], length)
@@ -166,7 +168,9 @@ class FolNet(GenerativeArchitecture):
         dims, found = {spec.name: spec.dims for spec in self.inputs()}, []
         for rows in parts:
             last = int(lengths[rows].max())
-            some = {name: _cut(each, dims.get(name, ()), rows, last) for name, each in inputs.items()}
+            some = {
+                name: _slice_examples(each, dims.get(name, ()), rows, last) for name, each in inputs.items()
+            }
             found.append((rows, some))
         return found
 
@@ -213,13 +217,13 @@ class FolNet(GenerativeArchitecture):
         return Predicates(*(F.dropout(atoms, rate, self.training) for atoms in state))
 
 
-def _cut(value: Tensor, dims: Sequence[str | int], rows: Tensor, length: int) -> Tensor:
+def _slice_examples(value: Tensor, dims: Sequence[str | int], rows: Tensor, length: int) -> Tensor:
     """Some examples of an input, up to a token."""
     value = value.index_select(dims.index("batch"), rows) if "batch" in dims else value
     return value[tuple(slice(length if dim == "length" else None) for dim in dims)]
 
 
-def _lengthened(atoms: Tensor, length: int, axes: int) -> Tensor:
+def _pad_tokens(atoms: Tensor, length: int, axes: int) -> Tensor:
     """Atoms [b, x, ..., d] padded with zeros to `length` tokens, in each of the first `axes` axes of tokens."""
     missing = length - atoms.shape[1]
     return F.pad(atoms, (0, 0, *(0, missing) * axes)) if missing else atoms

@@ -98,7 +98,7 @@ def export_folnet(directory: Path, output: Path, *, registry: Registry | None = 
     homeless = sorted(set(state) - {part for parts in table.values() for part in parts})
     if homeless:
         raise ModelFileError(
-            f"{directory} cannot be written as a published FOLNet, whose format has no tensors for {shorten_list(homeless)}"
+            f"{directory} cannot be written as a published FOLNet; it has no tensors for {shorten_list(homeless)}"
         )
     published = {theirs: torch.cat([state[part] for part in parts]) for theirs, parts in table.items()}
     if "mlm" in model.heads:

@@ -99,9 +99,9 @@ def _operator(part: type[Any]) -> Findings:
     return found | (_typing(part, part(options, BASE)) if issubclass(part, PureOperator) else {})
 
 
-def _typing(part: type[PureOperator], made: PureOperator) -> Findings:
-    readings, output = list(made.readings().values()), made.output()
-    typing, rule = typing_of(made.readings(), output), part.scope_rule
+def _typing(part: type[PureOperator], instance: PureOperator) -> Findings:
+    readings, output = list(instance.readings().values()), instance.output()
+    typing, rule = typing_of(instance.readings(), output), part.scope_rule
     softmax = [reader.activation == "softmax" for reader in readings]
     every = (
         (part.typing != typing, f"typing = {part.typing!r}, and its readings and its output make {typing!r}"),
@@ -128,11 +128,11 @@ def shapes(harness: Harness, example: Example) -> None:
     """The outputs have the names, the order and the shapes that the part declares. Every size of every axis; positions
     may leave the batch axis at 1.
     """
-    view, made = example.view, harness.make()
+    view, instance = example.view, harness.make()
     network = isinstance(harness, ArchitectureHarness)
     axes: dict[Any, int] = {"batch": view.batch, "length": view.length}
-    for slot, tensor in harness.raw(made, harness.draw(view, example.generator()), view):
-        width = getattr(made[view.kind].plan.dims, slot.name, None) if network else None
+    for slot, tensor in harness.raw(instance, harness.draw(view, example.generator()), view):
+        width = getattr(instance[view.kind].plan.dims, slot.name, None) if network else None
         if width not in (None, slot.axes[-1]):
             message = (
                 f"{slot.name} is {slot.axes[-1]} wide, but `sizes` says {width}, for which heads are built"
@@ -152,8 +152,8 @@ def dtypes(harness: Harness) -> None:
     """
     view = plain_view(harness.kinds[0], 2, 4, PADDED)
     for dtype in FLOATS:
-        made = harness.make(dtype=dtype)
-        for slot, tensor in harness.raw(made, harness.draw(view, 1, dtype), view):
+        instance = harness.make(dtype=dtype)
+        for slot, tensor in harness.raw(instance, harness.draw(view, 1, dtype), view):
             wanted = {"float": dtype, "int64": torch.int64, "bool": torch.bool}[slot.dtype]
             if tensor.dtype != wanted:
                 message = f"{slot.name} is {tensor.dtype} where the model is {dtype}; expected {wanted}"

@@ -11,7 +11,7 @@ import torch
 from peirce.errors import PeirceError
 from peirce.model import Report
 from peirce_testing.check import check
-from peirce_testing.compare import BrokenError, same
+from peirce_testing.compare import BrokenError, assert_equal
 from peirce_testing.harness.exporters import NAME, ExporterHarness, contents, facts_of
 from peirce_testing.options import choices, given_fields
 
@@ -43,7 +43,7 @@ def export_report(exporter: ExporterHarness) -> None:
         raise BrokenError(f"the report's `to_dict` cannot be written as JSON: {error}") from error
     for name, value in facts_of(trial.model).items():
         if isinstance(value, torch.Tensor):
-            same(value, trial.facts[name], f"the model's {name} after the export", tolerance=0.0)
+            assert_equal(value, trial.facts[name], f"the model's {name} after the export", tolerance=0.0)
         elif value != trial.facts[name]:
             raise BrokenError(f"the export changes {name} of the model from {trial.facts[name]} to {value}")
 

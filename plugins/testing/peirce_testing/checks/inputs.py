@@ -10,8 +10,8 @@ from torch import Tensor
 
 from peirce.algebra import Predicates
 from peirce_testing.check import NETWORK, check
-from peirce_testing.checks.numerics import Watching
-from peirce_testing.compare import BrokenError, NotApplicableError, alike, same
+from peirce_testing.checks.numerics import OperationObserver
+from peirce_testing.compare import BrokenError, NotApplicableError, assert_all_equal, assert_equal
 from peirce_testing.examples import Tensors, View, normal, plain_view
 from peirce_testing.harness.architectures import ArchitectureHarness
 from peirce_testing.harness.base import Harness
@@ -29,17 +29,17 @@ def inputs(harness: Harness) -> None:
     tensors = harness.draw(view)
     everyone = attrs.evolve(view, real=torch.ones(2, LENGTH, dtype=torch.bool))
     what = "with a mask that hides nothing, against no mask"
-    alike(harness.once(tensors, everyone), harness.once(tensors, view), what)
+    assert_all_equal(harness.once(tensors, everyone), harness.once(tensors, view), what)
     if isinstance(harness, StateOperatorHarness):
         _check_without_pairs(harness)
     elif isinstance(harness, TokenHarness):
         with _Ids():
-            _declared(harness, view, tensors)
+            _check_declared_inputs(harness, view, tensors)
     elif isinstance(harness, ArchitectureHarness):
         _check_optional(harness, view, tensors)
 
 
-class _Ids(Watching):
+class _Ids(OperationObserver):
     """Refuses ids below zero, which torch counts from the end of what they choose from."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -66,7 +66,7 @@ def _check_without_pairs(harness: StateOperatorHarness) -> None:
         raise BrokenError("it gives an increment of the binary atoms in a network that has none")
 
 
-def _once(harness: Harness, tensors: Tensors, view: View, note: str) -> Tensors:
+def _run_with_note(harness: Harness, tensors: Tensors, view: View, note: str) -> Tensors:
     """Run a part; if it fails, add the note to the error."""
     try:
         return harness.once(tensors, view)
@@ -75,39 +75,39 @@ def _once(harness: Harness, tensors: Tensors, view: View, note: str) -> Tensors:
         raise
 
 
-def _declared(harness: TokenHarness, view: View, tensors: Tensors) -> None:
+def _check_declared_inputs(harness: TokenHarness, view: View, tensors: Tensors) -> None:
     specs = {spec.name: spec for spec in harness.make().inputs()}
     for slot in TokenHarness.reads(harness):
         name, spec = slot.name, specs.get(slot.name)
         if name == "token_type_ids" or (spec is not None and not spec.required):
             absent = attrs.evolve(harness, absent=frozenset({name}))
-            results = _once(absent, tensors, view, f"without the optional input {name!r}")
+            results = _run_with_note(absent, tensors, view, f"without the optional input {name!r}")
             default = 0 if spec is None else spec.default
             if default is not None:
                 what = f"without {name}, against its default {default}"
-                alike(results, harness.once(tensors.fill(name, default), view), what)
+                assert_all_equal(results, harness.once(tensors.fill(name, default), view), what)
         if spec is None or slot.dtype == "float":
             continue
         if slot.high is not None:
             note = f"with {name!r} = {slot.high - 1} everywhere, where high = {slot.high}"
-            _once(harness, tensors.fill(name, slot.high - 1), view, note)
+            _run_with_note(harness, tensors.fill(name, slot.high - 1), view, note)
         # What a head reads may depend on its other inputs, and random ones seldom make sense together.
-        if not isinstance(harness, HeadHarness) and not _is_read(harness, name):
+        if not isinstance(harness, HeadHarness) and not _has_effect(harness, name):
             raise BrokenError(f"it declares the input {name!r}, and nothing depends on it")
 
 
-def _is_read(harness: TokenHarness, name: str) -> bool:
+def _has_effect(harness: TokenHarness, name: str) -> bool:
     """Whether other values of an input ever give other outputs."""
     for seed in range(8):
         view = plain_view(harness.kinds[0], 2, 2 + seed)
         tensors, others = harness.draw(view, seed), harness.draw(view, seed + 100)
         changed = tensors.replace_named(name, others.get(name))
-        if differ(harness.once(tensors, view), harness.once(changed, view)):
+        if any_differ(harness.once(tensors, view), harness.once(changed, view)):
             return True
     return False
 
 
-def differ(one: Tensors, other: Tensors) -> bool:
+def any_differ(one: Tensors, other: Tensors) -> bool:
     """Whether any tensor differs."""
     return any(not torch.equal(a, b) for (_, a), (_, b) in zip(one, other, strict=True))
 
@@ -121,7 +121,9 @@ def _check_optional(harness: ArchitectureHarness, view: View, tensors: Tensors) 
         if spec.default is not None:
             filled = model(**without, **{spec.name: torch.full_like(given[spec.name], spec.default)})
             for name, value in results.items():
-                same(value, filled[name], f"{name} without {spec.name}, against its default {spec.default}")
+                assert_equal(
+                    value, filled[name], f"{name} without {spec.name}, against its default {spec.default}"
+                )
 
 
 @check("heads")
@@ -137,8 +139,8 @@ def needs(harness: HeadHarness) -> None:
         if name not in wanted:
             absent = attrs.evolve(harness, absent=frozenset({name}))
             what = f"without the {name} output, which `needs` does not list"
-            alike(_once(absent, tensors, view, what), results, what)
-        elif not differ(harness.once(tensors.replace_named(name, drawn.get(name)), view), results):
+            assert_all_equal(_run_with_note(absent, tensors, view, what), results, what)
+        elif not any_differ(harness.once(tensors.replace_named(name, drawn.get(name)), view), results):
             raise BrokenError(f"needs lists {name!r}, and no prediction depends on it")
 
 
@@ -147,12 +149,12 @@ def words(harness: AugmenterHarness) -> None:
     """`words` changes the word embeddings as `forward` changes those of tokens, where the id alone decides. Each token
     in a text, alone, and as a word.
     """
-    made, dims = harness.make(), harness.dims
+    instance, dims = harness.make(), harness.dims
     table = normal((dims.vocabulary, dims.unary), torch.Generator().manual_seed(0))
 
     def augmented(tensors: Tensors, view: View, ids: Tensor) -> Tensor:
         given = tensors.replace_named("input_ids", ids).replace_named("embeddings", table[ids])
-        result: Tensor = made(table[ids], harness.tokens(given, view))
+        result: Tensor = instance(table[ids], harness.tokens(given, view))
         return result
 
     view = plain_view("bidirectional", 2, 6)
@@ -163,4 +165,4 @@ def words(harness: AugmenterHarness) -> None:
     alone = augmented(harness.draw(apart, 2), apart, ids.reshape(-1, 1)).reshape(inside.shape)
     if not torch.allclose(inside, alone, atol=1e-9):
         raise NotApplicableError("its change of a token depends on more than the token's id")
-    same(made.words(table)[ids], inside, "words of the ids in a text, against forward")
+    assert_equal(instance.words(table)[ids], inside, "words of the ids in a text, against forward")

@@ -9,7 +9,7 @@ from peirce.parts import PureOperator, RecurrentOperator, StateOperator
 from peirce_testing.check import NETWORK, check
 from peirce_testing.checks.symmetry import check_permutation
 from peirce_testing.checks.values import check_reference
-from peirce_testing.compare import alike, compare_gradients, finite
+from peirce_testing.compare import assert_all_equal, assert_finite, assert_gradients
 from peirce_testing.examples import View, dims_of, plain_view
 from peirce_testing.harness.architectures import ArchitectureHarness
 from peirce_testing.harness.base import Harness
@@ -65,17 +65,17 @@ def limits(harness: Harness) -> None:
 
 def _check_far_gradients(harness: Harness) -> None:
     """Hold gradients through the steps of a long text to finite differences."""
-    made, view = harness.make(), plain_view(harness.kinds[0], 1, LONG)
+    instance, view = harness.make(), plain_view(harness.kinds[0], 1, LONG)
     ((_, atoms),) = tensors = harness.draw(view).leaves()
     generator = torch.Generator().manual_seed(0)
     leaves = {f"the atoms of {LONG} tokens": atoms}
-    compare_gradients(lambda: harness.run(made, tensors, view)[0][1].sum(), leaves, generator)
+    assert_gradients(lambda: harness.run(instance, tensors, view)[0][1].sum(), leaves, generator)
 
 
 def _finite(harness: Harness, view: View, what: str) -> None:
     with torch.no_grad():
         for name, result in harness.once(harness.draw(view), view).floats().items():
-            finite(result, f"{name} {what}")
+            assert_finite(result, f"{name} {what}")
 
 
 def _check_few_of_many(harness: Harness, kind: str, length: int, where: tuple[int, ...]) -> None:
@@ -86,8 +86,10 @@ def _check_few_of_many(harness: Harness, kind: str, length: int, where: tuple[in
     view = plain_view(kind, 1, length, real)
     if kind == "prefix":
         view = attrs.evolve(view, prefix=torch.tensor([2]))
-    tensors, made = harness.draw(view), harness.make()
+    tensors, instance = harness.draw(view), harness.make()
     with torch.no_grad():
-        results = harness.run(made, tensors, view).example(0, picked)
-        expected = harness.run(made, tensors.example(0, picked), view.example(0, picked))
-    alike(results, expected, f"of the real tokens {list(where)} among {length}, against these alone")
+        results = harness.run(instance, tensors, view).example(0, picked)
+        expected = harness.run(instance, tensors.example(0, picked), view.example(0, picked))
+    assert_all_equal(
+        results, expected, f"of the real tokens {list(where)} among {length}, against these alone"
+    )

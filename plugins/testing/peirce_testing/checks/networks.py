@@ -21,13 +21,19 @@ from peirce.registry import Registry
 from peirce.spec import OperatorSpec, OperatorsSpec, PartSpec, Spec
 from peirce_export import export
 from peirce_testing.check import NETWORK, Case, check
-from peirce_testing.checks.inputs import differ
-from peirce_testing.compare import BrokenError, NotApplicableError, NotRunError, alike, same
+from peirce_testing.checks.inputs import any_differ
+from peirce_testing.compare import (
+    BrokenError,
+    NotApplicableError,
+    NotRunError,
+    assert_all_equal,
+    assert_equal,
+)
 from peirce_testing.examples import BASE, PADDED, Tensors, View, plain_view
 from peirce_testing.harness.architectures import ArchitectureHarness
 from peirce_testing.harness.base import Harness, slots, values
 from peirce_testing.stub_parts import with_stub_parts
-from peirce_testing.tiny_models import around, build_random, fit_scope, sizes_of, tiny_spec
+from peirce_testing.tiny_models import build_random, fit_scope, sizes_of, spec_around, tiny_spec
 
 LENGTH = 5
 PROBES = "peirce_testing.probes"
@@ -194,7 +200,7 @@ def dims(case: Case) -> None:
             with suppress(PeirceError):
                 after = seen(spec.replace({f"model.dims.{name}": value}))
                 tried = True
-                if after[0] == before[0] and not differ(after[1], before[1]):
+                if after[0] == before[0] and not any_differ(after[1], before[1]):
                     raise BrokenError(f"the size {name!r} of model.dims changes nothing in the network")
                 break
     if not tried:
@@ -212,10 +218,10 @@ def fused(harness: ArchitectureHarness) -> None:
         if list(one.state_dict()) != list(two.state_dict()):
             raise BrokenError("the state dict has different keys when the model is not fused")
         view = plain_view(kind, 2, 4)
-        first, second = (harness.run({kind: made}, harness.draw(view), view) for made in (one, two))
+        first, second = (harness.run({kind: instance}, harness.draw(view), view) for instance in (one, two))
         sizes = {name: max(float(t.detach().abs().max()), 1e-300) for name, t in first.floats().items()}
         first, second = (o.map(lambda s, t: t / sizes.get(s.name, 1)) for o in (first, second))  # noqa: B023
-        alike(first, second, f"in a {kind} scope, fused", tolerance=1e-12)
+        assert_all_equal(first, second, f"in a {kind} scope, fused", tolerance=1e-12)
 
 
 @check("operators", "positions", "augmenters", "architectures", slow=True)
@@ -240,7 +246,7 @@ def memory(case: Case) -> None:
 
 def _check_one_by_one(case: Case, options: Any) -> None:
     try:
-        spec = around(case.entry, options, case.registry, scope="causal")
+        spec = spec_around(case.entry, options, case.registry, scope="causal")
     except NotRunError as error:
         raise NotApplicableError(str(error)) from error
     registry = case.registry.completed(PROBES)
@@ -278,10 +284,10 @@ def _check_one_by_one(case: Case, options: Any) -> None:
         raise BrokenError(f"the architecture declares the cached state {declared}, and keeps {list(kept)}")
     size = max(float(whole.abs().max()), 1e-300)
     what = f"in a {spec.architecture} model, one by one"
-    same(torch.cat(pieces, 1) / size, whole / size, what, tolerance=1e-10)
+    assert_equal(torch.cat(pieces, 1) / size, whole / size, what, tolerance=1e-10)
     for binary, wanted in related:
         size = max(float(wanted.abs().max()), 1e-300)
-        same(binary / size, wanted / size, f"{what}, relations", tolerance=1e-10)
+        assert_equal(binary / size, wanted / size, f"{what}, relations", tolerance=1e-10)
 
 
 @check(*NETWORK, slow=True)
@@ -306,7 +312,7 @@ def _check_export(case: Case, to: str) -> None:
     if to not in case.registry.names("exporters"):
         raise NotRunError("not run: no exporter")
     registry = case.registry if case.thorough else with_stub_parts(case.registry)
-    spec = around(case.entry, case.harness.options, registry, small=not case.thorough)
+    spec = spec_around(case.entry, case.harness.options, registry, small=not case.thorough)
     model = build_random(spec, registry, dtype=torch.float32)
     folder, keeps = Path(mkdtemp(prefix="peirce-check-")), False
     try:

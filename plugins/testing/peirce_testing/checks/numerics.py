@@ -14,8 +14,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from peirce.parts import PureOperator, RecurrentOperator
 from peirce_testing.check import NETWORK, check, on_examples
 from peirce_testing.checks.declared import FLOATS
-from peirce_testing.compare import BrokenError, NotApplicableError, alike, zero
-from peirce_testing.compare import finite as hold_finite
+from peirce_testing.compare import (
+    BrokenError,
+    NotApplicableError,
+    assert_all_equal,
+    assert_finite,
+    assert_zero,
+)
 from peirce_testing.examples import PADDED, Example, Tensors, View, plain_view
 from peirce_testing.harness.architectures import ArchitectureHarness
 from peirce_testing.harness.base import EXAMPLE, Harness, modules
@@ -39,15 +44,15 @@ def empty_rows(harness: Harness) -> None:
         view = example.view
         for dtype in FLOATS:
             for scale in (1.0,) if harness.module else (1.0, 1e4):
-                tensors = extreme(harness.draw(view, example.generator(), dtype), scale).leaves()
-                made = harness.make(dtype=dtype)
-                results = harness.raw(made, tensors, view)
+                tensors = with_extreme_logits(harness.draw(view, example.generator(), dtype), scale).leaves()
+                instance = harness.make(dtype=dtype)
+                results = harness.raw(instance, tensors, view)
                 what = f"in {dtype} with logits of order {scale:g}"
                 if issubclass(harness.part, PureOperator) and harness.part.scope_rule == "reduce":
                     empty = ~view.allowed().any(2)
                     for slot, result in results:
-                        zero(result[empty], f"{slot.name} {what}, in the rows that see nothing")
-                survives(made, tensors, results, what)
+                        assert_zero(result[empty], f"{slot.name} {what}, in the rows that see nothing")
+                check_finite(instance, tensors, results, what)
 
     if "relation" in harness.kinds:
         on_examples(harness, body, kinds=("relation",), empty_rows=True, count=5)
@@ -57,7 +62,7 @@ def empty_rows(harness: Harness) -> None:
         body(harness, Example(View("bidirectional", 2, 3, torch.tensor([[False] * 3, [True] * 3])), 0))
 
 
-def extreme(tensors: Tensors, scale: float = 1e4) -> Tensors:
+def with_extreme_logits(tensors: Tensors, scale: float = 1e4) -> Tensors:
     """The tensors with softmax logits of plus and minus `scale`, unless that is 1."""
     return tensors.map(lambda slot, t: t.sign() * scale if slot.logits and scale != 1 else t)
 
@@ -70,8 +75,11 @@ def finite(harness: Harness) -> None:
 
     def body(harness: Harness, example: Example) -> None:
         for dtype in FLOATS[1:]:
-            drawn, made = harness.draw(example.view, example.generator(), dtype), harness.make(dtype=dtype)
-            tried = {"": extreme(drawn)}
+            drawn, instance = (
+                harness.draw(example.view, example.generator(), dtype),
+                harness.make(dtype=dtype),
+            )
+            tried = {"": with_extreme_logits(drawn)}
             if not harness.module and dtype == torch.float32:
                 tried[", where all inputs are of order 1e4"] = drawn.scale(1e4)
             if harness.module and drawn.floats():
@@ -80,25 +88,27 @@ def finite(harness: Harness) -> None:
                     tried[f", where all inputs are of order {size:g}"] = drawn.scale(size)
             for what, given in tried.items():
                 tensors = given.leaves()
-                survives(made, tensors, harness.run(made, tensors, example.view), f"in {dtype}{what}")
+                check_finite(
+                    instance, tensors, harness.run(instance, tensors, example.view), f"in {dtype}{what}"
+                )
 
     # Rows of padding see nothing, which is what `empty_rows` is about.
     on_examples(harness, body, count=6, padded=False if isinstance(harness, LayerHarness) else None)
 
 
-def survives(made: object, tensors: Tensors, results: Tensors, what: str) -> None:
+def check_finite(instance: object, tensors: Tensors, results: Tensors, what: str) -> None:
     """Assert that values are finite, and the gradients of every input and parameter."""
-    parameters = [each for module in modules(made) for each in module.named_parameters()]
-    for module in modules(made):
+    parameters = [each for module in modules(instance) for each in module.named_parameters()]
+    for module in modules(instance):
         module.zero_grad()  # a kept model may still hold the gradients of an example that failed
     for name, result in results.floats().items():
-        hold_finite(result.detach(), f"{name} {what}")
+        assert_finite(result.detach(), f"{name} {what}")
     summed = [result.float().sum() for result in results.floats().values() if result.requires_grad]
     if summed:
         torch.autograd.backward(torch.stack(summed).sum())
     for name, tensor in (*tensors.floats().items(), *((f"the parameter {n}", p) for n, p in parameters)):
         if tensor.grad is not None:
-            hold_finite(tensor.grad, f"the gradient of {name} {what}")
+            assert_finite(tensor.grad, f"the gradient of {name} {what}")
 
 
 @check(*NETWORK, slow=True)
@@ -112,22 +122,22 @@ def compiled(harness: Harness) -> None:
             raise NotApplicableError("tracing a whole network takes seconds")
         spec = tiny_spec(harness.part, harness.options, scope=view.kind, layers=1)
         harness = evolve(harness, specs={view.kind: fit_scope(spec, harness.registry)})
-    made, tensors = harness.make(), harness.draw(view)
-    expected = harness.run(made, tensors, view).clone_all()
+    instance, tensors = harness.make(), harness.draw(view)
+    expected = harness.run(instance, tensors, view).clone_all()
     torch.compiler.reset()  # what was traced of other instances of the class
-    computes = made[view.kind].network if network else made
+    computes = instance[view.kind].network if network else instance
     for name in COMPILED:
         if callable(method := getattr(computes, name, None)):
             setattr(computes, name, torch.compile(method, backend="eager", dynamic=True, fullgraph=True))
     try:
-        results = harness.run(made, tensors, view)
+        results = harness.run(instance, tensors, view)
     except Exception as error:
         if type(error).__module__.startswith("torch._dynamo"):
             raise NotApplicableError(
                 f"torch cannot compile it whole: {str(error).splitlines()[0]}"
             ) from error
         raise
-    alike(results, expected, "under torch.compile")
+    assert_all_equal(results, expected, "under torch.compile")
 
 
 def _views(harness: Harness) -> list[View]:
@@ -142,20 +152,20 @@ def precision(harness: Harness) -> None:
     of a call in float64 and in float32, padded and not.
     """
     for dtype in (torch.float64, torch.float32):
-        made = harness.make(dtype=dtype)
+        instance = harness.make(dtype=dtype)
         for view in _views(harness):
             tensors = harness.draw(view, 0, dtype)
-            with torch.no_grad(), _Narrowing(dtype) as watched:
-                outputs = harness.run(made, tensors, view)
+            with torch.no_grad(), _PrecisionObserver(dtype) as watched:
+                outputs = harness.run(instance, tensors, view)
                 if isinstance(harness, HeadHarness):
                     predicted = {slot.name: tensor for slot, tensor in outputs}
-                    losses(made, predicted, torch.Generator().manual_seed(0))
+                    losses(instance, predicted, torch.Generator().manual_seed(0))
             for line, narrow in watched.found.items():
                 name, given = (str(each).removeprefix("torch.") for each in (narrow, dtype))
                 raise BrokenError(f"it computes in {name}, though the part is in {given}\n  {line}")
 
 
-class Watching(TorchDispatchMode):
+class OperationObserver(TorchDispatchMode):
     """Watches torch's operations."""
 
     def __init__(self) -> None:
@@ -167,7 +177,7 @@ class Watching(TorchDispatchMode):
         return False
 
 
-class _Narrowing(Watching):
+class _PrecisionObserver(OperationObserver):
     """Notes the operations that round floats of a dtype to a narrower one, or widen them again, with their lines."""
 
     def __init__(self, dtype: torch.dtype) -> None:
@@ -216,13 +226,13 @@ def devices(harness: Harness) -> None:
     """A part computes where it is moved to: no table stays behind, and none is made elsewhere. On torch's device
     without storage, which refuses tensors of another one as a GPU does.
     """
-    made = harness.make(seed=11, random=False)
-    for module in modules(made):
+    instance = harness.make(seed=11, random=False)
+    for module in modules(instance):
         module.to("meta")
     try:
         for view in _views(harness):
             tensors, there = harness.draw(view).map(lambda _, t: t.to("meta")), view.on("meta")
-            for slot, result in harness.raw(made, tensors, there):
+            for slot, result in harness.raw(instance, tensors, there):
                 if result.device.type != "meta":
                     raise BrokenError(
                         f"{slot.name} is on {result.device}, but the part and its inputs are not"
@@ -231,7 +241,7 @@ def devices(harness: Harness) -> None:
             here, view = harness.make(), plain_view(harness.kinds[0], WHOLE_GROUPS, 4)
             known = harness.predict(here, harness.draw(view), view)
             for _, labels, _ in losses(here, known, torch.Generator().manual_seed(0)):
-                made.loss({name: value.to("meta") for name, value in known.items()}, labels.to("meta"))
+                instance.loss({name: value.to("meta") for name, value in known.items()}, labels.to("meta"))
     except RuntimeError as error:
         message = str(error).splitlines()[0]
         if "cpu" not in message or "device" not in message:

@@ -13,7 +13,7 @@ from torch import Tensor
 from peirce.errors import PeirceError
 from peirce.parts import PureOperator, StateOperator
 from peirce_testing.check import NETWORK, Case, check
-from peirce_testing.checks.numerics import Watching
+from peirce_testing.checks.numerics import OperationObserver
 from peirce_testing.compare import BrokenError, NotApplicableError
 from peirce_testing.examples import dims_of, plain_view
 from peirce_testing.harness.architectures import ArchitectureHarness
@@ -43,10 +43,10 @@ def options(case: Case) -> None:
             if silent.get(name) == []:
                 continue  # it has done something already
             if (other := with_option(harness, name, value)) is not None:
-                before = before or _observe(harness)
+                before = before or _observe_with_count(harness)
                 tried = silent.setdefault(name, [])
                 tried.append(f"{value!r}")
-                if _differs(before, _observe(other)):
+                if _differs(before, _observe_with_count(other)):
                     tried.clear()
     if dead := {name: ", ".join(tried) for name, tried in silent.items() if tried}:
         now = case.harness.options
@@ -86,55 +86,63 @@ def _few_scopes(harness: Harness) -> Harness:
     return harness.few(2) if isinstance(harness, ArchitectureHarness) else harness
 
 
-def _observe(harness: Harness) -> list[Any]:
+def _observe_with_count(harness: Harness) -> list[Any]:
     """What `observations` gives, then the number of operations that it took."""
-    with _Counting() as counter:
-        found = list(seen(harness))
+    with _OperationCounter() as counter:
+        found = list(observations(harness))
     return [*found, str(counter.count)]
 
 
-def seen(harness: Harness) -> Iterator[Any]:
+def observations(harness: Harness) -> Iterator[Any]:
     """What a part shows: texts (shapes, declarations, errors) and tensors (state, results, losses)."""
     for module in modules(harness.make(seed=3, random=False)):
         yield str([(name, p.requires_grad, tuple(p.shape)) for name, p in module.named_parameters()])
         yield from module.state_dict().values()
-    made = harness.make()
-    if isinstance(made, PureOperator):
-        yield repr((made.readings(), made.output()))
+    instance = harness.make()
+    if isinstance(instance, PureOperator):
+        yield repr((instance.readings(), instance.output()))
     if isinstance(harness, SizedHarness):
-        yield str([str(getattr(made, method)()) for method in ("inputs", "outputs") if hasattr(made, method)])
+        yield str(
+            [
+                str(getattr(instance, method)())
+                for method in ("inputs", "outputs")
+                if hasattr(instance, method)
+            ]
+        )
         few = attrs.evolve(harness.dims, token_types=1, binary=0, feedforward_binary=0)
         yield str([refusal(harness.part, harness.options, sizes) for sizes in (harness.dims, few)])
     kinds, batch = harness.kinds, WHOLE_GROUPS if isinstance(harness, HeadHarness) else 2
     for kind, length in ((kinds[0], 4), (kinds[-1], 7), (kinds[0], 38)):
         view = plain_view(kind, batch, length)
         tensors = harness.draw(view, length)
-        results = harness.run(made, tensors, view)
+        results = harness.run(instance, tensors, view)
         yield from (result.detach() for _, result in results)
         if isinstance(harness, HeadHarness):
-            found = losses(made, harness.predict(made, tensors, view), torch.Generator().manual_seed(0))
+            found = losses(
+                instance, harness.predict(instance, tensors, view), torch.Generator().manual_seed(0)
+            )
             yield from (loss.detach() for _, _, loss in found)
         if isinstance(harness, ArchitectureHarness):
-            yield from _in_training(harness, made, tensors, view)
-        if isinstance(made, StateOperator):
-            harness.run(made.train(), tensors, view)
-            yield from (term.detach() for term in made.terms().values())
-            made.eval()
+            yield from _in_training(harness, instance, tensors, view)
+        if isinstance(instance, StateOperator):
+            harness.run(instance.train(), tensors, view)
+            yield from (term.detach() for term in instance.terms().values())
+            instance.eval()
 
 
-def _in_training(harness: Harness, made: Any, tensors: Any, view: Any) -> list[Tensor]:
+def _in_training(harness: Harness, instance: Any, tensors: Any, view: Any) -> list[Tensor]:
     """What a network gives in training, where it may draw, such as the rounds that it leaves out."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        for module in modules(made):
+        for module in modules(instance):
             module.train()
-        found = [result.detach() for _, result in harness.run(made, tensors, view)]
-    for module in modules(made):
+        found = [result.detach() for _, result in harness.run(instance, tensors, view)]
+    for module in modules(instance):
         module.eval()
     return found
 
 
-class _Counting(Watching):
+class _OperationCounter(OperationObserver):
     """Counts torch's operations."""
 
     count = 0

@@ -18,7 +18,7 @@ from torch import Tensor
 from peirce.errors import PeirceError
 from peirce.parts import PureOperator
 from peirce_testing.check import Case, check
-from peirce_testing.checks.options import seen, with_option
+from peirce_testing.checks.options import observations, with_option
 from peirce_testing.compare import BrokenError, NotApplicableError
 from peirce_testing.examples import PADDED, SCOPE_KINDS, dims_of, plain_view
 from peirce_testing.harness import OTHER_NUMBERS
@@ -43,7 +43,7 @@ def path_of(part: type[Any]) -> Path:
 def recorded(case: Case) -> dict[str, list[str | float]]:
     """What a part declares and computes, by choice of its options: a digest of each text, a number for each tensor."""
     several = [each for each in case.harnesses if each.kinds and each.label != OTHER_NUMBERS]
-    found = {each.label: [*map(_short, _shown(each))] for each in several}
+    found = {each.label: [*map(_summarise, _observations(each))] for each in several}
     first = case.harness
     for name, value in variations(first.options):
         label = f"{name} = {value!r}"
@@ -51,13 +51,13 @@ def recorded(case: Case) -> dict[str, list[str | float]]:
             continue
         with suppress(TypeError, ValueError, PeirceError):
             if (other := with_option(first, name, value)) is not None and other.kinds:
-                found[label] = [*map(_short, _shown(other))]
+                found[label] = [*map(_summarise, _observations(other))]
     return found
 
 
-def _shown(harness: Harness) -> Iterator[str | Tensor]:
+def _observations(harness: Harness) -> Iterator[str | Tensor]:
     """As `observations`; with padding, a long text, and training too."""
-    yield from seen(harness)
+    yield from observations(harness)
     part = harness.part
     declared = {name: getattr(part, name, None) for name in _DECLARED}
     yield str({name: sorted(v) if isinstance(v, frozenset) else v for name, v in declared.items()})
@@ -73,18 +73,18 @@ def _shown(harness: Harness) -> Iterator[str | Tensor]:
     ways = (harness.dims, padded, False), (large, long, False), (with_dropout, padded, True)
     for dims, view, training in ways:
         other = harness.resize(dims)
-        made, tensors = other.make(), other.draw(view, 5)
-        for module in modules(made):
+        instance, tensors = other.make(), other.draw(view, 5)
+        for module in modules(instance):
             module.train(training)
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
             torch.manual_seed(6)
-            results = other.run(made, tensors, view)
-        if isinstance(made, PureOperator):
-            yield repr((made.readings(), made.output()))
+            results = other.run(instance, tensors, view)
+        if isinstance(instance, PureOperator):
+            yield repr((instance.readings(), instance.output()))
         yield from (tensor for _, tensor in results)
 
 
-def _short(value: str | Tensor) -> str | float:
+def _summarise(value: str | Tensor) -> str | float:
     """A text's digest; of a tensor a number that changes with its values and shape."""
     if isinstance(value, str):
         return sha256(value.encode()).hexdigest()[:12]
@@ -110,13 +110,13 @@ def record(case: Case) -> None:
         if given is None or len(given) != len(expected):
             raise BrokenError(f"with {label}: there are other outputs than {path.name} has. {_ADVICE}")
         for place, (one, other) in enumerate(zip(given, expected, strict=True)):
-            if not _near(one, other):
+            if not _is_close(one, other):
                 what = "what it declares" if isinstance(one, str) else "what it computes"
                 unlike = f"{what} is not what {path.name} has (entry {place}: {one}, {other})"
                 raise BrokenError(f"with {label}: {unlike}. {_ADVICE}")
 
 
-def _near(one: str | float, other: str | float) -> bool:
+def _is_close(one: str | float, other: str | float) -> bool:
     if isinstance(one, str) or isinstance(other, str):
         return one == other
     return abs(one - other) <= NEAR * max(1.0, abs(other))

@@ -50,12 +50,12 @@ def runtime(case: Case) -> None:
     """A runtime is imported without torch, is made without arguments, and refuses damaged files. A runtime that is
     given a file of another kind raises a ModelFileError in one line.
     """
-    made = _without_torch(case, Runtime)()
+    instance = _without_torch(case, Runtime)()
     with TemporaryDirectory() as folder:
         path = Path(folder, f"damaged.{case.entry.name}")
         for what, content in (("that is empty", b""), ("of noise", bytes(range(256)) * 4)):
             path.write_bytes(content)
-            if not is_refused(lambda: made.open(path, None, None), f"of a file {what}", ModelFileError):
+            if not is_refused(lambda: instance.open(path, None, None), f"of a file {what}", ModelFileError):
                 raise BrokenError(f"it opens a file {what} without an error")
 
 

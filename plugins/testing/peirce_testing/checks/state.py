@@ -16,11 +16,11 @@ from peirce.model import Model
 from peirce.parts import PureOperator
 from peirce.registry import Registry
 from peirce_testing.check import NETWORK, Case, check
-from peirce_testing.compare import BrokenError, alike, same, torch_unchanged
+from peirce_testing.compare import BrokenError, assert_all_equal, assert_equal, torch_unchanged
 from peirce_testing.examples import Tensors, View, plain_view
 from peirce_testing.harness.architectures import ArchitectureHarness
 from peirce_testing.harness.base import Harness, modules, name_outputs, slots, state_of, values
-from peirce_testing.tiny_models import around
+from peirce_testing.tiny_models import spec_around
 
 
 @check(*NETWORK, but=PureOperator)
@@ -60,8 +60,8 @@ def state_dict(harness: Harness) -> None:
         if missing := [key for key, _ in module.named_parameters() if key not in state]:
             raise BrokenError(f"the state dict lacks the parameters {missing}")
         other.load_state_dict(state)
-    first, second = (harness.run(made, tensors, view) for made in (one, two))
-    alike(second, first, "after loading the state dict", tolerance=1e-12)
+    first, second = (harness.run(instance, tensors, view) for instance in (one, two))
+    assert_all_equal(second, first, "after loading the state dict", tolerance=1e-12)
     harness.forget()  # the models of seed 2 now hold other parameters
 
 
@@ -79,7 +79,7 @@ def save_load(case: Case) -> None:
 
     if case.entry.kind == "architectures":
         case.each(models)
-    spec = around(case.entry, case.harness.options, case.registry)
+    spec = spec_around(case.entry, case.harness.options, case.registry)
     _check_loaded(build(spec, registry=case.registry).eval(), case.registry, _example_outputs)
 
 
@@ -106,7 +106,7 @@ def _check_loaded(model: Model, registry: Registry, run: Callable[[Model], Tenso
     if loaded.spec != model.spec:
         raise BrokenError(f"the spec comes back as\n{loaded.spec.to_toml()}")
     _check_same_state(loaded, model)
-    alike(run(loaded), run(model), "after loading", tolerance=1e-6)
+    assert_all_equal(run(loaded), run(model), "after loading", tolerance=1e-6)
 
 
 def _check_same_state(given: object, expected: object) -> None:
@@ -114,4 +114,4 @@ def _check_same_state(given: object, expected: object) -> None:
     if list(one) != list(two):
         raise BrokenError(f"the state dict has the keys {list(two)}, and then {list(one)}")
     for name, value in two.items():
-        same(one[name], value, name, tolerance=0.0)
+        assert_equal(one[name], value, name, tolerance=0.0)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from peirce.parts import RecurrentOperator
 from peirce_testing.check import NETWORK, check, on_examples
-from peirce_testing.compare import NotApplicableError, alike, zero
+from peirce_testing.compare import NotApplicableError, assert_all_equal, assert_zero
 from peirce_testing.examples import Example, Tensors, View, plain_view
 from peirce_testing.harness.base import Harness
 from peirce_testing.harness.sized import HeadHarness, TokenHarness
@@ -27,7 +27,9 @@ def batch(harness: Harness) -> None:
 
     def chosen(harness: Harness, view: View, tensors: Tensors, order: Tensor, what: str) -> None:
         results = harness.once(tensors, view)
-        alike(harness.once(tensors.batches(order), view.batches(order)), results.batches(order), what)
+        assert_all_equal(
+            harness.once(tensors.batches(order), view.batches(order)), results.batches(order), what
+        )
 
     def body(harness: Harness, example: Example) -> None:
         view, tensors = example.view, harness.draw(example.view, example.generator())
@@ -66,7 +68,7 @@ def check_permutation(harness: Harness, view: View, tensors: Tensors, order: Ten
     """Hold what a part gives for tokens in another order to what it gives for them, in that order."""
     results = harness.once(tensors, view)
     others = harness.once(tensors.pick(order), view.reorder(order))
-    alike(others, results.pick(order), f"with the tokens in the order {order[:9].tolist()}")
+    assert_all_equal(others, results.pick(order), f"with the tokens in the order {order[:9].tolist()}")
 
 
 @check(*NETWORK, padded=True, factor=2)
@@ -85,8 +87,8 @@ def padding(harness: Harness, example: Example) -> None:
         expected = results.example(i, where)
         alone = harness.once(tensors.example(i, where), view.example(i, where))
         tokens = f"of example {i} at its real tokens {where.tolist()}"
-        alike(changed.example(i, where), expected, f"{tokens}, other padding content")
-        alike(expected, alone, f"{tokens}, against the example without padding")
+        assert_all_equal(changed.example(i, where), expected, f"{tokens}, other padding content")
+        assert_all_equal(expected, alone, f"{tokens}, against the example without padding")
 
 
 @check("heads", "architectures", padded=True, count=4)
@@ -99,7 +101,7 @@ def outside(harness: Harness, example: Example) -> None:
     for slot, result in harness.once(harness.draw(view, example.generator()), view):
         if result.is_floating_point() and slot.tokens in ((1,), (1, 2)):
             out = ~view.real if len(slot.tokens) == 1 else ~view.allowed()
-            zero(result[out], f"{slot.name} outside the scope")
+            assert_zero(result[out], f"{slot.name} outside the scope")
 
 
 @check(*NETWORK)
@@ -152,7 +154,9 @@ def _check_past_of_tokens(harness: TokenHarness) -> None:
 def check_past(others: Tensors, results: Tensors, past: Tensor, what: str) -> None:
     """Hold what is said of the first tokens; a pooled output may depend on the whole sequence."""
     new, old = (Tensors(each for each in found if each[0].tokens).pick(past) for found in (others, results))
-    alike(new, old, f"of the first {len(past)} tokens with {what}: it looks at the future", tolerance=1e-11)
+    assert_all_equal(
+        new, old, f"of the first {len(past)} tokens with {what}: it looks at the future", tolerance=1e-11
+    )
 
 
 def _cut(view: View, seed: int) -> int:

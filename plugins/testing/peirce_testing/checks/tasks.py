@@ -22,10 +22,10 @@ from peirce_testing.check import check
 from peirce_testing.compare import (
     BrokenError,
     NotApplicableError,
-    finite,
+    assert_equal,
+    assert_finite,
+    assert_same_state,
     is_refused,
-    same,
-    same_state,
     torch_unchanged,
 )
 from peirce_testing.harness.tasks import Batch, TaskHarness, copy_batch, first_batches
@@ -55,8 +55,8 @@ def task_data(task: TaskHarness) -> None:
         if value != first[name]:
             raise BrokenError(f"prepared twice, its {name} differ: {first[name]!r:.120}, then {value!r:.120}")
     for split in task.splits:
-        made = first_batches(task.fresh().batches(again, split, 0, 0))
-        _same_batches(made, task.batches(split), f"the split {split!r}, prepared again")
+        instance = first_batches(task.fresh().batches(again, split, 0, 0))
+        _same_batches(instance, task.batches(split), f"the split {split!r}, prepared again")
     for name, content in first["assets"].items():
         if name != Path(name).name or name in ("", ".", "..") or not isinstance(content, bytes):
             raise BrokenError(f"assets gives {name!r}: {type(content).__name__}; give bytes by plain names")
@@ -144,10 +144,10 @@ def task_terms(task: TaskHarness) -> None:
         for name, value in {"the loss": loss, **{f"the term {n!r}": t for n, t in terms.items()}}.items():
             if not isinstance(value, Tensor) or value.dim():
                 raise BrokenError(f"{name} is {value!r:.120} and must be a scalar tensor")
-            finite(value.detach(), name)
+            assert_finite(value.detach(), name)
         total = sum((term.detach() for term in terms.values()), torch.zeros(()))
         what = f"the sum of the terms {', '.join(terms)}, against the loss"
-        same(total, loss.detach(), what, tolerance=1e-5)
+        assert_equal(total, loss.detach(), what, tolerance=1e-5)
         for name, count in one.targets(batch).items():
             whole = isinstance(count, int | np.integer) and not isinstance(count, bool) and count >= 0
             if name not in terms or not whole:
@@ -157,7 +157,7 @@ def task_terms(task: TaskHarness) -> None:
         raise BrokenError(f"batches have different terms: {' and '.join(map(str, dict.fromkeys(names)))}")
     again = [value for batch in reversed(batches) for value in task.losses([batch])]
     for one_loss, other in zip(task.losses(batches), reversed(again), strict=True):
-        same(other, one_loss, "the loss of a batch, after other batches", tolerance=1e-6)
+        assert_equal(other, one_loss, "the loss of a batch, after other batches", tolerance=1e-6)
     _check_means(task)
 
 
@@ -180,7 +180,7 @@ def _check_means(task: TaskHarness) -> None:
             if both:
                 expected = (terms[0][name] * a + terms[1][name] * b) / both
                 what = f"the term {name!r} of two batches as one, with {a} and {b} targets"
-                same(terms[2][name], expected, what, tolerance=1e-4)
+                assert_equal(terms[2][name], expected, what, tolerance=1e-4)
 
 
 def _join_batches(first: Batch, second: Batch) -> dict[str, Tensor] | None:
@@ -216,13 +216,13 @@ def task_metrics(task: TaskHarness) -> None:
             raise BrokenError("metrics leaves the model in training mode")
         if any(parameter.grad is not None for parameter in model.parameters()):
             raise BrokenError("metrics leaves gradients on parameters, to which the next step adds")
-    same_state(model.state_dict(), before, "of the model after metrics")
+    assert_same_state(model.state_dict(), before, "of the model after metrics")
     for split in task.splits:
         _check_split(task, split)
         if split != "train":  # whose rows a task may draw anew for each batch
             _check_batch_sizes(task, split)
         for sign in (-1, 0, 1):
-            _metrics(one, _constant(model, sign), task.data, split, always)
+            _metrics(one, _constant_model(model, sign), task.data, split, always)
 
 
 def _check_batch_sizes(task: TaskHarness, split: str) -> None:
@@ -258,7 +258,7 @@ def _metrics(task: AnyTask, model: Model, data: Any, split: str, by: str = "") -
     return {name: float(value) for name, value in found.items()}
 
 
-def _constant(model: Model, sign: int) -> Model:
+def _constant_model(model: Model, sign: int) -> Model:
     """A copy whose outputs depend on no input: matrices are zero, vectors go from -1 to 1 times `sign`."""
     constant = copy.deepcopy(model)
     with torch.no_grad():
@@ -268,7 +268,7 @@ def _constant(model: Model, sign: int) -> Model:
     return constant
 
 
-class _Read(dict[str, Any]):
+class _RecordingSplits(dict[str, Any]):
     """Data by split that record which splits are read."""
 
     def __init__(self, data: Mapping[str, Any], read: set[str]) -> None:
@@ -292,7 +292,7 @@ def _check_split(task: TaskHarness, split: str) -> None:
     one.batches = noted
     data = task.data
     if type(data) is dict and set(task.splits) <= set(data):
-        data = _Read(data, read)
+        data = _RecordingSplits(data, read)
     _metrics(one, task.model, data, split)
     if (others := sorted(read & set(task.splits))) and split not in others:
         raise BrokenError(f"metrics of {split!r} look at {' and '.join(others)}, and never at {split!r}")
@@ -326,12 +326,12 @@ def task_options(task: TaskHarness) -> None:
     others = list(choices(task.options))
     _ = task.model
     task.read.clear()
-    _use_all(task)
+    _use_everything(task)
     for label, chosen in others:
         other = TaskHarness(task.entry, task.registry, task.folder, first=task.model.spec)
         other.__dict__["options"] = chosen
         try:
-            _use_all(other)
+            _use_everything(other)
         except PeirceError:
             continue  # what the choice needs beside it is not there
         except Exception as error:
@@ -347,7 +347,7 @@ def task_options(task: TaskHarness) -> None:
         )
 
 
-def _use_all(task: TaskHarness) -> None:
+def _use_everything(task: TaskHarness) -> None:
     """Call each method of a task that a training calls, once."""
     one = task.fresh()
     data = task.__dict__["data"] = one.prepare()
@@ -403,4 +403,4 @@ def _same_batches(given: Sequence[Batch], expected: Sequence[Batch], what: str) 
         if kinds != wanted:
             raise BrokenError(f"{what}: batch {i} holds {kinds} where it held {wanted}")
         for name, tensor in one.items():
-            same(tensor, other[name], f"{what}: {name!r} of batch {i}", tolerance=0.0)
+            assert_equal(tensor, other[name], f"{what}: {name!r} of batch {i}", tolerance=0.0)

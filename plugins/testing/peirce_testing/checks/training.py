@@ -10,16 +10,16 @@ from torch.optim.adam import adam
 
 from peirce.parts import PureOperator, RecurrentOperator, StateOperator
 from peirce_testing.check import NETWORK, check, on_examples
-from peirce_testing.checks.inputs import differ
-from peirce_testing.checks.values import held
+from peirce_testing.checks.inputs import any_differ
+from peirce_testing.checks.values import kept_tensors
 from peirce_testing.compare import (
     BrokenError,
     NotApplicableError,
-    alike,
-    compare_gradients,
-    finite,
-    same,
-    same_state,
+    assert_all_equal,
+    assert_equal,
+    assert_finite,
+    assert_gradients,
+    assert_same_state,
 )
 from peirce_testing.examples import Example, Slot, Tensors, View, normal, plain_view
 from peirce_testing.harness.architectures import ArchitectureHarness
@@ -39,12 +39,12 @@ def gradients(harness: Harness) -> None:
 
     def body(sized: Harness, example: Example) -> None:
         nonlocal tried
-        made, view = sized.make(), example.view
-        for module in modules(made):  # without dropout, training is as evaluation
+        instance, view = sized.make(), example.view
+        for module in modules(instance):  # without dropout, training is as evaluation
             module.train(example.seed % 2 == 1)
         tensors = sized.draw(view, example.generator(), scale=(1.0, 4.0)[example.seed % 2]).leaves()
         read = tensors.floats()
-        wanted = {f"the parameter {name}": p for name, p in _parameters(made, view).items()}
+        wanted = {f"the parameter {name}": p for name, p in _parameters(instance, view).items()}
         reached.update({name: reached.get(name, False) for name in wanted})
         if not (leaves := read | wanted):
             return
@@ -52,13 +52,13 @@ def gradients(harness: Harness) -> None:
 
         def value() -> Tensor | None:
             generator = example.generator(7)
-            outputs = sized.run(made, tensors, view).floats().values()
+            outputs = sized.run(instance, tensors, view).floats().values()
             found = [(t * normal(t.shape, generator)).sum() for t in outputs]
-            if isinstance(made, StateOperator) and made.training:
-                found += [term.sum() for term in made.terms().values()]
+            if isinstance(instance, StateOperator) and instance.training:
+                found += [term.sum() for term in instance.terms().values()]
             return torch.stack(found).sum() if found else None
 
-        found = compare_gradients(value, leaves, example.generator(8))
+        found = assert_gradients(value, leaves, example.generator(8))
         some = {name for name, gradient in found.items() if gradient is not None and bool(gradient.any())}
         for name in wanted:
             # In a network without positions some atoms are zero, and what they are mapped by has no gradient.
@@ -98,9 +98,9 @@ def _depends_on(value: Any, tensor: Tensor, generator: torch.Generator) -> bool:
     return abs(after - before) > 1e-4 * max(abs(after), abs(before)) + 1e-7
 
 
-def _parameters(made: Any, view: View) -> dict[str, nn.Parameter]:
+def _parameters(instance: Any, view: View) -> dict[str, nn.Parameter]:
     """The parameters that are trained, of the model for the view's kind of scope where there are several."""
-    chosen = [made[view.kind]] if isinstance(made, dict) else modules(made)
+    chosen = [instance[view.kind]] if isinstance(instance, dict) else modules(instance)
     return {name: p for module in chosen for name, p in module.named_parameters() if p.requires_grad}
 
 
@@ -113,10 +113,10 @@ def learning(harness: Harness) -> None:
     tensors = harness.draw(view)
     wanted = harness.run(harness.make(seed=5), tensors, view).clone_all().floats()
     harness.forget()
-    made = harness.make(seed=1, random=False)
-    for module in modules(made):
+    instance = harness.make(seed=1, random=False)
+    for module in modules(instance):
         module.train()
-    parameters: list[Tensor] = list(_parameters(made, view).values())
+    parameters: list[Tensor] = list(_parameters(instance, view).values())
     if not parameters or not wanted:
         raise NotApplicableError("it has no parameters that are trained")
     # Making a `torch.optim.Adam` imports torch's compiler, which takes longer than most checks; its function does not.
@@ -124,7 +124,7 @@ def learning(harness: Harness) -> None:
     steps = [torch.zeros(()) for _ in parameters]
     errors = []
     for _ in range(20):
-        outputs = harness.run(made, tensors, view).floats()
+        outputs = harness.run(instance, tensors, view).floats()
         error = torch.stack([((t - wanted[name]) ** 2).mean() for name, t in outputs.items()]).sum()
         errors.append(float(error.detach()))
         if error.requires_grad:
@@ -150,26 +150,30 @@ def modes(harness: Harness) -> None:
     """
     half, most = harness.with_dropout(0.5), harness.with_dropout(0.9)
     batch = WHOLE_GROUPS if isinstance(harness, HeadHarness) else 2
-    made, dropping, more = harness.make(), half.make(), most.make()
+    instance, dropping, more = harness.make(), half.make(), most.make()
     kept: list[int] = []
     for view in (plain_view(harness.kinds[0], batch, length) for length in (4, 5)):
         tensors = harness.draw(view, 1)
-        expected = _outputs_and_losses(harness, made, tensors, view)
-        alike(
+        expected = _outputs_and_losses(harness, instance, tensors, view)
+        assert_all_equal(
             _outputs_and_losses(half, dropping, tensors, view),
             expected,
             "in evaluation, where dims.dropout is 0.5",
         )
-        alike(_train_outputs(harness, made, tensors, view), expected, "in training, where dims.dropout is 0")
-        kept.append(len(held(made)))
+        assert_all_equal(
+            _train_outputs(harness, instance, tensors, view), expected, "in training, where dims.dropout is 0"
+        )
+        kept.append(len(kept_tensors(instance)))
         dropped = [_train_outputs(half, dropping, tensors, view, seed) for seed in range(6)]
         for what, mode in (("again", torch.enable_grad), ("without gradients", torch.no_grad)):
             with mode():
                 again = _train_outputs(half, dropping, tensors, view, 0)
-                alike(again, dropped[0], f"in training, {what}, from one state of torch's generator")
+                assert_all_equal(
+                    again, dropped[0], f"in training, {what}, from one state of torch's generator"
+                )
         # Whole examples may be dropped, so that two rates do the same from one state of the generator.
         others = [_train_outputs(most, more, tensors, view, seed) for seed in range(6)]
-        if any(differ(one, expected) for one in dropped) and not any(map(differ, dropped, others)):
+        if any(any_differ(one, expected) for one in dropped) and not any(map(any_differ, dropped, others)):
             raise BrokenError("it drops out as much with dims.dropout = 0.9 as with 0.5")
     if kept[0] < kept[1]:
         raise BrokenError(
@@ -177,29 +181,31 @@ def modes(harness: Harness) -> None:
         )
 
 
-def _outputs_and_losses(harness: Harness, made: Any, tensors: Tensors, view: View, seed: int = 0) -> Tensors:
+def _outputs_and_losses(
+    harness: Harness, instance: Any, tensors: Tensors, view: View, seed: int = 0
+) -> Tensors:
     """What a part gives from one state of torch's generator, a head its losses too."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        outputs = harness.run(made, tensors, view).clone_all()
+        outputs = harness.run(instance, tensors, view).clone_all()
         if isinstance(harness, HeadHarness):
             predicted = {slot.name: tensor for slot, tensor in outputs}
-            found = losses(made, predicted, torch.Generator().manual_seed(2))
+            found = losses(instance, predicted, torch.Generator().manual_seed(2))
             outputs += [(Slot(f"the loss with {form}", ()), value.detach()) for form, _, value in found]
     return outputs
 
 
-def _train_outputs(harness: Harness, made: Any, tensors: Tensors, view: View, seed: int = 0) -> Tensors:
+def _train_outputs(harness: Harness, instance: Any, tensors: Tensors, view: View, seed: int = 0) -> Tensors:
     """What it gives in training, which leaves its buffers as they were."""
-    state = state_of(made)
+    state = state_of(instance)
     try:
-        for module in modules(made):
+        for module in modules(instance):
             module.train()
-        found = _outputs_and_losses(harness, made, tensors, view, seed)
+        found = _outputs_and_losses(harness, instance, tensors, view, seed)
     finally:
-        for module in modules(made):
+        for module in modules(instance):
             module.eval()
-    same_state(state_of(made), state, "after a call in training")
+    assert_same_state(state_of(instance), state, "after a call in training")
     return found
 
 
@@ -208,11 +214,11 @@ def terms(harness: StateOperatorHarness) -> None:
     """What an operator adds to the loss are finite scalars, and padding counts for nothing in them. Of one example with
     padding and without, and of padding alone.
     """
-    made = harness.make().train()
+    instance = harness.make().train()
 
     def terms_of(view: View, tensors: Tensors) -> dict[str, Tensor]:
-        harness.run(made, tensors, view)
-        return {name: term.detach() for name, term in made.terms().items()}
+        harness.run(instance, tensors, view)
+        return {name: term.detach() for name, term in instance.terms().items()}
 
     real = torch.tensor([[True, True, True, False, False]])
     view, where = plain_view(harness.kinds[0], 1, 5, real), torch.arange(3)
@@ -224,6 +230,6 @@ def terms(harness: StateOperatorHarness) -> None:
     for name, term in (*padded.items(), *nothing.items()):
         if term.dim():
             raise BrokenError(f"the term {name!r} has the shape {list(term.shape)} and must be a scalar")
-        finite(term, f"the term {name!r}, of padding alone too,")
+        assert_finite(term, f"the term {name!r}, of padding alone too,")
     for name, term in padded.items():
-        same(term, alone[name], f"the term {name!r} of an example with padding, against it without")
+        assert_equal(term, alone[name], f"the term {name!r} of an example with padding, against it without")

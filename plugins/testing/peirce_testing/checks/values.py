@@ -14,7 +14,14 @@ from torch import Tensor, nn
 from peirce.networks import recur
 from peirce.parts import PlainScope, RecurrentOperator, StateOperator
 from peirce_testing.check import NETWORK, check, on_examples
-from peirce_testing.compare import BrokenError, alike, finite, same, same_state, torch_unchanged
+from peirce_testing.compare import (
+    BrokenError,
+    assert_all_equal,
+    assert_equal,
+    assert_finite,
+    assert_same_state,
+    torch_unchanged,
+)
 from peirce_testing.examples import PADDED, Example, Slot, Tensors, View, dims_of, plain_view
 from peirce_testing.harness.base import Harness, modules, state_of
 from peirce_testing.harness.sized import prepare
@@ -39,26 +46,31 @@ def reference(harness: Harness) -> None:
 
 def check_reference(harness: Harness, view: View, tensors: Tensors) -> None:
     """Hold an operator to its `reference`, relative to the largest value."""
-    made = harness.make()
-    if isinstance(made, RecurrentOperator):
+    instance = harness.make()
+    if isinstance(instance, RecurrentOperator):
         ((_, given),) = tensors
-        parameters = {name: value.tolist() for name, value in made.state_dict().items()}
-        expected = torch.tensor([made.reference(x.tolist(), parameters) for x in given], dtype=torch.float64)
+        parameters = {name: value.tolist() for name, value in instance.state_dict().items()}
+        expected = torch.tensor(
+            [instance.reference(x.tolist(), parameters) for x in given], dtype=torch.float64
+        )
         with torch.no_grad():
-            for what, result in (("step by step", recur(made, given)[0]), ("fused", made.fused(given))):
+            for what, result in (
+                ("step by step", recur(instance, given)[0]),
+                ("fused", instance.fused(given)),
+            ):
                 if result is not None:
-                    same(result, expected, f"the outputs {what}")
-        _fused_gradients(made, given)
+                    assert_equal(result, expected, f"the outputs {what}")
+        _fused_gradients(instance, given)
         return
     scope, allowed = view.scope(), view.allowed()
-    channels = prepare(made, tensors, scope)
-    result = made.infer(*channels, scope)
+    channels = prepare(instance, tensors, scope)
+    result = instance.infer(*channels, scope)
     places = view.index.expand(view.batch, -1)
-    pairs = len(harness.writes(made)[0].tokens) == 2
+    pairs = len(harness.writes(instance)[0].tokens) == 2
     for i in range(view.batch):
         at = places[i].tolist()
         plain = PlainScope(allowed[i].tolist(), rows=at, columns=at)
-        given = made.reference(*(each[i].tolist() for each in channels), plain)
+        given = instance.reference(*(each[i].tolist() for each in channels), plain)
         expected = torch.tensor(given, dtype=torch.float64)
         if expected.shape != result[i].shape:
             message = f"reference gives the shape {list(expected.shape)}, infer {list(result[i].shape)}"
@@ -68,23 +80,23 @@ def check_reference(harness: Harness, view: View, tensors: Tensors) -> None:
         size = float(wanted.abs().max()) if wanted.numel() else 1.0
         size = size if 0 < size < 1e-3 else 1.0
         what = f"infer in example {i}, over what is in scope" + ("" if size == 1 else f", in {size:.1e}")
-        same(result[i][seen] / size, wanted / size, what)
+        assert_equal(result[i][seen] / size, wanted / size, what)
 
 
-def _fused_gradients(made: Any, given: Tensor) -> None:
+def _fused_gradients(instance: Any, given: Tensor) -> None:
     """Hold the gradients of the fused way, which may have a derivative of its own, to those of the steps.
 
     Of all that is trained, and of each alone, as where the rest is frozen.
     """
     atoms = given.detach().clone()
-    leaves = {"the atoms": atoms, **{name: p for name, p in made.named_parameters() if p.requires_grad}}
-    shape = recur(made, given)[0].shape
+    leaves = {"the atoms": atoms, **{name: p for name, p in instance.named_parameters() if p.requires_grad}}
+    shape = recur(instance, given)[0].shape
     wave = torch.arange(1.0, shape.numel() + 1, dtype=given.dtype).cos().view(shape)
     try:
         for trained in (leaves, *({name: leaf} for name, leaf in leaves.items())):
             for leaf in leaves.values():
                 leaf.requires_grad_(any(leaf is each for each in trained.values()))
-            fused, (steps, _) = made.fused(atoms), recur(made, atoms)
+            fused, (steps, _) = instance.fused(atoms), recur(instance, atoms)
             if fused is None:
                 return
             if not steps.requires_grad:
@@ -96,7 +108,9 @@ def _fused_gradients(made: Any, given: Tensor) -> None:
                 for each in (fused, steps)
             )
             for name, result, wanted in zip(trained, one, two, strict=True):
-                same(result, wanted, f"the gradient of {name}, fused, against step by step", tolerance=1e-7)
+                assert_equal(
+                    result, wanted, f"the gradient of {name}, fused, against step by step", tolerance=1e-7
+                )
     finally:
         for leaf in leaves.values():
             leaf.requires_grad_()
@@ -110,9 +124,9 @@ def scale(harness: Harness) -> None:
     deviations = []
     for size in HEAD_SIZES:
         sized = harness.resize(dims_of(2, size, 3, 3))
-        made, view = sized.make(), plain_view(sized.kinds[0], 4, 9)
-        scales = {name: reader.scale for name, reader in made.readings().items()}
-        results = sized.run(made, sized.draw(view).map(lambda s, t: t * scales[s.name]), view)  # noqa: B023
+        instance, view = sized.make(), plain_view(sized.kinds[0], 4, 9)
+        scales = {name: reader.scale for name, reader in instance.readings().items()}
+        results = sized.run(instance, sized.draw(view).map(lambda s, t: t * scales[s.name]), view)  # noqa: B023
         deviations.append(float(results[0][1].std()))
     if not 0.5 <= deviations[1] / max(deviations[0], 1e-300) <= 2:
         small, large = (f"{each:.3g}" for each in deviations)
@@ -127,32 +141,32 @@ def purity(harness: Harness, example: Example) -> None:
     """A part gives the same values for the same inputs; it keeps nothing of a call, and changes neither its inputs nor
     itself nor what everybody shares. Twice the same call.
     """
-    view, made = attrs.evolve(example.view, places=example.view.index.clone()), harness.make()
+    view, instance = attrs.evolve(example.view, places=example.view.index.clone()), harness.make()
     tensors = harness.draw(view, example.generator())
     scope = view.scope()
     shared = {"token positions": view.places, "mask": view.real}
     shared |= {"prefix_length": view.prefix, "scope": scope.pairs}
     kept = {name: tensor.clone() for name, tensor in shared.items() if tensor is not None}
-    before, state, holding = tensors.clone_all(), state_of(made), held(made)
+    before, state, holding = tensors.clone_all(), state_of(instance), kept_tensors(instance)
     marks = [(tensor.requires_grad, tensor._version) for _, tensor in tensors]
     with torch_unchanged("a call"):
-        first = harness.run(made, tensors, view).clone_all()
-        second = harness.run(made, tensors, view, scope)
+        first = harness.run(instance, tensors, view).clone_all()
+        second = harness.run(instance, tensors, view, scope)
     for name, tensor in kept.items():
-        same(shared[name], tensor, f"the {name}, which all parts of a layer share, after the call")  # type: ignore[arg-type]
-    alike(tensors, before, "after the call", tolerance=0.0)
+        assert_equal(shared[name], tensor, f"the {name}, which all parts of a layer share, after the call")  # type: ignore[arg-type]
+    assert_all_equal(tensors, before, "after the call", tolerance=0.0)
     for (slot, tensor), mark in zip(tensors, marks, strict=True):
         if (tensor.requires_grad, tensor._version) != mark:
             raise BrokenError(f"it changes the input {slot.name} in place, by its values or by requires_grad")
-    alike(second, first, "at the second call", tolerance=0.0)
-    same_state(state_of(made), state, "after the call")
-    if new := sorted(held(made) - holding):
+    assert_all_equal(second, first, "at the second call", tolerance=0.0)
+    assert_same_state(state_of(instance), state, "after the call")
+    if new := sorted(kept_tensors(instance) - holding):
         raise BrokenError(f"after a call it still holds a tensor, at {new[0]}")
 
 
-def held(made: object) -> set[str]:
+def kept_tensors(instance: object) -> set[str]:
     """Where a part keeps tensors beside its parameters and buffers: in attributes, and in lists and tables there."""
-    several = made.values() if isinstance(made, dict) else [made]
+    several = instance.values() if isinstance(instance, dict) else [instance]
     parts = [each for one in several for each in (one.modules() if isinstance(one, nn.Module) else [one])]
     found = set()
     for i, part in enumerate(parts):
@@ -164,7 +178,7 @@ def held(made: object) -> set[str]:
     return found
 
 
-def calls_of(harness: Harness) -> list[tuple[View, Tensors, Tensors]]:
+def example_calls(harness: Harness) -> list[tuple[View, Tensors, Tensors]]:
     """Calls of several sizes, with what a new part gives; the first two have one size."""
     first, last = harness.kinds[0], harness.kinds[:2][-1]
     sizes = ((first, 2, 4, None), (last, 2, 4, PADDED), (last, 3, 6, None), (first, 1, 1, None))
@@ -183,12 +197,14 @@ def calls(harness: Harness) -> None:
     """A call gives the same after any other: of other values and sizes, in another mode, failed, or of a copy. In
     another order, without gradients, in inference mode, after failures and on a deep copy.
     """
-    given, made = calls_of(harness), harness.make()
+    given, instance = example_calls(harness), harness.make()
 
-    def call(i: int, when: str, on: object = made, change: Callable[[Tensors], Tensors] = Tensors) -> Tensors:
+    def call(
+        i: int, when: str, on: object = instance, change: Callable[[Tensors], Tensors] = Tensors
+    ) -> Tensors:
         view, tensors, expected = given[i]
         results = harness.run(on, change(tensors), view)
-        alike(results, expected, when)
+        assert_all_equal(results, expected, when)
         return results
 
     def train(when: str) -> None:
@@ -196,7 +212,7 @@ def calls(harness: Harness) -> None:
         wanted = [result.sum() for _, result in results if result.requires_grad]
         if wanted:
             torch.autograd.backward(torch.stack(wanted).sum())
-        for module in modules(made):
+        for module in modules(instance):
             module.zero_grad()
 
     with torch.inference_mode():
@@ -204,12 +220,12 @@ def calls(harness: Harness) -> None:
     train("after a first call in inference mode")
     kept = [(i, call(i, "after calls with other values, sizes and scopes")) for i in (0, 1, 0, 2, 3, 1, 0)]
     for i, results in kept:
-        alike(results, given[i][2], "of an earlier call, after later ones")
+        assert_all_equal(results, given[i][2], "of an earlier call, after later ones")
     for what, mode in (("without gradients", torch.no_grad), ("in inference mode", torch.inference_mode)):
         with mode():
             call(1, what)
         train(f"after a call {what}")
-    for module in modules(made):
+    for module in modules(instance):
         module.train()
         module.eval()
     call(1, "after train() and eval()")
@@ -219,10 +235,10 @@ def calls(harness: Harness) -> None:
         unfit = Tensors(tensors)
         unfit[cut] = slot, tensor[..., :1, :] if tensor.dim() > 1 else tensor
         with suppress(Exception):
-            harness.run(made, unfit, view)
+            harness.run(instance, unfit, view)
         call(0, "after a call that failed in the middle")
     call(0, "from inputs that lie in memory in another order", change=_transpose_memory)
-    twin = copy.deepcopy(made)
+    twin = copy.deepcopy(instance)
     call(1, "of a deep copy", twin)
     with torch.no_grad():
         for parameter in (each for module in modules(twin) for each in module.parameters()):
@@ -247,9 +263,9 @@ def long_sequences(harness: Harness) -> None:
     beginning = harness.once(tensors.pick(first), plain_view(kind, 1, 3))
     results = harness.once(tensors, view)
     for name, result in results.floats().items():
-        finite(result, f"{name} at length {length}")
+        assert_finite(result, f"{name} at length {length}")
     if harness.part.check(harness.options, harness.dims, "causal") is None:  # others may count from the end
-        alike(results.pick(first), beginning, f"of the first tokens at length {length}")
+        assert_all_equal(results.pick(first), beginning, f"of the first tokens at length {length}")
     narrow = harness.make(dtype=torch.bfloat16)
     rounded = tensors.map(lambda _, t: t.bfloat16() if t.is_floating_point() else t)
     given = harness.run(narrow, rounded, view)
@@ -258,7 +274,9 @@ def long_sequences(harness: Harness) -> None:
     )
     for slot, values in given:
         if values.is_floating_point():
-            same(values.double(), exact.get(slot.name), f"{slot.name} in bfloat16 at length {length}", 0.1)
+            assert_equal(
+                values.double(), exact.get(slot.name), f"{slot.name} in bfloat16 at length {length}", 0.1
+            )
     for slot, result in results:
         _check_no_wrap(slot, result.detach())
 

@@ -76,19 +76,19 @@ class ArchitectureHarness(Harness):
         shown = (*_masks(model), "prefix_length", "relation")
         return tuple(slot for slot in slots(model.signature.inputs) if slot.name not in shown)
 
-    def writes(self, made: Any) -> tuple[Slot, ...]:
+    def writes(self, instance: Any) -> tuple[Slot, ...]:
         """The outputs."""
-        return slots(next(iter(made.values())).signature.outputs)
+        return slots(next(iter(instance.values())).signature.outputs)
 
     def inputs(self, model: Model, tensors: Tensors, view: View) -> dict[str, Tensor]:
         """What a model is given."""
         masks = {} if view.real is None else dict.fromkeys(_masks(model), view.real)
         return {slot.name: tensor for slot, tensor in tensors} | masks | view.given
 
-    def compute(self, made: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
+    def compute(self, instance: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
         """The outputs; a model makes its scope itself, from what the view gives."""
-        model = made[view.kind]
-        return name_outputs(model(**self.inputs(model, tensors, view)), self.writes(made))
+        model = instance[view.kind]
+        return name_outputs(model(**self.inputs(model, tensors, view)), self.writes(instance))
 
 
 def _masks(model: Model) -> tuple[str, ...]:

@@ -73,11 +73,11 @@ class Harness(ABC):
         """The tensors that the part is run on."""
 
     @abstractmethod
-    def writes(self, made: Any) -> tuple[Slot, ...]:
+    def writes(self, instance: Any) -> tuple[Slot, ...]:
         """The tensors that the part declares to give; a batch axis may have size 1 in positions."""
 
     @abstractmethod
-    def compute(self, made: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
+    def compute(self, instance: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
         """What the part gives for `tensors`, with whatever it leaves outside the scope."""
 
     def complete(self, outputs: Tensors, view: View, scope: Scope) -> Tensors:
@@ -85,22 +85,22 @@ class Harness(ABC):
         return outputs
 
     @final
-    def raw(self, made: Any, tensors: Tensors, view: View) -> Tensors:
+    def raw(self, instance: Any, tensors: Tensors, view: View) -> Tensors:
         """Run the part without what the composer sees to."""
-        return self.compute(made, tensors, view, view.scope())
+        return self.compute(instance, tensors, view, view.scope())
 
     @final
-    def run(self, made: Any, tensors: Tensors, view: View, scope: Scope | None = None) -> Tensors:
+    def run(self, instance: Any, tensors: Tensors, view: View, scope: Scope | None = None) -> Tensors:
         """Run the part as the composer does.
 
         Args:
-            made: from `make`.
+            instance: what `make` gave.
             tensors: as `reads` says.
             view: who sees whom.
             scope: the scope in another form.
         """
         scope = scope or view.scope()
-        return self.complete(self.compute(made, tensors, view, scope), view, scope)
+        return self.complete(self.compute(instance, tensors, view, scope), view, scope)
 
     @final
     def once(self, tensors: Tensors, view: View, scope: Scope | None = None) -> Tensors:
@@ -128,15 +128,15 @@ class Harness(ABC):
         return f"unary {dims.unary}, binary {dims.binary}, heads {dims.heads}, head_size {dims.head_size}"
 
 
-def modules(made: Any) -> list[nn.Module]:
+def modules(instance: Any) -> list[nn.Module]:
     """The modules of what `Harness.make` gave; none for an operator without parameters."""
-    several = made.values() if isinstance(made, dict) else [made]
+    several = instance.values() if isinstance(instance, dict) else [instance]
     return [each for each in several if isinstance(each, nn.Module)]
 
 
-def state_of(made: Any) -> dict[str, Tensor]:
+def state_of(instance: Any) -> dict[str, Tensor]:
     """Copies of the parameters and buffers of what `Harness.make` gave, by name and number of the module."""
-    found = enumerate(modules(made))
+    found = enumerate(modules(instance))
     return {
         f"{n} {i}": t.clone() for i, m in found for n, t in (m.state_dict() | dict(m.named_buffers())).items()
     }

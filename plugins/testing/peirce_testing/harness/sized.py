@@ -77,13 +77,13 @@ class SizedHarness(Harness):
             torch.default_generator.manual_seed(
                 seed
             )  # `torch.manual_seed` takes a millisecond for other devices
-            made = self.part(self.options, self.dims)
-        if isinstance(made, nn.Module):
-            made = made.to(torch.float64)
+            instance = self.part(self.options, self.dims)
+        if isinstance(instance, nn.Module):
+            instance = instance.to(torch.float64)
             if random:
-                randomise(made, seed)
-            made = made.to(dtype).eval()
-        return made
+                randomise(instance, seed)
+            instance = instance.to(dtype).eval()
+        return instance
 
 
 def refusal(part: type[Any], options: Any, dims: Dims) -> str | None:
@@ -122,14 +122,16 @@ class OperatorHarness(LayerHarness):
             for name, end in self.make().readings().items()
         )
 
-    def writes(self, made: Any) -> tuple[Slot, ...]:
+    def writes(self, instance: Any) -> tuple[Slot, ...]:
         """The output."""
-        output = made.output()
+        output = instance.output()
         return (atoms("output", output.branch, *output.shape.values()),)
 
-    def compute(self, made: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
+    def compute(self, instance: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
         """The operator's inference."""
-        return Tensors([(self.writes(made)[0], made.infer(*prepare(made, tensors, scope), scope))])
+        return Tensors(
+            [(self.writes(instance)[0], instance.infer(*prepare(instance, tensors, scope), scope))]
+        )
 
 
 def prepare(operator: PureOperator, tensors: Tensors, scope: Scope) -> list[Tensor]:
@@ -156,15 +158,15 @@ class StateOperatorHarness(LayerHarness):
         """The atoms of both branches."""
         return atoms("unary", "U", self.dims.unary), atoms("binary", "B", self.dims.binary)
 
-    def writes(self, made: Any) -> tuple[Slot, ...]:
+    def writes(self, instance: Any) -> tuple[Slot, ...]:
         """The increments of both."""
         return self.reads()
 
-    def compute(self, made: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
+    def compute(self, instance: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
         """The increments."""
         (_, unary), (_, binary) = tensors
-        result = made(Predicates(scope.zero_unary(unary), scope.zero_binary(binary)), scope)
-        increments = zip(self.writes(made), (result.unary, result.binary), strict=True)
+        result = instance(Predicates(scope.zero_unary(unary), scope.zero_binary(binary)), scope)
+        increments = zip(self.writes(instance), (result.unary, result.binary), strict=True)
         return Tensors((slot, increment) for slot, increment in increments if increment is not None)
 
 
@@ -178,13 +180,13 @@ class RecurrentOperatorHarness(LayerHarness):
         """The unary atoms."""
         return (atoms("unary", "U", self.dims.unary),)
 
-    def writes(self, made: Any) -> tuple[Slot, ...]:
+    def writes(self, instance: Any) -> tuple[Slot, ...]:
         """The outputs."""
         return (atoms("output", "U", self.dims.recurrent),)
 
-    def compute(self, made: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
+    def compute(self, instance: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
         """What the loop gives."""
-        return Tensors([(self.writes(made)[0], recur(made, tensors[0][1], None, view.real)[0])])
+        return Tensors([(self.writes(instance)[0], recur(instance, tensors[0][1], None, view.real)[0])])
 
 
 @define
@@ -225,14 +227,14 @@ class AugmenterHarness(TokenHarness):
         """The tokens and their embeddings."""
         return (*TokenHarness.reads(self), *self.writes(None))
 
-    def writes(self, made: Any) -> tuple[Slot, ...]:
+    def writes(self, instance: Any) -> tuple[Slot, ...]:
         """The embeddings."""
         return (atoms("embeddings", "U", self.dims.unary),)
 
-    def compute(self, made: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
+    def compute(self, instance: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
         """The changed embeddings."""
         slot, embeddings = tensors[-1]
-        return Tensors([(slot, made(embeddings, self.tokens(tensors, view)))])
+        return Tensors([(slot, instance(embeddings, self.tokens(tensors, view)))])
 
 
 @define
@@ -252,15 +254,15 @@ class HeadHarness(TokenHarness):
             Slot("embeddings", (dims.vocabulary, dims.unary)),
         )
 
-    def writes(self, made: Any) -> tuple[Slot, ...]:
+    def writes(self, instance: Any) -> tuple[Slot, ...]:
         """The predictions."""
-        return slots(made.outputs())
+        return slots(instance.outputs())
 
-    def compute(self, made: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
+    def compute(self, instance: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
         """The predictions."""
-        return name_outputs(self.predict(made, tensors, view, scope), self.writes(made))
+        return name_outputs(self.predict(instance, tensors, view, scope), self.writes(instance))
 
-    def predict(self, made: Any, tensors: Tensors, view: View, scope: Scope | None = None) -> Any:
+    def predict(self, instance: Any, tensors: Tensors, view: View, scope: Scope | None = None) -> Any:
         """The head's outputs by name."""
         scope = scope or view.scope()
         (_, unary), (_, binary), (_, pooled), (_, embeddings) = tensors[-4:]
@@ -271,7 +273,7 @@ class HeadHarness(TokenHarness):
             scope,
             embeddings,
         )
-        found: dict[str, Tensor] = made(encoded, self.tokens(tensors, view))
+        found: dict[str, Tensor] = instance(encoded, self.tokens(tensors, view))
         return found
 
 
@@ -290,30 +292,32 @@ class PositionHarness(TokenHarness):
         shape = self.dims.heads, self.dims.head_size
         return (*TokenHarness.reads(self), *(atoms(name, "U", *shape) for name in ("query", "key")))
 
-    def writes(self, made: Any) -> tuple[Slot, ...]:
+    def writes(self, instance: Any) -> tuple[Slot, ...]:
         """What each place is given, but the vectors of pairs, whose tables say how many there are."""
         places: dict[Place, Slot] = {
             "unary": atoms("unary", "U", self.dims.unary),
             "binary": atoms("binary", "B", self.dims.binary),
             "scope": Slot("scope", ("batch", "length", "length"), "bool"),
         }
-        given = tuple(slot for place, slot in places.items() if isinstance(made, PLACES[place]))
-        counted = (Slot("index", ("batch", "length"), "int64"),) if isinstance(made, ScopePosition) else ()
+        given = tuple(slot for place, slot in places.items() if isinstance(instance, PLACES[place]))
+        counted = (
+            (Slot("index", ("batch", "length"), "int64"),) if isinstance(instance, ScopePosition) else ()
+        )
         return (*given, *counted)
 
-    def compute(self, made: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
+    def compute(self, instance: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
         """What each place is given: by methods that are called as the places are."""
         tokens = self.tokens(tensors, view)
-        outputs = Tensors((slot, getattr(made, slot.name)(tokens)) for slot in self.writes(made))
-        if isinstance(made, PairPosition):
-            for layer, term in enumerate(self._each(made.pairs(tokens), "pairs")):
+        outputs = Tensors((slot, getattr(instance, slot.name)(tokens)) for slot in self.writes(instance))
+        if isinstance(instance, PairPosition):
+            for layer, term in enumerate(self._each(instance.pairs(tokens), "pairs")):
                 name = f"layer {layer}"
                 if isinstance(term, PairBias):
                     outputs += _pair_vectors(term, name, self.dims)
                 else:
                     outputs += self._added(term, name, tensors, scope)
-        if isinstance(made, RotaryPosition):
-            for layer, rotation in enumerate(self._each(made.rotations(tokens), "rotations")):
+        if isinstance(instance, RotaryPosition):
+            for layer, rotation in enumerate(self._each(instance.rotations(tokens), "rotations")):
                 for slot, tensor in tensors[-2:]:
                     shown = evolve(slot, name=f"layer {layer} turned {slot.name}")
                     outputs.append((shown, rotation.turn(tensor)))

@@ -16,7 +16,7 @@ from attrs import frozen
 from peirce.errors import InputError
 from peirce.files import explain_disk_errors, parse_toml, read_text, scratch_folder
 from peirce.resources import __version__
-from peirce_testing.new.part import NewPart, filled
+from peirce_testing.new.part import NewPart, fill_template
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*([-_.][A-Za-z0-9]+)*")
 _FILES = {
@@ -55,7 +55,7 @@ class Package:
             InputError: there is another kind of distribution, or the folder's name cannot name one.
         """
         if (folder / "pyproject.toml").is_file():
-            return cls._there(folder)
+            return cls._read_existing(folder)
         if folder.is_dir() and any(not path.name.startswith(".") for path in folder.iterdir()):
             raise InputError(
                 f"{folder} has files and no pyproject.toml: name the folder of a distribution, or one that is not there"
@@ -74,7 +74,7 @@ class Package:
         return cls(folder, name, module, Path("src", module), True)
 
     @classmethod
-    def _there(cls, folder: Path) -> Package:
+    def _read_existing(cls, folder: Path) -> Package:
         file = folder / "pyproject.toml"
         try:
             project = parse_toml(read_text(file))["project"]
@@ -110,9 +110,13 @@ class Package:
         }
         fresh: dict[Path, str] = {module: part.code}
         edited: dict[Path, str] = {}
-        source = filled("distribution/plugin.py", words) if self.new else read_text(self.folder / plugin)
+        source = (
+            fill_template("distribution/plugin.py", words) if self.new else read_text(self.folder / plugin)
+        )
         if self.new:
-            fresh |= {Path(name): filled(f"distribution/{path}", words) for name, path in _FILES.items()}
+            fresh |= {
+                Path(name): fill_template(f"distribution/{path}", words) for name, path in _FILES.items()
+            }
             fresh[self.inside / "py.typed"] = ""
         if self.new or (part.use and "def register_specs" in source):
             fresh[self.inside / "specs" / f"{part.name}.toml"] = part.spec

@@ -37,7 +37,7 @@ _RETURNED = {
 """What the hook of each registered kind returns."""
 
 
-def filled(path: str, words: Mapping[str, str]) -> str:
+def fill_template(path: str, words: Mapping[str, str]) -> str:
     """A template with its words replaced."""
     text = (TEMPLATES / path).read_text(encoding="utf-8")
     for word, name in words.items():
@@ -98,9 +98,9 @@ class NewPart:
             InputError: a name that the template's code uses would be hidden by the part's.
         """
         path = f"{self.kind.replace('-', '_')}.py"
-        text = filled(path, self.words)
+        text = fill_template(path, self.words)
         with suppress(SyntaxError):  # such as `class None`
-            if len(_identifiers(text)) == len(_identifiers(filled(path, {}))):
+            if len(_identifiers(text)) == len(_identifiers(fill_template(path, {}))):
                 return text
         raise InputError(
             f"{self.name!r} is a name that the code of a {self.words['new-kind']} uses itself; choose another, "
@@ -158,7 +158,7 @@ class NewPart:
         if "architecture" in tomllib.loads(self.use).get("model", {}):
             about = f"# A small model with the {self.words['new-kind']} {self.called}."
             return f"{about}\nformat = 1\n\n{self.use}"
-        return f"{filled('distribution/spec.toml', self.words)}\n{self.use}".rstrip() + "\n"
+        return f"{fill_template('distribution/spec.toml', self.words)}\n{self.use}".rstrip() + "\n"
 
 
 def _identifiers(text: str) -> set[str]:
