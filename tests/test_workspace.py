@@ -35,7 +35,7 @@ FAULTS = (
     ("plugins/show/pyproject.toml", 'dynamic = ["version"]', 'version = "1"', "peirce-show: its version"),
     ("meta/pyproject.toml", ",papers]", "]", "does not bring peirce-papers"),
     ("export/pyproject.toml", "[tool.peirce.not-required]", "[tool.peirce.other]", "imports onnx_ir"),
-    ("plugins/hf/peirce_hf/pushing.py", 'extra="', 'extra="no-such-', "which does not exist"),
+    ("plugins/kg/peirce_kg/exported.py", 'extra="', 'extra="no-such-', "which does not exist"),
 )
 """Files of the copy, what is replaced in them by what, and what is said of it."""
 
