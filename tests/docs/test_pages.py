@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from code_blocks import blocks, run_page
 from shared_folder import ROOT
+from thorough import often
 
 from peirce.registry import KINDS
 from peirce_testing.checks import CHECKS
@@ -32,37 +33,19 @@ def test_the_blocks_of_entailment_run(tmp_path: Path) -> None:
     assert {"roles.svg", "entails.onnx"} <= {path.name for path in tmp_path.iterdir()}
 
 
-@pytest.mark.parametrize(
-    ("page", "count"),
-    [
-        pytest.param("compose", 17, marks=pytest.mark.thorough),
-        ("train", 2),
-        *(
-            pytest.param(page, count, marks=pytest.mark.thorough)
-            for page, count in (
-                ("draw", 6),
-                ("own-data", 7),
-                ("look", 4),
-                ("export-and-run", 10),
-                ("generate", 6),
-            )
-        ),
-    ],
-)
+PAGES = [
+    ("compose", 17), ("train", 2), ("draw", 6), ("own-data", 7), ("look", 4), ("export-and-run", 10), ("generate", 6),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("page", "count"), often(PAGES, [("train", 2)]))
 def test_every_block_runs(page: str, count: int, tmp_path: Path) -> None:
     assert run_page(DOCS / "guide" / f"{page}.md", tmp_path) == count
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
-    ("page", "count"),
-    [
-        ("tasks", 3),
-        pytest.param("exporters", 5, marks=pytest.mark.thorough),
-        *(
-            pytest.param(page, 4, marks=pytest.mark.thorough)
-            for page in ("commands", "heads", "architectures")
-        ),
-    ],
+    ("page", "count"), [("tasks", 3), ("exporters", 5), ("commands", 4), ("heads", 4), ("architectures", 4)]
 )
 def test_every_example_of_the_guide_runs(page: str, count: int, tmp_path: Path) -> None:
     path = GUIDE / f"{page}.md"

@@ -18,7 +18,7 @@ from peirce.networks import recur
 from peirce.parts import Dims, RecurrentOperator
 from peirce.registry import Registry
 from peirce_basics import plugin as basics
-from peirce_basics.operators.gated import GRU, LSTM
+from peirce_basics.operators.gated import LSTM
 from peirce_folnet import plugin as folnet
 
 DIMS = Dims(layers=1, unary=5, recurrent=4, vocabulary=9)
@@ -107,7 +107,7 @@ class Run(nn.Module):
         return recur(self.operator, atoms)[0], outputs, *state.values()
 
 
-@pytest.mark.parametrize("cell", [LSTM, GRU, Unbinds])
+@pytest.mark.parametrize("cell", [LSTM, Unbinds])
 def test_the_traced_scan_is_the_loop_at_every_length(cell: Any) -> None:
     run = Run(cell(None, DIMS)).double().eval().requires_grad_(False)
     length = torch.export.Dim("length")

@@ -12,7 +12,6 @@ import torch
 import transformers
 from command_line import exit_code
 from safetensors.torch import load_file, save_file
-from thorough import often
 
 import peirce
 from peirce.errors import ModelFileError
@@ -119,10 +118,8 @@ def test_greedy_texts_are_those_of_transformers(name: str, tmp_path: Path) -> No
         assert [list(each.tokens) for each in found] == wanted.tolist()
 
 
-@pytest.mark.parametrize(
-    "name",
-    often(["bert", "gpt2", "llama, grouped heads, scaled rope"], ["llama, grouped heads, scaled rope"]),
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", ["bert", "gpt2", "llama, grouped heads, scaled rope"])
 def test_an_imported_model_exports(name: str, tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     saved(name, tmp_path / "theirs")

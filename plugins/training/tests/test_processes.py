@@ -32,7 +32,7 @@ DROPPING = FOLNET.replace({"model.heads": HEADS})
 PLAIN = DROPPING.replace({"model.regularisation.dropout": 0.0})
 # A large epsilon, because Adam makes full steps of gradients that are nothing but rounding (a key's bias).
 OPTIONS = TrainingOptions(
-    steps=20, lr=1e-2, epsilon=1e-3, save_every=5, evaluate_every=5, threads=1, device="cpu", log_every=5
+    steps=10, lr=1e-2, epsilon=1e-3, save_every=5, evaluate_every=5, threads=1, device="cpu", log_every=5
 )
 CHANGES: Mapping[str, Mapping[str, Any]] = {
     "ddp": {},
