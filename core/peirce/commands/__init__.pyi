@@ -9,11 +9,11 @@ from .show import NewModel as NewModel
 from .show import Overwrite as Overwrite
 from .show import PageFile as PageFile
 from .show import WebRuntime as WebRuntime
-from .show import application as application
-from .show import print_json as print_json
-from .show import print_table as print_table
-from .show import group as group
-from .show import print_result as print_result
-from .show import print_new_model as print_new_model
 from .show import add_moved_command as add_moved_command
+from .show import application as application
+from .show import group as group
+from .show import print_json as print_json
+from .show import print_new_model as print_new_model
+from .show import print_result as print_result
+from .show import print_table as print_table
 from .show import refuse_existing as refuse_existing

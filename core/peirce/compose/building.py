@@ -61,7 +61,7 @@ def build(
     _refuse_beyond_memory(plan)
     if isinstance(seed, bool) or not isinstance(seed, int) or not -(2**63) <= seed < 2**64:
         raise InputError(f"seed is {seed!r}; it must be an integer of at most 64 bits")
-    with Seeded(seed), record_defaults() as fingerprints:
+    with SeededGenerators(seed), record_defaults() as fingerprints:
         try:
             model = Model(plan, provenance_of(plan, registry))
         except (MemoryError, RuntimeError) as error:
@@ -112,7 +112,7 @@ def place_model(model: Model, device: torch.device | str | None, dtype: torch.dt
         ) from error
 
 
-class Seeded(TorchFunctionMode):
+class SeededGenerators(TorchFunctionMode):
     """Within it, this thread draws random numbers from generators of one seed; torch's own generators do not move.
 
     Args:

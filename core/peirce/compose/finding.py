@@ -28,7 +28,7 @@ class PartFinder:
     def __init__(self, spec: Spec, registry: Registry) -> None:
         self.spec, self.registry = spec, registry
 
-    def part(self, kind: str, name: str, path: str) -> type[Any]:
+    def part_class(self, kind: str, name: str, path: str) -> type[Any]:
         """The class of a part that the key at `path` names."""
         try:
             return self.registry.get(kind, name)
@@ -39,11 +39,11 @@ class PartFinder:
         """A table of the spec as an instance of an attrs class; `label` is what its keys are called in errors."""
         return structure(cls, table, where=self.spec.at, path=path, label=label)
 
-    def planned(
+    def plan_part(
         self, cls: type[P], kind: str, name: str, path: str, options: Mapping[str, Any], options_path: str
     ) -> P:
         """A part that the spec names, with its options, which may stand at a key of their own."""
-        part = self.part(kind, name, path)
+        part = self.part_class(kind, name, path)
         label = f"option of {kind.removesuffix('s')} {part.name!r}"
         self.check_owner(part.Options, options, options_path, part.name)
         read = self.read(part.Options, part.upgrade_options(options), options_path, label)
@@ -51,7 +51,7 @@ class PartFinder:
 
     def check_owner(self, cls: type[Any], table: Mapping[str, Any], path: str, name: str) -> None:
         """Refuse an `Options` or `Dims` instance of another part, which a spec in Python can give."""
-        owner = getattr(table, "made_of", None)
+        owner = getattr(table, "source_class", None)
         if owner is not None and not issubclass(owner, cls):
             raise self.error(path, f"{name!r} takes {cls.__qualname__}, not {owner.__qualname__}")
 
@@ -62,7 +62,7 @@ class PartFinder:
             reason = self.attempt(planned, "check its options", check)
         except UnknownVocabularyError:
             return  # it is checked again when the data are known
-        self.refuse(reason, planned, path)
+        self.refuse_if(reason, planned, path)
 
     def attempt(self, planned: Planned, action: str, function: Callable[[], T]) -> T:
         """Call a part's own code; an error that is not the part's refusal is reported as a mistake of its plug-in."""
@@ -77,7 +77,7 @@ class PartFinder:
                 reason = f"plug-in {plugin} fails to {action}: {one_line(error)}"
             raise self.error(planned.path, unusable(planned, reason)) from error
 
-    def refuse(self, reason: str | None, what: object, path: str) -> None:
+    def refuse_if(self, reason: str | None, what: object, path: str) -> None:
         """Raise the error for a part that cannot be used, if there is a reason."""
         if reason is not None:
             raise self.error(path, unusable(what, reason))

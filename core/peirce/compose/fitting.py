@@ -44,7 +44,7 @@ def operator_misfit(
     if scope == "relation":
         return "it reads every token before a token, and the scope 'relation' may forbid some of them"
     for position in finder.spec.positions:
-        if issubclass(finder.part("positions", position.use, "model.positions"), ScopePosition):
+        if issubclass(finder.part_class("positions", position.use, "model.positions"), ScopePosition):
             return (
                 f"it reads every token before a token, and position {position.use!r} may forbid some of them; "
                 "leave one of the two out"

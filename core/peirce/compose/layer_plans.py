@@ -106,7 +106,7 @@ class LayerPlanner:
             for place, entry in entries.items():
                 state = operator(OperatorSpec(use=entry) if isinstance(entry, str) else entry, place)
                 if not issubclass(state.part, StateOperator):
-                    finder.refuse("it mixes tokens, so it belongs to `layer`", state, place)
+                    finder.refuse_if("it mixes tokens, so it belongs to `layer`", state, place)
                 operators.append(state)
         elif not has_state:
             operators += [operator(OperatorSpec(use=name), at) for name in architecture.state]
@@ -121,7 +121,7 @@ class LayerPlanner:
                 f"a layer with a recurrent operator has no other that mixes tokens: keep one of {names}",
             )
         if (misfit := architecture.check_layer(mixing)) is not None:
-            finder.refuse(misfit[1], misfit[0], misfit[0].path)
+            finder.refuse_if(misfit[1], misfit[0], misfit[0].path)
         layer = PlannedLayer(mixing=mixing, state=tuple(each for each in operators if each not in mixing))
         self._reject_unused(given.options, path, [layer])
         return layer
@@ -154,7 +154,7 @@ class LayerPlanner:
     ) -> PlannedOperator:
         """An operator whose own options go before those of its layer, and these before those of every layer."""
         finder, activation, name = self.finder, entry.activation, entry.use
-        part, of_layer = finder.part("operators", name, path), options.get(name, {})
+        part, of_layer = finder.part_class("operators", name, path), options.get(name, {})
         merged: dict[str, Any] = {}
         for table in (finder.spec.operators.options.get(name, {}), of_layer, entry.options):
             finder.check_owner(part.Options, table, path, part.name)
@@ -164,22 +164,22 @@ class LayerPlanner:
         options_path = path
         if not entry.options:
             options_path = f"{layer if of_layer else 'model.operators'}.options.{name}"
-        found = finder.planned(PlannedOperator, "operators", name, path, merged, options_path)
-        finder.refuse(operator_misfit(part, self.architecture, self.scope, finder), found, path)
+        found = finder.plan_part(PlannedOperator, "operators", name, path, merged, options_path)
+        finder.refuse_if(operator_misfit(part, self.architecture, self.scope, finder), found, path)
         finder.check(found, options_path, self.dims, self.scope)
         if issubclass(part, RecurrentOperator):
-            finder.refuse(self._loop_mismatch(found), found, path)
+            finder.refuse_if(self._loop_mismatch(found), found, path)
         if not issubclass(part, PureOperator):
             return found
         if activation not in get_args(Activation):
-            finder.refuse(unknown("activation", activation, get_args(Activation)), found, path)
+            finder.refuse_if(unknown("activation", activation, get_args(Activation)), found, path)
 
         def declare() -> tuple[PureOperator, dict[str, Reader], Writer]:
             operator = part(found.options, self.dims)
             return operator, dict(operator.readings()), operator.output()
 
         operator, readings, output = finder.attempt(found, "declare its readings and its output", declare)
-        finder.refuse(declaration_mismatch(operator, readings, output), found, path)
+        finder.refuse_if(declaration_mismatch(operator, readings, output), found, path)
         return attrs.evolve(found, activation=activation, operator=operator, readings=readings, output=output)
 
     def _loop_mismatch(self, found: Planned) -> str | None:

@@ -9,7 +9,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from peirce.compose.building import FLOATS, Seeded, check_vocabulary, place_model
+from peirce.compose.building import FLOATS, SeededGenerators, check_vocabulary, place_model
 from peirce.compose.provenance import differences, provenance_of
 from peirce.compose.resolution import resolve
 from peirce.errors import ModelFileError, PeirceError
@@ -65,7 +65,7 @@ def load(
             check_vocabulary(plan)
         except (PeirceError, UnicodeDecodeError) as error:
             raise ModelFileError(f"{path} cannot be composed here: {error}") from error
-        with Seeded(0, fill=False):
+        with SeededGenerators(0, fill=False):
             model = Model(plan, provenance_of(plan, registry))
         model.folder, path = directory, directory / WEIGHTS
         try:

@@ -38,12 +38,12 @@ def resolve(spec: Spec, registry: Registry, *, fuse: bool = True) -> Plan:
         SpecError: an unknown part or option, with the nearest valid name and the line.
         PlanError: parts that do not fit together: sizes, places, branches, scope.
     """
-    cls: type[Architecture] = PartFinder(spec, registry).part(
+    cls: type[Architecture] = PartFinder(spec, registry).part_class(
         "architectures", spec.architecture, "model.architecture"
     )
     spec = cls.upgrade(spec)
     finder, scope = PartFinder(spec, registry), cls.scope or spec.scope.kind
-    architecture = finder.planned(
+    architecture = finder.plan_part(
         Planned, "architectures", spec.architecture, "model.architecture", spec.options, "model.options"
     )
     finder.check_owner(architecture.part.Dims, spec.dims, "model.dims", cls.name)
@@ -53,7 +53,7 @@ def resolve(spec: Spec, registry: Registry, *, fuse: bool = True) -> Plan:
     if cls.scope is not None and spec.scope.kind != "bidirectional":
         message = f"architecture {cls.name!r} has the scope {cls.scope!r} and no other; leave `kind` out"
         raise finder.error("model.scope.kind", message)
-    finder.refuse(cls.check_scope(architecture.options, scope), architecture, "model.scope.kind")
+    finder.refuse_if(cls.check_scope(architecture.options, scope), architecture, "model.scope.kind")
     dims = Dims(
         **(attrs.asdict(spec.input) | {"vocabulary": spec.input.vocabulary or 0}),
         dropout=spec.regularisation.dropout,
@@ -70,11 +70,11 @@ def resolve(spec: Spec, registry: Registry, *, fuse: bool = True) -> Plan:
         found = []
         for i, entry in enumerate(getattr(spec, kind)):
             path = f"model.{kind}.{i}"
-            planned = finder.planned(Planned, kind, entry.use, path, entry.options, path)
+            planned = finder.plan_part(Planned, kind, entry.use, path, entry.options, path)
             if kind == "positions":
-                finder.refuse(position_misfit(planned.part, cls, attends), planned, path)
+                finder.refuse_if(position_misfit(planned.part, cls, attends), planned, path)
             if kind == "heads":
-                finder.refuse(head_misfit(planned.part, cls, gives), planned, path)
+                finder.refuse_if(head_misfit(planned.part, cls, gives), planned, path)
             finder.check(planned, path, dims, scope)
             found.append(planned)
         return tuple(found)
@@ -102,5 +102,5 @@ def _with_prefix(finder: PartFinder, head: HeadSpec, planned: Planned) -> Planne
     why = f"model.heads.{first} has it" if planned.path != f"model.heads.{first}" else None
     why = f"torch's modules have an attribute {head.as_!r}" if hasattr(_NO_HEADS, head.as_) else why
     named = f"the output prefix {head.as_!r}"
-    finder.refuse(why and f'{why}; give the head another name with as = "..."', named, planned.path)
+    finder.refuse_if(why and f'{why}; give the head another name with as = "..."', named, planned.path)
     return PlannedHead(**attrs.asdict(planned, recurse=False), prefix=head.as_)

@@ -191,14 +191,14 @@ class _InBlocks(Function):
 
 
 Tensors = Sequence[Tensor | None]
-Found = dict[int, Tensor]
+Gradients = dict[int, Tensor]
 """Gradients by the numbers of their tensors; a tensor that no result depends on is left out."""
 
 
-def _sum_gradients(ctx: Any, tensors: Tensors, wanted: Mapping[int, Tensor], grads: Tensors) -> Found:
+def _sum_gradients(ctx: Any, tensors: Tensors, wanted: Mapping[int, Tensor], grads: Tensors) -> Gradients:
     """The gradients of the wanted tensors by their numbers, each block's put or added where it belongs."""
     work: _Work = ctx.work
-    sums: Found = {}
+    sums: Gradients = {}
     for number, block in enumerate(work.blocks(tensors)):
         parts = [None if t is None else work.cut(i, t, block).detach() for i, t in enumerate(tensors)]
         leaves = {
@@ -225,7 +225,7 @@ def _sum_gradients(ctx: Any, tensors: Tensors, wanted: Mapping[int, Tensor], gra
 
 def _differentiable_gradients(
     ctx: Any, tensors: Tensors, wanted: Mapping[int, Tensor], grads: Tensors
-) -> Found:
+) -> Gradients:
     """The gradients of the blocks by operations that are themselves differentiable."""
     work: _Work = ctx.work
     every: list[tuple[Tensor, Tensor]] = []

@@ -144,9 +144,9 @@ def _compute_in_blocks(
         else given.new_empty(count, groups, shared, length if name == "w" else head_size).transpose(0, 1)
         for name in wanted
     }
-    used = [buckets] * count if order is None or not bucketed else (ids.amax(1)[order] + 1).tolist()
+    bucket_counts = [buckets] * count if order is None or not bucketed else (ids.amax(1)[order] + 1).tolist()
     for kind, block in _blocks(rows, count, kinds, size):
-        last = used[block.stop - 1]
+        last = bucket_counts[block.stop - 1]
         part = _Block(
             ids[block] if order is None else ids.index_select(0, order[block]), last if bucketed else None
         )

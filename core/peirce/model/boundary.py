@@ -102,10 +102,10 @@ class _Prefill(Exportable):
 
     def __init__(self, model: AnyModel) -> None:
         super().__init__(model)
-        network, _ = model.generating()
+        network, _ = model.generation_parts()
         cache = network.cached_state()
-        apart = any("length" in spec.dims for spec in cache)
-        read = network.rows if apart else " + ".join(dict.fromkeys(("length", network.rows)))
+        has_source = any("length" in spec.dims for spec in cache)
+        read = network.rows if has_source else " + ".join(dict.fromkeys(("length", network.rows)))
         kept = [_cache_output(spec, read, spec.name) for spec in cache]
         self.signature = Signature(model.signature.inputs, (*model.signature.outputs, *kept))
 
@@ -121,10 +121,10 @@ class _Step(Exportable):
 
     def __init__(self, model: AnyModel) -> None:
         super().__init__(model)
-        network, heads = model.generating()
+        network, heads = model.generation_parts()
         self.generated = network.generated
-        asked = model.signature.input(network.generated)
-        token = evolve(asked, dims=("batch", 1), largest={}, meaning="The new tokens.")
+        token_input = model.signature.input(network.generated)
+        token = evolve(token_input, dims=("batch", 1), largest={}, meaning="The new tokens.")
         prefixes = tuple(f"{head}_" for head in heads)
         logits = [
             evolve(spec, dims=tuple(1 if dim == network.rows else dim for dim in spec.dims))

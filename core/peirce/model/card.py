@@ -14,7 +14,7 @@ from peirce.files import read_text, write_whole
 from peirce.parts import Signature, TensorSpec
 
 CARD = "README.md"
-_OURS = "<!-- peirce writes this file anew with each save; without this line it stays as it is. -->"
+_MARKER = "<!-- peirce writes this file anew with each save; without this line it stays as it is. -->"
 
 
 def write_card(
@@ -33,7 +33,7 @@ def write_card(
         OSError: the file cannot be written.
     """
     path = directory / CARD
-    if path.exists() and _OURS not in read_text(path):
+    if path.exists() and _MARKER not in read_text(path):
         return
     parts = provenance["parts"]
     tags = [
@@ -41,7 +41,7 @@ def write_card(
         *dict.fromkeys(part.partition(".")[2] for part in parts if not part.startswith("tasks.")),
     ]
     lines = [
-        "---", "library_name: peirce", "tags:", *(f"- {json.dumps(tag)}" for tag in tags), "---", "", _OURS, "",
+        "---", "library_name: peirce", "tags:", *(f"- {json.dumps(tag)}" for tag in tags), "---", "", _MARKER, "",
         f"# {name}", "",
         f"A model of {parameters:,} parameters, composed with [Peirce](https://pypi.org/project/peirce) "
         f"{provenance['peirce']}. `spec.toml` says of which parts.", "",

@@ -117,40 +117,44 @@ def make_decoding(settings: Mapping[str, Any], free: int | None = None) -> Decod
     for name in settings:
         check_known("setting of generation", name, known)
     try:
-        how = Decoding(**settings)
+        decoding = Decoding(**settings)
     except (ValueError, TypeError) as error:
         raise InputError(f"generation: {error.args[0] if error.args else error}") from error
-    if free is None or how.max_new <= free:
-        return how
+    if free is None or decoding.max_new <= free:
+        return decoding
     if "max_new" in settings or free < 1:
         raise InputError(
-            f"max_new is {how.max_new}, and the longest prompt leaves room for {max(free, 0)} tokens "
+            f"max_new is {decoding.max_new}, and the longest prompt leaves room for {max(free, 0)} tokens "
             "(model.input.max_length of the spec); lower max_new, or shorten the prompts"
         )
-    return evolve(how, max_new=free)
+    return evolve(decoding, max_new=free)
 
 
-def generate(stepper: Stepper, how: Decoding, on_tokens: Callback | None = None) -> tuple[Generated, ...]:
+def generate(
+    stepper: Stepper, decoding: Decoding, on_tokens: Callback | None = None
+) -> tuple[Generated, ...]:
     """One text for each prompt.
 
     Args:
         stepper: the model and its prompts.
-        how: the choice of tokens.
+        decoding: the choice of tokens.
         on_tokens: called with the tokens of every row, ended ones included; not with beams, whose texts change.
     """
-    return _search_beams(stepper, how) if how.beams > 1 else _generate_rows(stepper, how, on_tokens)
+    if decoding.beams > 1:
+        return _search_beams(stepper, decoding)
+    return _generate_rows(stepper, decoding, on_tokens)
 
 
-def _generate_rows(stepper: Stepper, how: Decoding, on_tokens: Callback | None) -> tuple[Generated, ...]:
+def _generate_rows(stepper: Stepper, decoding: Decoding, on_tokens: Callback | None) -> tuple[Generated, ...]:
     """Greedy or drawn: each row has one text."""
     logits = _log_softmax(stepper.begin())
     count = len(logits)
-    draws = [np.random.default_rng([how.seed, row]) for row in range(count)]
+    draws = [np.random.default_rng([decoding.seed, row]) for row in range(count)]
     texts: list[list[int]] = [[] for _ in range(count)]
     scores, open_ = np.zeros(count), np.ones(count, np.bool_)
-    for number in range(how.max_new):
-        if how.sample:
-            tokens = np.array([_draw(row, how, draw) for row, draw in zip(logits, draws, strict=True)])
+    for number in range(decoding.max_new):
+        if decoding.sample:
+            tokens = np.array([_draw(row, decoding, draw) for row, draw in zip(logits, draws, strict=True)])
         else:
             tokens = logits.argmax(1)
         if on_tokens is not None:
@@ -158,39 +162,39 @@ def _generate_rows(stepper: Stepper, how: Decoding, on_tokens: Callback | None) 
         for row in np.flatnonzero(open_):
             texts[row].append(int(tokens[row]))
             scores[row] += logits[row, tokens[row]]
-        open_ &= tokens != (-1 if how.eos_id is None else how.eos_id)
-        if not open_.any() or number + 1 == how.max_new:
+        open_ &= tokens != (-1 if decoding.eos_id is None else decoding.eos_id)
+        if not open_.any() or number + 1 == decoding.max_new:
             break
         logits = _log_softmax(stepper.step(tokens))
     return tuple(Generated(tokens=tuple(t), score=float(s)) for t, s in zip(texts, scores, strict=True))
 
 
-def _draw(log: Logits, how: Decoding, draw: np.random.Generator) -> int:
+def _draw(log: Logits, decoding: Decoding, draw: np.random.Generator) -> int:
     """One token from log-probabilities [v], tempered and cut."""
-    tempered = _log_softmax(log / how.temperature)
+    tempered = _log_softmax(log / decoding.temperature)
     order = np.argsort(-tempered, kind="stable")
-    if how.top_k:
-        order = order[: how.top_k]
+    if decoding.top_k:
+        order = order[: decoding.top_k]
     chances = np.exp(tempered[order])
-    if how.top_p < 1:
+    if decoding.top_p < 1:
         before = np.cumsum(chances) - chances
-        order, chances = order[before < how.top_p], chances[before < how.top_p]
+        order, chances = order[before < decoding.top_p], chances[before < decoding.top_p]
     # The inverse of the cumulative distribution takes one number a token, whatever was cut.
     place = np.searchsorted(np.cumsum(chances), draw.random() * chances.sum(), side="right")
     return int(order[min(place, len(order) - 1)])
 
 
-def _search_beams(stepper: Stepper, how: Decoding) -> tuple[Generated, ...]:
+def _search_beams(stepper: Stepper, decoding: Decoding) -> tuple[Generated, ...]:
     """The most probable texts that a beam finds; rows of one prompt stand together."""
     logits = _log_softmax(stepper.begin())
-    count, width, size = len(logits), how.beams, logits.shape[1]
+    count, width, size = len(logits), decoding.beams, logits.shape[1]
     stepper.select(np.repeat(np.arange(count), width))
     logits = np.repeat(logits, width, 0).reshape(count, width, size)
     scores = np.full((count, width), -np.inf)
     scores[:, 0] = 0.0  # the beams of a prompt are the same at first: one of them goes on
     texts: list[list[tuple[int, ...]]] = [[()] * width for _ in range(count)]
     done: list[list[tuple[float, Generated]]] = [[] for _ in range(count)]
-    for number in range(1, how.max_new + 1):
+    for number in range(1, decoding.max_new + 1):
         rows, tokens = np.zeros((count, width), np.int64), np.zeros((count, width), np.int64)
         for prompt in range(count):
             best = _highest(scores[prompt, :, None] + logits[prompt], 2 * width)
@@ -198,17 +202,17 @@ def _search_beams(stepper: Stepper, how: Decoding) -> tuple[Generated, ...]:
             scores[prompt], kept = -np.inf, texts[prompt]
             for total, beam, token in best:
                 text = (*kept[beam], token)
-                if token == how.eos_id or number == how.max_new:
-                    judged = total / number**how.length_penalty
-                    done[prompt].append((judged, Generated(tokens=text, score=total)))
-                if token != how.eos_id and len(later) < width:
+                if token == decoding.eos_id or number == decoding.max_new:
+                    ranking = total / number**decoding.length_penalty
+                    done[prompt].append((ranking, Generated(tokens=text, score=total)))
+                if token != decoding.eos_id and len(later) < width:
                     place = len(later)
                     rows[prompt, place], tokens[prompt, place] = prompt * width + beam, token
                     scores[prompt, place] = total
                     later.append(text)
             texts[prompt] = later + [()] * (width - len(later))
-        if number == how.max_new or all(
-            _is_settled(d, s, number, how) for d, s in zip(done, scores, strict=True)
+        if number == decoding.max_new or all(
+            _is_settled(d, s, number, decoding) for d, s in zip(done, scores, strict=True)
         ):
             break
         stepper.select(rows.ravel())
@@ -227,13 +231,13 @@ def _highest(scores: Logits, count: int) -> list[tuple[float, int, int]]:
     return [each for each in found if np.isfinite(each[0])]
 
 
-def _is_settled(done: list[tuple[float, Generated]], scores: Logits, number: int, how: Decoding) -> bool:
+def _is_settled(done: list[tuple[float, Generated]], scores: Logits, number: int, decoding: Decoding) -> bool:
     """Whether as many texts as beams have ended, and no open one can still be judged better than the best."""
-    if len(done) < how.beams:
+    if len(done) < decoding.beams:
         return False
-    longest = how.max_new if how.length_penalty > 0 else number + 1
-    hope = float(scores.max()) / longest**how.length_penalty
-    return max(judged for judged, _ in done) >= hope
+    longest = decoding.max_new if decoding.length_penalty > 0 else number + 1
+    best_possible = float(scores.max()) / longest**decoding.length_penalty
+    return max(ranking for ranking, _ in done) >= best_possible
 
 
 def _log_softmax(logits: NDArray[Any]) -> Logits:

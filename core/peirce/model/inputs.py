@@ -14,7 +14,7 @@ from peirce.resources import machine_memory
 
 _LIVE = 2
 """Tensors of the largest kind that exist at once at least: what a layer reads, and what it writes."""
-_ITEM = {"int64": 8, "bool": 1}
+_ITEM_BYTES = {"int64": 8, "bool": 1}
 _KNOWN_SIZES = 4096
 """How many sizes of batches that fit into memory are remembered."""
 
@@ -28,7 +28,7 @@ class Inputs:
         kinds: the classes of arrays that hold an input.
         dtypes: the arrays' dtype of each input; one that is not named here is a floating one of any width.
         bounds: the least and the greatest value of an array; None where its values are not at hand, as on a GPU.
-        item: the bytes of a floating number where outputs lie in this machine's memory, and None where they do not.
+        float_bytes: returns the bytes of a floating number, or None where outputs are not in this machine's memory.
     """
 
     def __init__(
@@ -37,12 +37,12 @@ class Inputs:
         kinds: Any,
         dtypes: Mapping[str, Any],
         bounds: Callable[[Any], tuple[Any, Any] | None],
-        item: Callable[[], int | None],
+        float_bytes: Callable[[], int | None],
     ) -> None:
         self.signature = signature
         self._specs = {spec.name: spec for spec in signature.inputs}
         self._required = [spec for spec in signature.inputs if spec.required]
-        self._kinds, self._dtypes, self._bounds, self._float_bytes = kinds, dtypes, bounds, item
+        self._kinds, self._dtypes, self._bounds, self._float_bytes = kinds, dtypes, bounds, float_bytes
         self._fitting: set[tuple[Any, ...]] = set()
 
     def check(self, batch: Mapping[str, Any]) -> dict[str, int]:
@@ -130,13 +130,13 @@ class Inputs:
         return f"input {spec.name!r} is missing: {kind} {_dims_text(spec)}{meaning}"
 
 
-def check_sizes(signature: Signature, sizes: Mapping[str, int], item: int | None) -> None:
+def check_sizes(signature: Signature, sizes: Mapping[str, int], float_bytes: int | None) -> None:
     """Refuse inputs that are longer than a model reads, or whose outputs no memory of this machine holds.
 
     Args:
         signature: of the model.
         sizes: of its symbolic dims, as the inputs have them.
-        item: bytes of a floating number; None where this machine's memory is not what counts, as on an accelerator.
+        float_bytes: the bytes of a floating number; None where outputs are not in this machine's memory.
 
     Raises:
         InputError: names the dim or the output, with both numbers.
@@ -148,10 +148,10 @@ def check_sizes(signature: Signature, sizes: Mapping[str, int], item: int | None
                 f"the {symbol} of the inputs is {size:,}, and the model reads at most {largest[symbol]:,} "
                 "(model.input.max_length of its spec); shorten them, or raise model.input.max_length and train again"
             )
-    if item is None:
+    if float_bytes is None:
         return
     needed, name = max(
-        ((_bytes(spec, sizes, item), spec.name) for spec in signature.outputs), default=(0, "")
+        ((_bytes(spec, sizes, float_bytes), spec.name) for spec in signature.outputs), default=(0, "")
     )
     memory = machine_memory()
     if _LIVE * needed > memory:
@@ -187,9 +187,9 @@ def refuse_if_out_of_memory(error: Exception, batch: Mapping[str, Any]) -> None:
     ) from error
 
 
-def _bytes(spec: TensorSpec, sizes: Mapping[str, int], item: int) -> int:
+def _bytes(spec: TensorSpec, sizes: Mapping[str, int], float_bytes: int) -> int:
     """The bytes of an output; a dim whose size no input tells counts as 1."""
-    count = _ITEM.get(spec.dtype, item)
+    count = _ITEM_BYTES.get(spec.dtype, float_bytes)
     for dim in spec.dims:
         if isinstance(dim, str):
             dim = sum(int(term) if term.isdigit() else sizes.get(term, 0) for term in dim_terms(dim))

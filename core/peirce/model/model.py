@@ -14,7 +14,7 @@ from attrs import evolve
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from peirce.errors import InputError, PlanError, check_known
+from peirce.errors import InputError, PlanError, check_known, renamed
 from peirce.model.boundary import Exportable, example_tensors, exportable
 from peirce.model.examples import Padding
 from peirce.model.generation import Generated, Ids, generate, make_decoding
@@ -173,7 +173,7 @@ class Model(nn.Module):
     def _advance(
         self, inputs: Mapping[str, Tensor], cache: Mapping[str, Tensor], column: int | None
     ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        network, heads = self.generating()
+        network, heads = self.generation_parts()
         encoded, tokens, kept = network.advance(inputs, cache)
         if not cache and column is None:
             return self._outputs(encoded, tokens), kept
@@ -201,20 +201,29 @@ class Model(nn.Module):
         training = self.training
         self.eval()
         try:
-            name, _ = self.generates()
+            name, _ = self.generation_names()
             self._inputs.check(inputs)
-            how = make_decoding(settings, free_tokens(self.signature, name, inputs[name].shape[1]))
-            return generate(_Stepper(self, inputs, cache), how)
+            decoding = make_decoding(settings, free_tokens(self.signature, name, inputs[name].shape[1]))
+            return generate(_Stepper(self, inputs, cache), decoding)
         finally:
             self.train(training)
 
-    def generates(self) -> tuple[str, str]:
-        """The input whose tokens are generated, and the output that scores the next one; raises as `generating`."""
-        network, heads = self.generating()
-        prefix, head = next(iter(heads.items()))
-        return network.generated, _output(prefix, head.outputs()[0].name)
+    def generation_names(self) -> tuple[str, str]:
+        """The names of the input whose tokens are generated and of the output that scores the next one.
 
-    def generating(self) -> tuple[GenerativeArchitecture, dict[str, Head]]:
+        Raises:
+            InputError: as `generation_parts`.
+        """
+        network, heads = self.generation_parts()
+        prefix, head = next(iter(heads.items()))
+        return network.generated, _output_name(prefix, head.outputs()[0].name)
+
+    def generates(self) -> tuple[str, str]:
+        """The older name of `generation_names`."""
+        renamed("Model.generates", "Model.generation_names", "2.0")
+        return self.generation_names()
+
+    def generation_parts(self) -> tuple[GenerativeArchitecture, dict[str, Head]]:
         """The network and the heads that predict next tokens, by prefix.
 
         Raises:
@@ -252,7 +261,7 @@ class Model(nn.Module):
             raise InputError(f"head {head!r}: labels are {labels!r}, and must be a tensor: {part.labels}")
         head_outputs = {}
         for spec in part.outputs():
-            name = _output(head, spec.name)
+            name = _output_name(head, spec.name)
             if name not in outputs:
                 raise InputError(
                     f"the loss of head {head!r} needs the output {name!r}; pass all that `forward` returned"
@@ -330,7 +339,7 @@ class Model(nn.Module):
         for prefix, head in heads.items():
             for spec in head.outputs():
                 dims = tuple(self.network.rows if dim == "length" else dim for dim in spec.dims)
-                outputs.append(evolve(spec, name=_output(prefix, spec.name), dims=dims))
+                outputs.append(evolve(spec, name=_output_name(prefix, spec.name), dims=dims))
         for name, count in Counter(spec.name for spec in outputs).items():
             if count > 1:
                 message = f"{self.spec.at('model.heads')}: two outputs of the model are called {name!r}"
@@ -343,7 +352,7 @@ class Model(nn.Module):
         return some.itemsize if some.is_cpu else None
 
 
-def _output(prefix: str, name: str) -> str:
+def _output_name(prefix: str, name: str) -> str:
     """What a model calls an output of the head with this prefix."""
     return f"{prefix}_{name}" if name else prefix
 
@@ -361,7 +370,7 @@ def _single_row(encoded: Encoded, tokens: Tokens, column: int) -> tuple[Encoded,
 def _predictions(heads: Any, encoded: Encoded, tokens: Tokens) -> dict[str, Tensor]:
     """The predictions of heads, by the names of the model's outputs."""
     return {
-        _output(prefix, name): value
+        _output_name(prefix, name): value
         for prefix, head in heads.items()
         for name, value in call_named(f"head {prefix!r}", head, encoded, tokens).items()
     }
@@ -384,7 +393,7 @@ class _Stepper:
 
     def __init__(self, model: Model, inputs: Mapping[str, Tensor], cache: bool) -> None:
         self.model, self.cache = model, cache
-        self.name, self.output = model.generates()
+        self.name, self.output = model.generation_names()
         self.inputs = dict(inputs)
         ids = inputs[self.name]
         mask = model.signature.mask(self.name)

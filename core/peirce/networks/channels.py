@@ -18,9 +18,9 @@ from peirce.parts import Branch, Dims, PlannedOperator, Reader, Writer
 CachedState = Mapping[str, Tensor]
 """The cached keys and values of earlier tokens, by name: channels of `cached` readers, [b, a, *shape] from unary
 atoms and [b, a, y, *shape] from binary ones."""
-Place = tuple[int, str]
+ReadingKey = tuple[int, str]
 """An operator's number in the stage, and the name of what it reads."""
-Channels = dict[Place, Tensor]
+Channels = dict[ReadingKey, Tensor]
 
 
 @final
@@ -69,7 +69,7 @@ class Group(NamedTuple):
     rotary positions turn them: those of queries and keys that an operator scores pairs with.
     """
 
-    place: Place
+    key: ReadingKey
     branch: Branch
     mask: Mask
     shape: tuple[int, ...]
@@ -80,7 +80,7 @@ class Group(NamedTuple):
 
     @classmethod
     def of(cls, operator: int, role: str, reader: Reader, planned: PlannedOperator) -> Group:
-        """The group of the reading `role` of an operator, the one at place `operator` of its layer."""
+        """The group of the reading `role` of an operator, the one with the number `operator` in its layer."""
         mask = Mask.NONE
         if reader.branch == "B" and reader.activation == "softmax":
             mask = Mask.DROPPED_SOFTMAX if reader.dropout else Mask.SOFTMAX
@@ -148,7 +148,7 @@ class Product:
         prefix: str = "",
     ) -> None:
         self.groups = sorted(groups, key=lambda group: group.mask)
-        maps = [(operators[g.place[0]].get_submodule(prefix + g.place[1]), g.scale) for g in self.groups]
+        maps = [(operators[g.key[0]].get_submodule(prefix + g.key[1]), g.scale) for g in self.groups]
         self.reader = FusedLinear(cast(Any, maps), "outputs", fuse=fuse)
         self.tokens_last = tokens_last
         self.widths = self.reader.widths
@@ -180,7 +180,7 @@ class Product:
         else:
             pieces = self._mask_all(F.linear(atoms, weight, bias), scope, rate)
         return {
-            group.place: piece.view(*piece.shape[:-1], *group.shape)
+            group.key: piece.view(*piece.shape[:-1], *group.shape)
             for group, piece in zip(self.groups, pieces, strict=True)
         }
 

@@ -24,7 +24,7 @@ def cached_state_specs(layers: Iterable[nn.Module]) -> tuple[TensorSpec, ...]:
     axes = {"U": ("past",), "B": ("past", "past"), None: ()}
     return tuple(
         TensorSpec(
-            name=_flat(i, name),
+            name=_cache_name(i, name),
             dtype="float",
             dims=("batch", *(() if "past" in shape else axes[branch]), *shape),
             meaning=f"What layer {i} {'attends to' if branch else 'remembers'} of the tokens before.",
@@ -62,16 +62,16 @@ def run_layers(
 
 def flatten_layer_cache(layer: int, layer_cache: CachedState) -> dict[str, Tensor]:
     """What one layer caches, by its names in the cached state of all."""
-    return {_flat(layer, name): value for name, value in layer_cache.items()}
+    return {_cache_name(layer, name): value for name, value in layer_cache.items()}
 
 
 def select_layer_cache(layer: int, cache: CachedState) -> dict[str, Tensor]:
     """The inverse of `flatten_layer_cache`, for one layer of the cached state of all."""
-    start = _flat(layer, "")
+    start = _cache_name(layer, "")
     return {name.removeprefix(start): value for name, value in cache.items() if name.startswith(start)}
 
 
-def _flat(layer: int, name: str) -> str:
+def _cache_name(layer: int, name: str) -> str:
     return f"memory_{layer}_{name}"
 
 

@@ -46,9 +46,9 @@ from peirce.networks.channels import (
     CachedState,
     Channels,
     Group,
-    Place,
     Product,
     Projections,
+    ReadingKey,
     channel_count,
     drop_out,
     groups_of,
@@ -112,23 +112,23 @@ class Mixing(nn.Module):
             branch: [i for i, output in enumerate(outputs) if output.branch == branch] for branch in "UB"
         }
         self._writers = {
-            branch: FusedLinear([(operators[i].output, 1.0) for i in own], "inputs", fuse=plan.fuse)
-            for branch, own in self._writes.items()
-            if own
+            branch: FusedLinear([(operators[i].output, 1.0) for i in numbers], "inputs", fuse=plan.fuse)
+            for branch, numbers in self._writes.items()
+            if numbers
         }
-        self._rotated = [group.place for group in self.groups if group.rotates]
+        self._rotated = [group.key for group in self.groups if group.rotates]
         unary, binary = ([g for g in self.groups if g.branch == branch] for branch in "UB")
-        every = list(range(len(self.plans)))
+        all_operators = list(range(len(self.plans)))
         at_once = [i for i, planned in enumerate(self.plans) if _infers_all_rows(planned.readings.values())]
-        early = [g for g in binary if g.cached_as is not None or g.place[0] in at_once]
+        early = [g for g in binary if g.cached_as is not None or g.key[0] in at_once]
         late = [g for g in binary if g not in early]
         self._unary_whole = [Product(unary, operators, fuse=plan.fuse)] if unary else []
         self._unary_separate = [Product([g], operators, fuse=False) for g in unary]
         self._whole = _ExecutionPlan(
-            [Product(binary, operators, fuse=plan.fuse)] if binary else [], [], every
+            [Product(binary, operators, fuse=plan.fuse)] if binary else [], [], all_operators
         )
         self._separate = _ExecutionPlan(
-            [Product([g], operators, fuse=False) for g in binary], [], every, separate=True
+            [Product([g], operators, fuse=False) for g in binary], [], all_operators, separate=True
         )
         self._rows = _ExecutionPlan(
             _products_by_layout(early, operators),
@@ -171,7 +171,7 @@ class Mixing(nn.Module):
         for product in self._unary_separate if execution.separate else self._unary_whole:
             channels |= product.read(normal, *product.reader.weights(), scope)
         if len(biases) < len(terms):
-            channels |= {place: rotate(channels[place], terms) for place in self._rotated}
+            channels |= {key: rotate(channels[key], terms) for key in self._rotated}
         if execution.early and binary is not None:
             channels |= self._read_early(execution, binary, norms.binary, scope)
         kept = {} if cache is None else self._extend_cache(channels, cache)
@@ -220,8 +220,8 @@ class Mixing(nn.Module):
         if atoms is None:
             return self._whole
         if uses_blocks_in_training(atoms):
-            every = tree_leaves(list(biases))
-            wanted = any(isinstance(each, Tensor) and each.requires_grad for each in every)
+            leaves = tree_leaves(list(biases))
+            wanted = any(isinstance(each, Tensor) and each.requires_grad for each in leaves)
             return self._separate if wanted or self.is_read() else self._rows._replace(separate=True)
         by_rows = uses_blocks(atoms) and not self.training and not self.is_read()
         return self._rows if by_rows else self._whole
@@ -231,13 +231,11 @@ class Mixing(nn.Module):
         kept = {}
         for group in self.groups:
             if group.cached_as is not None:
-                kept[group.cached_as] = channels[group.place] = group.prepend_cached(
-                    channels[group.place], cache
-                )
+                kept[group.cached_as] = channels[group.key] = group.prepend_cached(channels[group.key], cache)
         return kept
 
     def _infer(
-        self, i: int, channels: Mapping[Place, Tensor], scope: Scope, biases: Sequence[PairTerm]
+        self, i: int, channels: Mapping[ReadingKey, Tensor], scope: Scope, biases: Sequence[PairTerm]
     ) -> Tensor:
         planned = self.plans[i]
         if self._rate and self._drops[i]:
@@ -262,7 +260,7 @@ class Mixing(nn.Module):
         def read(items: slice, rows: slice, block: Tensor, *weights: Tensor | None) -> list[Tensor]:
             part = scope.part(items, rows)
             found = self._read(execution.early, _normalise(block, weights, norm.epsilon, part), weights, part)
-            return [found[group.place].flatten(3) for group in groups]
+            return [found[group.key].flatten(3) for group in groups]
 
         places = [
             atoms.new_empty(batch, group.width, length, width).permute(0, 2, 3, 1)
@@ -279,7 +277,7 @@ class Mixing(nn.Module):
             random=self._rate > 0,
         )
         return {
-            group.place: piece.view(batch, length, width, *group.shape)
+            group.key: piece.view(batch, length, width, *group.shape)
             for group, piece in zip(groups, pieces, strict=True)
         }
 
@@ -295,22 +293,22 @@ class Mixing(nn.Module):
     ) -> Tensor:
         """Infer what is not inferred yet, block by block, and write it; what writes properties goes to `results`."""
         late = [i for i in range(len(self.plans)) if i not in results]
-        cached = {group.place for group in self.groups if group.cached_as is not None}
-        by_rows = [place for place in channels if place[0] in late and place not in cached]
-        by_items = [place for place in channels if place[0] in late and place in cached]
-        ready = [i for i in results if i in self._writes["B"]]
+        cached = {group.key for group in self.groups if group.cached_as is not None}
+        by_rows = [key for key in channels if key[0] in late and key not in cached]
+        by_items = [key for key in channels if key[0] in late and key in cached]
+        inferred = [i for i in results if i in self._writes["B"]]
         unary = [i for i in late if i in self._writes["U"]]
         writer = self._writers["B"].weights() if "B" in self._writers else (None, None)
 
         def infer(items: slice, rows: slice, block: Tensor, *tensors: Tensor | None) -> list[Tensor]:
             given = iter(tensors)
-            found = {i: cast(Tensor, next(given)) for i in ready}
-            mine = {place: cast(Tensor, next(given)) for place in (*by_rows, *by_items)}
+            found = {i: cast(Tensor, next(given)) for i in inferred}
+            block_channels = {key: cast(Tensor, next(given)) for key in (*by_rows, *by_items)}
             *weights, weight, bias = given
-            part, near = scope.part(items, rows), [each.part(items, rows) for each in biases]
+            part, block_biases = scope.part(items, rows), [each.part(items, rows) for each in biases]
             normal = _normalise(block, weights, norm.epsilon, part)
-            mine |= self._read(execution.late, normal, weights, part)
-            found |= {i: self._infer(i, mine, part, near) for i in late}
+            block_channels |= self._read(execution.late, normal, weights, part)
+            found |= {i: self._infer(i, block_channels, part, block_biases) for i in late}
             old = normal if self.normed else block
             written = old.clone() if weight is None else self._write(old, found, weight, bias, joined=False)
             return [written, *(found[i].flatten(2) for i in unary)]
@@ -321,8 +319,8 @@ class Mixing(nn.Module):
             infer,
             places,
             channels=_widest_channels(execution.late),
-            rows=[binary, *(results[i] for i in ready), *(channels[place] for place in by_rows)],
-            items=[channels[place] for place in by_items],
+            rows=[binary, *(results[i] for i in inferred), *(channels[key] for key in by_rows)],
+            items=[channels[key] for key in by_items],
             whole=[*_norm_and_map_weights(norm, execution.late), *writer],
             random=self._rate > 0,
         )
@@ -369,9 +367,9 @@ class SourceReader(nn.Module):
         super().__init__()
         groups = [group for group in groups_of(plan.mixing) if group.cached_as is not None]
         self.products = {
-            branch: Product(own, operators, fuse=plan.fuse, prefix="source_")
+            branch: Product(selected, operators, fuse=plan.fuse, prefix="source_")
             for branch in "UB"
-            if (own := [g for g in groups if g.branch == branch])
+            if (selected := [g for g in groups if g.branch == branch])
         }
         self.fused = nn.ModuleList(product.reader for product in self.products.values())
 
@@ -390,15 +388,15 @@ class SourceReader(nn.Module):
             atoms = source.unary if branch == "U" else source.binary
             assert atoms is not None
             channels = product.read(atoms, *product.reader.weights(), scope)
-            channels |= {g.place: rotate(channels[g.place], rotations) for g in product.groups if g.rotates}
-            cache.update({cast(str, g.cached_as): channels[g.place] for g in product.groups})
+            channels |= {g.key: rotate(channels[g.key], rotations) for g in product.groups if g.rotates}
+            cache.update({cast(str, g.cached_as): channels[g.key] for g in product.groups})
         return cache
 
 
 def _products_by_layout(groups: Sequence[Group], operators: Sequence[Projections]) -> list[Product]:
     """One product for each layout that there is."""
     separate = ((last, [g for g in groups if g.tokens_last == last]) for last in (True, False))
-    return [Product(own, operators, tokens_last=last) for last, own in separate if own]
+    return [Product(selected, operators, tokens_last=last) for last, selected in separate if selected]
 
 
 def _normalise(atoms: Tensor, weights: Sequence[Tensor | None], epsilon: float, scope: Scope) -> Tensor:

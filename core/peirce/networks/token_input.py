@@ -52,13 +52,13 @@ class TokenInput(nn.Module):
         self.token_type = nn.Embedding(dims.token_types, dims.unary) if dims.token_types else None
         self.positions = nn.ModuleList(planned.build(dims) for planned in plan.positions)
         self.augmenters = nn.ModuleList(planned.build(dims) for planned in plan.augmenters)
-        self._at = {
+        self._by_place = {
             place: [p for p in self.positions if place in places and isinstance(p, base)]
             for place, base in PLACES.items()
         }
         self._specs = self._make_specs()
         # What is known of every token, by the axis of tokens; it is cached for later ones.
-        self._of_tokens = [(s, s.dims.index("length")) for s in self._specs if s.dims.count("length") == 1]
+        self._token_inputs = [(s, s.dims.index("length")) for s in self._specs if s.dims.count("length") == 1]
 
     def specs(self) -> tuple[TensorSpec, ...]:
         """The inputs: the standard ones, then those of the positions and augmenters."""
@@ -110,7 +110,7 @@ class TokenInput(nn.Module):
         else:
             index = (real.long().cumsum(1) - 1).clamp_min(0)
         tokens = Tokens(inputs, real, index, length, before)
-        for position in cast(Iterable[ScopePosition], self._at["scope"]):
+        for position in cast(Iterable[ScopePosition], self._by_place["scope"]):
             tokens = replace(tokens, index=self._call_part(position, position.index, tokens))
         return tokens
 
@@ -127,7 +127,7 @@ class TokenInput(nn.Module):
                 default=None,
                 meaning=f"`{spec.name}` of the tokens before.",
             )
-            for spec, _ in self._of_tokens
+            for spec, _ in self._token_inputs
         )
 
     def following(self, inputs: Mapping[str, Tensor], cache: CachedState) -> tuple[Tokens, dict[str, Tensor]]:
@@ -142,7 +142,7 @@ class TokenInput(nn.Module):
         """
         ids = inputs["input_ids"]
         joined, kept = dict(inputs), {}
-        for spec, axis in self._of_tokens:
+        for spec, axis in self._token_inputs:
             new = inputs[spec.name] if spec.name in inputs else _default_tensor(spec, ids)
             past = cache.get(_cache_name(spec.name))
             joined[spec.name] = kept[_cache_name(spec.name)] = (
@@ -166,7 +166,7 @@ class TokenInput(nn.Module):
             scope = scope & Scope.prefix(tokens.inputs["prefix_length"], tokens.index)
         elif kind == "relation":
             scope = scope & Scope.relation(tokens.inputs["relation"])
-        for position in cast(Iterable[ScopePosition], self._at["scope"]):
+        for position in cast(Iterable[ScopePosition], self._by_place["scope"]):
             restriction = self._call_part(position, position.scope, tokens)
             scope = scope & Scope.relation(restriction)
         return scope.at(tokens.rows(tokens.index), tokens.index)
@@ -185,7 +185,7 @@ class TokenInput(nn.Module):
             atoms = atoms + (
                 self.token_type.weight[0] if types is None else self.token_type(tokens.rows(types))
             )
-        for position in cast(Iterable[UnaryPosition], self._at["unary"]):
+        for position in cast(Iterable[UnaryPosition], self._by_place["unary"]):
             atoms = self._call_part(position, lambda p=position, a=atoms: a + p.unary(tokens))
         return atoms
 
@@ -203,7 +203,8 @@ class TokenInput(nn.Module):
         batch = tokens.inputs["input_ids"].shape[0]
         rows = tokens.rows(tokens.index).shape[1]
         atoms = [
-            self._call_part(p, p.binary, tokens) for p in cast(Iterable[BinaryPosition], self._at["binary"])
+            self._call_part(p, p.binary, tokens)
+            for p in cast(Iterable[BinaryPosition], self._by_place["binary"])
         ]
         if not atoms:
             return self.embedding.weight.new_zeros(batch, rows, tokens.length, self.plan.dims.binary)
@@ -212,13 +213,15 @@ class TokenInput(nn.Module):
 
     def pairs(self, tokens: Tokens) -> list[tuple[PairTerm | Rotation, ...]]:
         """What positions do inside the attention of each layer: rotations of its rows, then pair terms."""
-        terms = [self._call_part(p, p.pairs, tokens) for p in cast(Iterable[PairPosition], self._at["pair"])]
+        terms = [
+            self._call_part(p, p.pairs, tokens) for p in cast(Iterable[PairPosition], self._by_place["pair"])
+        ]
         pair_terms = [tuple(term[layer] for term in terms) for layer in range(self.plan.dims.layers)]
         return [(*turns, *pairs) for turns, pairs in zip(self.rotations(tokens), pair_terms, strict=True)]
 
     def rotations(self, tokens: Tokens) -> list[tuple[Rotation, ...]]:
         """The rotations of each layer, of the rows."""
-        positions = cast(Iterable[RotaryPosition], self._at["rotary"])
+        positions = cast(Iterable[RotaryPosition], self._by_place["rotary"])
         turns = [self._call_part(p, p.rotations, tokens) for p in positions]
         return [tuple(turn[layer] for turn in turns) for layer in range(self.plan.dims.layers)]
 

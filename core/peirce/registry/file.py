@@ -23,7 +23,7 @@ from peirce.spec import HIDDEN, Document, parse_document, read_document, structu
 
 FORMAT = 1
 VARIABLE = "PEIRCE_REGISTRY"
-_OURS = re.compile(rf"^\s*format\s*=\s*{FORMAT}\s*(#.*)?$", re.MULTILINE)
+_FORMAT_LINE = re.compile(rf"^\s*format\s*=\s*{FORMAT}\s*(#.*)?$", re.MULTILINE)
 Origin = Literal["given", "environment", "found", "packaged"]
 Switch = Literal["on", "off"]
 
@@ -108,12 +108,12 @@ class RegistryFile:
             RegistryError: it is missing, is not TOML, has another format, or has an unknown key or a wrong value.
         """
         try:
-            return evolve(_structured(read_document(path, "registry")), path=path, origin=origin)
+            return evolve(_read_registry(read_document(path, "registry")), path=path, origin=origin)
         except SpecError as error:
             raise RegistryError(str(error)) from error
 
 
-def _structured(document: Document) -> RegistryFile:
+def _read_registry(document: Document) -> RegistryFile:
     if (found := document.data.get("format")) != FORMAT:
         raise SpecError(
             f"{document.at('format')}: format is {found!r}, and this version of Peirce reads {FORMAT}; upgrade "
@@ -132,7 +132,7 @@ def find_registry_file(path: str | Path | None = None) -> RegistryFile:
     here, packaged = Path.cwd().resolve(), packaged_registry()
     for folder in (here, *here.parents):
         candidate = folder / "registry.toml"
-        if _is_ours(candidate):
+        if _is_registry_file(candidate):
             return RegistryFile.read(candidate, "packaged" if candidate.resolve() == packaged else "found")
     return RegistryFile.read(packaged, "packaged")
 
@@ -166,7 +166,7 @@ def edit_registry_file(current: RegistryFile, change: Callable[[Any], None]) -> 
     change(document)
     text = tomlkit.dumps(document)
     try:
-        _structured(parse_document(text, str(target)))
+        _read_registry(parse_document(text, str(target)))
         write_whole(target, text)
     except SpecError as error:
         raise RegistryError(str(error)) from error
@@ -180,9 +180,9 @@ def singular(kind: str) -> str:
     return "ready spec" if kind == "specs" else re.sub(r"(?<=x)es$|s$", "", kind)
 
 
-def _is_ours(path: Path) -> bool:
+def _is_registry_file(path: Path) -> bool:
     """Whether a registry.toml is one of Peirce; other programs may use that name too."""
     try:
-        return bool(_OURS.search(read_text(path)))
+        return bool(_FORMAT_LINE.search(read_text(path)))
     except (OSError, UnicodeDecodeError):
         return False

@@ -85,7 +85,7 @@ def load(
             try:
                 module = import_module(plugin.target) if module is None else module
                 if id(module) not in loaded:
-                    registered += _registered(plugin, module, kinds)
+                    registered += _load_plugin(plugin, module, kinds)
                     loaded[id(module)] = plugin
             except _BreachError as error:
                 cause, *parts = error.args
@@ -98,12 +98,12 @@ def load(
                     frames = frames.tb_next  # the frames before the plug-in's own are of no use to its author
                 whole = frames or error.__traceback__
                 detail = "".join(traceback.format_exception(type(error), error, whole))
-                cause = _cause(plugin, error)
+                cause = _failure_cause(plugin, error)
                 quarantined.append(Quarantined(plugin=plugin.name, cause=cause, detail=detail))
     return tuple(loaded.values()), registered, tuple(quarantined)
 
 
-def _registered(plugin: EntryPoint, module: object, kinds: Iterable[str]) -> list[Registered]:
+def _load_plugin(plugin: EntryPoint, module: object, kinds: Iterable[str]) -> list[Registered]:
     """Everything of some kinds that a plug-in registers."""
     hooks = _Hooks()
     for module_of_hooks in (hookspecs, *hook_modules()):
@@ -127,7 +127,7 @@ def _registered(plugin: EntryPoint, module: object, kinds: Iterable[str]) -> lis
     return registered
 
 
-def _cause(plugin: EntryPoint, error: BaseException) -> str:
+def _failure_cause(plugin: EntryPoint, error: BaseException) -> str:
     if isinstance(error, ModuleNotFoundError) and error.name is not None:
         if f"{plugin.target}.".startswith(f"{error.name}."):
             return f"there is no module {error.name!r}"

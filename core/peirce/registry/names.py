@@ -83,7 +83,7 @@ class Names:
             elif won:
                 choices = " or ".join(f'`"{dotted}" = "{entry.plugin}"`' for entry in entries)
                 self.conflicts.append(
-                    f"{_called(key)} has {len(entries)} owners: {listed}. Settle it with `peirce plugins prefer "
+                    f"{_describe_key(key)} has {len(entries)} owners: {listed}. Settle it with `peirce plugins prefer "
                     f"{dotted} PLUGIN`, which writes one line under [prefer] of registry.toml: {choices}. The file in "
                     f"force is {file.where}"
                 )
@@ -91,12 +91,12 @@ class Names:
                 assert preferred is not None
                 why = absent.get(preferred, "does not register it")
                 self.blocked[key] = (
-                    f'{file.where} prefers "{preferred}" for {_called(key)}, but that plug-in {why}. Its owners are: '
-                    f'{listed}. Correct or remove the line `"{dotted}" = "{preferred}"` under [prefer]'
+                    f'{file.where} prefers "{preferred}" for {_describe_key(key)}, but that plug-in {why}. Its owners '
+                    f'are: {listed}. Correct or remove the line `"{dotted}" = "{preferred}"` under [prefer]'
                 )
 
 
-def _called(key: Key) -> str:
+def _describe_key(key: Key) -> str:
     kind, name = key
     return (
         f"letter {name!r} of the operators' shorthand" if kind == "letters" else f"{singular(kind)} {name!r}"

@@ -23,7 +23,7 @@ from peirce.registry.names import Names, Registered
 _log = logging.getLogger("peirce")
 
 
-ELSEWHERE: Mapping[str, str] = {
+RECIPE_SECTIONS: Mapping[str, str] = {
     "moe": "i-want", "mixture_of_experts": "i-want", "mamba": "mamba", "mamba2": "mamba", "s4": "mamba", "ssm": "mamba",
     "linear_attention": "linear-attention", "performer": "linear-attention", "retnet": "linear-attention",
     "window": "a-mask-of-my-own", "sliding_window": "a-mask-of-my-own", "local": "a-mask-of-my-own",
@@ -108,7 +108,7 @@ class Registry:
         Raises:
             RegistryError: two of them own one name or one letter.
         """
-        return cls(_named(plugins), file or RegistryFile(), (), kinds)._check_conflicts()
+        return cls(_wanted_plugins(plugins), file or RegistryFile(), (), kinds)._check_conflicts()
 
     def _check_conflicts(self) -> Registry:
         if self.conflicts:
@@ -121,7 +121,7 @@ class Registry:
         Args:
             plugins: as for `of`; what one of them registers under a name or a letter that is taken is left out.
         """
-        loaded, registered, quarantined = load(_named(plugins), KINDS)
+        loaded, registered, quarantined = load(_wanted_plugins(plugins), KINDS)
         owners = dict(self._names.owners)
         for entry in registered:
             keys = [(entry.kind, entry.name), *filter(None, [entry.letter])]
@@ -145,7 +145,9 @@ class Registry:
         actual = self._aliases.get((kind, name), name)
         found = self._names.owners.get((kind, actual))
         if found is None:
-            raise RegistryError(self._names.blocked.get((kind, actual)) or self._missing(kind, name, actual))
+            raise RegistryError(
+                self._names.blocked.get((kind, actual)) or self._missing_message(kind, name, actual)
+            )
         return found
 
     def get(self, kind: str, name: str) -> type[Any]:
@@ -180,7 +182,7 @@ class Registry:
     def _check_kind(self, kind: str) -> None:
         check_known("part kind", kind, self.kinds, RegistryError)
 
-    def _missing(self, kind: str, name: str, actual: str) -> str:
+    def _missing_message(self, kind: str, name: str, actual: str) -> str:
         what = singular(kind)
         via = f" (alias of {actual!r} in {self.file.where})" if actual != name else ""
         owners = [broken for broken in self.quarantined if (kind, actual) in broken.parts]
@@ -196,7 +198,7 @@ class Registry:
             message += f"; `peirce {'spec ' if kind == 'specs' else ''}list` lists all"
         if doubtful:
             message += f". It may belong to a plug-in that is quarantined: {causes}"
-        if section := ELSEWHERE.get(actual.lower().replace("-", "_")):
+        if section := RECIPE_SECTIONS.get(actual.lower().replace("-", "_")):
             message += f". {actual}: see the guide's page of recipes, {section.replace('-', ' ')!r}"
         if modules := [plugin for plugin in self.off if plugin.startswith("module:")]:
             message += f". {modules[0]} {self.file.why_off(modules[0])}"
@@ -205,7 +207,7 @@ class Registry:
         return message
 
 
-def _named(plugins: Iterable[str | object]) -> Iterable[Wanted]:
+def _wanted_plugins(plugins: Iterable[str | object]) -> Iterable[Wanted]:
     installed = installed_plugins()
     return [named_plugin(one, installed) for one in plugins]
 

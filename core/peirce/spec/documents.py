@@ -79,15 +79,16 @@ class Document:
         data, places = deepcopy(self.data), self.places
         for dotted, value in changes.items():
             path = split_key(dotted)
-            made = [path, *_set_value(data, path, deepcopy(value), dotted)]  # which later changes may go into
-            places = {**_places_outside(places, {path}), **dict.fromkeys(made, f"override {dotted}")}
+            # Later changes may go into these tables.
+            created = [path, *_set_value(data, path, deepcopy(value), dotted)]
+            places = {**_places_outside(places, {path}), **dict.fromkeys(created, f"override {dotted}")}
         return Document(data, self.source, places)
 
     def merged_onto(self, base: Document) -> Document:
         """This document on top of another: tables are merged, everything else is replaced."""
-        gone: set[KeyPath] = set()
-        data = _merge(base.data, self.data, (), gone)
-        return Document(data, self.source, {**_places_outside(base.places, gone), **self.places})
+        replaced: set[KeyPath] = set()
+        data = _merge(base.data, self.data, (), replaced)
+        return Document(data, self.source, {**_places_outside(base.places, replaced), **self.places})
 
 
 def parse_document(text: str, source: str) -> Document:
@@ -134,16 +135,16 @@ def _line(text: str, path: KeyPath) -> int:
     return bisect_left(range(1, len(rows)), True, key=holds) + 1
 
 
-def _places_outside(places: Mapping[KeyPath, Any], gone: Collection[KeyPath]) -> dict[KeyPath, Any]:
+def _places_outside(places: Mapping[KeyPath, Any], replaced: Collection[KeyPath]) -> dict[KeyPath, Any]:
     """The places of what does not lie at or below some keys."""
-    below = {path for path in places if any(path[:end] in gone for end in range(1, len(path) + 1))}
+    below = {path for path in places if any(path[:end] in replaced for end in range(1, len(path) + 1))}
     return {path: place for path, place in places.items() if path not in below}
 
 
 def _set_value(data: dict[str, Any], path: KeyPath, value: Any, dotted: str) -> list[KeyPath]:
     """Set one value in tables and lists; the paths of the tables that were made on the way."""
     node: Any = data
-    made = []
+    created = []
     for depth, part in enumerate(path):
         key: str | int | None = part
         here = join_key(path[:depth])
@@ -158,17 +159,17 @@ def _set_value(data: dict[str, Any], path: KeyPath, value: Any, dotted: str) -> 
             raise SpecError(f"override {dotted}: {here} is {node!r}, which has no key {part!r}")
         elif part not in node:
             node[part] = {}
-            made.append(path[: depth + 1])
+            created.append(path[: depth + 1])
         if depth == len(path) - 1:
             node[key] = value
         node = node[key]
-    return made
+    return created
 
 
-def _merge(base: Any, over: Any, path: KeyPath, gone: set[KeyPath]) -> Any:
-    """Tables merged, and anything else taken from `over`; the paths of the latter are added to `gone`."""
+def _merge(base: Any, over: Any, path: KeyPath, replaced: set[KeyPath]) -> Any:
+    """Tables merged, and anything else taken from `over`; the paths of the latter are added to `replaced`."""
     if not (isinstance(base, Mapping) and isinstance(over, Mapping)):
-        gone.add(path)
+        replaced.add(path)
         return over
-    both = {key: _merge(base[key], over[key], (*path, key), gone) for key in base if key in over}
+    both = {key: _merge(base[key], over[key], (*path, key), replaced) for key in base if key in over}
     return {**base, **over, **both}

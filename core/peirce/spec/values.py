@@ -12,16 +12,16 @@ class FrozenDict(Mapping[str, Any]):
     """A read-only mapping with frozen values; it equals any mapping with the same items, in any order.
 
     From an instance of an attrs class, such as a part's own `Options`, it takes the fields that differ from their
-    defaults, and keeps the class as `made_of`.
+    defaults, and keeps the class as `source_class`.
     """
 
-    __slots__ = ("_items", "made_of")
+    __slots__ = ("_items", "source_class")
 
     def __init__(
         self, items: Mapping[str, Any] | Iterable[tuple[str, Any]] | attrs.AttrsInstance = ()
     ) -> None:
         is_instance = attrs.has(type(items))
-        self.made_of: type | None = type(items) if is_instance else getattr(items, "made_of", None)
+        self.source_class: type | None = type(items) if is_instance else getattr(items, "source_class", None)
         plain: Any = _changed_fields(items) if is_instance else items
         self._items = {key: freeze(value) for key, value in dict(plain).items()}
         if wrong := [key for key in self._items if not isinstance(key, str)]:

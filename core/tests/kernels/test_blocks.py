@@ -143,7 +143,7 @@ def test_blocks_change_nothing_of_what_follows_others(
     new = torch.tensor([[5, 6], [7, 8], [9, 1], [2, 3]])
     if spec is ENCODER_DECODER:
         inputs["decoder_input_ids"] = IDS[:, :4]
-    name, _ = model.generates()
+    name, _ = model.generation_names()
 
     def scores() -> list[torch.Tensor]:
         with torch.no_grad():

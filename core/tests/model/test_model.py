@@ -10,7 +10,7 @@ from small_specs import FOLNET, PAPER_CJOIN, TRANSFORMER
 from torch import Tensor
 
 import peirce
-from peirce.errors import InputError, SpecError
+from peirce.errors import InputError, RenamedWarning, SpecError
 from peirce.model import Model
 from peirce.registry import Registry
 from peirce.spec import Spec
@@ -190,6 +190,12 @@ def test_training_drops_and_evaluation_does_not(registry: Registry) -> None:
     one, other = model.train()(input_ids=ids()), model(input_ids=ids())
     assert not torch.equal(one["unary"], other["unary"])
     assert torch.equal(model.eval()(input_ids=ids())["unary"], model(input_ids=ids())["unary"])
+
+
+def test_the_older_name_of_generation_names_is_known(registry: Registry) -> None:
+    model = build(FOLNET, registry)
+    with pytest.warns(RenamedWarning, match="generation_names"), pytest.raises(InputError, match="no head"):
+        model.generates()
 
 
 def test_a_loss_needs_the_outputs_of_its_head(registry: Registry) -> None:

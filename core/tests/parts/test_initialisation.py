@@ -12,7 +12,7 @@ from small_specs import TRANSFORMER
 from torch import Tensor, nn
 
 from peirce.compose import build
-from peirce.compose.building import Seeded
+from peirce.compose.building import SeededGenerators
 from peirce.parts import Augmenter, Dims, Tokens, initialise, record_defaults, set_small_normal
 from peirce.registry import Registry, hookimpl
 
@@ -99,7 +99,7 @@ def test_a_seed_gives_the_numbers_of_torch_s_own_generator_and_leaves_it_alone()
         torch.manual_seed(7)
         expected = draws()
     before = torch.get_rng_state()
-    with Seeded(7):
+    with SeededGenerators(7):
         found = draws()
     assert all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))
     assert torch.equal(before, torch.get_rng_state())

@@ -17,7 +17,7 @@ from peirce.compose import resolve
 from peirce.errors import PlanError, RegistryError
 from peirce.parts import Architecture, Head, NoOptions, Operator, Position, Reader, Writer
 from peirce.registry import KINDS, Registry, RegistryFile, installed_plugins, load_spec
-from peirce.registry.registry import ELSEWHERE
+from peirce.registry.registry import RECIPE_SECTIONS
 
 
 def operator(name: object, letter: object = None, **more: Any) -> type[Operator]:
@@ -93,7 +93,7 @@ def test_a_name_that_recipes_say_leads_to_them() -> None:
     headings = {
         line.strip("# .").lower().replace(" ", "-") for line in page.splitlines() if line.startswith("#")
     }
-    assert set(ELSEWHERE.values()) <= headings
+    assert set(RECIPE_SECTIONS.values()) <= headings
     with pytest.raises(RegistryError, match="moe: see the guide's page of recipes, 'i want'"):
         Registry.of().get("operators", "moe")
 

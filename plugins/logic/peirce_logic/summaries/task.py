@@ -188,7 +188,7 @@ class Summarise(TextTask[SummariseOptions, Example, Summaries]):
     def check(self, model: Model, data: SummaryData) -> None:
         """It must have a decoder, and as many levels of logical ids as there are."""
         try:
-            generated, _ = model.generates()
+            generated, _ = model.generation_names()
         except InputError as error:
             raise TaskError(f"the task {self.name!r} needs a model that generates: {error}") from error
         if generated != DECODER:

@@ -182,7 +182,7 @@ def _saved_generator(path: Path, device: str | None) -> tuple[Inputs, Callable[.
     from peirce.compose import load
 
     model = load(path, device=device)
-    model.generates()
+    model.generation_names()
     place = next(model.parameters()).device
 
     def generate(inputs: Mapping[str, NDArray[Any]], **settings: Any) -> Sequence[Generated]:

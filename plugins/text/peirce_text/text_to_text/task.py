@@ -165,7 +165,7 @@ class TextToText(TextTask[TextToTextOptions, Texts, EncodedPairs]):
     def check(self, model: Model, data: TextData[EncodedPairs]) -> None:
         """Refuse a model that does not generate."""
         try:
-            model.generates()
+            model.generation_names()
         except InputError as error:
             raise TaskError(f"the task {self.name!r} needs a model that generates: {error}") from error
 
