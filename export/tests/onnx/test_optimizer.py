@@ -14,9 +14,13 @@ from peirce_export.onnx.exporter import trace, write
 from peirce_export.onnx.session import OnnxFile
 
 
+LAYER = {"model.operators.layer": "jm.at"}
+"""The least with attention over rows and over pairs, and with what the passes remove."""
+
+
 def test_a_graph_without_the_passes_that_no_operation_needs(tmp_path: Path) -> None:
     model = peirce.build(
-        FOLNET.replace({"model.dims.layers": 1, "model.regularisation.init_std": 0.3}), seed=3
+        FOLNET.replace({**LAYER, "model.dims.layers": 1, "model.regularisation.init_std": 0.3}), seed=3
     )
     found, kinds, graphs = {}, {}, {}
     mask = np.ones((4, 9), np.bool_)

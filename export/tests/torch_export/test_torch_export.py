@@ -256,7 +256,8 @@ def test_a_generated_text_is_torchs_token_for_token(registry: Registry, tmp_path
         Session(path, providers=[TORCH])
 
 
-@pytest.mark.parametrize("precision", ["bfloat16", pytest.param("float16", marks=pytest.mark.thorough)])
+@pytest.mark.thorough
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
 def test_half_precision(precision: str, saved: tuple[Model, Path], tmp_path: Path) -> None:
     path = tmp_path / "m.pt2"
     report: Any = peirce.export(saved[0], path=path, to="torch_export", precision=precision)
