@@ -25,7 +25,11 @@ CORE = {
     "plugins.disable": ("plugins:disable", "Switch a plug-in off."),
     "plugins.prefer": ("plugins:prefer", "Say which plug-in owns a name that several register."),
     "plugins.add": ("plugins:add", "Load a further module as a plug-in."),
-    "spec": ("spec:spec", "Check specs, list the ready ones, print the JSON Schema."),
+    "spec.list": (
+        "spec:list_specs",
+        "List the ready specs, which every command that takes a spec takes by name.",
+    ),
+    "spec.check": ("spec:check", "Check that a spec can be read and that its parts fit together."),
     "summary": ("spec:summary", "Print a model's typed plan, parameters, FLOPs and bytes."),
     "doctor": ("doctor:doctor", "Report what is installed, what works, what is in force."),
 }
@@ -33,6 +37,7 @@ CORE = {
 GROUPS = {
     "import": "Make a model of a checkpoint that others published.",
     "plugins": "List, switch, prefer, add and check plug-ins.",
+    "spec": "Check specs, list the ready ones, print the JSON Schema.",
 }
 """The groups of commands that the core names; an entry point `GROUP.NAME` is the command `peirce GROUP NAME`."""
 PUBLISHED = Path(__file__).with_name("distributions.toml")

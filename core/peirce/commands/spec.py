@@ -1,21 +1,17 @@
-"""`peirce spec` and `peirce summary`: the ready specs, the schema of specs, and the size of a model."""
+"""`peirce spec` and `peirce summary`: the ready specs, what is wrong with one, and the size of a model."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 from attrs import asdict
 
-from peirce.commands.show import Json, group, print_json, print_table
-from peirce.errors import InputError, PeirceError
-from peirce.files import explain_disk_errors, write_json
+from peirce.commands.show import Json, print_json, print_table
+from peirce.errors import PeirceError
 from peirce.registry import default_catalogue, default_registry, load_spec
 from peirce.resources import machine_memory
 from peirce.spec import parse_override, summary_of
-
-spec = group("Check specs, list the ready ones, and describe them for editors.")
 
 SpecArgument = Annotated[
     str,
@@ -29,33 +25,6 @@ Changes = Annotated[
 ]
 
 
-@spec.command()
-def schema(
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="The .json file to write it to.")
-    ] = None,
-) -> None:
-    """Print or write the JSON Schema of spec files, with every registered part, for editors.
-
-    A spec that begins with `#:schema FILE` is completed and checked by editors that know TOML schemas.
-    """
-    import json
-
-    from peirce.compose import spec_schema
-
-    found = spec_schema(default_registry())
-    if output is None:
-        typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
-        return
-    if not output.parent.is_dir():
-        raise InputError(f"folder {output.parent} does not exist; create it, or write elsewhere")
-    with explain_disk_errors(str(output)):
-        write_json(output, found)
-    usage = "editors check a spec in its folder that begins with this line"
-    typer.echo(f"written to {output}; {usage}:\n#:schema ./{output.name}")
-
-
-@spec.command("list")
 def list_specs(json: Json = False) -> None:
     """List the ready specs, which every command that takes a spec takes by name."""
     catalogue = default_catalogue()
@@ -71,7 +40,6 @@ def list_specs(json: Json = False) -> None:
         typer.echo(f"plug-in {broken.plugin} was not loaded: {broken.cause}", err=True)
 
 
-@spec.command()
 def check(file: SpecArgument, changes: Changes = None, json: Json = False) -> None:
     """Check that a spec can be read and that its parts fit together."""
     from peirce.compose import resolve

@@ -6,5 +6,4 @@ from .provenance import provenance_of as provenance_of
 from .reading import is_saved as is_saved
 from .reading import read_model as read_model
 from .resolution import resolve as resolve
-from .schema import spec_schema as spec_schema
 from .summaries import summarise as summarise

@@ -30,12 +30,6 @@ def read(result: Result) -> dict[str, Any]:
     return json.loads(result.stdout)
 
 
-def test_the_schema_is_printed_as_json() -> None:
-    result = peirce("spec", "schema")
-    assert result.exit_code == 0
-    assert read(result)["$schema"].endswith("2020-12/schema")
-
-
 def test_the_ready_specs_are_listed() -> None:
     listed = {spec["name"]: spec["summary"] for spec in read(peirce("spec", "list", "--json"))["specs"]}
     assert list(listed) == list(ready_specs())

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from small_specs import ENCODER_DECODER, FOLNET, TRANSFORMER
 
-from peirce.compose import build, resolve, spec_schema
+from peirce.compose import build, resolve
 from peirce.errors import SpecError
 from peirce.parts import Architecture
 from peirce.registry import Registry, hookimpl
@@ -81,10 +81,3 @@ def test_a_decoder_must_read_its_source(registry: Registry) -> None:
     spec = ENCODER_DECODER.replace({"model.operators": {"layer": "lstm"}})
     with pytest.raises(SpecError, match="the source would have no effect"):
         build(spec, registry=registry)
-
-
-def test_editors_know_the_options_of_a_layer(registry: Registry) -> None:
-    operators = spec_schema(registry)["properties"]["model"]["properties"]["operators"]["properties"]
-    entry = operators["layers"]["items"]["properties"]
-    assert entry["options"] == operators["options"]
-    assert "activation" in entry["options"]["properties"]["bool"]["properties"]

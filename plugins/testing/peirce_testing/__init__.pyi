@@ -8,3 +8,4 @@ from .compare import is_refused as is_refused
 from .conformance import Conformance as Conformance
 from .conformance import Outcome as Outcome
 from .conformance import unchecked as unchecked
+from .new.schema import spec_schema as spec_schema

@@ -11,4 +11,5 @@ def register_commands() -> dict[str, str]:
     return {
         "new": "Write a part that works, a distribution of parts, or a commented spec.",
         "plugins.check": "Import a plug-in and run the conformance suite over its parts.",
+        "spec.schema": "Print or write the JSON Schema of spec files, for editors.",
     }

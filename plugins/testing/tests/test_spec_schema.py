@@ -11,10 +11,12 @@ from typing import Any, Literal
 import pytest
 from attrs import frozen
 from jsonschema import Draft202012Validator
+from typer.testing import CliRunner
 
-from peirce.compose import spec_schema
-from peirce.compose.schema import _type
+from peirce.commands.main import command_line
 from peirce.registry import Registry, arguments, default_registry, load_spec, ready_specs
+from peirce_testing import spec_schema
+from peirce_testing.new.schema import _type
 
 
 @pytest.fixture(scope="module")
@@ -129,3 +131,16 @@ def test_a_registry_without_parts_has_a_schema_that_takes_none() -> None:
     Draft202012Validator.check_schema(schema)
     items = schema["properties"]["model"]["properties"]["heads"]["items"]
     assert not Draft202012Validator(items).is_valid({"use": "mlm"})
+
+
+def test_editors_know_the_options_of_a_layer(registry: Registry) -> None:
+    operators = spec_schema(registry)["properties"]["model"]["properties"]["operators"]["properties"]
+    entry = operators["layers"]["items"]["properties"]
+    assert entry["options"] == operators["options"]
+    assert "activation" in entry["options"]["properties"]["bool"]["properties"]
+
+
+def test_the_schema_is_printed_as_json() -> None:
+    result = CliRunner().invoke(command_line(), ["spec", "schema"])
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["$schema"].endswith("2020-12/schema")

@@ -1,20 +1,22 @@
-"""The JSON Schema of spec files, for editors: from the classes of a spec and the options of registered parts."""
+"""`peirce spec schema`: the JSON Schema of spec files, of the classes of a spec and the options of registered parts."""
 
 from __future__ import annotations
 
+import json
 import re
 import types
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
+from pathlib import Path
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import attrs
+import typer
 
+from peirce.errors import InputError
+from peirce.files import explain_disk_errors, write_json
 from peirce.parts import StateOperator
-from peirce.registry import arguments, first_line
+from peirce.registry import Registry, arguments, default_registry, first_line
 from peirce.spec import FORMAT, HIDDEN, REST, HeadSpec, OperatorSpec, PartSpec, Spec, to_plain, toml_key
-
-if TYPE_CHECKING:
-    from peirce.registry import Registry
 
 Schema = dict[str, Any]
 
@@ -25,6 +27,27 @@ _PLAIN: Mapping[Any, Schema] = {
     str: {"type": "string"},
     Any: {},
 }
+
+
+def schema(
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="The .json file to write it to.")
+    ] = None,
+) -> None:
+    """Print or write the JSON Schema of spec files, with every registered part, for editors.
+
+    A spec that begins with `#:schema FILE` is completed and checked by editors that know TOML schemas.
+    """
+    found = spec_schema(default_registry())
+    if output is None:
+        typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        return
+    if not output.parent.is_dir():
+        raise InputError(f"folder {output.parent} does not exist; create it, or write elsewhere")
+    with explain_disk_errors(str(output)):
+        write_json(output, found)
+    usage = "editors check a spec in its folder that begins with this line"
+    typer.echo(f"written to {output}; {usage}:\n#:schema ./{output.name}")
 
 
 def spec_schema(registry: Registry) -> Schema:
