@@ -63,6 +63,13 @@ def test_every_opset_on_every_provider(
     assert not found[26, "NoneExecutionProvider"]["passed"]
     assert "unknown provider 'NoneExecutionProvider'" in found[26, "NoneExecutionProvider"]["why"]
     assert run("verify", saved, "--matrix", "--alone") == 2
+
+
+@pytest.mark.thorough
+def test_a_matrix_is_printed(
+    saved: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(matrix, "ASKED", (26,))
     assert run("verify", saved, "--matrix", "--provider", "CPUExecutionProvider") == 0
     assert "ok" in capsys.readouterr().out
 
