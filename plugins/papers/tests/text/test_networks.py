@@ -18,14 +18,8 @@ from peirce_text.clutrr.task import Clutrr, ClutrrOptions
 from peirce_text.folio.problems import LABELS
 from peirce_training.experiments import RESULTS, ExperimentRequest, ResultRow, read_rows
 
-TINY = {
-    "model.dims.layers": 1,
-    "model.dims.unary": 16,
-    "model.dims.heads": 2,
-    "task.vocabulary": 120,
-    "train.steps": 3,
-    "train.threads": 1,
-}
+TINY = {"model.dims.layers": 1, "model.dims.unary": 16, "model.dims.heads": 2, "task.vocabulary": 120}
+TINY |= {"train.steps": 3, "train.threads": 1}
 FACTS = "parameters,steps,seconds,last_loss,spec_digest,commit,evaluated,command"
 
 
