@@ -44,14 +44,11 @@ def test_gzipped_files_read_the_same_and_are_not_read_twice(tmp_path: Path) -> N
     (tmp_path / f"{plain.name}.gz").write_bytes(gzip.compress(plain.read_bytes()))
     again = _told(read_folder(tmp_path)["train"])
     assert len(stories) == len(again) == 2
-    assert [(s.segments, s.relation, s.hops, s.share) for s in stories] == [
-        (s.segments, s.relation, s.hops, s.share) for s in again
-    ]
+    one, other = ([(s.segments, s.relation, s.hops, s.share) for s in each] for each in (stories, again))
+    assert one == other
     examples = [Example((), None, story) for story in stories]
     assert [each.note.relation for each in select_hops(examples, (3,), "train_hops")] == ["niece"]
-    with pytest.raises(
-        TaskError, match=r"task\.test_hops: no story of 4 or 5 hops; the files have those of 2, 3"
-    ):
+    with pytest.raises(TaskError, match=r"task\.test_hops: no story of 4 or 5 hops"):
         select_hops(examples, (2, 4, 5), "test_hops")
 
 
@@ -64,37 +61,24 @@ def test_the_validation_share_depends_on_the_content_alone(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("column", "value", "word"),
     [
-        ({"query": "('Ann', 'Nick'"}, ["query is", "not a Python literal"]),
-        ({"query": "'Ann'"}, ["such as ('Ann', 'Bob')"]),
-        ({"query": "__import__('os').getcwd()"}, ["not a Python literal"]),
-        ({"query": "('Ann', 'Bob')"}, ["'Bob'", "story does not name"]),
-        ({"task_name": "task_2"}, ["task_name is 'task_2'"]),
-        ({"target": " "}, ["'target'"]),
-        ({"story": "[Ann] and [Nick and [Lil]"}, ["bracket"]),
-        ({"edge_types": "['daughter']"}, ["do not fit together"]),
-        ({"story_edges": "[(0, 1), (-1, 2)]"}, ["is not a fact"]),
-        ({"story_edges": "[(0, 1), 2]"}, ["do not fit together"]),
-        ({"edge_types": "['daughter'"}, ["edge_types is"]),
+        ("query", "('Ann', 'Nick'", "not a Python literal"),
+        ("query", "'Ann'", "such as"),
+        ("query", "__import__('os').getcwd()", "not a Python literal"),
+        ("query", "('Ann', 'Bob')", "'Bob'"),
+        ("task_name", "task_2", "task_name is 'task_2'"),
+        ("target", " ", "'target'"),
+        ("story", "[Ann] and [Nick and [Lil]", "bracket"),
+        ("edge_types", "['daughter']", "do not fit together"),
+        ("story_edges", "[(0, 1), (-1, 2)]", "is not a fact"),
+        ("story_edges", "[(0, 1), 2]", "do not fit together"),
     ],
 )
-def test_an_error_names_the_row(tmp_path: Path, change: dict[str, str], words: list[str]) -> None:
-    path = write(tmp_path / "1.2_test.csv", [row(), row(**change)])
-    with pytest.raises(TaskError) as error:
-        _stories(path, "facts" if "edge" in next(iter(change)) else "story")
-    for word in (f"{path}, row 2: ", *words):
-        assert word in str(error.value)
-
-
-def test_folders_without_the_files(tmp_path: Path) -> None:
-    with pytest.raises(TaskError, match=r"no folder .*nowhere"):
-        read_folder(tmp_path / "nowhere")
-    write(tmp_path / "1.2_test.csv", [row()])
-    with pytest.raises(
-        TaskError, match=r"holds no CLUTRR train file; its name would be 1\.2,1\.3_train\.csv"
-    ):
-        read_folder(tmp_path)
+def test_an_error_names_the_row(tmp_path: Path, column: str, value: str, word: str) -> None:
+    path = write(tmp_path / "1.2_test.csv", [row(), row(**{column: value})])
+    with pytest.raises(TaskError, match=f"{path}, row 2: .*{word}"):
+        _stories(path, "facts" if "edge" in column else "story")
 
 
 @pytest.mark.parametrize(
@@ -104,9 +88,7 @@ def test_folders_without_the_files(tmp_path: Path) -> None:
         ("data_089907f8", 10094, [38, 105, 190, 174, 107, 144, 150, 119, 119]),
     ],
 )
-def test_the_published_files_have_the_published_counts(
-    shared: Path, name: str, train: int, test: list[int]
-) -> None:
+def test_the_published_counts(shared: Path, name: str, train: int, test: list[int]) -> None:
     folder = shared / "data" / "clutrr" / name
     found = read_folder(folder)
     stories = _told(found["train"])
@@ -142,11 +124,6 @@ def test_a_data_set_of_the_hub(tmp_path: Path) -> None:
     options = ClutrrOptions(dataset=str(tmp_path / "saved"))
     found = {split: _told(rows) for split, rows in Clutrr(options).rows().items()}
     assert set(found) == {"train", "test"}
-    assert [(story.relation, story.hops, story.query) for story in found["test"]] == [
-        ("son", 2, (0, 2)),
-        ("son", 3, (0, 2)),
-    ]
+    read = [(story.relation, story.hops, story.query) for story in found["test"]]
+    assert read == [("son", 2, (0, 2)), ("son", 3, (0, 2))]
     assert found["train"][1].where == f"data set {tmp_path / 'saved'}, train, row 2"
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(TaskError, match="cannot be loaded"):
-        Clutrr(ClutrrOptions(dataset=str(tmp_path / "empty"))).rows()

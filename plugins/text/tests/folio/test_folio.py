@@ -28,11 +28,8 @@ def problem(**values: Any) -> dict[str, Any]:
 
 
 def write(path: Path, rows: list[dict[str, Any]]) -> Path:
-    content = "\n".join(json.dumps(row) for row in rows) + "\n"
-    if path.suffix == ".gz":
-        path.write_bytes(gzip.compress(content.encode()))
-    else:
-        path.write_text(content, encoding="utf-8")
+    content = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
     return path
 
 
@@ -67,10 +64,8 @@ def test_the_two_spellings_of_unknown_are_one(tmp_path: Path) -> None:
 )
 def test_an_error_names_the_row(tmp_path: Path, change: dict[str, Any], words: str) -> None:
     path = write(tmp_path / "train.jsonl", [problem(), problem(**change)])
-    with pytest.raises(TaskError) as error:
+    with pytest.raises(TaskError, match=f"{path}, row 2: .*{words}"):
         list(map(read_problem, read_rows(path)))
-    assert f"{path}, row 2: " in str(error.value)
-    assert words in str(error.value)
 
 
 def test_the_files_of_a_folder(folder: Path, tmp_path: Path) -> None:
@@ -81,11 +76,6 @@ def test_the_files_of_a_folder(folder: Path, tmp_path: Path) -> None:
     write(folder / "dev.jsonl", [problem()])
     with pytest.raises(TaskError, match="are both the"):
         find_files(folder)
-    with pytest.raises(TaskError, match="no folder"):
-        find_files(tmp_path / "nowhere")
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(TaskError, match=r"holds no train\.jsonl, gzipped or not; it holds nothing"):
-        find_files(tmp_path / "empty")
     with pytest.raises(TaskError, match=r"needs either task\.folder or task\.dataset"):
         Folio(FolioOptions()).prepare()
 
@@ -110,25 +100,19 @@ def test_metrics_by_hand(folder: Path, registry: Registry) -> None:
     task = Folio(FolioOptions(folder=str(folder), vocabulary=100, batch_size=4))
     data = task.prepare()
     model = build(FOLNET.replace(task.overrides(data)), registry=registry).eval()
-    expected = dict.fromkeys(
-        (f"confusion/{a}/{b}" for a in ("True", "False", "Unknown") for b in ("True", "False", "Unknown")),
-        0.0,
-    )
+    names = ("True", "False", "Unknown")
+    expected = {f"confusion/{a}/{b}": 0.0 for a in names for b in names}
     right = []
     with torch.no_grad():
         for row, label in enumerate(data.splits["valid"].labels):
             batch = data.splits["valid"].batch(np.array([row]))
             inputs = {name: batch[name] for name in ("input_ids", "token_type_ids")}
             found = int(model(**inputs)["classification_logits"].argmax())
-            names = ("True", "False", "Unknown")
             expected[f"confusion/{names[label]}/{names[found]}"] += 1
             right.append(found == label)
     metrics = task.metrics(model, data, "valid")
     assert metrics == pytest.approx({"accuracy": np.mean(right), **expected})
-    assert sum(expected.values()) == 6
-    assert (
-        task.metrics(model, data, "test") == metrics
-    )  # without a test file the validation file stands for it
+    assert task.metrics(model, data, "test") == metrics  # the validation file stands for a test file
 
 
 def test_the_published_files(shared: Path) -> None:
@@ -142,12 +126,7 @@ def test_a_data_set_of_the_hub(tmp_path: Path) -> None:
     import datasets
 
     classes = datasets.ClassLabel(names=["False", "True", "Uncertain"])
-    table = datasets.Dataset.from_list([problem(label=label) for label in (0, 1, 2)]).cast_column(
-        "label", classes
-    )
+    table = datasets.Dataset.from_list([problem(label=i) for i in (0, 1, 2)]).cast_column("label", classes)
     datasets.DatasetDict({"train": table, "validation": table}).save_to_disk(tmp_path / "saved")
     data = Folio(FolioOptions(dataset=str(tmp_path / "saved"), vocabulary=100)).prepare()
     assert [part.labels.tolist() for part in data.splits.values()] == [[1, 0, 2]] * 3
-    datasets.DatasetDict({"train": table}).save_to_disk(tmp_path / "half")
-    with pytest.raises(TaskError, match="has no valid split"):
-        Folio(FolioOptions(dataset=str(tmp_path / "half"))).prepare()

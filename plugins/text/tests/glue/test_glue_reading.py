@@ -49,12 +49,6 @@ def test_quotes_do_not_enclose_fields_and_a_byte_order_mark_is_none_of_the_heade
     assert labels(train) == [1, 0]
 
 
-def test_a_score_is_a_number(glue: Path) -> None:
-    assert labels(read(glue, "stsb")["train"]) == [2.5, 5.0]
-    seconds = [each.texts[1] for each in read(glue, "stsb")["valid"]]
-    assert seconds == ["The cat.", "They ran.", "The cat ran."]
-
-
 def test_broken_rows_of_qqp_are_left_out_and_counted(glue: Path, capsys: pytest.CaptureFixture[str]) -> None:
     qqp = read(glue, "qqp")
     assert "1 of 153 train rows cannot be used" in capsys.readouterr().err
@@ -73,7 +67,8 @@ def test_mnli_has_two_development_sets_two_test_sets_and_the_diagnostic_one(glue
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"), [("sst2", [1, 0, 1, 0]), ("qnli", [0, 1]), ("rte", [1, 0]), ("wnli", [0, 1])]
+    ("name", "expected"),
+    [("sst2", [1, 0, 1, 0]), ("qnli", [0, 1]), ("rte", [1, 0]), ("wnli", [0, 1]), ("stsb", [2.5, 5.0])],
 )
 def test_labels_of_the_other_tasks(glue: Path, name: str, expected: list[int]) -> None:
     assert labels(read(glue, name)["train"]) == expected
@@ -85,14 +80,9 @@ def test_labels_of_the_other_tasks(glue: Path, name: str, expected: list[int]) -
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        (
-            "sst2",
-            "sentence\tlabel\na film\t2\n",
-            r"row 1: column 'label' holds '2', and must hold one of 0, 1",
-        ),
+        ("sst2", "sentence\tlabel\na film\t2\n", r"row 1: column 'label' holds '2'.* 0, 1"),
         ("sst2", "sentence\tlabl\na film\t1\n", r"row 1: unknown column 'label'. Did you mean 'labl'"),
         ("sst2", "sentence\tlabel\n" + "a\tfilm\t1\n" * 3, r"3 of 3 train rows cannot be used, .*row 1"),
-        ("sst2", "sentence\tlabel\n", "the train split has no examples"),
         ("cola", "a sentence alone\n" * 3, "1 fields where the header has 4"),
         ("stsb", "sentence1\tsentence2\tscore\na\tb\t7\n", "a number from 0 to 5"),
     ],
@@ -109,33 +99,18 @@ def test_each_row_of_a_test_set_counts(tmp_path: Path) -> None:
         read(tmp_path, "sst2")
 
 
-def test_a_folder_without_files_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TaskError, match=r"none of train.tsv, dev.tsv, test.tsv, .* no folder SST-2"):
-        read(tmp_path, "sst2")
-
-
 def test_a_saved_data_set_is_read_by_the_names_of_its_classes(tmp_path: Path) -> None:
     import datasets
 
     names = ["contradiction", "entailment", "neutral"]  # not the order of the hub's
-    features = datasets.Features(
-        {
-            "premise": datasets.Value("string"),
-            "hypothesis": datasets.Value("string"),
-            "label": datasets.ClassLabel(names=names),
-            "idx": datasets.Value("int32"),
-        }
-    )
+    kinds = {name: datasets.Value("string") for name in ("premise", "hypothesis")}
+    kinds |= {"label": datasets.ClassLabel(names=names), "idx": datasets.Value("int32")}
 
     def rows(*given: int) -> datasets.Dataset:
         texts = [f"text {i}" for i in range(len(given))]
-        columns = {
-            "premise": texts,
-            "hypothesis": texts,
-            "label": list(given),
-            "idx": [7, 8, 9][: len(given)],
-        }
-        return datasets.Dataset.from_dict(columns, features=features)
+        numbers = [7, 8, 9][: len(given)]
+        columns = {"premise": texts, "hypothesis": texts, "label": list(given), "idx": numbers}
+        return datasets.Dataset.from_dict(columns, features=datasets.Features(kinds))
 
     saved = datasets.DatasetDict(
         {"train": rows(0, 1, 2), "validation_matched": rows(1), "test_matched": rows(-1, -1)}

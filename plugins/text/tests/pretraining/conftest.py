@@ -28,13 +28,9 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def task(texts: Path) -> Callable[..., Pretraining]:
     def make(**options: Any) -> Pretraining:
-        given = {
-            "files": (str(texts / "train-0.txt"), str(texts / "train-1.txt")),
-            "valid_files": (str(texts / "valid.txt"),),
-            "tokenizer": str(texts),
-            "length": 32,
-            "batch_size": 8,
-        }
+        given = {"tokenizer": str(texts), "length": 32, "batch_size": 8}
+        given["files"] = (str(texts / "train-0.txt"), str(texts / "train-1.txt"))
+        given["valid_files"] = (str(texts / "valid.txt"),)
         return Pretraining(PretrainingOptions(**{**given, **options}))
 
     return make

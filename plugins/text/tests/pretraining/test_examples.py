@@ -23,6 +23,7 @@ from peirce_text.pretraining.examples import (
 from peirce_text.pretraining.store import ShardTokens
 
 Documents = list[list[int]]
+OBJECTIVES = get_args(Objective)
 documents = st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=5), min_size=1, max_size=8)
 """The lengths of the sentences of each document."""
 
@@ -63,16 +64,12 @@ def test_examples_cover_each_document_and_cross_none(folder: Path, lengths: Docu
         if end not in tokens.sentences:  # cut only where a sentence is longer than a row
             assert end - start == most
     rest = sorted(set(range(len(tokens.ids))) - covered)
-    assert all(b - a > 1 for a, b in pairwise(rest) if b not in starts), (
-        "more than one token was left out in a row"
-    )
+    assert all(b - a > 1 for a, b in pairwise(rest) if b not in starts)  # one token in a row, no more
 
 
-@given(
-    lengths=st.tuples(documents, documents), objective=st.sampled_from(get_args(Objective)), data=st.data()
-)
+@given(lengths=st.tuples(documents, documents), objective=st.sampled_from(OBJECTIVES), data=st.data())
 @quiet
-def test_pairs_are_what_their_label_says(
+def test_pairs_and_labels(
     folder: Path, lengths: tuple[Documents, Documents], objective: Objective, data: Any
 ) -> None:
     one = shard(folder, lengths[0])
@@ -118,11 +115,8 @@ def test_half_of_the_pairs_are_in_place(folder: Path, objective: Objective) -> N
 
 def test_pairs_are_divided_between_sentences(folder: Path) -> None:
     corpus = Corpus((shard(folder, [[3, 4, 5]]),), "sop", 20)
-    found = {
-        len(min(row.first, row.second or ()))
-        for row in (corpus.row(0, np.random.default_rng(i)) for i in range(50))
-    }
-    assert found == {3, 7}
+    rows = [corpus.row(0, np.random.default_rng(i)) for i in range(50)]
+    assert {len(min(row.first, row.second or ())) for row in rows} == {3, 7}
 
 
 def test_a_single_document_has_no_other_to_draw_from(folder: Path) -> None:

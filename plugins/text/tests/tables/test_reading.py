@@ -36,37 +36,25 @@ def test_a_file_without_a_header_gets_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("x.csv", b"text,label\n1,2\n1\n", ["x.csv, row 2", "1 fields", "header has 2"]),
-        ("x.csv", b"", ["x.csv is empty"]),
-        ("x.csv", b'a,b\n"1,2\n', ["x.csv, row 1", "not valid CSV"]),
-        ("x.tsv", b"text\n\xff\xfe\n", ["x.tsv: not UTF-8"]),
-        ("x.csv", b"text,labels\nwords,1\n", ["x.csv, row 1", "unknown column 'label'", "labels"]),
-        ("x.jsonl", b'{"text": "a", "label": 1}\n{"text": \n', ["x.jsonl, row 2", "not JSON"]),
-        ("x.jsonl", b"[1, 2]\n", ["x.jsonl, row 1", "must be a JSON object"]),
-        ("x.csv.gz", b"no gzip", ["x.csv.gz cannot be read", "gzip"]),
-        (
-            "x.csv.gz",
-            gzip.compress(b"text,label\n" + b"a,1\n" * 999, mtime=0)[:40],
-            ["x.csv.gz cannot be read"],
-        ),
-        ("x.xlsx", b"", ["x.xlsx", ".jsonl or .parquet"]),
-        ("x.parquet", b"PAR1", ["x.parquet cannot be read as Parquet"]),
+        ("x.csv", b"text,label\n1,2\n1\n", ", row 2.*1 fields.*header has 2"),
+        ("x.csv", b"", " is empty"),
+        ("x.csv", b'a,b\n"1,2\n', ", row 1.*not valid CSV"),
+        ("x.tsv", b"text\n\xff\xfe\n", ": not UTF-8"),
+        ("x.csv", b"text,labels\nwords,1\n", ", row 1.*unknown column 'label'.*labels"),
+        ("x.jsonl", b'{"text": "a", "label": 1}\n{"text": \n', ", row 2.*not JSON"),
+        ("x.jsonl", b"[1, 2]\n", ", row 1.*must be a JSON object"),
+        ("x.csv.gz", b"no gzip", " cannot be read.*gzip"),
+        ("x.csv.gz", gzip.compress(b"text,label\n" + b"a,1\n" * 999, mtime=0)[:40], " cannot be read"),
+        ("x.xlsx", b"", ".*parquet"),
+        ("x.parquet", b"PAR1", " cannot be read as Parquet"),
+        ("there", b"", "x.tsv; that folder has there"),
     ],
 )
-def test_an_error_names_the_file_and_the_row(
-    tmp_path: Path, name: str, content: bytes, words: list[str]
-) -> None:
+def test_an_error_names_the_file_and_the_row(tmp_path: Path, name: str, content: bytes, words: str) -> None:
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(TaskError) as error:
-        list(read_rows(tmp_path / name, ("text", "label")))
-    for word in words:
-        assert word in str(error.value)
-
-
-def test_a_missing_file_names_what_is_there(tmp_path: Path) -> None:
-    (tmp_path / "dev.tsv").touch()
-    with pytest.raises(TaskError, match=r"no file .*train\.tsv; that folder has dev\.tsv"):
-        list(read_rows(tmp_path / "train.tsv"))
+    asked = "x.tsv" if name == "there" else name
+    with pytest.raises(TaskError, match=words if name == "there" else f"{name}{words}"):
+        list(read_rows(tmp_path / asked, ("text", "label")))
 
 
 def test_a_column_must_hold_text(tmp_path: Path) -> None:

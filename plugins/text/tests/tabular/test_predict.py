@@ -20,7 +20,7 @@ from peirce.errors import InputError, ModelFileError, TaskError
 from peirce.registry import Registry
 from peirce_export import Session, export
 from peirce_text.reading import read_rows
-from peirce_text.serving import ClassificationPipeline, softmax
+from peirce_text.serving import ClassificationPipeline
 from peirce_text.tabular.predictor import predictor
 from peirce_text.tabular.tag import Tag, TagOptions
 from peirce_text.tabular.writer import table_writer
@@ -153,7 +153,3 @@ def test_rows_of_other_columns_are_refused_where_a_table_has_one_header(tmp_path
         with pytest.raises(TaskError, match="no column 'b'"):
             write([{"a": None, "b": 1}])
     assert (tmp_path / "a").read_text() == "a\n1 2\n"
-
-
-def test_a_softmax_sums_to_one() -> None:
-    assert softmax(np.array([[1e4, 0.0], [0.0, 0.0]])).tolist() == [[1.0, 0.0], [0.5, 0.5]]

@@ -54,22 +54,13 @@ def test_folders_and_patterns_are_taken_by_name(tmp_path: Path) -> None:
     assert [s.path.name for s in find_shards([tmp_path / "a.txt*"])] == ["a.txt", "a.txt.bz2", "a.txt.gz"]
 
 
-@pytest.mark.parametrize(
-    ("files", "message"),
-    [
-        (["absent.txt"], "no shards at"),
-        (["x.pdf"], "unknown format. Known formats: .txt, .jsonl"),
-        (["a.txt", "*.txt"], "named 2 times"),
-    ],
-)
-def test_what_is_no_shard_is_refused(
-    tmp_path: Path, files: list[str], message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_no_shard_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path)
     (tmp_path / "x.pdf").write_text("no shard")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(TaskError, match=message):
-        find_shards(files)
+    for files in (["absent.txt"], ["x.pdf"], ["a.txt", "*.txt"]):
+        with pytest.raises(TaskError, match=r"no shards at|unknown format|named 2 times"):
+            find_shards(files)
 
 
 def damage(paths: dict[str, Path]) -> dict[str, bytes]:
@@ -101,16 +92,9 @@ def test_columns_are_checked(tmp_path: Path) -> None:
         list(shard.texts("id"))
 
 
-@pytest.mark.parametrize(
-    ("count", "expected"),
-    [
-        (0, [["a", "b"], ["c", "d", "e"]]),
-        (1, [["a"], ["b"], ["c"], ["d"], ["e"]]),
-        (2, [["a", "b"], ["c", "d"], ["e"]]),
-    ],
-)
-def test_where_documents_end(count: int, expected: list[list[str]]) -> None:
-    assert list(documents(["", "a", "b ", " ", "", "c", "d", "e"], count)) == expected
+def test_where_documents_end() -> None:
+    for count, wanted in ((0, ["ab", "cde"]), (1, [*"abcde"]), (2, ["ab", "cd", "e"])):
+        assert list(documents(["", "a", "b ", " ", "", "c", "d", "e"], count)) == [[*each] for each in wanted]
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def built(spec: Spec, made: TextToText, data: TextData[EncodedPairs], registry: 
     return build(spec.replace(changes), seed=1, registry=registry).eval()
 
 
-def test_a_pair_is_cut_to_its_room_and_keeps_its_special_tokens(
+def test_a_pair_is_cut_and_keeps_its_special_tokens(
     files: dict[str, str], data: TextData[EncodedPairs]
 ) -> None:
     tokenizer, texts = data.tokenizer, [("cows and sheep", "geese and ropes")]
@@ -94,7 +94,7 @@ def test_a_batch_for_one_stack_and_for_two() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_exact_is_what_the_model_writes(
+def test_metrics_by_hand(
     kind: str, files: dict[str, str], data: TextData[EncodedPairs], registry: Registry
 ) -> None:
     made = task(files)
@@ -129,36 +129,15 @@ def test_exact_is_what_the_model_writes(
     assert metrics["loss"] == pytest.approx(total / 30, rel=1e-4)
 
 
-def test_mistakes_are_named(
+def test_mistakes(
     files: dict[str, str], data: TextData[EncodedPairs], tmp_path: Path, registry: Registry
 ) -> None:
     with pytest.raises(TaskError, match=r"either task\.data or task\.dataset"):
         TextToText(TextToTextOptions()).prepare()
     with pytest.raises(TaskError, match=r"row 1: unknown column 'german'. Known: "):
         task(files, target="german").prepare()
-    empty = tmp_path / "empty.jsonl"
-    empty.write_text("")
-    with pytest.raises(TaskError, match="the valid split has no pairs"):
-        task(files, valid_data=str(empty)).prepare()
     alone = task({"data": files["data"]})
-    with pytest.raises(
-        TaskError, match=r"no 'test' split here, only train; name a file with task\.valid_data"
-    ):
+    with pytest.raises(TaskError, match=r"no 'test' split here, only train"):
         next(iter(alone.batches(alone.prepare(), "test", 0, 0)))
     with pytest.raises(TaskError, match="needs a model that generates"):
         alone.check(peirce.build(FOLNET, registry=registry), data)
-
-
-def test_a_data_set_is_read_as_files_are(
-    files: dict[str, str], data: TextData[EncodedPairs], tmp_path: Path
-) -> None:
-    import datasets
-
-    made = {
-        split: datasets.Dataset.from_list([json.loads(line) for line in Path(file).read_text().splitlines()])
-        for split, file in (("train", files["data"]), ("validation", files["valid_data"]))
-    }
-    datasets.DatasetDict(made).save_to_disk(tmp_path / "saved")
-    read = task({"dataset": str(tmp_path / "saved")}).prepare()
-    for split in ("train", "valid", "test"):
-        assert read.splits[split].pairs == data.splits[split].pairs

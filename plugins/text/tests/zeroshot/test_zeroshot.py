@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-import typer
+from command_line import exit_code
 from small_specs import FOLNET, TRANSFORMER
-from typer.testing import CliRunner
 
 from peirce.compose import build
 from peirce.errors import TaskError
@@ -94,21 +93,18 @@ def test_templates_that_cannot_be(text: str, words: str) -> None:
         PromptTemplate.parse(text)
 
 
-@pytest.mark.parametrize(
-    ("column", "text"),
-    [
-        ("{one}", "A good film."),
-        ("{one:open}", "A good film"),
-        ("{one:small}", "a good film."),
-        ("{two:open}", "fine"),
-        ("{two:small}", "fine"),
-    ],
-)
-def test_forms_of_a_column(column: str, text: str, tmp_path: Path) -> None:
+def test_forms_of_a_column() -> None:
     cased = Tokenizer.train(["A good film. a fine one"] * 4, vocabulary=100, lowercase=False)
     row = Row(Path("x.tsv"), 1, {"one": "A good film.", "two": "fine"})
-    prompt = PromptTemplate.parse(f"{column} [MASK]").encode(cased, row, 64)
-    assert prompt.ids == (cased.cls_id, *cased.pieces(text), cased.mask_id, cased.sep_id)
+    texts = {
+        "one": "A good film.",
+        "one:open": "A good film",
+        "one:small": "a good film.",
+        "two:open": "fine",
+    }
+    for column, text in texts.items():
+        prompt = PromptTemplate.parse(f"{{{column}}} [MASK]").encode(cased, row, 64)
+        assert prompt.ids == (cased.cls_id, *cased.pieces(text), cased.mask_id, cased.sep_id)
 
 
 def test_label_words_are_single_tokens(tokenizer: Tokenizer) -> None:
@@ -123,7 +119,7 @@ def test_label_words_are_single_tokens(tokenizer: Tokenizer) -> None:
             label_ids(tokenizer, given)
 
 
-def test_scores_are_the_softmax_over_the_label_words(
+def test_scores_of_the_label_words(
     vocabulary: Path, tokenizer: Tokenizer, model: Model, tmp_path: Path
 ) -> None:
     task = _task(vocabulary, _file(tmp_path / "dev.tsv"), batch_size=3)
@@ -143,19 +139,14 @@ def test_scores_are_the_softmax_over_the_label_words(
     np.testing.assert_allclose(found, expected, rtol=1e-5)
     wanted = np.array([0, 1, 1, 0])
     mean = np.mean(expected, axis=0)
-    assert task.metrics(model, data, "test") == pytest.approx(
-        {
-            "accuracy": np.mean(mean.argmax(1) == wanted),
-            "template_1/accuracy": np.mean(np.array(expected[0]).argmax(1) == wanted),
-            "template_2/accuracy": np.mean(np.array(expected[1]).argmax(1) == wanted),
-        }
-    )
+    names, arrays = ("accuracy", "template_1/accuracy", "template_2/accuracy"), (mean, *np.array(expected))
+    right = [np.mean(each.argmax(1) == wanted) for each in arrays]
+    assert task.metrics(model, data, "test") == pytest.approx(dict(zip(names, right, strict=True)))
     losses = [-math.log(expected[t][i][wanted[i]]) for t in range(2) for i in range(4)]
     batches = list(task.batches(data, "test", 0, 0))
     with torch.no_grad():
-        assert sum(float(task.loss(model, b)) * len(b["labels"]) for b in batches) == pytest.approx(
-            sum(losses), rel=1e-4
-        )
+        total = sum(float(task.loss(model, b)) * len(b["labels"]) for b in batches)
+    assert total == pytest.approx(sum(losses), rel=1e-4)
 
 
 class _Fixed(ZeroShot):
@@ -167,53 +158,21 @@ class _Fixed(ZeroShot):
         return self.given
 
 
-@pytest.mark.parametrize(
-    ("labels", "ones", "settings", "expected"),
-    [
-        # "1" is right in two of its three predictions and found two times of three
-        (
-            "11100",
-            (0.9, 0.8, 0.3, 0.6, 0.1),
-            {"metrics": ["accuracy", "f1", "matthews"]},
-            {"accuracy": 0.6, "f1": 2 / 3, "matthews": (2 * 1 - 1 * 1) / math.sqrt(3 * 3 * 2 * 2)},
-        ),
-        (
-            "5031",
-            (0.9, 0.1, 0.7, 0.3),
-            {"words": {"5": "great", "0": "terrible"}, "metrics": ["pearson", "spearman"]},
-            {"pearson": np.corrcoef([5, 0, 3, 1], [4.5, 0.5, 3.5, 1.5])[0, 1], "spearman": 1.0},
-        ),
-    ],
-)
-def test_metrics_by_hand(
-    labels: str,
-    ones: tuple[float, ...],
-    settings: Mapping[str, Any],
-    expected: Mapping[str, float],
-    vocabulary: Path,
-    model: Model,
-    tmp_path: Path,
-) -> None:
-    data = _file(tmp_path / "dev.tsv", tuple(("fine", label) for label in labels))
-    task = _Fixed(_task(vocabulary, data, **{"templates": TEMPLATES[:1], **settings}).options)
-    task.given = np.array([[[p, 1 - p] for p in ones]])
-    assert task.metrics(model, task.prepare(), "test") == pytest.approx(expected)
+def test_metrics_by_hand(vocabulary: Path, model: Model, tmp_path: Path) -> None:
+    def metrics(labels: str, ones: tuple[float, ...], **settings: Any) -> Mapping[str, float]:
+        data = _file(tmp_path / "dev.tsv", tuple(("fine", label) for label in labels))
+        task = _Fixed(_task(vocabulary, data, templates=TEMPLATES[:1], **settings).options)
+        task.given = np.array([[[p, 1 - p] for p in ones]])
+        return task.metrics(model, task.prepare(), "test")
 
-
-def test_any_columns_of_any_format(vocabulary: Path, model: Model, tmp_path: Path) -> None:
-    path = tmp_path / "validation.jsonl"
-    rows = [
-        {"premises": ["a film is good", "it was dull"], "conclusion": "this is bad", "label": label}
-        for label in ("True", "Uncertain", "Unknown", "False")
-    ]
-    path.write_text("\n".join(map(json.dumps, rows)))
-    task = make_task("zeroshot", {"tokenizer": str(vocabulary), "data": str(path), "preset": "folio"})
-    data = task.prepare()
-    assert data.classes == ("Yes", "No", "Maybe")
-    text = " ".join(str(data.tokenizer.token(int(i))) for i in data.splits["test"].row(0))
-    assert text == "[CLS] a film is good it was dull ? [MASK] , this is bad [SEP]"
-    # the four rows are one prompt, so whatever the model says is right for its label alone
-    assert task.metrics(model, data, "test")["accuracy"] in (0.25, 0.5)
+    # "1" is right in two of its three predictions and found two times of three
+    found = metrics("11100", (0.9, 0.8, 0.3, 0.6, 0.1), metrics=["accuracy", "f1", "matthews"])
+    wanted = {"accuracy": 0.6, "f1": 2 / 3, "matthews": (2 * 1 - 1 * 1) / math.sqrt(3 * 3 * 2 * 2)}
+    assert found == pytest.approx(wanted)
+    words = {"5": "great", "0": "terrible"}
+    found = metrics("5031", (0.9, 0.1, 0.7, 0.3), words=words, metrics=["pearson", "spearman"])
+    pearson = np.corrcoef([5, 0, 3, 1], [4.5, 0.5, 3.5, 1.5])[0, 1]
+    assert found == pytest.approx({"pearson": pearson, "spearman": 1.0})
 
 
 def test_every_preset_reads_the_published_columns(tmp_path: Path, vocabulary: Path) -> None:
@@ -224,31 +183,25 @@ def test_every_preset_reads_the_published_columns(tmp_path: Path, vocabulary: Pa
         lines = [values] if preset.get("header") else [dict(zip(columns, columns, strict=True)), values]
         path = tmp_path / f"{name}.tsv"
         path.write_text("\n".join("\t".join(line[c] for c in columns) for line in lines) + "\n")
+        given = {"tokenizer": str(vocabulary), "data": str(path), "preset": name}
         words = {} if name != "cola" else {"words": {"1": "good", "0": "bad"}}
-        task = make_task(
-            "zeroshot", {"tokenizer": str(vocabulary), "data": str(path), "preset": name, **words}
-        )
+        task = make_task("zeroshot", {**given, **words})
         assert isinstance(task, ZeroShot)
         data = task.prepare()
         assert data.splits["test"].notes == [values[preset["label"]]]
         assert task.metric_names == tuple(preset["metrics"])
 
 
-def test_the_command_takes_the_models_own_tokenizer(
-    vocabulary: Path, tokenizer: Tokenizer, model: Model, tmp_path: Path
+def test_the_command(
+    vocabulary: Path, tokenizer: Tokenizer, model: Model, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from peirce_training.cli import evaluate
-
     model.save(tmp_path / "model", {"tokenizer.json": tokenizer.content})
     file = _file(tmp_path / "dev.tsv")
-    settings = [f"data={file}", "preset=sst2"]
-    arguments = [str(tmp_path / "model"), "--task", "zeroshot", "--json"]
-    app = typer.Typer()
-    app.command()(evaluate)
-    result = CliRunner().invoke(app, [*arguments, *(part for s in settings for part in ("--set", s))])
-    assert result.exit_code == 0, result.output
+    given = ("--task", "zeroshot", "--json", "--set", f"data={file}", "--set", "preset=sst2")
+    assert exit_code("evaluate", tmp_path / "model", *given) == 0
     task = _task(vocabulary, file, templates=TEMPLATES[:1])
-    assert json.loads(result.stdout)["metrics"] == pytest.approx(task.metrics(model, task.prepare(), "test"))
+    wanted = task.metrics(model, task.prepare(), "test")
+    assert json.loads(capsys.readouterr().out)["metrics"] == pytest.approx(wanted)
 
 
 @pytest.mark.parametrize(
@@ -256,28 +209,20 @@ def test_the_command_takes_the_models_own_tokenizer(
     [
         ({"tokenizer": ""}, "task.tokenizer is not set"),
         ({"words": {}}, "task.words is not set"),
-        ({"templates": []}, "task.templates is not set"),
         ({"label": "labels"}, "row 1: unknown column 'labels'"),
         ({"words": {"1": "great", "2": "terrible"}}, "row 2: unknown label '0'"),
-        ({"preset": "sst"}, "unknown preset 'sst'. Did you mean 'sst2'?"),
+        ({"preset": "sst"}, "unknown preset 'sst'. Did you mean 'sst2'"),
         ({"metrics": ["pearson", "accuracy"]}, "mixes those of numbers"),
-        (
-            {"metrics": ["pearson"], "words": {"1": "yes", "0": "no", "2": "maybe"}},
-            "two labels with a word each",
-        ),
+        ({"metrics": ["pearson"], "words": {"1": "yes", "0": "no", "2": "maybe"}}, "two labels"),
         ({"metrics": ["pearson"], "words": {"one": "yes", "0": "no"}}, "labels that are numbers"),
     ],
 )
 def test_what_cannot_be(settings: dict[str, Any], words: str, vocabulary: Path, tmp_path: Path) -> None:
-    task = _task(vocabulary, _file(tmp_path / "dev.tsv"), **settings)
-    with pytest.raises(TaskError) as error:
-        task.prepare()
-    assert words in str(error.value)
+    with pytest.raises(TaskError, match=words):
+        _task(vocabulary, _file(tmp_path / "dev.tsv"), **settings).prepare()
 
 
-def test_models_that_fill_no_masks(
-    vocabulary: Path, model: Model, tmp_path: Path, registry: Registry
-) -> None:
+def test_models_without_masks(vocabulary: Path, model: Model, tmp_path: Path, registry: Registry) -> None:
     task = _task(vocabulary, _file(tmp_path / "dev.tsv"))
     data = task.prepare()
     with pytest.raises(TaskError, match=r"no 'train' split here, .*set task\.train_data"):
