@@ -58,10 +58,6 @@ the/DT/DET/det/4 sales/NNS/NOUN/nmod/4 and/CC/CCONJ/cc/1 marketing/NN/NOUN/conj/
 go/VB/VERB/ROOT/0 only/RB/ADV/advmod/2 when/WRB/SCONJ/advmod/4 it/PRP/PRON/nsubj/4 rains/VBZ/VERB/advcl/0
 only when it rains | it rains
 
-But/CC/CCONJ/cc/2 Ann/NNP/PROPN/nsubj/2 sings/VBZ/VERB/ROOT/2 and/CC/CCONJ/cc/2 Bob/NNP/PROPN/nsubj/5
-dances/VBZ/VERB/conj/2
-Bob dances | Ann sings
-
 go/VB/VERB/ROOT/0 if/IN/SCONJ/mark/3 Ann/NNP/PROPN/nsubj/3 sings/VBZ/VERB/advcl/0 and/CC/CCONJ/cc/3
 Bob/NNP/PROPN/nsubj/6 dances/VBZ/VERB/conj/3
 if Ann sings and Bob dances | Ann sings and Bob dances | Bob dances | Ann sings

@@ -69,12 +69,12 @@ def test_ids_of_pairs_with_specials_truncation_and_padding() -> None:
     # The offsets are those of the trees' words: the parser's text, joined by spaces.
     encodings = tokenizer.encode_batch([("We stay if it rains", "Ann and Bob")])
     ids = Detector("brackets").ids([TEXTS[:2]], encodings, 1)[0, 0]
-    roles = {0: "", **{place: "/".join(each) for each, place in LOGICAL_IDS.items()}}
-    shown = [roles[int(each)] for each in ids]
-    conditional = [f"conditional/{role}" for role in ("alpha", "key", "beta")]
-    conjunction = [f"conjunction/{role}" for role in ("alpha", "key", "beta")]
+    first, second = (
+        [LOGICAL_IDS[name, role] for role in ("alpha", "key", "beta")]
+        for name in ("conditional", "conjunction")
+    )
     # [CLS] we stay if it [SEP] ann and bob [SEP] and padding: the longer text lost its end.
-    assert shown == ["", "", *conditional, "", *conjunction, "", "", ""]
+    assert ids.tolist() == [0, 0, *first, 0, *second, 0, 0, 0]
 
 
 def test_a_full_disk_leaves_the_cache_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,7 +89,7 @@ def test_a_full_disk_leaves_the_cache_as_it_was(tmp_path: Path, monkeypatch: pyt
         return base
 
     monkeypatch.setattr(sqlite3, "connect", full)
-    with pytest.raises(WriteError, match=f"the cache {cache} cannot be written: .*; what it had kept is as"):
+    with pytest.raises(WriteError, match=f"the cache {cache} cannot be written"):
         detector.find([f"(S (NP We) (VP stay{i}))" * 100 for i in range(20)])
     assert len(detector.find(TEXTS[:1])) == 1
 

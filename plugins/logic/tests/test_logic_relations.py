@@ -29,9 +29,7 @@ def test_keyword_to_alpha_and_alpha_to_beta_with_their_converses() -> None:
     torch.manual_seed(0)
     position = LogicRelations(NoOptions(), DIMS).double()
     ids = torch.randint(LOGICAL_ID_COUNT, (2, 3, 5))
-    ids[:, 2] = torch.tensor(
-        [LOGICAL_IDS["causal", role] for role in ("alpha", "key", "beta", "alpha", "key")]
-    )
+    ids[:, 2] = torch.tensor([LOGICAL_IDS["causal", r] for r in ("alpha", "key", "beta", "alpha", "key")])
     rows = dict(zip(AFTER, range(len(AFTER)), strict=True))
     wanted = torch.zeros(2, 5, 5, 3, dtype=torch.float64)
     for b, x, y in np.ndindex(2, 5, 5):

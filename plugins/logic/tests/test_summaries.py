@@ -50,9 +50,7 @@ def test_files_of_texts_and_summaries_are_read(tmp_path: Path) -> None:
     assert found.summaries == ("Rain 1.", "Rain 2.", "Rain 3.")
     own = {"body": "It rains.", "short": "Rain."}
     assert examples(tmp_path, "own.jsonl", own, columns=("body", "short"))[0].text == "It rains."
-    with pytest.raises(
-        TaskError, match=r"row 1: no column holds the text; the columns are body, short; name the"
-    ):
+    with pytest.raises(TaskError, match=r"row 1: no column holds the text; the columns are body, short"):
         examples(tmp_path, "own.jsonl", own)
 
 
@@ -71,10 +69,9 @@ def test_a_model_learns_to_write_summaries(tmp_path: Path) -> None:
     options = {**Summarise.example_in(tmp_path), "depth": 1, "parser": "brackets", "beams": 2}
     for name in ("data", "valid_data", "test_data"):  # brackets reads trees
         rows = [json.loads(line) for line in Path(options[name]).read_text().splitlines()]
-        kept = [
-            {**row, "dialogue": f"(S (NP {row['dialogue'].split(':')[0]}) (VP not (VP cry)))"} for row in rows
-        ]
-        Path(options[name]).write_text("".join(json.dumps(row) + "\n" for row in kept))
+        trees = (f"(S (NP {row['dialogue'].split(':')[0]}) (VP not (VP cry)))" for row in rows)
+        lines = (json.dumps({**row, "dialogue": tree}) for row, tree in zip(rows, trees, strict=True))
+        Path(options[name]).write_text("\n".join(lines) + "\n")
     task = Summarise(SummariseOptions(**options))
     data = task.prepare()
     model = build(BART.replace({**task.overrides(data), "model.regularisation.init_std": 0.1}), seed=0)
@@ -100,12 +97,7 @@ def test_a_model_learns_to_write_summaries(tmp_path: Path) -> None:
 def test_models_that_write_no_summaries_are_refused(tmp_path: Path) -> None:
     task = Summarise(SummariseOptions(**Summarise.example_in(tmp_path)))
     data = task.prepare()
-    for spec, said in (
-        (DECODER, "needs an encoder-decoder"),
-        (BART, "reads 1 levels, and task.depth is 0"),
-    ):
+    for spec, said in ((DECODER, "encoder-decoder"), (BART, "reads 1 levels, and task.depth is 0")):
         with pytest.raises(TaskError, match=said):
             task.check(build(spec.replace(task.overrides(data))), data)
     task.check(build(ENCODER_DECODER.replace(task.overrides(data))), data)
-    with pytest.raises(TaskError, match=r"needs either task\.data or task\.dataset"):
-        Summarise(SummariseOptions()).prepare()
