@@ -230,9 +230,7 @@ def test_a_page_reads_queries_as_python_does(exported: Exported, page: str) -> N
         const read = text => {{ try {{ return encoded(text).inputs; }} catch (error) {{ return error.message; }} }};
         console.log(JSON.stringify({json.dumps(texts)}.map(read)));"""
     command = ["node", "--input-type=module", "-"]
-    found = json.loads(
-        subprocess.run(command, input=script, capture_output=True, text=True, check=True).stdout
-    )
+    found = json.loads(subprocess.check_output(command, input=script, text=True))
     names, read = ("input_ids", "token_kinds"), 0
     for text, own in zip(texts, found, strict=True):
         wanted = None

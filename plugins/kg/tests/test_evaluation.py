@@ -96,9 +96,7 @@ def test_constant_random_and_oracle() -> None:
 
 
 def test_the_filter_is_an_option_and_said() -> None:
-    graph = from_names(
-        "g", {"train": [("a", "r", "b"), ("a", "r", "c")], "valid": [], "test": [("a", "r", "d")]}
-    )
+    graph = from_names("g", {"train": [("a", "r", "b"), ("a", "r", "c")], "test": [("a", "r", "d")]})
     queries = _one(graph, "r(a,f)", "test")
     scores = np.array([[0.0, 1.0, 2.0, 3.0]])  # d, inferred, beats the entailed b and c
     reports = {
@@ -132,10 +130,8 @@ def test_means_of_seen_and_unseen_types() -> None:
 
 
 def test_an_answer_that_a_later_graph_lost_is_filtered_where_its_graph_counts() -> None:
-    train = [("a", "r", name) for name in "bcde"]
-    graph = from_names(
-        "g", {"train": train, "valid": [("a", "q", "b")], "test": [("a", "q", "c"), ("a", "r", "f")]}
-    )
+    splits = {"train": [("a", "r", name) for name in "bcde"], "valid": [("a", "q", "b")]}
+    graph = from_names("g", {**splits, "test": [("a", "q", "c"), ("a", "r", "f")]})
     queries = _one(graph, "r(a,f) & !q(a,f)", "test")
     # f is inferred; b answers on the training graph alone, c on it and on valid, d and e on all
     better = {"a": 0.0, "b": 4.0, "c": 3.0, "d": 2.0, "e": 2.5, "f": 1.0}
@@ -152,9 +148,8 @@ def test_an_answer_that_a_later_graph_lost_is_filtered_where_its_graph_counts() 
 
 
 def test_means_go_over_answers_then_queries_then_types() -> None:
-    cell = evaluation._cell(
-        [(_answers([1, 2], [3]), np.array([1.0, 2.0, 4.0])), (_answers([], [0]), np.array([1.0]))]
-    )
+    two = (_answers([1, 2], [3]), np.array([1.0, 2.0, 4.0])), (_answers([], [0]), np.array([1.0]))
+    cell = evaluation._cell([*two])
     assert cell.mrr == pytest.approx((0.75 + 0.25 + 1) / 3)
     assert (cell.queries, cell.answers) == (3, 4)
     report = evaluate("c", SETS, constant)
@@ -197,10 +192,8 @@ def _print(*reports: Report) -> str:
 
 def test_inferred_answers_are_told_apart_by_the_links_that_they_miss() -> None:
     links = Links(NATIONS.index("valid"), NATIONS.index("test"))
-    missing = [
-        links.missing(q.template, q.groundings, q.answers["test"].minus(q.answers["valid"], NATIONS.entities))
-        for q in SETS
-    ]
+    new = [queries.answers["test"].minus(queries.answers["valid"], NATIONS.entities) for queries in SETS]
+    missing = [links.missing(q.template, q.groundings, own) for q, own in zip(SETS, new, strict=True)]
     oracle = _oracle("valid")
     report = evaluation.evaluate("v", SETS, oracle, entities=NATIONS.entities, missing=missing)
     for name, by in report.cells.items():
@@ -208,10 +201,8 @@ def test_inferred_answers_are_told_apart_by_the_links_that_they_miss() -> None:
         assert sum(cell.answers for cell in counted) == by["inferred"].answers
         assert ("missing-2" in by) == (name == "2i")
         assert by["hard"].answers == by["missing-2" if name == "2i" else "missing-1"].answers
-    answers_of = {
-        k: sum(by[k].answers for by in report.cells.values() if k in by) for k in ("inferred", *STRATA)
-    }
-    assert report.shares["hard"] == pytest.approx(answers_of["hard"] / answers_of["inferred"])
+    hard, inferred = (sum(by[k].answers for by in report.cells.values()) for k in ("hard", "inferred"))
+    assert report.shares["hard"] == pytest.approx(hard / inferred)
     assert f"all of their links in {report.shares['hard']:.1%} (hard)" in " ".join(_print(report).split())
     assert "hard/mrr" not in report.metrics()
     assert report.metrics(strata=True)["hard/mrr"] == report.mean("hard").mrr

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -107,14 +106,14 @@ def test_other_answers_are_no_negatives_of_systems_of_sets(data: KgQaData, regis
 
 
 def test_labels_are_answers(data: KgQaData) -> None:
+    known = {
+        tuple(inputs["input_ids"][row].tolist()): set(queries.answers["train"][row].tolist())
+        for queries, inputs in zip(data.sets["train"], data.inputs["train"], strict=True)
+        for row in range(len(queries))
+    }
     for labels in ("one", "all"):
         task = KgQa(KgQaOptions(graph="nations", batch_size=1000, labels=labels))
         (batch,) = task.batches(data, "train", 0, 0)
-        known = {
-            tuple(inputs["input_ids"][row].tolist()): set(queries.answers["train"][row].tolist())
-            for queries, inputs in zip(data.sets["train"], data.inputs["train"], strict=True)
-            for row in range(len(queries))
-        }
         given = zip(batch["input_ids"], batch["attention_mask"], batch["labels"], strict=True)
         for ids, mask, label in given:
             answers = known[tuple(ids[mask].tolist())]
@@ -138,14 +137,3 @@ def test_mistakes_are_named(task: KgQa, data: KgQaData, registry: Registry) -> N
     other = build(spec, registry=registry)
     with pytest.raises(TaskError, match="has no head 'entities'"):
         task.metrics(other, data, "test")
-
-
-def test_types_that_the_graph_lacks_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    circle = "abcdefa"  # no two entities have two relations, so there is no 2m query
-    triples = [f"{h}\t{'rs'[i % 2]}\t{t}\n" for i, (h, t) in enumerate(pairwise(circle))]
-    for split, rows in {"train": triples, "valid": ["a\tr\tc\n"], "test": ["b\ts\td\n"]}.items():
-        (tmp_path / f"{split}.tsv").write_text("".join(rows))
-    few = {"train_queries": 3, "eval_queries": 1, "absent": "leave_out"}
-    data = KgQa(KgQaOptions(graph=str(tmp_path), types=("1p", "2m"), **few)).prepare()
-    assert [[each.type.name for each in data.sets[split]] for split in ("train", "test")] == [["1p"], ["1p"]]
-    assert capsys.readouterr().err.count("left out, as the graph has no") == 3

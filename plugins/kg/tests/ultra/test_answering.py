@@ -28,6 +28,7 @@ from peirce_queries.graphs.graph import Graph
 from peirce_queries.languages.language import parse
 from peirce_training.evaluation import check_data
 
+Published = Callable[[str], Model]
 Queries = tuple[list[dict[str, Any]], Mapping[str, Any]]
 
 
@@ -43,9 +44,7 @@ def program(query: dict[str, Any]) -> tuple[Program, dict[str, Any]]:
     return steps, {step.name: np.array([int(step.name)]) for step in steps if step.name}
 
 
-def test_fuzzy_sets_after_every_step(
-    published: Callable[[str], Model], umls: Graph, queries: Queries
-) -> None:
+def test_fuzzy_sets_of_every_step(published: Published, umls: Graph, queries: Queries) -> None:
     answerer = UltraQuery(published("ultraquery"), umls.index("train"))
     for query in queries[0]:
         steps, ids = program(query)
@@ -53,24 +52,17 @@ def test_fuzzy_sets_after_every_step(
         assert off(found, queries[1][f"steps_{query['id']}"]) < 1e-4, query["type"]
 
 
-@pytest.mark.parametrize(
-    ("name", "logic", "threshold", "key"),
-    [
-        ("ultraquery", "product", 0.0, "probs"),
-        ("ultraquery", "godel", 0.0, "probs_godel"),
-        ("ultraquery", "lukasiewicz", 0.0, "probs_lukasiewicz"),
-        ("ultra_3g", "product", 0.8, "probs_ultra_3g_threshold_0.8"),
-    ],
-)
-def test_other_logics_and_thresholds(
-    published: Callable[[str], Model],
-    umls: Graph,
-    queries: Queries,
-    name: str,
-    logic: Logic,
-    threshold: float,
-    key: str,
-) -> None:
+LOGICS: dict[str, tuple[str, Logic, float]] = {
+    "probs": ("ultraquery", "product", 0.0),
+    "probs_godel": ("ultraquery", "godel", 0.0),
+    "probs_lukasiewicz": ("ultraquery", "lukasiewicz", 0.0),
+    "probs_ultra_3g_threshold_0.8": ("ultra_3g", "product", 0.8),
+}
+
+
+@pytest.mark.parametrize("key", LOGICS)
+def test_other_logics_and_thresholds(published: Published, umls: Graph, queries: Queries, key: str) -> None:
+    name, logic, threshold = LOGICS[key]
     answerer = UltraQuery(published(name), umls.index("train"), logic)
     assert answerer.network.options.threshold == threshold
     for row, query in enumerate(queries[0]):
@@ -80,9 +72,7 @@ def test_other_logics_and_thresholds(
             assert off(members[0], queries[1][key][row]) < 1e-4
 
 
-def test_small_portions_change_nothing(
-    published: Callable[[str], Model], umls: Graph, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_small_portions(published: Published, umls: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     model, index = published("ultraquery"), umls.index("train")
     sets, asked = torch.rand(3, 135), np.array([3, 50, 3])
     whole = UltraQuery(model, index).scores(sets, asked)
@@ -91,9 +81,7 @@ def test_small_portions_change_nothing(
     torch.testing.assert_close(UltraQuery(model, index).scores(sets, asked), whole, atol=1e-4, rtol=1e-5)
 
 
-def test_a_file_of_queries_has_the_scores_of_each(
-    published: Callable[[str], Model], umls: Graph, tmp_path: Path
-) -> None:
+def test_scores_of_a_file_of_queries(published: Published, umls: Graph, tmp_path: Path) -> None:
     given = GivenGraph(graph=umls, split="train")
     answerer = ZeroShot(UltraQuery(published("ultraquery"), umls.index("train")), given)
     texts = ["3(10,f)", "3(10,e1)&4(f,e1)", "3(11,f)|3(e1,f)"]
@@ -120,7 +108,7 @@ def test_a_file_of_queries_has_the_scores_of_each(
             score_file(answerer, source, output)
 
 
-def test_known_answers_and_variables(published: Callable[[str], Model], umls: Graph) -> None:
+def test_known_answers_and_variables(published: Published, umls: Graph) -> None:
     model = UltraQuery(published("ultraquery"), umls.index("train"))
     found = reply(ZeroShot(model, GivenGraph(graph=umls, split="train")), "3(10,e1)&4(e1,f)")
     assert found.exact == {"train": sum(each.known == ("train",) for each in found.answers)}
@@ -130,9 +118,7 @@ def test_known_answers_and_variables(published: Callable[[str], Model], umls: Gr
     assert found.variables["e1"][0].entity == umls.entity_names[between.argmax()]
 
 
-def test_the_task_of_queries_ranks_the_types_that_it_can_say(
-    published: Callable[[str], Model], tmp_path: Path
-) -> None:
+def test_the_task_ranks_the_types_that_it_can_say(published: Published, tmp_path: Path) -> None:
     options = KgQaOptions(types=("1p", "2i", "pni", "2m"), train_queries=1, eval_queries=3)
     task, model = KgQa(options), published("ultraquery")
     data = task.prepare()

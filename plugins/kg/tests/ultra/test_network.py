@@ -29,9 +29,7 @@ def test_all_published_numbers_of_links(golden: Path, published: Callable[[str],
     turned = np.roll(np.arange(2 * relations), relations)
     kinds = heads, heads[turned][:, turned], heads[:, turned], heads[turned]
     edges = {(a, b, kind) for kind, own in enumerate(kinds) for a, b in np.argwhere(own).tolist()}
-    assert edges == set(
-        zip(*arrays["rel_edge_index"].tolist(), arrays["rel_edge_type"].tolist(), strict=True)
-    )
+    assert edges == {*zip(*arrays["rel_edge_index"].tolist(), arrays["rel_edge_type"].tolist(), strict=True)}
     graph = {"triples": torch.from_numpy(triples), "shared_heads": torch.from_numpy(shared)}
 
     def asked(questions: np.ndarray, inverse: int = 0, condition: bool = False) -> np.ndarray:

@@ -24,13 +24,9 @@ def printed(program: Program) -> list[str]:
 
 def formula(structure: Any, target: str, names: Any) -> str:
     """A published query, nested lists of anchors and relations, as a formula of the target."""
-    if (
-        isinstance(structure[-1], list)
-        and all(isinstance(each, int) for each in structure[-1])
-        and len(structure) == 2
-    ):
+    *_, last = structure
+    if len(structure) == 2 and isinstance(last, list) and all(isinstance(each, int) for each in last):
         inner, relations = structure
-        text = None
         source = str(inner) if isinstance(inner, int) else next(names)
         parts = [] if isinstance(inner, int) else [formula(inner, source, names)]
         for place, relation in enumerate(relations):
@@ -40,27 +36,23 @@ def formula(structure: Any, target: str, names: Any) -> str:
             rest = any(each != -2 for each in relations[place + 1 :])
             end = next(names) if rest else target
             ends = (end, source) if relation >= RELATIONS else (source, end)
-            text = f"{relation % RELATIONS}({','.join(ends)})"
-            parts.append(text)
+            parts.append(f"{relation % RELATIONS}({','.join(ends)})")
             source = end
         return "&".join(f"({part})" for part in parts)
     connective = "|" if structure[-1] == [-1] else "&"
     return connective.join(f"({formula(each, target, names)})" for each in structure if each != [-1])
 
 
-def test_programs_are_those_of_the_published_code(
-    queries: tuple[list[dict[str, Any]], Mapping[str, Any]],
-) -> None:
+def test_programs_of_the_published_code(queries: tuple[list[dict[str, Any]], Mapping[str, Any]]) -> None:
     for query in queries[0]:
         names = (f"e{i}" for i in range(1, 9))
         asked = parse(formula(query["structure"], "f", names))
         found = [s.replace(" ^-1", "") for s in printed(program_of(asked))]
-        words = [step.partition(" ") for step in query["postfix"]]
-        expected = [
-            (WORDS.get(word, word), str(int(name) % RELATIONS) if word == "project" else name)
-            for word, _, name in words
-        ]
-        assert found == [" ".join(filter(None, each)) for each in expected], query["type"]
+        expected = []
+        for word, _, name in (step.partition(" ") for step in query["postfix"]):
+            own = str(int(name) % RELATIONS) if word == "project" else name
+            expected.append(" ".join(filter(None, (WORDS.get(word, word), own))))
+        assert found == expected, query["type"]
 
 
 def test_all_types_that_sets_can_say() -> None:

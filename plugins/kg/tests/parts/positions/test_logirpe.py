@@ -19,7 +19,7 @@ def tokens(kinds: torch.Tensor) -> Tokens:
 @pytest.mark.parametrize("share_heads", [True, False])
 @pytest.mark.parametrize("share_layers", [True, False])
 @pytest.mark.parametrize(("furthest", "length"), [(2, 6), (20, 6)])
-def test_each_pair_has_the_vectors_of_its_ordered_kinds_and_its_distance(
+def test_vectors_of_kinds_and_distances(
     share_heads: bool, share_layers: bool, furthest: int, length: int
 ) -> None:
     torch.manual_seed(0)
@@ -51,6 +51,4 @@ def test_each_pair_has_the_vectors_of_its_ordered_kinds_and_its_distance(
 def test_the_key_term_alone_has_one_bank() -> None:
     position = LogiRPE(LogiRPE.Options(terms="key"), DIMS)
     assert position.pairs(tokens(torch.zeros(1, 4, dtype=torch.long)))[0].value is None
-    assert {name: tuple(p.shape) for name, p in position.state_dict().items()} == {
-        "keys.0.weight": (7 * 7 * 33, 8)
-    }
+    assert {n: tuple(p.shape) for n, p in position.state_dict().items()} == {"keys.0.weight": (7 * 7 * 33, 8)}

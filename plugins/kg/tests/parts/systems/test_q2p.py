@@ -80,9 +80,7 @@ def _sets(network: Q2P, tree: SetExpression | Constant, ids: dict[str, int]) -> 
 
 
 @pytest.mark.parametrize("particles", [2, 3])
-def test_queries_are_what_the_published_equations_give(
-    particles: int, registry: Registry, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_published_equations(particles: int, registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SMALL, "q2p", {"model.dims.feedforward": 5, "model.options.particles": particles})
     model = small("q2p", registry, particles=particles)
     network, head = model.network, model.heads["entities"]

@@ -186,9 +186,7 @@ def test_an_answer_that_is_not_rewarded_is_no_negative(registry: Registry) -> No
 
 @pytest.mark.parametrize("name", ["betae", "cone", "lmpnn"])
 @pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
-def test_half_precision_rounds_what_is_given_and_nothing_between(
-    name: str, kind: torch.dtype, registry: Registry
-) -> None:
+def test_half_precision_rounds_what_is_given_alone(name: str, kind: torch.dtype, registry: Registry) -> None:
     half = small(name, registry, width=64).to(kind)
     with torch.no_grad():  # vectors that half precision holds, and products of which it does not
         half.network.get_parameter("vectors").mul_(1e-2 if name == "lmpnn" else 1)
@@ -200,9 +198,7 @@ def test_half_precision_rounds_what_is_given_and_nothing_between(
         assert torch.equal(found, wanted.to(kind)), query
 
 
-def test_portions_of_entities_change_no_score_and_no_gradient(
-    registry: Registry, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_portions_of_entities_change_nothing(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
     model = small("cone", registry).train()
     answers = torch.rand(3, 6, dtype=torch.float64, requires_grad=True)
     entities = torch.rand(5, 6, dtype=torch.float64)
@@ -233,9 +229,7 @@ def _of_tree(network: SetSystem, tree: SetExpression | Constant, ids: dict[str, 
 
 
 def test_points_and_boxes_are_moved_met_and_compared(registry: Registry) -> None:
-    gqe, box = (
-        small(name, registry, width=width, margin=5.0) for name, width in (("gqe", 2), ("query2box", 4))
-    )
+    gqe, box = (small(name, registry, width=n, margin=5.0) for name, n in (("gqe", 2), ("query2box", 4)))
     for network in (gqe.network, box.network):
         first, second = network.attention
         _set_linear(first, [[1, 0]] + [[0, 0]] * 4, [0] * 5)
@@ -332,9 +326,7 @@ def test_queries_are_what_their_operators_give(name: str, registry: Registry) ->
 
 
 @pytest.mark.parametrize("name", ["betae", "clmpt", "cone", "fuzzqe", "gqe", "lmpnn", "q2p", "query2box"])
-def test_a_mixed_batch_is_its_queries_and_a_traced_one_the_same(
-    name: str, registry: Registry, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_mixed_and_traced_batches(name: str, registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
     model = small(name, registry)
     kinds = ("1p", "3p", "ip" if name in ("gqe", "query2box") else "2in", "upi")
     alone = torch.cat([run(model, *grounded(kind)) for kind in kinds])
