@@ -41,9 +41,7 @@ def test_a_query_over_its_rows_is_refused_with_its_part(text: str, conjunctions:
     assert len(found) == (0 if text == CHAIN else 300)
 
 
-def test_a_line_over_its_budget_is_named_and_the_others_of_its_shape_are_not(
-    hub: Graph, tmp_path: Path
-) -> None:
+def test_a_line_over_its_budget_is_named_and_no_other_of_its_shape(hub: Graph, tmp_path: Path) -> None:
     source, output = tmp_path / "queries.jsonl", tmp_path / "answers.jsonl"
     lines = [{"query": "s(x0,f)"}, {"query": "!s(e1,f)"}, {"query": "s(x1,f)"}]
     source.write_text("".join(json.dumps(line) + "\n" for line in lines))

@@ -78,8 +78,9 @@ def test_every_type_equals_brute_force(name: str, graph: Graph, seed: int) -> No
     constants = random.integers(graph.entities, size=(3, len(template.constants)))
     found = answers(template, Groundings(relations, constants), graph.index("test"))
     for row in range(3):
-        names = [graph.relation_names[i] for i in relations[row]] + [
-            graph.entity_names[i] for i in constants[row]
+        names = [
+            *(graph.relation_names[i] for i in relations[row]),
+            *(graph.entity_names[i] for i in constants[row]),
         ]
         slots = (*template.relations, *template.constants)
         grounded = TYPES[name].query.ground(dict(zip(slots, names, strict=True)))
@@ -105,14 +106,10 @@ def test_a_graph_so_large_that_each_query_is_a_batch_answers_alike() -> None:
 @loose(60)
 @given(graph=graphs(entities=4), data=st.data())
 def test_branches_equal_brute_force(graph: Graph, data: st.DataObject) -> None:
-    atoms = st.sampled_from(
-        ["p0(a0,e1)", "p1(a1,e1)", "p0(e1,a2)", "!p1(a0,e1)", "p1(e1,e1)", "p0(e1,e2)", "p1(e2,f)"]
-    )
-    ends = st.sampled_from(
-        ["p0(e1,f)", "p1(f,e1) & p0(a0,f)", "!p0(e1,f)", "p0(e1,e2) & p1(e2,f) & !p1(e1,f)"]
-    )
-    union = " | ".join(data.draw(st.lists(atoms, min_size=2, max_size=4)))
-    query = parse(f"({union}) & {data.draw(ends)}")
+    atoms = ["p0(a0,e1)", "p1(a1,e1)", "p0(e1,a2)", "!p1(a0,e1)", "p1(e1,e1)", "p0(e1,e2)", "p1(e2,f)"]
+    ends = ["p0(e1,f)", "p1(f,e1) & p0(a0,f)", "!p0(e1,f)", "p0(e1,e2) & p1(e2,f) & !p1(e1,f)"]
+    union = " | ".join(data.draw(st.lists(st.sampled_from(atoms), min_size=2, max_size=4)))
+    query = parse(f"({union}) & {data.draw(st.sampled_from(ends))}")
     assert answer(query, graph, graph.index("test")).tolist() == brute_force(query, graph, "test")
 
 

@@ -50,9 +50,8 @@ def _query_of(folder: Path, graph: Graph) -> dict[tuple[str, str], set[tuple[str
 def test_what_a_format_can_hold_comes_back(form: str, sampled: Path, tmp_path: Path) -> None:
     graph = load_graph("nations")
     theirs, back = str(tmp_path / "theirs"), tmp_path / "back"
-    told = json.loads(
-        run("convert", str(sampled), "--graph", "nations", "--to", form, "-o", theirs, "--json")
-    )
+    asked = ("--graph", "nations", "--to", form, "-o", theirs, "--json")
+    told = json.loads(run("convert", str(sampled), *asked))
     assert {row["type"] for row in told["types"] if row["left_out"]} == {*TYPES.split(",")} - HOLD[form]
     assert "exact" in run("convert", theirs, "-o", str(back))
     again = load_graph(str(back))
@@ -65,13 +64,9 @@ def test_what_a_format_can_hold_comes_back(form: str, sampled: Path, tmp_path: P
 def _write(folder: Path, files: dict[str, object]) -> Path:
     """A folder in BetaE's layout, with a graph of three entities and one relation in both directions."""
     folder.mkdir(exist_ok=True)
-    graph = {
-        "train.txt": "0\t0\t1\n1\t1\t0\n",
-        "valid.txt": "1\t0\t2\n2\t1\t1\n",
-        "test.txt": "0\t0\t2\n2\t1\t0\n",
-    }
+    graph = {"train": "0\t0\t1\n1\t1\t0\n", "valid": "1\t0\t2\n2\t1\t1\n", "test": "0\t0\t2\n2\t1\t0\n"}
     vocabulary = {"id2ent.pkl": {0: "a", 1: "b", 2: "c"}, "id2rel.pkl": {0: "+r", 1: "-r"}}
-    for name, content in {**graph, **vocabulary, **files}.items():
+    for name, content in {**{f"{split}.txt": graph[split] for split in graph}, **vocabulary, **files}.items():
         if name.endswith(".pkl"):
             (folder / name).write_bytes(content if isinstance(content, bytes) else pickle.dumps(content))
         else:
@@ -83,15 +78,12 @@ PATH = (0, (0, 0))
 
 
 def test_files_of_the_harder_benchmark_keep_what_is_hard(tmp_path: Path) -> None:
-    four = ("e", ("r",) * 4)
+    two, four, negated = ("e", ("r", "r")), ("e", ("r",) * 4), ("e", ("r", "r", "n"))
+    longer = (0, (0, 1, 0, 1))
     files = {
-        "test-queries.pkl": {
-            ("e", ("r", "r")): {PATH},
-            four: {(0, (0, 1, 0, 1))},
-            ("e", ("r", "r", "n")): {(0, (0, 0, -2))},
-        },
-        "test-easy-answers.pkl": {PATH: set(), (0, (0, 1, 0, 1)): {0}},
-        "test-hard-answers.pkl": {PATH: {2}, (0, (0, 1, 0, 1)): {1}},
+        "test-queries.pkl": {two: {PATH}, four: {longer}, negated: {(0, (0, 0, -2))}},
+        "test-easy-answers.pkl": {PATH: set(), longer: {0}},
+        "test-hard-answers.pkl": {PATH: {2}, longer: {1}},
     }
     folder = _write(tmp_path / "h", files)
     shown = " ".join(run("convert", str(folder), "-o", str(tmp_path / "own")).split())
@@ -196,7 +188,10 @@ HOP, FORMAT = ("e", ("r",)), "does not follow the published format"
         (_training({HOP: {(2**70, (0,))}}), "OverflowError"),
         (_training({HOP: {(0, (0,))}}, {(0, (0,)): 3}), "TypeError: 'int'"),
         (_training(b"})" + b"\x85" * 2000 + b"Ns."), f"{FORMAT} .RecursionError"),
-        ({"x_test_queries.json": {"(p,(e))": {"(p,(0),(p,(0),(e,(1))))": {}}}}, r"\(p,\(e\)\): .*not a query"),
+        (
+            {"x_test_queries.json": {"(p,(e))": {"(p,(0),(p,(0),(e,(1))))": {}}}},
+            r"\(p,\(e\)\): .*not a query",
+        ),
         ({"x_test_queries.json": "{\n  1"}, r"queries\.json cannot be read as a JSON object: .*line 2"),
         ({"test-qaa.json": {"r1(s1,f)": [[{"r1": 0}, {}, {}]]}}, "KeyError: 's1'"),
         ({"test-qaa.json": {"r1(s1,f)": [[{"r1": 0, "s1": 1}, {"f": ["x"]}, {}]]}}, FORMAT),

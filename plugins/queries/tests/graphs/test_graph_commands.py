@@ -90,7 +90,7 @@ def test_malformed_lines_are_named_and_nothing_is_written(folder: Path, line: ob
 
 @settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(graph=graphs(), asked=st.lists(queries(), min_size=1, max_size=6), split=st.sampled_from(SPLITS))
-def test_lines_of_several_shapes_keep_their_order(
+def test_lines_of_shapes_keep_their_order(
     tmp_path: Path, graph: Graph, asked: list[Query], split: Split
 ) -> None:
     source, output = tmp_path / "q.jsonl", tmp_path / "a.jsonl"

@@ -28,7 +28,7 @@ def test_every_split_finds_exactly_its_triples(graph: Graph) -> None:
                     group = index.groups(np.array([relation]), np.array([entity]), heads=heads)
                     found = index.others(spans(*index.edges(group, heads=heads)), heads=heads).tolist()
                     assert sorted(found) == sorted(
-                        x[other] for x in triples if x[1] == relation and x[mine] == entity
+                        x[other] for x in triples if (x[1], x[mine]) == (relation, entity)
                     )
             row, entity = index.ends(np.arange(graph.relations), heads=heads)
             found_ends = list(zip(row.tolist(), entity.tolist(), strict=True))
@@ -57,9 +57,7 @@ def test_entities_far_apart_and_close_together(data: st.DataObject) -> None:
     count = 3_000_000
     anchors = data.draw(st.lists(st.integers(0, count - 1), min_size=1, max_size=4))
     random = np.random.default_rng(data.draw(st.integers(0, 2**32)))
-    near = np.concatenate(
-        [np.clip(anchor + random.integers(-40, 40, 60), 0, count - 1) for anchor in anchors]
-    )
+    near = np.concatenate([np.clip(each + random.integers(-40, 40, 60), 0, count - 1) for each in anchors])
     triples = np.stack([near, random.integers(0, 2, len(near)), random.permutation(near)], axis=1)
     triples = np.unique(triples, axis=0).astype(np.int32)
     index = Index.of(triples, count, 2)

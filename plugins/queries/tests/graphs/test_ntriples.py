@@ -45,15 +45,9 @@ _literals = st.builds(
 )
 _blanks = st.sampled_from(["_:b", "_:b0", "_:0a.b", "_:x-y"])
 _space = st.sampled_from([" ", "\t", "  "])
-_statements = st.builds(
-    lambda head, a, relation, b, tail, end: f"{head}{a}{relation}{b}{tail}{end}",
-    st.one_of(_iris, _blanks),
-    _space,
-    _iris,
-    _space,
-    st.one_of(_iris, _blanks, _literals),
-    st.sampled_from([" .", ".", "\t. ", " . # a comment"]),
-)
+_heads, _tails = st.one_of(_iris, _blanks), st.one_of(_iris, _blanks, _literals)
+_ends = st.sampled_from([" .", ".", "\t. ", " . # a comment"])
+_statements = st.tuples(_heads, _space, _iris, _space, _tails, _ends).map("".join)
 
 
 def _name(term: rdflib.term.Node) -> str:
@@ -106,17 +100,13 @@ def test_lines_without_a_statement_and_malformed_ones() -> None:
     assert [parse_line(line) for line in ("", "   ", "# a comment", "\t# <a> <b> <c> .")] == [None] * 4
     assert parse_line("_:été <r> _:π .") == ("_:été", "r", "_:π")
     for line in MALFORMED.splitlines():
-        with pytest.raises(
-            MalformedError, match=r"expected an N-Triples statement|does not encode a character"
-        ):
+        with pytest.raises(MalformedError, match=r"an N-Triples statement|does not encode a character"):
             parse_line(line)
 
 
 def test_a_graph_of_n_triples(tmp_path: Path) -> None:
-    text = (
-        "# people\n<http://x/a> <http://x/knows> _:b .\n\n"
-        '<http://x/a> <http://x/name> "Ann \\"A\\""@EN .\n<http://x/a> <http://x/knows> _:b .\n'
-    )
+    twice = "<http://x/a> <http://x/knows> _:b .\n"
+    text = f'# people\n{twice}\n<http://x/a> <http://x/name> "Ann \\"A\\""@EN .\n{twice}'
     path = tmp_path / "people.nt"
     path.write_text(text, encoding="utf-8")
     graph = load_graph(str(path))

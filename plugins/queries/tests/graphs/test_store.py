@@ -15,7 +15,7 @@ from kgqa_reference import graphs
 
 from peirce.errors import TaskError
 from peirce_queries.graphs.graph import SPLITS, Graph, load_graph
-from peirce_queries.graphs.index import in_order
+from peirce_queries.graphs.index import sort_rows
 from peirce_queries.sampling.files import fingerprint
 from peirce_queries.sampling.lookup import Lookup
 
@@ -25,10 +25,8 @@ def test_an_opened_index_is_the_graph(graph: Graph, tmp_path_factory: pytest.Tem
     folder = tmp_path_factory.mktemp("index")
     graph.write(folder)
     found = load_graph(str(folder))
-    assert (found.name, found.entity_names, found.relation_names) == (
-        graph.name, graph.entity_names, graph.relation_names,
-    )  # fmt: skip
-    assert found.duplicates == graph.duplicates
+    for name in ("name", "entity_names", "relation_names", "duplicates"):
+        assert getattr(found, name) == getattr(graph, name)
     assert fingerprint(found) == fingerprint(graph)
     every = [axis.ravel() for axis in np.indices((graph.relations, graph.entities, graph.entities))]
     for split in SPLITS:
@@ -79,7 +77,5 @@ def test_rows_sort_as_numbers_or_by_columns(data: st.DataObject) -> None:
         np.array(data.draw(st.lists(st.integers(0, 2), min_size=rows, max_size=rows)), np.int32)
         for _ in "abc"
     ]
-    found = in_order(columns, [size] * 3)
-    assert [*zip(*(column.tolist() for column in found), strict=True)] == sorted(
-        zip(*(column.tolist() for column in columns), strict=True)
-    )
+    found, given = (np.stack(each, 1).tolist() for each in (sort_rows(columns, [size] * 3), columns))
+    assert found == sorted(given)

@@ -69,10 +69,8 @@ def test_the_commands_load_only_what_they_need(tmp_path: Path) -> None:
     )
 
     def loaded(*words: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-c", script, *words], capture_output=True, text=True, check=True
-        )
-        return done.stdout.splitlines()[-1]
+        out = subprocess.check_output([sys.executable, "-c", script, *words], text=True)
+        return out.splitlines()[-1]
 
     assert loaded("kg", "--help") == "[]"
     assert not {"torch", "pykeen"} & {*loaded("kg", "draw", "2p", "-o", str(tmp_path / "q.svg")).split("'")}
