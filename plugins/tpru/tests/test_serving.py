@@ -17,20 +17,15 @@ from peirce_tpru.entailment.task import Entailment, EntailmentData, EntailmentOp
 from peirce_tpru.roles import Roles, RolesOptions
 from peirce_tpru.serving import EntailmentPipeline
 
-NO_PROPOSITIONS = {
-    "hello": r"'e' at character 2 has no connective before it",
-    "((p&q": r"2 bracket\(s\) are not closed",
-    "(p+q)": r"'\+' at character 3 does not belong there",
-}
+NO_PROPOSITIONS = {"hello": "'e' at character 2", "((p&q": r"2 bracket\(s\)", "(p+q)": r"'\+' at character 3"}
 
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     small = {"model.dims.unary": 8, "model.dims.embedding": 4, "model.operators.options.tpru.roles": 4}
     folder = tmp_path_factory.mktemp("entails") / "model"
-    build(load_spec("pair-tpru", small), seed=0).save(
-        folder, Entailment(EntailmentOptions()).assets(EntailmentData({}))
-    )
+    assets = Entailment(EntailmentOptions()).assets(EntailmentData({}))
+    build(load_spec("pair-tpru", small), seed=0).save(folder, assets)
     return folder
 
 

@@ -48,9 +48,3 @@ def test_large_fillers_do_not_overflow_in_half_precision(dtype: torch.dtype) -> 
     got = augmenter(torch.randn(2, 5, 6, dtype=dtype), TOKENS)
     assert got.dtype == dtype
     assert got.isfinite().all()
-
-
-def test_the_basis_is_saved_and_not_trained() -> None:
-    augmenter = TensorProduct(TensorProduct.Options(roles=7, size=4), DIMS)
-    assert augmenter.state_dict()["basis"].shape == (7, 4)
-    assert "basis" not in dict(augmenter.named_parameters())

@@ -91,6 +91,5 @@ def test_vectors_are_added_and_mapped_where_widths_differ(size: int) -> None:
     vectors, ids = torch.randn(2, 3, size), torch.tensor([[2, 1, 3], [2, 1, 3]])
     tokens = network.tokens({"input_ids": ids, "word_vectors": vectors})
     mapped = vectors if size == 8 else vectors @ network.augmenters[0].projection.weight.T
-    torch.testing.assert_close(
-        network.unary(tokens), network.embedding(ids) + mapped + network.token_type.weight[0]
-    )
+    wanted = network.embedding(ids) + mapped + network.token_type.weight[0]
+    torch.testing.assert_close(network.unary(tokens), wanted)

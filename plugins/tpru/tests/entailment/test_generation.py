@@ -41,9 +41,7 @@ def test_labels_are_exact_and_no_proposition_gives_one_away(tmp_path: Path) -> N
     assert len({rename_in_order(pair.one, pair.other) for pair in pairs}) == len(pairs)
 
 
-def test_an_interrupted_run_goes_on_and_workers_change_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = generate(tmp_path / "whole", 80).file.read_bytes()
     drawn = generation.block
     asked: list[int] = []
@@ -69,9 +67,7 @@ def test_an_interrupted_run_goes_on_and_workers_change_nothing(
     assert [path.name for path in (tmp_path / "cut").iterdir()] == ["train.txt"]
 
 
-def test_a_call_that_was_killed_after_its_last_file_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_call_killed_after_its_last_file_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as killed:
         killed.setattr(generation, "rmtree", Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
@@ -98,9 +94,7 @@ def test_published_pairs_are_left_out_whatever_their_variables_are_called(tmp_pa
     assert first[5].line not in {pair.line for pair in read_pairs(made.file)}
 
 
-def test_the_command_shows_sizes_beside_the_published_ones(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_shows_published_sizes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command(tmp_path, pairs=200, json=True)
     said = json.loads(capsys.readouterr().out)
     assert said["pairs"] == 2 * said["entailed"] == 200

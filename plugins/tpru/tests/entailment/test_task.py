@@ -85,12 +85,3 @@ def test_accuracy_by_file_and_the_heuristics_beside_it(task: Entailment) -> None
     assert json.loads(task.assets(data)["labels.json"])["classes"] == list(CLASSES)
     with pytest.raises(TaskError, match=r"no head|has none"):
         task.check(build(load_spec("pair-tpru", {**SMALL, "model.heads": []}), seed=0), data)
-
-
-def test_what_is_not_there_is_named(task: Entailment, tmp_path: Path) -> None:
-    with pytest.raises(TaskError, match=r"needs task\.folder"):
-        Entailment(EntailmentOptions()).prepare()
-    (tmp_path / "train.txt").unlink()
-    data = task.prepare()
-    with pytest.raises(TaskError, match=r"no train\.txt, the split 'train'"):
-        next(task.batches(data, "train", 0, 0))

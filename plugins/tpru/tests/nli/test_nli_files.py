@@ -35,7 +35,7 @@ def labels(examples: Sequence[Example]) -> list[float | None]:
     return [each.label for each in examples]
 
 
-def test_json_lines_of_either_set_leave_out_what_annotators_disagree_on(
+def test_json_lines_without_agreement_are_left_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lines(tmp_path / "multinli_1.0_train.jsonl")
@@ -66,9 +66,7 @@ def test_the_hubs_columns_give_the_same_pairs(tmp_path: Path) -> None:
     DatasetDict(train=Dataset.from_dict(columns)).save_to_disk(str(tmp_path / "numbers"))
     assert labels(read_hub(tmp_path / "numbers")[TRAIN]) == [2, 0]
     DatasetDict(train=Dataset.from_dict({**columns, "label": [2, 3, 0]})).save_to_disk(str(tmp_path / "four"))
-    with pytest.raises(
-        TaskError, match=r"train, row 2: column 'label' holds '3'; it must be one of entailment"
-    ):
+    with pytest.raises(TaskError, match=r"train, row 2: column 'label' holds '3'"):
         read_hub(tmp_path / "four")
 
 
@@ -83,10 +81,7 @@ def test_sick_is_read_as_it_is_published(shared: Path) -> None:
     [
         ({"gold_label": "maybe", "sentence1": "a", "sentence2": "b"}, r"jsonl, row 1: .*'maybe'.*one of"),
         ({"gold_label": "neutral", "sentence1": "a", "sentence2": ""}, r"row 1: column 'sentence2' holds ''"),
-        (
-            {"gold_label": "neutral", "text": "a"},
-            r"row 1: the columns gold_label, text are not those of SNLI",
-        ),
+        ({"gold_label": "neutral", "text": "a"}, r"row 1: the columns gold_label, text are not those"),
     ],
 )
 def test_a_wrong_row_is_named(tmp_path: Path, content: dict[str, str], said: str) -> None:

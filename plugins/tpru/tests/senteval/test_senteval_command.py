@@ -27,12 +27,11 @@ SMALL = {"model.dims.unary": 8, "model.dims.embedding": 6, "model.operators.opti
 def test_each_way_to_pool() -> None:
     states = torch.arange(12.0).reshape(1, 3, 4)
     real = torch.tensor([[True, True, False]])
-    found = {
-        pool: pool_states(states, real, pool)[0].tolist() for pool in ("mean", "max", "last", "ends", "first")
-    }
-    assert found == {
-        "mean": [2, 3, 4, 5], "max": [4, 5, 6, 7], "last": [4, 5, 6, 7], "ends": [4, 5, 2, 3], "first": [0, 1, 2, 3],
-    }  # fmt: skip
+    for pool, wanted in (
+        ("mean", [2, 3, 4, 5]), ("max", [4, 5, 6, 7]), ("last", [4, 5, 6, 7]), ("ends", [4, 5, 2, 3]),
+        ("first", [0, 1, 2, 3]),
+    ):  # fmt: skip
+        assert pool_states(states, real, pool)[0].tolist() == wanted
 
 
 def test_an_encoder_is_pooled_as_sentence_encoders_are(encoder: str) -> None:
@@ -108,16 +107,13 @@ def test_what_cannot_be_measured_is_refused_before_any_sentence_is_read(tmp_path
         evaluate(sentences, tmp_path, folds=5)
 
 
-def test_the_command_prints_and_keeps_them(
-    encoder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command(encoder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_senteval(tmp_path)
     file = tmp_path / "figures.json"
     arguments = ["senteval", encoder, "--data", tmp_path, "--task", "STS15"]
     assert exit_code(*arguments, "--output", file, "--json") == 0
     printed = json.loads(capsys.readouterr().out)
-    kept = json.loads(file.read_text(encoding="utf-8"))
-    assert kept == printed
+    assert printed == json.loads(file.read_text(encoding="utf-8"))
     assert printed["schema"] == "peirce.senteval/1"
     assert set(printed["tasks"]["STS15"]) >= {"pearson", "spearman_all", "spearman/images"}
     assert exit_code(*arguments) == 0
