@@ -25,7 +25,7 @@ from peirce_queries.languages.language import (
     operands,
     with_atoms,
 )
-from peirce_queries.languages.parsing import error_at, read
+from peirce_queries.languages.parsing import MisplacedError, error_at, read
 from peirce_queries.languages.patterns import check_negations, conjunction, pattern_query
 
 _TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
@@ -101,7 +101,14 @@ class _Build(Transformer[Token, Any]):
         return [(verb, tail) for tail in tails]
 
     def union(self, *groups: Formula) -> Formula:
-        return groups[0] if len(groups) == 1 else Or(groups)
+        if len(groups) > 1:
+            return Or(groups)
+        # as a part of the outer group, a filter that is a group by itself would see what the outer one binds
+        query = Query(groups[0])
+        if isinstance(groups[0], Not) and query.variables:
+            place = getattr(query.relations[0], "start_pos", 0)
+            raise MisplacedError(place, "a filter alone in a group sees no variables; leave its braces out")
+        return groups[0]
 
 
 def _term(token: Token) -> Term:

@@ -61,6 +61,7 @@ def test_answers_equal_those_of_rdflib(graph: Graph, parts: list[str], asked: li
         ("SELECT ?a ?b { ?b <r> ?a . ?a <s> _:z }", "(r(f2,f1))&(s(f1,e1))"),
         ("SELECT ?f { <a> <r> ?f FILTER NOT EXISTS { ?e <s> ?f } }", "column 44: \\?e stands"),
         ("SELECT ?f { { <a> <r> ?f } UNION { <a> <r> ?e } }", "column 8: \\?f is returned"),
+        ("SELECT ?f { { FILTER NOT EXISTS { <a> <r> ?f } } <b> <r> ?f }", "column 39: a filter alone"),
         ("SELECT ?f ?g ?h { ?f <r> ?g . ?g <r> ?h }", "column 14: return one variable"),
         ("SELECT ?f { <a> x:r ?f }", "column 17: the prefix x:"),
         ("SELECT ?f { <a> ?r ?f }", "column 17: '\\?r'"),
