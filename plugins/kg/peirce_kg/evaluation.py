@@ -273,7 +273,7 @@ def ranks(
         TaskError: a score is not finite; a NaN would rank first.
     """
     found = np.empty(len(targets.entities))
-    rows = in_order(scores) if ordered is None else ordered
+    rows = sorted_scores(scores) if ordered is None else ordered
     for row, (everything, bounds) in enumerate(zip(rows, pairwise(targets.offsets.tolist()), strict=True)):
         wanted, filtered = scores[row, targets[row]], np.sort(scores[row, known[row]])
         below, up_to = (
@@ -285,7 +285,7 @@ def ranks(
     return found
 
 
-def in_order(scores: Floats) -> Floats:
+def sorted_scores(scores: Floats) -> Floats:
     """The scores of each query in ascending order, [n, entities]; a `TaskError` where one is not finite."""
     if not np.isfinite(scores).all():
         raise TaskError("a scorer gave a score that is not finite, so answers cannot be ranked")
@@ -360,7 +360,7 @@ def _rank_kinds(
     scores: Floats, found: Mapping[Split, Answers], split: Split, missing: Missing | None
 ) -> Iterator[tuple[Filtering, Knowledge, _Ranked]]:
     """Each kind of answers of some queries, with their ranks under each filtering."""
-    entities, ordered = scores.shape[1], in_order(scores)
+    entities, ordered = scores.shape[1], sorted_scores(scores)
     kinds: dict[Knowledge, Answers] = {"entailed": found["train"]}
     if split != "train":
         kinds["inferred"] = found[split].minus(found[SPLITS[SPLITS.index(split) - 1]], entities)

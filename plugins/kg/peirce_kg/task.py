@@ -181,7 +181,7 @@ class KgQa(Task[KgQaOptions, KgQaData]):
         """Read the graph, and read or sample training, validation and test queries with their exact answers."""
         options = self.options
         graph = load_graph(options.graph)
-        _say(graph.summary())
+        _print_line(graph.summary())
         if options.queries:
             sets = {split: read_samples(Path(options.queries), graph, split) for split in SPLITS}
         else:
@@ -199,10 +199,10 @@ class KgQa(Task[KgQaOptions, KgQaData]):
         )  # fmt: skip
         sampled = {queries.type.name for queries in sets}
         if absent := [each.name for each in asked if each.name not in sampled]:
-            _say(f"left out, as the graph has no {split} queries of them: {', '.join(absent)}")
+            _print_line(f"left out, as the graph has no {split} queries of them: {', '.join(absent)}")
         short = ", ".join(f"{q.type.name} {len(q):,}" for q in sets if len(q) < count)
         few = f"; of {count:,} asked for, the graph has only: {short}" if short else ""
-        _say(f"{sum(map(len, sets)):,} {split} queries{few}")
+        _print_line(f"{sum(map(len, sets)):,} {split} queries{few}")
         return sets
 
     def overrides(self, data: KgQaData) -> Mapping[str, Any]:
@@ -454,5 +454,5 @@ def _split(name: str) -> Split:
     return name
 
 
-def _say(text: str) -> None:
+def _print_line(text: str) -> None:
     Console(stderr=True).print(text, highlight=False, soft_wrap=True)

@@ -17,7 +17,7 @@ from peirce.errors import TaskError
 from peirce_kg.encoding.vocabulary import Vocabulary
 from peirce_kg.evaluation import ranks
 from peirce_kg.parts.augmenters.kge_files import KgeFacts, Optimizer, Predictor, write_kge
-from peirce_kg.parts.systems.system import times
+from peirce_kg.parts.systems.system import complex_product
 from peirce_queries import Answers, Graph, Split, with_inverses
 from peirce_training import isolated_generators
 
@@ -254,7 +254,7 @@ class ComplEx(DistMult):
     """As DistMult, with complex numbers: real parts first, then imaginary ones."""
 
     def _compose(self, heads: Tensor, relations: Tensor) -> Tensor:
-        return times(heads, relations)
+        return complex_product(heads, relations)
 
     def cubes(self, vectors: Tensor) -> Tensor:
         """The sum of the cubed moduli."""

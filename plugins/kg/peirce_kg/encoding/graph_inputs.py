@@ -59,7 +59,7 @@ def token_graph(query: Query, *, reversed_: bool = False) -> TokenGraph:
     for here, x in numbers.items():
         for there, y in numbers.items():
             pairs = np.ix_(sorted(here), sorted(there))
-            distances_of[x, y] = _code(steps[pairs])
+            distances_of[x, y] = _distance_code(steps[pairs])
             roles_of[x, y] = np.bitwise_or.reduce(roles[pairs], axis=None)
     nodes = np.array([numbers.get(each, OUTSIDE) for each in sets], np.uint8)
     return TokenGraph(nodes, distances_of[nodes], roles_of[nodes])
@@ -147,7 +147,7 @@ def _roles(graph: QueryGraph) -> Small:
     return roles
 
 
-def _code(distances: NDArray[np.int64]) -> int:
+def _distance_code(distances: NDArray[np.int64]) -> int:
     """The code of the shortest of several distances, ahead rather than behind."""
     joined = distances[distances != NO_PATH].tolist()
     if not joined:

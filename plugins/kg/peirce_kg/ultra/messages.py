@@ -83,7 +83,7 @@ class Edges:
     def sums(self, states: Tensor, pairs: slice, edges: slice) -> Tensor:
         """The senders' states, summed for each of some pairs: [entities, c] -> [pairs, c]."""
         starts = self.starts[pairs.start : pairs.stop + 1] - edges.start
-        return _bags(states, self.senders[edges], starts)
+        return _sum_bags(states, self.senders[edges], starts)
 
 
 def messages(states: Tensor, vectors: Tensor, edges: Edges) -> Tensor:
@@ -105,7 +105,7 @@ class _Messages(Function):
                 continue
             sums = edges.sums(states, pairs, edge_rows).mul_(vectors[edges.pair_relations[pairs]])
             firsts = edges.firsts[rows.start : rows.stop + 1] - pairs.start
-            result[rows] = _bags(sums, torch.arange(len(sums), device=sums.device), firsts)
+            result[rows] = _sum_bags(sums, torch.arange(len(sums), device=sums.device), firsts)
         return result
 
     @staticmethod
@@ -113,7 +113,7 @@ class _Messages(Function):
         states, vectors = ctx.saved_tensors
         of_states = of_vectors = None
         if ctx.needs_input_grad[0]:
-            of_states = _Messages.apply(grad, opposite(vectors), ctx.edges)  # type: ignore[no-untyped-call]
+            of_states = _Messages.apply(grad, swap_inverses(vectors), ctx.edges)  # type: ignore[no-untyped-call]
         if ctx.needs_input_grad[1]:
             of_vectors = _Products.apply(states, grad, ctx.edges)  # type: ignore[no-untyped-call]
         return of_states, of_vectors, None
@@ -139,7 +139,7 @@ class _Products(Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
         states, values = ctx.saved_tensors
-        of_states = _Messages.apply(values, opposite(grad), ctx.edges)  # type: ignore[no-untyped-call]
+        of_states = _Messages.apply(values, swap_inverses(grad), ctx.edges)  # type: ignore[no-untyped-call]
         of_values = _Messages.apply(states, grad, ctx.edges)  # type: ignore[no-untyped-call]
         return of_states, of_values, None
 
@@ -164,12 +164,12 @@ def traced_messages(states: Tensor, vectors: Tensor, triples: Tensor) -> Tensor:
     return result
 
 
-def opposite(vectors: Tensor) -> Tensor:
+def swap_inverses(vectors: Tensor) -> Tensor:
     """The vectors of all relations' inverses: [2 relations, ...] -> [2 relations, ...]."""
     relations = vectors.shape[0] // 2
     return torch.cat([vectors[relations:], vectors[:relations]])
 
 
-def _bags(table: Tensor, rows: Tensor, starts: Tensor) -> Tensor:
+def _sum_bags(table: Tensor, rows: Tensor, starts: Tensor) -> Tensor:
     """The sums of a table's rows, those of each bag beginning at its start: [n, c] -> [bags, c]."""
     return F.embedding_bag(rows, table, starts, mode="sum", include_last_offset=True)

@@ -28,7 +28,7 @@ from peirce.parts import (
     without_autocast,
 )
 from peirce_kg.parts.support import QuerySupport, Scorer
-from peirce_kg.ultra.messages import Edges, messages, opposite, traced_messages
+from peirce_kg.ultra.messages import Edges, messages, swap_inverses, traced_messages
 from peirce_kg.ultra.program import why_no_program
 from peirce_queries import Index, Template
 
@@ -183,7 +183,7 @@ class Ultra(QuerySupport, Architecture):
         Returns:
             [2 relations, b, d].
         """
-        first = _chosen(condition, shared).T.unsqueeze(2).expand(-1, -1, self.width)
+        first = _one_hot(condition, shared).T.unsqueeze(2).expand(-1, -1, self.width)
         states = first
         for layer in self.relations:
             states = layer(states, first, shared)
@@ -203,7 +203,7 @@ class Ultra(QuerySupport, Architecture):
         Returns:
             [b, entities, d] and [b, d].
         """
-        query = (_chosen(asked, vectors).T.unsqueeze(2) * vectors).sum(0)
+        query = (_one_hot(asked, vectors).T.unsqueeze(2) * vectors).sum(0)
         members = torch.where(sets > self.options.threshold, sets, 0)
         first = members.T.unsqueeze(2) * query
         states = first
@@ -240,10 +240,10 @@ class RelationLayer(Layer):
         An inverse's heads are the relation's tails, so one matrix says of all four kinds who meets whom.
         """
         heads, tails, head_tail, tail_head = self.kinds.to(states.dtype)
-        inverse = opposite(states)
+        inverse = swap_inverses(states)
         sent = torch.stack([heads * states + head_tail * inverse, tail_head * states + tails * inverse], 1)
         direct, turned = (shared @ sent.flatten(1)).view_as(sent).unbind(1)
-        return self.update(states, first, direct + opposite(turned))
+        return self.update(states, first, direct + swap_inverses(turned))
 
 
 class EntityLayer(Layer):
@@ -264,6 +264,6 @@ class EntityLayer(Layer):
         return self.update(states, first, received)
 
 
-def _chosen(numbers: Tensor, rows: Tensor) -> Tensor:
+def _one_hot(numbers: Tensor, rows: Tensor) -> Tensor:
     """Which row each number is: int64 [b], [n, ...] -> [b, n], 1 for the row and 0 for the others, of `rows`' dtype."""
     return (numbers.unsqueeze(1) == torch.arange(rows.shape[0], device=rows.device)).to(rows.dtype)

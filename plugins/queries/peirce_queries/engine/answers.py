@@ -113,7 +113,7 @@ def answers(
         QueryTooLargeError: one query alone needs more, or the time is over; the part of the query is named.
     """
     parts = []
-    for found, error in _parts(template, groundings, index, limit, budget or Budget()):
+    for found, error in _answer_in_parts(template, groundings, index, limit, budget or Budget()):
         if error is not None:
             text = str(template.query)
             shown = text if len(text) <= SHOWN else f"{text[: SHOWN - 4]} ..."
@@ -173,19 +173,19 @@ def answers_within(
 
     No time counts here, so that sampling depends on nothing but its seed.
     """
-    parts = list(_parts(template, groundings, index, limit, Budget()))
+    parts = list(_answer_in_parts(template, groundings, index, limit, Budget()))
     refused = [np.full(len(found), error is not None) for found, error in parts]
     return Answers.concatenate([found for found, _ in parts]), np.concatenate(refused)
 
 
-def _parts(
+def _answer_in_parts(
     template: Template, groundings: Groundings, index: Index, limit: int, budget: Budget
 ) -> Iterator[tuple[Answers, QueryTooLargeError | None]]:
     """The answers of a few groundings at a time; of a single one that needs too much none, and the reason."""
     count, size = len(groundings), max(1, CELLS // index.entities)
     if count > size:
         for start in range(0, count, size):
-            yield from _parts(template, groundings[start : start + size], index, limit, budget)
+            yield from _answer_in_parts(template, groundings[start : start + size], index, limit, budget)
         return
     space, found = Space(count, index.entities), []
     budget.spent = 0
@@ -195,10 +195,10 @@ def _parts(
             budget.doing = f"conjunction {number:,} of {len(branches):,}"
             found.append(Conjunction(branch, groundings, index, space, limit, budget).answers())
     except QueryTooLargeError as error:
-        if count <= 1 or budget.over:
+        if count <= 1 or budget.is_out_of_time:
             yield Answers.of(np.empty(0, np.int64), count, index.entities), error
         else:
             for half in (slice(count // 2), slice(count // 2, None)):
-                yield from _parts(template, groundings[half], index, limit, budget)
+                yield from _answer_in_parts(template, groundings[half], index, limit, budget)
     else:
         yield Answers.of(space.distinct(np.concatenate(found)), count, index.entities), None

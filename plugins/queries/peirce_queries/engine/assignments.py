@@ -46,7 +46,7 @@ class Space:
         self._marks[found] = False
         return found
 
-    def among(self, keys: Ints, some: Ints) -> Bools:
+    def are_in(self, keys: Ints, some: Ints) -> Bools:
         """Which of the keys are among some others."""
         self._marks[some] = True
         found = self._marks.take(keys)
@@ -77,7 +77,7 @@ class Assignments:
         return cls(np.concatenate([part.query for part in parts]), columns)
 
 
-class Way(NamedTuple):
+class AtomEdges(NamedTuple):
     """An atom between a variable and what stands at its other end in each row of a table.
 
     group: int64 [n], of the index, by head where `heads`; start, counts: int64 [n], its edges.
@@ -96,7 +96,7 @@ class Expansion:
     fewest: int64 [n], the edges of the positive atom that has fewest.
     """
 
-    def __init__(self, to: Variable, table: Assignments, atoms: list[Way]) -> None:
+    def __init__(self, to: Variable, table: Assignments, atoms: list[AtomEdges]) -> None:
         self.to, self.table = to, table
         self.ways = [way for way in atoms if way.slot.positive]
         self.negated = [way for way in atoms if not way.slot.positive]

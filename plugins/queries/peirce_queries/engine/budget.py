@@ -32,7 +32,7 @@ class Budget:
     seconds: float | None = None
     doing: str = "the query"
     spent: int = field(default=0, init=False)
-    begun: float = field(factory=time.monotonic, init=False)
+    started: float = field(factory=time.monotonic, init=False)
 
     def spend(self, rows: int) -> None:
         """Account for a table before it is made; a `QueryTooLargeError` names the part that is too large."""
@@ -41,10 +41,10 @@ class Budget:
             raise QueryTooLargeError(
                 f"{self.doing}: its intermediate tables would have more than {self.rows:,} rows in all"
             )
-        if self.over:
+        if self.is_out_of_time:
             raise QueryTooLargeError(f"{self.doing}: it took more than its budget of {self.seconds:g} s")
 
     @property
-    def over(self) -> bool:
+    def is_out_of_time(self) -> bool:
         """Whether `seconds` have passed since the start."""
-        return self.seconds is not None and time.monotonic() - self.begun > self.seconds
+        return self.seconds is not None and time.monotonic() - self.started > self.seconds

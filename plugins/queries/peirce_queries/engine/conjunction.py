@@ -16,7 +16,7 @@ from itertools import chain
 import numpy as np
 from attrs import evolve
 
-from peirce_queries.engine.assignments import Assignments, Expansion, Space, Way, distinct
+from peirce_queries.engine.assignments import Assignments, AtomEdges, Expansion, Space, distinct
 from peirce_queries.engine.budget import Budget, QueryTooLargeError
 from peirce_queries.engine.template import Branch, Groundings, Slot
 from peirce_queries.graphs.index import Bools, Index, Ints, spans
@@ -60,19 +60,19 @@ class Conjunction:
     def answers(self) -> Ints:
         """Distinct keys, in any order; a `QueryTooLargeError` where a table would be too large."""
         for variable in self.unary:
-            self._begin(variable)
+            self._start_step(variable)
             self._seed(variable)
         if self.free is not None:
             only = np.arange(len(self.free)) * self.space.entities + self.free
             listed = self.domains.get(FREE)
-            self._bind(FREE, only if listed is None else listed[self.space.among(listed, only)])
+            self._bind(FREE, only if listed is None else listed[self.space.are_in(listed, only)])
         while self.links:
             if (leaf := self._leaf()) is not None:
                 self._absorb(leaf)
             else:
                 self._join()
         for variable in [v for v in self.unary if v != FREE]:
-            self._begin(variable)
+            self._start_step(variable)
             self._require(self._values(variable) // self.space.entities)
             self._drop(variable)
         keys = self._values(FREE)
@@ -116,7 +116,7 @@ class Conjunction:
             if loops := [slot for slot in self.unary[variable] if slot.positive]:
                 keys = self._keys(self._edges(loops[0], queries), variable)
             else:
-                self._check(len(queries) * self.space.entities)
+                self._spend_rows(len(queries) * self.space.entities)
                 keys = self.space.everything(queries)
             self._bind(variable, keys)
         return self.domains[variable]
@@ -162,9 +162,9 @@ class Conjunction:
         """Narrow the one neighbour of a leaf to the values that some value of the leaf goes with."""
         (other,) = self._neighbours(leaf)
         slots = self.links_of[leaf]
-        self._begin(leaf)
+        self._start_step(leaf)
         self._unlink(slots)
-        narrowed = self._image if any(slot.positive for slot in slots) else self._not_all
+        narrowed = self._image if any(slot.positive for slot in slots) else self._complement_image
         keys = narrowed(leaf, other, slots)
         self._drop(leaf)
         self._bind(other, keys)
@@ -187,13 +187,15 @@ class Conjunction:
     def _pairs(self, one: Variable, other: Variable, slots: list[Slot]) -> Assignments:
         """The values of two variables that their atoms, at least one of them positive, allow together."""
         if known := [v for v in (one, other) if v in self.domains]:
-            return self._along([self._expansion_from(v, one if v == other else other, slots) for v in known])
+            return self._follow_cheapest(
+                [self._expansion_from(v, one if v == other else other, slots) for v in known]
+            )
         queries = np.flatnonzero(self.alive)
         smallest = min((slot for slot in slots if slot.positive), key=lambda slot: self._size(slot, queries))
         rest = [slot for slot in slots if slot is not smallest]
         return self._filter(self._edges(smallest, queries), [*rest, *self.unary[one], *self.unary[other]])
 
-    def _not_all(self, leaf: Variable, other: Variable, slots: list[Slot]) -> Ints:
+    def _complement_image(self, leaf: Variable, other: Variable, slots: list[Slot]) -> Ints:
         """The values of a variable for which some value of a leaf makes all of their negated atoms true.
 
         Counts, for each value, the leaf's values that make one of the atoms false: the value remains unless those are
@@ -216,7 +218,7 @@ class Conjunction:
     def _join(self) -> None:
         """Join a part that has no leaves, a variable at a time, down to the free variable."""
         with self._postpone(FREE):
-            table = self._first()
+            table = self._first_pair()
             joined = set(table.columns)
             table = self._project(table)
             while slots := [slot for slot in self.links if slot.variables & table.columns.keys()]:
@@ -230,7 +232,7 @@ class Conjunction:
         for variable in joined - {FREE}:
             self._drop(variable)
 
-    def _first(self) -> Assignments:
+    def _first_pair(self) -> Assignments:
         """The two variables whose atoms have fewest edges, or one variable, where no atom is positive."""
         pairs = {slot.variables for slot in self.links if slot.positive}
         if not pairs:
@@ -248,7 +250,7 @@ class Conjunction:
         slots = [slot for slot in self.links if slot.variables == pair]
         self._unlink(slots)
         one, other = sorted(pair, key=str)
-        self._begin(one)
+        self._start_step(one)
         return self._pairs(one, other, slots)
 
     def _extend(self, table: Assignments, slots: list[Slot]) -> Assignments:
@@ -260,7 +262,7 @@ class Conjunction:
         ]
         best = min(expansions, key=lambda expansion: (not expansion.ways, int(expansion.fewest.sum())))
         joined = [slot for slot in slots if best.to in slot.variables]
-        self._begin(best.to)
+        self._start_step(best.to)
         self._unlink(joined)
         return self._follow(best) if best.ways else self._filter(self._cross(table, best.to), joined)
 
@@ -268,7 +270,7 @@ class Conjunction:
         """Each row with each value of a variable."""
         keys = np.sort(self._values(to))
         start, stop = (np.searchsorted(keys, (table.query + end) * self.space.entities) for end in (0, 1))
-        self._check(int((stop - start).sum()))
+        self._spend_rows(int((stop - start).sum()))
         rows = table.rows(np.repeat(np.arange(len(table)), stop - start))
         values = keys[spans(start, stop - start)] % self.space.entities
         return Assignments(rows.query, {**rows.columns, to: values})
@@ -291,16 +293,16 @@ class Conjunction:
             heads = slot.tail == to
             known = self._end(slot.head if heads else slot.tail, table)
             group = self.index.groups(self.relations[slot.relation][table.query], known, heads=heads)
-            ways.append(Way(slot, heads, group, *self.index.edges(group, heads=heads)))
+            ways.append(AtomEdges(slot, heads, group, *self.index.edges(group, heads=heads)))
         return Expansion(to, table, ways)
 
-    def _along(self, expansions: list[Expansion]) -> Assignments:
+    def _follow_cheapest(self, expansions: list[Expansion]) -> Assignments:
         """The pairs of two variables, for each query from the one from which the other is reached over fewer edges."""
         if len(expansions) == 1:
             return self._follow(expansions[0])
         costs = [np.bincount(r.table.query, r.fewest, minlength=len(self.alive)) for r in expansions]
         best = np.argmin(costs, axis=0)
-        self._check(int(np.min(costs, axis=0).sum()))
+        self._spend_rows(int(np.min(costs, axis=0).sum()))
         followed = [self._follow(r, best[r.table.query] == number) for number, r in enumerate(expansions)]
         return Assignments.concatenate(followed)
 
@@ -308,7 +310,7 @@ class Conjunction:
         """Each row, or some of them, with the values that all of its atoms allow: the edges of the atom with fewest are
         gone through, the other atoms looked up."""
         counts = expansion.fewest if some is None else np.where(some, expansion.fewest, 0)
-        self._check(int(counts.sum()))
+        self._spend_rows(int(counts.sum()))
         if len(expansion.ways) == 1:
             return self._follow_way(expansion, 0, counts)
         best = np.argmin([way.counts for way in expansion.ways], axis=0)
@@ -322,7 +324,7 @@ class Conjunction:
         values = self.index.others(spans(way.start, counts), heads=way.heads)
         if expansion.to in self.domains:
             keys = expansion.table.query[row] * self.space.entities + values
-            kept = self.space.among(keys, self.domains[expansion.to])
+            kept = self.space.are_in(keys, self.domains[expansion.to])
             row, values = row[kept], values[kept]
         for other in [*expansion.negated, *(w for w in expansion.ways if w is not way)]:
             kept = self.index.linked(other.group[row], values, heads=other.heads) == other.slot.positive
@@ -334,7 +336,7 @@ class Conjunction:
     def _edges(self, slot: Slot, queries: Ints) -> Assignments:
         """All edges of an atom between variables."""
         start, stop = self.index.of_relation(self.relations[slot.relation][queries])
-        self._check(int((stop - start).sum()))
+        self._spend_rows(int((stop - start).sum()))
         head, _, tail = self.index.triples(spans(start, stop - start))
         assert isinstance(slot.head, Variable)
         assert isinstance(slot.tail, Variable)
@@ -365,12 +367,12 @@ class Conjunction:
     def _keys(self, table: Assignments, variable: Variable) -> Ints:
         return table.query * self.space.entities + table.columns[variable]
 
-    def _begin(self, variable: Variable) -> None:
+    def _start_step(self, variable: Variable) -> None:
         """Note the variable for error messages, and raise if the time is up."""
         self.budget.doing = f"{self.which}, the atoms of {variable}"
         self.budget.spend(0)
 
-    def _check(self, rows: int) -> None:
+    def _spend_rows(self, rows: int) -> None:
         if rows > self.limit:
             raise QueryTooLargeError(
                 f"{self.budget.doing}: an intermediate table would have {rows:,} rows, over {self.limit:,}"

@@ -54,7 +54,7 @@ class Links:
     whole: Index
 
     @cached_property
-    def _both(self) -> Index:
+    def _joint_index(self) -> Index:
         """One index of both graphs: relation r is that of the whole graph, r + R that of the graph before."""
         parts = [np.stack(index.triples(), 1) for index in (self.whole, self.before)]
         parts[1][:, 1] += self.whole.relations
@@ -66,13 +66,13 @@ class Links:
         links = np.full(len(inferred.entities), np.iinfo(np.int64).max)
         hard = np.ones(len(links), dtype=bool)
         for conjunction in template.conjunctions:
-            least = self._least(template, conjunction, groundings, inferred)
+            least = self._fewest_missing(template, conjunction, groundings, inferred)
             given = least > 0
             links[given] = np.minimum(links[given], least[given])
             hard &= least == sum(slot.positive for slot in conjunction)
         return Missing(inferred, links, hard)
 
-    def _least(
+    def _fewest_missing(
         self, template: Template, conjunction: tuple[Slot, ...], groundings: Groundings, inferred: Answers
     ) -> Ints:
         """The fewest missing links of each answer by one conjunction, int64 [n]; 0 if it does not give the answer."""
@@ -88,7 +88,7 @@ class Links:
             rows = np.unique(keys[waiting] // entities)
             numbers = relations[rows]
             numbers[:, list(known)] += self.whole.relations
-            found = answers(variant, Groundings(numbers, groundings.constants[rows]), self._both)
+            found = answers(variant, Groundings(numbers, groundings.constants[rows]), self._joint_index)
             return waiting[np.isin(keys[waiting], rows[found.queries] * entities + found.entities)]
 
         least = np.zeros(len(keys), np.int64)

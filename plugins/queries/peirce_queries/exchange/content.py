@@ -193,14 +193,14 @@ def convert(
     sets: dict[Split, dict[str, list[QuerySet]]] = {}
     counts: dict[tuple[Split, str, str], list[int]] = {}
     for each in found:
-        kind, slots = _kind(each, known, only)
+        kind, slots = _match_type(each, known, only)
         refusal = (
             "" if kind else each.query if isinstance(each.query, str) else "its type is not among those given"
         )
         row = counts.setdefault((each.split, kind.name if kind else each.name or each.place, refusal), [0, 0])
         row[0] += len(each.rows)
         if kind is not None and len(each.rows):
-            queries, exact = _complete(each, kind, slots, graph, meanings)
+            queries, exact = _complete_answers(each, kind, slots, graph, meanings)
             row[1] += exact
             sets.setdefault(each.split, {}).setdefault(kind.name, []).append(queries)
     joined = {split: [QuerySet.concatenate(parts) for parts in of.values()] for split, of in sets.items()}
@@ -208,7 +208,7 @@ def convert(
     return Content(graph, joined, sorted(rows, key=lambda row: SPLITS.index(row.split)))
 
 
-def _kind(
+def _match_type(
     each: FileQueries, known: dict[str, QueryType], only: bool
 ) -> tuple[QueryType | None, Sequence[str]]:
     """The type of some queries, and its placeholder for each of theirs; a new type if none matches."""
@@ -247,7 +247,7 @@ def correspondence(query: Query, other: Query) -> dict[str, str] | None:
     return None
 
 
-def _complete(
+def _complete_answers(
     each: FileQueries, kind: QueryType, slots: Sequence[str], graph: Graph, meanings: Sequence[Ints]
 ) -> tuple[QuerySet, int]:
     """The queries with own ids and answers on every graph, and how many have exactly the graph's answers."""

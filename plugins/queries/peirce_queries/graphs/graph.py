@@ -153,7 +153,7 @@ class Graph:
         """
         entities, relations = tuple(entity_names), tuple(relation_names)
         try:
-            arrays = read_npz(data, _claim)
+            arrays = read_npz(data, _check_triples)
             added = {split: np.asarray(arrays[split], dtype=np.int32).reshape(-1, 3) for split in SPLITS}
         except (OSError, ValueError, KeyError) as error:
             raise TaskError(f"the triples of {name!r} are damaged and cannot be read: {error}") from error
@@ -164,7 +164,7 @@ class Graph:
         return from_ids(name, entities, relations, added)
 
 
-def _claim(name: str, dtype: np.dtype[np.generic], shape: tuple[int, ...]) -> None:
+def _check_triples(name: str, dtype: np.dtype[np.generic], shape: tuple[int, ...]) -> None:
     """Refuse an array whose header does not fit triples, before its values are read."""
     if name not in SPLITS or dtype.kind not in "iu" or shape[1:] != (3,):
         raise ValueError(f"array {name!r} is {dtype} {list(shape)}, which are not triples")
@@ -260,10 +260,10 @@ def _lookup(kind: str, name: str, ids: Mapping[str, int]) -> int:
     # a graph may have too many names to compare or to list them all
     names = list(ids)
     if len(names) > 2000:
-        names.sort(key=lambda other: -len(_grams(name) & _grams(other)))
+        names.sort(key=lambda other: -len(_trigrams(name) & _trigrams(other)))
     message = unknown(kind, name, nearest(name, names[:2000])[:10])
     raise TaskError(message if len(ids) <= 10 else message.replace(" Known: ", f" Nearest of {len(ids):,}: "))
 
 
-def _grams(text: str) -> set[str]:
+def _trigrams(text: str) -> set[str]:
     return {text[i : i + 3] for i in range(max(len(text) - 2, 1))}

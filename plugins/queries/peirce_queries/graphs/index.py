@@ -63,7 +63,7 @@ class _Side:
     def of(cls, relation: Column, entity: Column, other: Column, added: Column, sizes: Sizes) -> _Side:
         """From distinct triples in any order; `added`: the number of the split that adds each."""
         relations, entities = sizes
-        relation, entity, added, other = in_order(
+        relation, entity, added, other = sort_rows(
             (relation, entity, added, other), (relations, entities, len(SPLITS), entities)
         )
         start = np.flatnonzero(changes(relation, entity))
@@ -77,11 +77,11 @@ class _Side:
         scale = (count << _SHIFT) // np.maximum(span, 1)
         base = first[:-1]
         bucket = base[relation] + ((entity - low[relation]) * scale[relation] >> _SHIFT)
-        later = [_later(added > number, start) for number in range(len(SPLITS) - 1)]
+        later = [_count_later(added > number, start) for number in range(len(SPLITS) - 1)]
         return cls(
-            first, entity.astype(np.int32), _small(np.append(start, [len(other), len(other)])), (*later, None),
+            first, entity.astype(np.int32), _narrow(np.append(start, [len(other), len(other)])), (*later, None),
             other, low, span, scale, base,
-            _small(np.searchsorted(bucket, np.arange(len(start)))),
+            _narrow(np.searchsorted(bucket, np.arange(len(start)))),
         )  # fmt: skip
 
     @property
@@ -172,7 +172,7 @@ class Index:
             added: [n], the number of the split that each is of.
             entities, relations: how many there are.
         """
-        relation, head, tail, added = in_order(
+        relation, head, tail, added = sort_rows(
             (relation, head, tail, added), (relations, entities, entities, len(SPLITS))
         )
         first = changes(relation, head, tail)
@@ -184,7 +184,7 @@ class Index:
         for split in range(len(SPLITS)):
             stop = forward.stop(every, split)
             later = np.flatnonzero(ends > stop)
-            skipped = _small(spans(stop[later], ends[later] - stop[later]))  # triples that later splits add
+            skipped = _narrow(spans(stop[later], ends[later] - stop[later]))  # triples that later splits add
             found.append(cls(entities, relations, split, forward, backward, skipped))
         return tuple(found)
 
@@ -287,7 +287,7 @@ class Index:
         return self.skipped - np.arange(len(self.skipped), dtype=self.skipped.dtype)
 
 
-def in_order(columns: Sequence[Column], sizes: Sequence[int]) -> list[NDArray[np.int32]]:
+def sort_rows(columns: Sequence[Column], sizes: Sequence[int]) -> list[NDArray[np.int32]]:
     """Rows sorted by their first column, then by the next ones: each column anew, int32 [n].
 
     Args:
@@ -346,13 +346,13 @@ def lower_bound(sorted_parts: NDArray[np.int32], start: Ints, stop: Ints, value:
     return found
 
 
-def _later(is_later: Bools, start: Ints) -> NDArray[np.unsignedinteger]:
+def _count_later(is_later: Bools, start: Ints) -> NDArray[np.unsignedinteger]:
     """How many of each group are later; none of the empty group after the last."""
     ends = np.append(start, len(is_later))
     count = np.append(np.diff(np.concatenate([[0], np.cumsum(is_later)])[ends]), 0)
     return count.astype(np.min_scalar_type(count.max()))
 
 
-def _small(values: Ints) -> NDArray[np.signedinteger]:
+def _narrow(values: Ints) -> NDArray[np.signedinteger]:
     """The numbers in 32 bits, where these suffice."""
     return values.astype(np.int32) if not len(values) or values.max() < 2**31 else values

@@ -28,7 +28,7 @@ from peirce.files import check_file, check_ratio, read_json
 from peirce_queries.engine.answers import Answers
 from peirce_queries.engine.template import Groundings, Template
 from peirce_queries.graphs.graph import SPLITS, Graph, Ints, Split
-from peirce_queries.graphs.index import in_order
+from peirce_queries.graphs.index import sort_rows
 from peirce_queries.languages.language import FREE, Atom, Constant, parse
 from peirce_queries.languages.types import QueryType
 from peirce_queries.sampling.sampler import Block, QuerySet
@@ -120,7 +120,7 @@ def fingerprint(graph: Graph) -> str:
     for names in (graph.entity_names, graph.relation_names):
         digest.update(json.dumps(names).encode())
     for added in graph.added.values():
-        rows = in_order([*added.T[::-1]], (graph.entities, graph.relations, graph.entities))
+        rows = sort_rows([*added.T[::-1]], (graph.entities, graph.relations, graph.entities))
         digest.update(np.stack(rows[::-1], axis=1).astype("<i4").tobytes())
     return digest.hexdigest()
 
@@ -163,7 +163,7 @@ def read_type(folder: Path, request: TypeRequest, described: Description, graph:
         raise TaskError(f"{folder} has no {path.name} yet; {finish}")
     table = _read(path)
     metadata = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
-    for key, wanted in _whose(request.kind, described).items():
+    for key, wanted in _metadata(request.kind, described).items():
         # files of peirce 0.2 tell their formula alone
         if metadata.get(key, None if key == "formula" else wanted) != wanted:
             raise TaskError(
@@ -182,7 +182,7 @@ def read_type(folder: Path, request: TypeRequest, described: Description, graph:
     return queries
 
 
-def _whose(kind: QueryType, described: Description) -> dict[str, str]:
+def _metadata(kind: QueryType, described: Description) -> dict[str, str]:
     """The metadata of a type's file, which are checked when it is read."""
     metadata = {"formula": str(kind.query), "graph": described.fingerprint, "split": described.split}
     return {**metadata, "seed": str(described.seed)}
@@ -197,7 +197,7 @@ def write_type(
         writer: Any = None
         for queries in sets:
             table = _table(queries).add_column(0, "query", _texts(queries, printed))
-            table = table.replace_schema_metadata({"type": kind.name, **_whose(kind, described)})
+            table = table.replace_schema_metadata({"type": kind.name, **_metadata(kind, described)})
             if writer is None:
                 options = {"compression": "zstd", "use_dictionary": False, "write_page_checksum": True}
                 writer = stack.enter_context(_parquet().ParquetWriter(path, table.schema, **options))

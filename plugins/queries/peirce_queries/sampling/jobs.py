@@ -136,7 +136,7 @@ def run(
             raise TaskError(f"{place} is a file, where a folder of queries would go; give another folder")
     kept = "the queries sampled before are kept, and the same command goes on from there"
     with explain_disk_errors(f"queries in {folder}", kept), hold_lock(folder, folder=False):
-        _claim(folder, wanted, overwrite=overwrite)
+        _prepare_folder(folder, wanted, overwrite=overwrite)
         blocks = folder / BLOCKS
         blocks.mkdir(exist_ok=True)
         missing = [request for request in wanted.types if not type_file(folder, request.name).exists()]
@@ -154,7 +154,7 @@ def run(
                         files.write_type(fresh, work.kind, wanted, graph, work.sets())
                     work.drop()
                     seconds[work.request.name] = work.seconds
-        _drop(blocks)
+        _remove_blocks(blocks)
         return [
             Sampled(
                 request, files.answer_counts(folder, request.name, wanted.split), seconds.get(request.name)
@@ -163,7 +163,7 @@ def run(
         ]
 
 
-def _claim(folder: Path, wanted: Description, *, overwrite: bool) -> None:
+def _prepare_folder(folder: Path, wanted: Description, *, overwrite: bool) -> None:
     """Create the folder, or check that an existing one is for the same request or holds no queries yet."""
     clear_leftovers(folder)
     if (folder / DESCRIPTION).exists():
@@ -171,7 +171,7 @@ def _claim(folder: Path, wanted: Description, *, overwrite: bool) -> None:
         made = [path for request in there.types if (path := type_file(folder, request.name)).exists()]
         if there != wanted and overwrite:
             # these and no others, since somebody may have put files of their own beside them
-            _drop(blocks)
+            _remove_blocks(blocks)
             for path in made:
                 path.unlink()
         elif there != wanted and (made or any(blocks.glob("*.block"))):
@@ -188,7 +188,7 @@ def _claim(folder: Path, wanted: Description, *, overwrite: bool) -> None:
     write_whole(folder / DESCRIPTION, wanted.to_json())
 
 
-def _drop(blocks: Path) -> None:
+def _remove_blocks(blocks: Path) -> None:
     """Remove the blocks, and their folder if nothing else is in it."""
     for path in blocks.glob("*.block"):
         path.unlink()

@@ -287,25 +287,25 @@ class TypeSampler:
         for proposals, tried in self._proposals(number):
             # renamings first: what was proposed before, kept or not, is not looked at again
             proposals = proposals[_new_rows(canonical(proposals, self._renamings), seen)]
-            found.append(self._sound(proposals[~redundant(proposals, self._repetitions)]))
+            found.append(self._accept(proposals[~redundant(proposals, self._repetitions)]))
             stale = 0 if len(found[-1]) else stale + tried
             if stale >= self._rare * PATIENCE or sum(map(len, found)) >= limit:
                 break
         queries = QuerySet.concatenate(found)
         queries = queries.select(np.arange(min(limit, len(queries))))
-        last = self._every is not None and (number + 1) * BLOCK >= len(self._every)
+        last = self._all_groundings is not None and (number + 1) * BLOCK >= len(self._all_groundings)
         return Block(queries, last or stale >= self._rare * PATIENCE, time.thread_time() - since)
 
     @cached_property
-    def _every(self) -> Groundings | None:
+    def _all_groundings(self) -> Groundings | None:
         """All groundings in random order, where they can be listed."""
         every = self._walker.every()
         return None if every is None else every[np.random.default_rng(self._seed).permutation(len(every))]
 
     def _proposals(self, number: int) -> Iterator[tuple[Groundings, int]]:
         """The batches of a block, each with the number of walks that were tried."""
-        if self._every is not None:
-            yield self._every[number * BLOCK : (number + 1) * BLOCK], BLOCK
+        if self._all_groundings is not None:
+            yield self._all_groundings[number * BLOCK : (number + 1) * BLOCK], BLOCK
             return
         random = np.random.default_rng([*self._seed, number])
         size, largest = (self._rare * size for size in BATCHES)
@@ -314,7 +314,7 @@ class TypeSampler:
             yield self._walker.propose(size, random), size
             size = min(2 * size, largest)
 
-    def _sound(self, proposals: Groundings) -> QuerySet:
+    def _accept(self, proposals: Groundings) -> QuerySet:
         """The proposals that meet the conditions on answers, with their answers.
 
         Each condition asks the engine about what met those before it: most proposals fail an early one.
@@ -344,7 +344,7 @@ class TypeSampler:
         if self.level:
             before = SPLITS[self.level - 1]
             found[before] = ask(before)
-            keep(self._more(found[current], found[before]))
+            keep(self._has_more_answers(found[current], found[before]))
         if self.hard:
             inferred = found[current].minus(found[before], self.lookup.entities)
             missing = self.lookup.links[self.level - 1].missing(template, proposals, inferred)
@@ -353,18 +353,18 @@ class TypeSampler:
             wider = ask(
                 current, [[slot for slot in slots if slot != negated] for slots in template.conjunctions]
             )
-            keep(self._more(wider, found[current]))
+            keep(self._has_more_answers(wider, found[current]))
         if len(template.conjunctions) > 1:
             for branch in template.conjunctions:
                 others = ask(current, [slots for slots in template.conjunctions if slots is not branch])
-                keep(self._more(found[current], others))
+                keep(self._has_more_answers(found[current], others))
         for split in SPLITS:
             if split not in found:
                 found[split] = ask(split)
         return QuerySet(self.kind, current, template, proposals, {split: found[split] for split in SPLITS})
 
     @cached_property
-    def _added(self) -> Index:
+    def _added_index(self) -> Index:
         """The triples that the split adds."""
         triples = self.lookup.triples[self.lookup.size(self.level - 1) : self.lookup.size(self.level)]
         return Index.of(triples, self.lookup.entities, self.lookup.relations)
@@ -373,9 +373,9 @@ class TypeSampler:
         """Which queries have an answer by triples alone that the split adds, as a hard one must: bool [n]."""
         positive = (tuple(slot for slot in slots if slot.positive) for slots in self.template.conjunctions)
         template = evolve(self.template, conjunctions=(next(positive),))
-        return answers(template, proposals, self._added).counts > 0
+        return answers(template, proposals, self._added_index).counts > 0
 
-    def _more(self, wider: Answers, other: Answers) -> Bools:
+    def _has_more_answers(self, wider: Answers, other: Answers) -> Bools:
         """Which queries have an answer that others lack: bool [n]."""
         return wider.minus(other, self.lookup.entities).counts > 0
 

@@ -88,7 +88,7 @@ class Walker:
             for slot in slots:
                 # in train, a walk starts at an answer that negated atoms remove, so these are true of it
                 true = [other for other in slots if other.positive or not self.level]
-                paired = any(_beside(slot, other) for other in true)
+                paired = any(_are_parallel(slot, other) for other in true)
                 if slot.positive and paired:
                     starts[branch, slot] = np.intersect1d(numbers, lookup.parallel, assume_unique=True)
                 elif slot.positive:
@@ -109,7 +109,7 @@ class Walker:
         return found
 
     @cached_property
-    def _common(self) -> list[Slot]:
+    def _common_negations(self) -> list[Slot]:
         """The negated atoms at a variable, where all of several branches have them and say alike what an answer is."""
         conjunctions = self.template.conjunctions
         at = [{slot for slot in slots if FREE in slot.variables} for slots in conjunctions]
@@ -123,7 +123,7 @@ class Walker:
 
         Where branches differ in a variable that an answer follows from, what is removed in one need not be in another.
         """
-        if not self._common:
+        if not self._common_negations:
             return 0.0
         first, *others = ({*slots} for slots in self.template.conjunctions)
         tied = {v for s in first if s.positive and FREE in s.variables for v in s.variables - {FREE}}
@@ -151,7 +151,7 @@ class Walker:
         together = self.together > 0 and random.random() < self.together
         removing = {slot: self._branches(slot, random) for slot in self.template.negated}
         if together:
-            removing |= {slot: set(range(len(conjunctions))) for slot in self._common}
+            removing |= {slot: set(range(len(conjunctions))) for slot in self._common_negations}
             walk.together = True
         shared: frozenset[Variable] = frozenset()
         numbers = self._starts[first, atom]
@@ -159,7 +159,7 @@ class Walker:
             walk.ends[FREE] = numbers[random.integers(len(numbers), size=count)]
             for conjunction in conjunctions:
                 walk.forget({FREE})
-                walk.along([each for each in conjunction if each.positive])
+                walk.satisfy([each for each in conjunction if each.positive])
             for one, after in self._paths:
                 inverse = self.lookup.inverses[walk.relations[one]]
                 walk.alive &= (inverse != walk.relations[after]) | (inverse == walk.relations[one])
@@ -170,7 +170,7 @@ class Walker:
             shared = frozenset(atom.variables)
             if self.level:
                 # the new answer, and the one that a negated atom removes, need not be the same
-                walk.along(_connected_atoms(atom, conjunctions[first]), atom)
+                walk.satisfy(_connected_atoms(atom, conjunctions[first]), atom)
                 shared = frozenset()
         order = [first, *random.permutation(others).tolist()]
         for branch, following in zip(order, [*order[1:], None], strict=True):
@@ -178,7 +178,7 @@ class Walker:
             positive = [slot for slot in slots if slot.positive]
             for slot in [slot for slot in slots if branch in removing.get(slot, ())] or [None]:
                 walk.forget(shared)
-                walk.along([*positive, slot] if slot else positive)
+                walk.satisfy([*positive, slot] if slot else positive)
                 shared = frozenset()
             # or the one answer of all of them: what they say of it alike is then left as it is
             if following is not None and (together or random.random() < 0.5):
@@ -248,13 +248,13 @@ class _Walk:
         self.ends[slot.head], self.ends[slot.tail] = head, tail
         self.relations[slot.relation] = relation
 
-    def along(self, slots: Sequence[Slot], true: Slot | None = None) -> None:
+    def satisfy(self, slots: Sequence[Slot], true: Slot | None = None) -> None:
         """Make every atom true, those that are most determined first; one more may be true already."""
         waiting = list(slots)
         while waiting:
             slot = max(waiting, key=self._known_ends)
             waiting.remove(slot)
-            self._step(slot, [other for other in (*slots, true) if other and _beside(slot, other)])
+            self._step(slot, [other for other in (*slots, true) if other and _are_parallel(slot, other)])
 
     def _known_ends(self, slot: Slot) -> int:
         return 2 * ((slot.head in self.ends) + (slot.tail in self.ends)) + (slot.relation in self.relations)
@@ -320,19 +320,19 @@ class _Walk:
                 triples.pick(owner, self.level, self.random)[0] for _ in range(NARROW[self.together] - 1)
             )
             tried = np.stack([numbers, *others])
-            fewest = self._spread(slot, tried.ravel()).reshape(tried.shape).argmin(axis=0)
+            fewest = self._count_values(slot, tried.ravel()).reshape(tried.shape).argmin(axis=0)
             numbers = np.where(narrowed, tried[fewest, np.arange(self.count)], numbers)
         self.alive &= there
         self.put(slot, numbers)
 
-    def _spread(self, slot: Slot, numbers: Ints) -> Ints:
+    def _count_values(self, slot: Slot, numbers: Ints) -> Ints:
         """How many values the variable of an atom would have, if the atom were put on each of some triples."""
         heads = not isinstance(slot.head, Variable)
         head, relation, tail = self.lookup.triples[numbers].T.astype(np.int64)
         return self.lookup.degree(relation, head if heads else tail, self.level, heads=heads)
 
 
-def _beside(slot: Slot, other: Slot) -> bool:
+def _are_parallel(slot: Slot, other: Slot) -> bool:
     """Whether two atoms lead from the same end to the same end, by relations that may differ."""
     ends = (slot.head, slot.tail) == (other.head, other.tail)
     return ends and slot.relation != other.relation

@@ -65,21 +65,21 @@ def pool(engine: str, workers: int | None, samplers: Samplers) -> AbstractContex
     """
     if engine == "ray":
         return _ray(workers, samplers)
-    return _here(samplers) if (workers or 1) == 1 else _processes(workers or 1, samplers)
+    return _in_process(samplers) if (workers or 1) == 1 else _processes(workers or 1, samplers)
 
 
 @contextmanager
-def _here(samplers: Samplers) -> Iterator[Pool]:
+def _in_process(samplers: Samplers) -> Iterator[Pool]:
     """A pool of one: this process."""
     worker, tasks = Worker(samplers), deque[BlockRequest]()
     yield Pool(1, tasks.append, lambda: worker.run(tasks.popleft()))
 
 
-def _start(samplers: Samplers) -> None:
+def _start_worker(samplers: Samplers) -> None:
     Worker.of_process = Worker(samplers)
 
 
-def _run(task: BlockRequest) -> Done:
+def _run_block(task: BlockRequest) -> Done:
     return Worker.of_process.run(task)
 
 
@@ -100,8 +100,8 @@ def _processes(workers: int, samplers: Samplers) -> Iterator[Pool]:
             reason = "a worker was killed, perhaps for want of memory"
             raise TaskError(f"{reason}; {_GOES_ON}, try it with fewer --workers") from error
 
-    with worker_processes(workers, _start, samplers) as executor:
-        yield Pool(2 * workers, lambda task: futures.add(executor.submit(_run, task)), first)
+    with worker_processes(workers, _start_worker, samplers) as executor:
+        yield Pool(2 * workers, lambda task: futures.add(executor.submit(_run_block, task)), first)
 
 
 @contextmanager

@@ -24,8 +24,15 @@ from peirce_kg.parts.heads.distances import SetRanking
 from peirce_kg.parts.heads.entities import ranking_loss
 from peirce_kg.parts.heads.links import KnownLinks
 from peirce_kg.parts.systems.literals import DEPTH, ENTITY, VARIABLES
-from peirce_kg.parts.systems.set_system import levels_of
-from peirce_kg.parts.systems.system import Literals, RankingOptions, is_free, literal_specs, looked_up, times
+from peirce_kg.parts.systems.set_system import count_levels
+from peirce_kg.parts.systems.system import (
+    Literals,
+    RankingOptions,
+    complex_product,
+    embed_tokens,
+    is_free,
+    literal_specs,
+)
 
 NUMBERS = 2**24
 """Scores of candidates that are held at once."""
@@ -104,7 +111,7 @@ class TruthSearch(Search):
     def answer_scores(self, literals: Literals, words: Tensor, entities: Tensor, asked: Tensor) -> Tensor:
         """See `Search.answer_scores`."""
         truths = self.search(literals, words, entities)
-        joined = self.all_of(truths, literals.same(literals.targets, literals.targets))
+        joined = self.all_of(truths, literals.same_variable(literals.targets, literals.targets))
         return self.any_of(joined, asked.expand(joined.shape[:2]))
 
     def all_of(self, truths: Tensor, chosen: Tensor) -> Tensor:
@@ -186,14 +193,14 @@ class BeamSearch(TruthSearch):
     def search(self, literals: Literals, words: Tensor, entities: Tensor) -> Tensor:
         """See `Search.search`; a second literal between two variables is judged with the first, and true by itself."""
         sources, targets, options = literals.sources, literals.targets, self.options
-        feeds = literals.same(sources, targets)
-        levels, begun = levels_of(feeds), literals.real & ~feeds.any(2)
-        group = literals.same(sources, sources) & literals.same(targets, targets)
+        feeds = literals.same_variable(sources, targets)
+        levels, begun = count_levels(feeds), literals.real & ~feeds.any(2)
+        group = literals.same_variable(sources, sources) & literals.same_variable(targets, targets)
         leading = feeds.any(2) & ~group.tril(-1).any(2)
         last, apart = is_free(targets), options.branches == "apart"
-        relations = looked_up(words, literals.relations)
+        relations = embed_tokens(words, literals.relations)
         truths = words.new_zeros(*literals.real.shape, len(entities))
-        asked = times(looked_up(words, literals.heads)[begun], relations[begun])
+        asked = complex_product(embed_tokens(words, literals.heads)[begun], relations[begun])
         first = literals.heads[begun] - self.options.first
         truths[begun] = self._links(F.linear(asked, entities), first, literals.relations[begun])
         if apart:
@@ -203,7 +210,7 @@ class BeamSearch(TruthSearch):
             size = max(1, NUMBERS // (width * len(entities) * literals.real.shape[1]))
             places = (leading & (levels == level)).nonzero()
             for rows, columns in (part.unbind(1) for part in torch.split(places, size)):
-                before = self._before(truths[rows], feeds[rows, columns])
+                before = self._source_truth(truths[rows], feeds[rows, columns])
                 truths[rows, columns] = self._project_on(
                     before, relations[rows], literals.relations[rows], group[rows, columns], entities, width,
                     last[rows, columns],
@@ -220,7 +227,7 @@ class BeamSearch(TruthSearch):
         flat[rows, tails] = 0
         return flat.view_as(truths)
 
-    def _before(self, truths: Tensor, feeds: Tensor) -> Tensor:
+    def _source_truth(self, truths: Tensor, feeds: Tensor) -> Tensor:
         """The truth of the values of the variable that chosen literals lead to: [n, x, e], bool [n, x] -> [n, e]."""
         if self.options.branches == "joined":
             return self.all_of(truths, feeds.unsqueeze(1)).squeeze(1)
@@ -241,7 +248,7 @@ class BeamSearch(TruthSearch):
         all values are wanted.
         """
         likely, values = before.topk(width, 1)
-        asked = times(entities[values].unsqueeze(1), relations.unsqueeze(2))
+        asked = complex_product(entities[values].unsqueeze(1), relations.unsqueeze(2))
         heads, tokens = torch.broadcast_tensors(values.unsqueeze(1), tokens.unsqueeze(2))
         edges = self._links(F.linear(asked, entities), heads, tokens)
         edges = torch.where(group[:, :, None, None], edges, 0)
@@ -264,7 +271,7 @@ def _later_branches(literals: Literals) -> Tensor:
     conjunction = literals.conjunctions()
     earlier = conjunction.unsqueeze(1) < conjunction.unsqueeze(2)
     repeats = (literals.equal() & earlier & existential.unsqueeze(2)).any(2)
-    return (literals.together() & repeats.unsqueeze(1)).any(2)
+    return (literals.same_conjunction() & repeats.unsqueeze(1)).any(2)
 
 
 CONVERGED = 1e-9
@@ -316,50 +323,57 @@ class ContinuousSearch(TruthSearch):
 
     def search(self, literals: Literals, words: Tensor, entities: Tensor) -> Tensor:
         """See `Search.search`; what does not lead to the free variable counts with the first literal that does."""
-        truths, inner = self._found(literals, words, entities)
-        inside = literals.together() & ~self._leads(literals).unsqueeze(1)
+        truths, inner = self._search_vectors(literals, words, entities)
+        inside = literals.same_conjunction() & ~self._leads_to_free(literals).unsqueeze(1)
         joined = self.both(truths, self.all_of(inner, inside))
-        return torch.where(self._first(literals).unsqueeze(2), joined, truths)
+        return torch.where(self._first_to_free(literals).unsqueeze(2), joined, truths)
 
     def answer_scores(self, literals: Literals, words: Tensor, entities: Tensor, asked: Tensor) -> Tensor:
         """See `Search.answer_scores`."""
         if self.options.unions == "apart":
             best = super().answer_scores(literals, words, entities, asked)
         else:
-            truths, inner = self._found(literals, words, entities)
-            best = self._whole(literals, torch.where(self._leads(literals).unsqueeze(2), truths, inner))
+            truths, inner = self._search_vectors(literals, words, entities)
+            best = self._formula_truth(
+                literals, torch.where(self._leads_to_free(literals).unsqueeze(2), truths, inner)
+            )
         if self.options.intersections == "truth":
             return best
         real = literals.real
         alone = (((literals.sources == ENTITY) & (literals.targets == 1)) | ~real).all(1) & (real.sum(1) > 1)
-        led = times(looked_up(words, literals.heads[alone]), looked_up(words, literals.relations[alone]))
+        led = complex_product(
+            embed_tokens(words, literals.heads[alone]), embed_tokens(words, literals.relations[alone])
+        )
         scores, ours = F.linear(led, entities), real[alone].unsqueeze(2)
         product = self.options.tnorm == "product"
         scores = scores.masked_fill(~ours, 1.0 if product else torch.inf)
         best[alone] = scores.prod(1) if product else scores.amin(1)
         return best
 
-    def _found(self, literals: Literals, words: Tensor, entities: Tensor) -> tuple[Tensor, Tensor]:
+    def _search_vectors(self, literals: Literals, words: Tensor, entities: Tensor) -> tuple[Tensor, Tensor]:
         """The truth of each literal with every entity at its tail, [b, x, e], and with the vector found, [b, x, 1]."""
         ends = _Vectors(literals, words, shared=self.options.unions == "whole")
-        relations = looked_up(words, literals.relations)
+        relations = embed_tokens(words, literals.relations)
         with torch.enable_grad():
-            ends.optimise(lambda head, tail: self._truths(literals, head, relations, tail), self.options)
+            ends.optimise(lambda head, tail: self._objective(literals, head, relations, tail), self.options)
         head, tail = ends.vectors()
-        led = times(head, relations)
+        led = complex_product(head, relations)
         return F.logsigmoid(F.linear(led, entities)), F.logsigmoid((led * tail).sum(2, keepdim=True))
 
-    def _truths(self, literals: Literals, head: Tensor, relations: Tensor, tail: Tensor) -> Tensor:
+    def _objective(self, literals: Literals, head: Tensor, relations: Tensor, tail: Tensor) -> Tensor:
         """What is maximised, without N3: a number for each query, [b]."""
-        truths = F.logsigmoid((times(head, relations) * tail).sum(2, keepdim=True))
+        truths = F.logsigmoid((complex_product(head, relations) * tail).sum(2, keepdim=True))
         if self.options.unions == "whole":
-            total, whose = self._whole(literals, truths), literals.real.any(1, keepdim=True)
+            total, whose = self._formula_truth(literals, truths), literals.real.any(1, keepdim=True)
         else:
-            total, whose = self.all_of(truths, literals.together()).squeeze(2), self._first(literals)
+            total, whose = (
+                self.all_of(truths, literals.same_conjunction()).squeeze(2),
+                self._first_to_free(literals),
+            )
         wanted = total.exp() if self.options.objective == "truth" else total
         return torch.where(whose, wanted, 0).sum(1)
 
-    def _whole(self, literals: Literals, truths: Tensor) -> Tensor:
+    def _formula_truth(self, literals: Literals, truths: Tensor) -> Tensor:
         """The logarithm of the truth of the formula, from that of its literals: [b, x, e] -> [b, e].
 
         Literals that all conjunctions have stand outside the union, once: those of (A and C) or (B and C) make
@@ -379,14 +393,14 @@ class ContinuousSearch(TruthSearch):
             return shared
         return self.both(shared, self.any_of(self.all_of(truths, inside), there))
 
-    def _leads(self, literals: Literals) -> Tensor:
+    def _leads_to_free(self, literals: Literals) -> Tensor:
         """Whether a literal leads to the free variable: bool [b, x]."""
         return (literals.tails == self.options.free) & literals.real
 
-    def _first(self, literals: Literals) -> Tensor:
+    def _first_to_free(self, literals: Literals) -> Tensor:
         """The first literal of each conjunction that leads to the free variable: bool [b, x]."""
-        leads = self._leads(literals)
-        return leads & ~(literals.together() & leads.unsqueeze(1)).tril(-1).any(2)
+        leads = self._leads_to_free(literals)
+        return leads & ~(literals.same_conjunction() & leads.unsqueeze(1)).tril(-1).any(2)
 
 
 class _Vectors:
@@ -394,7 +408,7 @@ class _Vectors:
 
     def __init__(self, literals: Literals, words: Tensor, *, shared: bool) -> None:
         self.literals = literals
-        self.fixed = looked_up(words, literals.heads), looked_up(words, literals.tails)
+        self.fixed = embed_tokens(words, literals.heads), embed_tokens(words, literals.tails)
         begin = torch.randn(VARIABLES, words.shape[1], generator=torch.Generator().manual_seed(0)) * 1e-3
         # One vector for each variable of a row: that of the first end where it stands.
         joined = torch.cat((literals.sources, literals.targets), 1)

@@ -15,7 +15,7 @@ from peirce.parts import Dims
 from peirce_kg.parts.heads.cqd import NO_NETWORK, Search
 from peirce_kg.parts.heads.links import KnownLinks
 from peirce_kg.parts.systems.literals import ENTITY, VARIABLES
-from peirce_kg.parts.systems.system import Literals, RankingOptions, times
+from peirce_kg.parts.systems.system import Literals, RankingOptions, complex_product
 
 PORTION = 2**21
 """Numbers of a matrix that are made at once: few enough for a cache."""
@@ -179,7 +179,9 @@ class QueryTreeSearch(Search):
     def _matrix(self, edge: _Atom, heads: Tensor, words: Tensor, entities: Tensor) -> Tensor:
         """The matrix of a literal in the rows of some heads, [n] -> [n, e]; large numbers are changed in place."""
         # a token that is not an entity may stand at a head of literals whose answers are not used
-        asked = times(words[self.options.first + heads], words[edge.relation].expand(len(heads), -1))
+        asked = complex_product(
+            words[self.options.first + heads], words[edge.relation].expand(len(heads), -1)
+        )
         matrix = F.linear(asked, entities).softmax(1)
         if self.links is not None:
             rows, tails = self.links.tails(heads, torch.full_like(heads, edge.relation))
@@ -216,12 +218,12 @@ class GraphSearch(QueryTreeSearch):
             source: {a.target for a in tree if a.source == source} for source in {a.source for a in tree}
         }
         cut = [
-            (len(_below(v, tree)), v) for v, led in targets.items() if v and v != variable and len(led) > 1
+            (len(_subtree(v, tree)), v) for v, led in targets.items() if v and v != variable and len(led) > 1
         ]
         if not cut:
             return super()._truth(variable, [tree], words, entities)
         _, node = min(cut)
-        below = _below(node, tree)
+        below = _subtree(node, tree)
         before = self._conjunction(node, below, words, entities)
         best = torch.zeros_like(before)
         for value in before.topk(min(self.options.candidates, len(before))).indices.tolist():
@@ -255,11 +257,11 @@ def _factors(variable: int, tree: _Tree) -> frozenset[_Factor]:
     found = [_Factor(0, (atom,), ()) for atom in leading if not atom.source]
     for source in sorted({atom.source for atom in leading if atom.source}):
         atoms = tuple(atom for atom in leading if atom.source == source)
-        found.append(_Factor(source, atoms, (tuple(sorted(_below(source, tree.difference(leading)))),)))
+        found.append(_Factor(source, atoms, (tuple(sorted(_subtree(source, tree.difference(leading)))),)))
     return frozenset(found)
 
 
-def _below(variable: int, tree: _Tree) -> _Tree:
+def _subtree(variable: int, tree: _Tree) -> _Tree:
     """The literals of a tree that lead to a variable, directly or by others."""
     leading = frozenset(atom for atom in tree if atom.target == variable)
-    return leading.union(*(_below(atom.source, tree - leading) for atom in leading if atom.source))
+    return leading.union(*(_subtree(atom.source, tree - leading) for atom in leading if atom.source))

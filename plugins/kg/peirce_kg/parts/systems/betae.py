@@ -7,7 +7,7 @@ from attrs import field, frozen, validators
 from torch import Tensor
 
 from peirce.parts import Plan
-from peirce_kg.parts.systems.set_system import Mlp, SetSystem, weights_of
+from peirce_kg.parts.systems.set_system import Mlp, SetSystem, softmax_over_chosen
 
 LEAST = 0.05
 """The least parameter of a distribution that is projected or embedded, as published."""
@@ -53,7 +53,7 @@ class BetaE(SetSystem):
         self.projection = Mlp(width + half, *[hidden] * options.projection_layers, width)
         self.attention = Mlp(width, width, half)
 
-    def beginning(self, count: int, width: int) -> Tensor:
+    def initial_vectors(self, count: int, width: int) -> Tensor:
         """Uniform."""
         return (torch.rand(count, width) * 2 - 1) * self.range
 
@@ -71,7 +71,7 @@ class BetaE(SetSystem):
 
     def intersect(self, sets: Tensor, chosen: Tensor) -> Tensor:
         """A weighted product of densities."""
-        weights = weights_of(self.attention(sets), chosen)
+        weights = softmax_over_chosen(self.attention(sets), chosen)
         return (torch.cat([weights, weights], 3) * sets.unsqueeze(1)).sum(2)
 
     def complement(self, sets: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from peirce.parts import Plan
 from peirce_kg.parts.systems.literals import no_negation, no_shared_set, tree
-from peirce_kg.parts.systems.set_system import Mlp, SetSystem, weights_of
+from peirce_kg.parts.systems.set_system import Mlp, SetSystem, softmax_over_chosen
 
 MARGIN = 24.0
 """The published margin of both."""
@@ -41,17 +41,17 @@ class Gqe(SetSystem):
     rules = (no_negation, tree, no_shared_set)
 
     def __init__(self, options: TranslationOptions, plan: Plan) -> None:
-        self.range = (options.margin + 2) / self.across(plan)
+        self.range = (options.margin + 2) / self.set_dimensions(plan)
         super().__init__(options, plan)
-        width = self.across(plan)
+        width = self.set_dimensions(plan)
         self.attention = Mlp(width, plan.dims.feedforward_unary, width)
 
     @classmethod
-    def across(cls, plan: Plan) -> int:
+    def set_dimensions(cls, plan: Plan) -> int:
         """The dimensions of a point."""
         return max(1, plan.dims.unary)
 
-    def beginning(self, count: int, width: int) -> Tensor:
+    def initial_vectors(self, count: int, width: int) -> Tensor:
         """Uniform."""
         return (torch.rand(count, width) * 2 - 1) * self.range
 
@@ -65,7 +65,7 @@ class Gqe(SetSystem):
 
     def intersect(self, sets: Tensor, chosen: Tensor) -> Tensor:
         """A weighted mean."""
-        return (weights_of(self.attention(sets), chosen) * sets.unsqueeze(1)).sum(2)
+        return (softmax_over_chosen(self.attention(sets), chosen) * sets.unsqueeze(1)).sum(2)
 
     def complement(self, sets: Tensor) -> Tensor:
         """The set itself: no query with a negation comes here."""
@@ -88,13 +88,13 @@ class Query2Box(Gqe):
         self.narrowing = Mlp(self.dimensions, plan.dims.feedforward_unary, self.dimensions)
 
     @classmethod
-    def across(cls, plan: Plan) -> int:
+    def set_dimensions(cls, plan: Plan) -> int:
         """The dimensions of a box."""
         return max(1, plan.dims.unary // 2)
 
-    def beginning(self, count: int, width: int) -> Tensor:
+    def initial_vectors(self, count: int, width: int) -> Tensor:
         """Uniform; how far relations reach is not below 0."""
-        centres, reaches = super().beginning(count, width).chunk(2, 1)
+        centres, reaches = super().initial_vectors(count, width).chunk(2, 1)
         return torch.cat([centres, reaches.abs()], 1)
 
     def entities(self, vectors: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from attrs import field, frozen, validators
 from torch import Tensor, nn
 
 from peirce.parts import Plan
-from peirce_kg.parts.systems.set_system import Mlp, SetSystem, weights_of
+from peirce_kg.parts.systems.set_system import Mlp, SetSystem, softmax_over_chosen
 from peirce_kg.parts.systems.system import ranked_tokens
 
 NEAR = 1e-3
@@ -84,7 +84,7 @@ class ConE(SetSystem):
         none = torch.zeros_like(self.vectors[:1])
         return torch.cat([self.vectors, torch.cat([none, self.apertures])[self.get_buffer("slots")]], 1)
 
-    def beginning(self, count: int, width: int) -> Tensor:
+    def initial_vectors(self, count: int, width: int) -> Tensor:
         """Uniform; as angles, in [-pi, pi] before tanh, or in [-1, 1] in the form `code`."""
         return (torch.rand(count, width) * 2 - 1) * self.range
 
@@ -111,7 +111,7 @@ class ConE(SetSystem):
         """A mean direction (SemanticAverage) and a narrowed least aperture (CardMin)."""
         axis, aperture = sets.chunk(2, -1)
         borders = torch.cat([axis - aperture / 2, axis + aperture / 2], -1)
-        weights = weights_of(self.attention(borders), chosen)
+        weights = softmax_over_chosen(self.attention(borders), chosen)
         x = (weights * axis.cos().unsqueeze(1)).sum(2)
         y = (weights * axis.sin().unsqueeze(1)).sum(2)
         inner, outer = self.narrowing

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from peirce.parts import NoOptions
 from peirce_kg.parts.systems.literals import Rule, Shape, inward, no_negation, tree
-from peirce_kg.parts.systems.system import Literals, QuerySystem, looked_up, times
+from peirce_kg.parts.systems.system import Literals, QuerySystem, complex_product, embed_tokens
 
 
 class Cqd(QuerySystem):
@@ -34,13 +34,13 @@ class Cqd(QuerySystem):
             return "it is a link predictor, which is trained on one atom at a time"
         return super().untrained(shape)
 
-    def beginning(self, count: int, width: int) -> Tensor:
+    def initial_vectors(self, count: int, width: int) -> Tensor:
         """Small normal numbers; trained vectors of a link predictor may take their place."""
         return torch.randn(count, width) * width**-0.5
 
     def execute(self, literals: Literals, words: Tensor) -> Tensor:
         """See `QuerySystem.execute`."""
-        return times(looked_up(words, literals.heads), looked_up(words, literals.relations))
+        return complex_product(embed_tokens(words, literals.heads), embed_tokens(words, literals.relations))
 
 
 class Qto(Cqd):

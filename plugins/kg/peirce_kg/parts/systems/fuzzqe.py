@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from peirce.parts import Plan, has_static_shapes
 from peirce_kg.parts.systems.literals import DEPTH
-from peirce_kg.parts.systems.set_system import SetSystem, levels_of
-from peirce_kg.parts.systems.system import Literals, looked_up
+from peirce_kg.parts.systems.set_system import SetSystem, count_levels
+from peirce_kg.parts.systems.system import Literals, embed_tokens
 
 EPSILON = 1e-7
 """What a truth value is at least before its logarithm is taken."""
@@ -51,7 +51,7 @@ class FuzzQE(SetSystem):
         nn.init.orthogonal_(self.matrices)
         nn.init.xavier_normal_(self.biases)
 
-    def beginning(self, count: int, width: int) -> Tensor:
+    def initial_vectors(self, count: int, width: int) -> Tensor:
         """Normal."""
         return torch.randn(count, width)
 
@@ -82,12 +82,12 @@ class FuzzQE(SetSystem):
 
     def execute(self, literals: Literals, words: Tensor) -> Tensor:
         """See `QuerySystem.execute`; conjunctions of a union meet at the variable below which they differ."""
-        meets, feeds = _Unions(literals), literals.same(literals.sources, literals.targets)
-        levels, led = levels_of(_compose(feeds, meets.united)), feeds.any(2, keepdim=True)
+        meets, feeds = _Unions(literals), literals.same_variable(literals.sources, literals.targets)
+        levels, led = count_levels(_compose(feeds, meets.united)), feeds.any(2, keepdim=True)
         # any literal that leads to the variable at the head has the variable's set at its tail
         first = feeds & (feeds.long().cumsum(2) == 1)
-        begun = self.entities(looked_up(words, literals.heads))
-        relations, sets = looked_up(words, literals.relations), torch.zeros_like(begun)
+        begun = self.entities(embed_tokens(words, literals.heads))
+        relations, sets = embed_tokens(words, literals.relations), torch.zeros_like(begun)
         for level in range(DEPTH):
             here = literals.real & (levels == level)
             if not has_static_shapes(here) and not here.any():
@@ -100,7 +100,7 @@ class FuzzQE(SetSystem):
 
     def _unite(self, sets: Tensor, meets: _Unions) -> Tensor:
         """The union of what stands at each literal's tail in all conjunctions that meet there."""
-        met = self._met(sets, meets.together)
+        met = self._intersection(sets, meets.together)
         return 1 - self.intersect(1 - met, meets.branches)
 
 
@@ -113,16 +113,16 @@ class _Unions:
     """
 
     def __init__(self, literals: Literals) -> None:
-        together, equal = literals.together(), literals.equal()
-        self.together = literals.same(literals.targets, literals.targets)
-        below = together & literals.same(literals.sources, literals.targets)
+        together, equal = literals.same_conjunction(), literals.equal()
+        self.together = literals.same_variable(literals.targets, literals.targets)
+        below = together & literals.same_variable(literals.sources, literals.targets)
         for _ in range(DEPTH - 1):
             below = below | _compose(below, below)
         inside = self.together | _compose(self.together, below)
         outside = together & ~inside
         # y is outside of x and x' has nothing outside that equals it
         lacks = _compose(outside, ~_compose(equal, outside.transpose(1, 2)))
-        names = literals.same_names()
+        names = literals.same_target()
         self.united = names & ~lacks & ~lacks.transpose(1, 2)
         under = _compose(self.together, below)
         alike = _compose(_compose(under, self.united), under.transpose(1, 2)) & self.united

@@ -13,11 +13,11 @@ from peirce_kg.parts.systems.literals import DEPTH, ENTITY, VARIABLES
 from peirce_kg.parts.systems.system import (
     Literals,
     QuerySystem,
+    complex_product,
     conjugate,
+    embed_tokens,
     is_free,
-    looked_up,
     ranked_tokens,
-    times,
 )
 
 INIT_STD = 0.02
@@ -79,7 +79,7 @@ class Lmpnn(QuerySystem):
         received = leads.to(state.dtype) @ forwards + leaves.to(state.dtype) @ backwards
         return self.mix(self.options.keep * state + received)
 
-    def beginning(self, count: int, width: int) -> Tensor:
+    def initial_vectors(self, count: int, width: int) -> Tensor:
         """Normal, and those of variables uniform in [0, 1), as in the published code.
 
         Trained vectors of a link predictor take the place of those of entities and relations.
@@ -98,16 +98,16 @@ class Lmpnn(QuerySystem):
         """The states at the tails of literals after all layers: [b, x, d1]."""
         every = self.options.nodes == "all"
         ends = _Ends(literals, entities=every)
-        heads, tails = looked_up(words, literals.heads), looked_up(words, literals.tails)
-        relations = looked_up(words, literals.relations)
+        heads, tails = embed_tokens(words, literals.heads), embed_tokens(words, literals.tails)
+        relations = embed_tokens(words, literals.relations)
         sign = torch.where(literals.negated, -1, 1).unsqueeze(2).to(words.dtype)
         by_path = self.options.passes == "path"
         layers = ends.layers() if by_path else literals.variables().unsqueeze(1)
         for layer in range(DEPTH if by_path else VARIABLES):
             if not has_static_shapes(layers) and not (layer < layers).any():
                 break
-            forwards = sign * times(heads, relations)
-            backwards = sign * times(conjugate(relations), tails)
+            forwards = sign * complex_product(heads, relations)
+            backwards = sign * complex_product(conjugate(relations), tails)
             going, fresh = (layer < layers).unsqueeze(2), []
             for state, (numbers, leads, leaves) in zip((heads, tails), ends.both(), strict=True):
                 mixed = self.update(state, forwards, backwards, leads, leaves)
@@ -130,10 +130,10 @@ class _Ends:
 
     def __init__(self, literals: Literals, *, entities: bool) -> None:
         self.literals = literals
-        self.leads_to_head = literals.same(literals.sources, literals.targets)
-        self.leaves_head = literals.same(literals.sources, literals.sources)
-        self.leads_to_tail = literals.same(literals.targets, literals.targets)
-        self.leaves_tail = literals.same(literals.targets, literals.sources)
+        self.leads_to_head = literals.same_variable(literals.sources, literals.targets)
+        self.leaves_head = literals.same_variable(literals.sources, literals.sources)
+        self.leads_to_tail = literals.same_variable(literals.targets, literals.targets)
+        self.leaves_tail = literals.same_variable(literals.targets, literals.sources)
         if entities:
             place = torch.arange(literals.real.shape[1], device=literals.real.device)
             itself = (place.unsqueeze(1) == place) & literals.real.unsqueeze(2)
@@ -164,4 +164,4 @@ class _Ends:
         furthest = torch.maximum(heads, tails)
         known = literals.real & (furthest < FAR)
         furthest = torch.where(known, furthest, 0).unsqueeze(1)
-        return torch.where(literals.together(), furthest, 0).amax(2).clamp_max(DEPTH)
+        return torch.where(literals.same_conjunction(), furthest, 0).amax(2).clamp_max(DEPTH)

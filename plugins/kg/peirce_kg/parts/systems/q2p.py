@@ -61,7 +61,7 @@ class Q2P(SetSystem):
         self.meeting, self.turning = (_Mixing(2, width, hidden, dropout) for _ in range(2))
         self.dropout = nn.Dropout(dropout)
 
-    def beginning(self, count: int, width: int) -> Tensor:
+    def initial_vectors(self, count: int, width: int) -> Tensor:
         """Normal."""
         return torch.randn(count, width // self.particles)
 

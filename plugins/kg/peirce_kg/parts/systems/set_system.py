@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from peirce.parts import Linear, has_static_shapes
 from peirce_kg.parts.systems.literals import DEPTH, Rule, no_shared_set, tree
-from peirce_kg.parts.systems.system import Literals, QuerySystem, looked_up
+from peirce_kg.parts.systems.system import Literals, QuerySystem, embed_tokens
 
 
 class SetSystem(QuerySystem):
@@ -46,10 +46,10 @@ class SetSystem(QuerySystem):
 
     def execute(self, literals: Literals, words: Tensor) -> Tensor:
         """See `QuerySystem.execute`."""
-        feeds = literals.same(literals.sources, literals.targets)
-        levels = levels_of(feeds)
-        begun = self.entities(looked_up(words, literals.heads))
-        relations = looked_up(words, literals.relations)
+        feeds = literals.same_variable(literals.sources, literals.targets)
+        levels = count_levels(feeds)
+        begun = self.entities(embed_tokens(words, literals.heads))
+        relations = embed_tokens(words, literals.relations)
         sets = torch.zeros_like(begun)
         for level in range(DEPTH):
             here = literals.real & (levels == level)
@@ -57,20 +57,22 @@ class SetSystem(QuerySystem):
                 continue
             starts = begun
             if level:
-                starts = torch.where(feeds.any(2, keepdim=True), self.refine(self._met(sets, feeds)), begun)
+                starts = torch.where(
+                    feeds.any(2, keepdim=True), self.refine(self._intersection(sets, feeds)), begun
+                )
             if has_static_shapes(here):  # a traced graph, whose shapes are fixed, projects all
                 every = self._literal(starts, relations, literals.negated)
                 sets = torch.where(here.unsqueeze(2), every, sets)
             else:
                 done = self._literal(starts[here], relations[here], literals.negated[here])
                 sets = sets.index_put(tuple(here.nonzero(as_tuple=True)), done)
-        return self._met(sets, literals.same(literals.targets, literals.targets))
+        return self._intersection(sets, literals.same_variable(literals.targets, literals.targets))
 
     def _literal(self, starts: Tensor, relations: Tensor, negated: Tensor) -> Tensor:
         projected = self.project(starts, relations)
         return torch.where(negated.unsqueeze(-1), self.complement(projected), projected)
 
-    def _met(self, sets: Tensor, chosen: Tensor) -> Tensor:
+    def _intersection(self, sets: Tensor, chosen: Tensor) -> Tensor:
         """Intersections; of a single set, the set itself."""
         single = chosen.to(sets.dtype) @ sets
         several = chosen.sum(2, keepdim=True) > 1
@@ -99,7 +101,7 @@ class Mlp(nn.ModuleList):
         return last(values)
 
 
-def levels_of(feeds: Tensor) -> Tensor:
+def count_levels(feeds: Tensor) -> Tensor:
     """How many literals lie before each literal, below `DEPTH`: bool [b, x, y] -> int64 [b, x]."""
     levels = torch.zeros_like(feeds[:, :, 0], dtype=torch.int64)
     for _ in range(DEPTH - 1):
@@ -107,7 +109,7 @@ def levels_of(feeds: Tensor) -> Tensor:
     return levels
 
 
-def weights_of(scores: Tensor, chosen: Tensor) -> Tensor:
+def softmax_over_chosen(scores: Tensor, chosen: Tensor) -> Tensor:
     """Softmax over the chosen sets, for each number: [b, y, n], bool [b, x, y] -> [b, x, y, n].
 
     Where none is chosen all weigh the same.

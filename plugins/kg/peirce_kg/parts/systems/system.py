@@ -72,14 +72,14 @@ class Literals:
         heads, relations, sources, targets, negated = (inputs[name] for name in LITERAL_INPUTS)
         return cls(tails, heads, relations, sources, targets, negated != 0, real)
 
-    def same(self, ends: Tensor, others: Tensor) -> Tensor:
+    def same_variable(self, ends: Tensor, others: Tensor) -> Tensor:
         """Whether the end of one literal is the variable at an end of another: [b, x], [b, y] -> bool [b, x, y]."""
         both = self.real.unsqueeze(2) & self.real.unsqueeze(1)
         return both & (ends.unsqueeze(2) == others.unsqueeze(1)) & (ends != ENTITY).unsqueeze(2)
 
-    def together(self) -> Tensor:
+    def same_conjunction(self) -> Tensor:
         """Whether two literals belong to one conjunction: bool [b, x, y]."""
-        return self._alike(self.conjunctions())
+        return self._equal_in_all(self.conjunctions())
 
     def conjunctions(self) -> Tensor:
         """The number of the conjunction that a literal belongs to, from 0: int64 [b, x]."""
@@ -100,19 +100,19 @@ class Literals:
 
     def equal(self) -> Tensor:
         """Whether two literals, of whatever conjunctions, are one literal of the formula: bool [b, x, y]."""
-        return self._alike(self.heads, self.relations, self.tails, self.negated, *self._names())
+        return self._equal_in_all(self.heads, self.relations, self.tails, self.negated, *self._names())
 
-    def same_names(self) -> Tensor:
+    def same_target(self) -> Tensor:
         """Whether two literals, of whatever conjunctions, lead to one variable of the formula: bool [b, x, y]."""
         target = self._names()[1]
-        return self._alike(target) & (target != ENTITY).unsqueeze(2)
+        return self._equal_in_all(target) & (target != ENTITY).unsqueeze(2)
 
     def _names(self) -> list[Tensor]:
         """The numbers of the variables at both ends as those of the first conjunction."""
         ends = (self.sources, self.targets)
         return [torch.where(each == ENTITY, ENTITY, 1 + (each - 1) % VARIABLES) for each in ends]
 
-    def _alike(self, *inputs: Tensor) -> Tensor:
+    def _equal_in_all(self, *inputs: Tensor) -> Tensor:
         """Whether two literals have the same in all inputs: [b, x] each -> bool [b, x, y]."""
         both = self.real.unsqueeze(2) & self.real.unsqueeze(1)
         for each in inputs:
@@ -201,10 +201,10 @@ class QuerySystem(Executor, Architecture):
                     f"{plan.spec.at(planned.path)}: augmenter {planned.name!r} changes tokens in their places, and "
                     f"architecture {self.name!r} reads none; leave it out"
                 )
-        self.vectors = nn.Parameter(self.beginning(plan.dims.vocabulary, plan.dims.unary))
+        self.vectors = nn.Parameter(self.initial_vectors(plan.dims.vocabulary, plan.dims.unary))
 
     @abstractmethod
-    def beginning(self, count: int, width: int) -> Tensor:
+    def initial_vectors(self, count: int, width: int) -> Tensor:
         """Initial vectors of `count` tokens for a new model: [count, width]."""
 
     @abstractmethod
@@ -262,12 +262,12 @@ class Norm(nn.LayerNorm):
         return F.layer_norm(values, self.normalized_shape, weight, bias, self.eps)
 
 
-def looked_up(words: Tensor, tokens: Tensor) -> Tensor:
+def embed_tokens(words: Tensor, tokens: Tensor) -> Tensor:
     """[v, d], [b, x] -> [b, x, d]."""
     return F.embedding(tokens, words)
 
 
-def times(left: Tensor, right: Tensor) -> Tensor:
+def complex_product(left: Tensor, right: Tensor) -> Tensor:
     """The products of complex numbers, real parts first, then imaginary ones: [..., d1], [..., d1] -> [..., d1]."""
     a, b = left.chunk(2, -1)
     c, d = right.chunk(2, -1)

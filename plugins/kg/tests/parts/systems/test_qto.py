@@ -20,18 +20,9 @@ from peirce.registry import Registry
 from peirce_kg.parts.augmenters.kge_files import KgeFacts, write_kge
 from peirce_kg.parts.heads import qto
 from peirce_kg.parts.systems.cqd import Qto
-from peirce_kg.parts.systems.system import times
+from peirce_kg.parts.systems.system import complex_product
 from peirce_queries.engine.template import Groundings, Template
-from peirce_queries.languages.language import (
-    FREE,
-    And,
-    Atom,
-    Formula,
-    Not,
-    Query,
-    Variable,
-    parse,
-)
+from peirce_queries.languages.language import FREE, And, Atom, Formula, Not, Query, Variable, parse
 from peirce_queries.languages.types import QueryType
 
 EXPRESSED = [n for n, kind in TYPES.items() if Qto.why_unsupported(Template.of(kind.query)) is None]
@@ -58,7 +49,7 @@ def _scores(model: Model) -> Tensor:
     """ComplEx's, [relations, heads, tails]."""
     vectors = model.network.get_parameter("vectors").detach()
     entities, first = vectors[ENTITIES], VOCABULARY.first_relation
-    return times(entities.unsqueeze(0), vectors[first : first + 3].unsqueeze(1)) @ entities.T
+    return complex_product(entities.unsqueeze(0), vectors[first : first + 3].unsqueeze(1)) @ entities.T
 
 
 def _matrix(scores: Tensor) -> Tensor:
@@ -108,9 +99,7 @@ def test_a_tree_is_true_as_its_formula(
     assert (matrix == 0).any()
     assert {"up", "pni", "unpi", "2nm", "im", "upni", "2pu"} <= set(EXPRESSED)
     assert not {"2il", "3c"} & set(EXPRESSED)
-    kinds = {n: TYPES[n] for n in EXPRESSED} | {
-        n: QueryType(n, parse(own), seen=False) for n, own in OWN.items()
-    }
+    kinds = {n: TYPES[n] for n in EXPRESSED} | {n: QueryType(n, parse(own), False) for n, own in OWN.items()}
     for portion in (qto.PORTION, 1):
         monkeypatch.setattr(qto, "PORTION", portion)
         for name, kind in kinds.items():
