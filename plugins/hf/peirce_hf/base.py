@@ -27,7 +27,7 @@ from peirce.parts import Dtype, Plan
 from peirce.registry import default_registry
 from peirce.spec import Spec, to_plain
 from peirce_hf.config import PeirceConfig
-from peirce_hf.saving import check_saved, saved_whole
+from peirce_hf.saving import check_saved, save_atomically
 from peirce_hf.weights import fill, values_of_parts
 from peirce_training import layers_of
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 Forward = TypeVar("Forward", bound=Callable[..., Any])
 
 
-def tuple_if_asked(forward: Forward) -> Forward:
+def with_tuple_output(forward: Forward) -> Forward:
     """Wrap a forward method to return a tuple if `return_dict` is false, in the call or in the configuration."""
     return can_return_tuple(forward)
 
@@ -180,7 +180,7 @@ class PeircePreTrainedModel(PreTrainedModel):
             return
         if kwargs.get("push_to_hub"):
             kwargs.setdefault("repo_id", directory.name)
-        with saved_whole(directory) as folder:
+        with save_atomically(directory) as folder:
             super().save_pretrained(folder, *args, **kwargs)
 
     @classmethod
@@ -251,7 +251,7 @@ class PeircePreTrainedModel(PreTrainedModel):
         given = {name: value for name, value in items if name not in _EVERYBODYS and value is not None}
         for spec in self.peirce.signature.inputs:
             if spec.name in given:
-                given[spec.name] = _typed(given[spec.name], spec.dtype)
+                given[spec.name] = _cast_inputs(given[spec.name], spec.dtype)
         return given
 
     def train(self, mode: bool = True) -> Self:
@@ -271,8 +271,8 @@ class PeircePreTrainedModel(PreTrainedModel):
 
     def _replicate_for_data_parallel(self) -> Self:
         raise InputError(
-            "Peirce models do not run under torch.nn.DataParallel, which copies modules but not the references of fused products "
-            "to them; start one process for each device with `torchrun` or `accelerate launch`, or make one "
+            "Peirce models do not run under torch.nn.DataParallel, which copies modules but not what fused products use"
+            "; start one process for each device with `torchrun` or `accelerate launch`, or make one "
             "device visible"
         )
 
@@ -421,7 +421,7 @@ def _plan(spec: Spec, provenance: Mapping[str, Any] | None, registry: Registry) 
     return plan
 
 
-def _typed(values: Tensor, dtype: Dtype) -> Tensor:
+def _cast_inputs(values: Tensor, dtype: Dtype) -> Tensor:
     """The tensor cast to the dtype of its input: integers to int64, numbers to bool; others are left to the model."""
     if dtype == "bool" and values.dtype != torch.bool:
         return values != 0

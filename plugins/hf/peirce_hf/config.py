@@ -12,7 +12,7 @@ from peirce.errors import SpecError
 from peirce.spec import FORMAT, Spec, to_plain
 
 
-def _read(table: str, key: str, meaning: str) -> property:
+def _spec_property(table: str, key: str, meaning: str) -> property:
     """A property that is read from the spec, so that the two cannot contradict each other."""
 
     def value_of(config: PeirceConfig) -> Any:
@@ -75,13 +75,15 @@ class PeirceConfig(PreTrainedConfig):
             )
         return _spec(self.spec)
 
-    vocab_size = _read("input", "vocabulary", "How many token ids there are.")
-    type_vocab_size = _read("input", "token_types", "How many token types there are.")
-    max_position_embeddings = _read("input", "max_length", "How many tokens an input has at most.")
-    hidden_size = _read("dims", "unary", "The width of the unary atoms.")
-    num_hidden_layers = _read("dims", "layers", "How many layers there are.")
-    num_attention_heads = _read("dims", "heads", "How many heads the operators have.")
-    initializer_range = _read("regularisation", "init_std", "The standard deviation that weights start with.")
+    vocab_size = _spec_property("input", "vocabulary", "How many token ids there are.")
+    type_vocab_size = _spec_property("input", "token_types", "How many token types there are.")
+    max_position_embeddings = _spec_property("input", "max_length", "How many tokens an input has at most.")
+    hidden_size = _spec_property("dims", "unary", "The width of the unary atoms.")
+    num_hidden_layers = _spec_property("dims", "layers", "How many layers there are.")
+    num_attention_heads = _spec_property("dims", "heads", "How many heads the operators have.")
+    initializer_range = _spec_property(
+        "regularisation", "init_std", "The standard deviation that weights start with."
+    )
 
 
 def _spec(table: Mapping[str, Any]) -> Spec:

@@ -15,7 +15,7 @@ from transformers.utils.generic import ModelOutput
 from peirce.errors import InputError, SpecError
 from peirce.parts import IGNORED, Architecture, GenerativeArchitecture
 from peirce.spec import Spec
-from peirce_hf.base import PeircePreTrainedModel, tuple_if_asked
+from peirce_hf.base import PeircePreTrainedModel, with_tuple_output
 from peirce_hf.config import PeirceConfig
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class PeirceForCausalLM(PeirceGenerator):
             )
         return super().spec_of(config, registry)
 
-    @tuple_if_asked
+    @with_tuple_output
     def forward(
         self,
         input_ids: Tensor | None = None,
@@ -199,7 +199,7 @@ class PeirceForConditionalGeneration(PeirceGenerator):
         start = self.config.decoder_start_token_id
         return self.peirce.spec.input.pad_id if start is None else start
 
-    @tuple_if_asked
+    @with_tuple_output
     def forward(
         self,
         input_ids: Tensor | None = None,

@@ -19,7 +19,7 @@ from transformers.utils.generic import ModelOutput
 
 from peirce.errors import InputError, SpecError
 from peirce.parts import IGNORED
-from peirce_hf.base import PeircePreTrainedModel, tuple_if_asked
+from peirce_hf.base import PeircePreTrainedModel, with_tuple_output
 from peirce_hf.config import PeirceConfig
 
 
@@ -57,7 +57,7 @@ class PeirceForPreTrainingOutput(ModelOutput):
 class PeirceModel(PeircePreTrainedModel):
     """The atoms, without a head."""
 
-    @tuple_if_asked
+    @with_tuple_output
     def forward(
         self,
         input_ids: Tensor | None = None,
@@ -75,7 +75,7 @@ class PeirceForPreTraining(PeircePreTrainedModel):
 
     every_head = True
 
-    @tuple_if_asked
+    @with_tuple_output
     def forward(
         self,
         input_ids: Tensor | None = None,
@@ -133,7 +133,7 @@ class PeirceWithLabels(PeircePreTrainedModel):
     output: ClassVar[type[Any]]
     one_label: ClassVar[bool] = False
 
-    @tuple_if_asked
+    @with_tuple_output
     def forward(
         self,
         input_ids: Tensor | None = None,
@@ -209,7 +209,7 @@ class PeirceForMultipleChoice(PeirceWithLabels):
     uses, output, one_label = ("multiple_choice",), MultipleChoiceModelOutput, True
     configured = (("choices", "num_choices"),)
 
-    @tuple_if_asked
+    @with_tuple_output
     def forward(
         self,
         input_ids: Tensor | None = None,
@@ -247,7 +247,7 @@ class PeirceForQuestionAnswering(PeircePreTrainedModel):
 
     uses = ("span",)
 
-    @tuple_if_asked
+    @with_tuple_output
     def forward(
         self,
         input_ids: Tensor | None = None,

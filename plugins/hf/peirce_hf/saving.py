@@ -34,7 +34,7 @@ _LOADED = re.compile(r"model(-\d{5}-of-\d{5})?\.safetensors(\.index\.json)?")
 
 
 @contextmanager
-def saved_whole(directory: Path) -> Iterator[Path]:
+def save_atomically(directory: Path) -> Iterator[Path]:
     """A new folder to save a model into, whose files are moved to a directory when the block ends.
 
     Other files of the directory stay, but weights of an earlier save. Nothing is moved where nothing was written, as by
@@ -52,14 +52,14 @@ def saved_whole(directory: Path) -> Iterator[Path]:
         if not files:
             return
         weights = {path.name: digest_of(fresh / path) for path in files if _WEIGHTS.fullmatch(str(path))}
-        model = {"model": _model(fresh)} if (fresh / CONFIG).exists() else {}
+        model = {"model": _model_digest(fresh)} if (fresh / CONFIG).exists() else {}
         write_json(fresh / DIGESTS, {"schema": _SCHEMA, **model, "sha256": weights})
         directory.mkdir(exist_ok=True)
         with hold_lock(directory, folder=False, wait=True):
             for path in (Path(DIGESTS), *sorted(files, key=lambda path: path.name in weights)):
                 (directory / path).parent.mkdir(parents=True, exist_ok=True)
                 os.replace(fresh / path, directory / path)
-            for path in _loaded(directory):
+            for path in _weight_files(directory):
                 if weights and path.name not in weights:
                     path.unlink()
 
@@ -78,12 +78,12 @@ def check_saved(directory: Path) -> None:
             return
         record = read_json(directory / DIGESTS)
         weights, model = record["sha256"], record.get("model")
-        there = {path.name for path in _loaded(directory)}
+        there = {path.name for path in _weight_files(directory)}
         wrong = there - set(weights) if weights else set()
         for path in map(directory.joinpath, weights):
             if path.exists() and (check_file(path) < 0 or digest_of(path) != weights[path.name]):
                 wrong.add(path.name)
-        if model is not None and _model(directory) != model:
+        if model is not None and _model_digest(directory) != model:
             wrong.add(CONFIG)
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise ModelFileError(
@@ -96,11 +96,11 @@ def check_saved(directory: Path) -> None:
         )
 
 
-def _loaded(directory: Path) -> list[Path]:
+def _weight_files(directory: Path) -> list[Path]:
     return [path for path in directory.iterdir() if _LOADED.fullmatch(path.name)]
 
 
-def _model(directory: Path) -> str:
+def _model_digest(directory: Path) -> str:
     """The digest of what a configuration says of the model."""
     content = read_json(directory / CONFIG)
     return digest_of({key: content.get(key) for key in ("spec", "provenance")})

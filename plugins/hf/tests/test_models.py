@@ -343,13 +343,13 @@ def test_a_model_made_elsewhere_says_so(registry: Registry, tmp_path: Path) -> N
     config = json.loads((tmp_path / "config.json").read_text())
     config["provenance"]["parts"]["operators.trans"]["version"] = "0.0.1"
     (tmp_path / "config.json").write_text(json.dumps(config))
-    with pytest.warns(ProvenanceWarning, match=r"operators\.trans was from peirce 0\.0\.1"):
+    with pytest.warns(ProvenanceWarning, match=r"operators\.trans was from peirce-folnet 0\.0\.1"):
         AutoModel.from_pretrained(tmp_path)
     text = json.dumps(config).replace("trans", "tarski").replace("tarskiformers", "transformers")
     config = json.loads(text)
     config["spec"]["operators"]["layer"] = [{"use": "join"}, {"use": "tarski"}]
     (tmp_path / "config.json").write_text(json.dumps(config))
-    with pytest.raises(ModelFileError, match=r"operators\.tarski from peirce 0\.0\.1"):
+    with pytest.raises(ModelFileError, match=r"operators\.tarski from peirce-folnet 0\.0\.1"):
         AutoModel.from_pretrained(tmp_path)
 
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from attrs import frozen
 
-from peirce_hf.checkpoints.layout import EMBEDDING, PLAIN, Layout, Ours, at_least, leaves, one_of
+from peirce_hf.checkpoints.layout import EMBEDDING, PLAIN, Layout, Target, at_least, one_of, weight_and_bias
 
 
 @frozen(kw_only=True)
@@ -60,41 +60,43 @@ class Bert(Layout):
             "regularisation": {"dropout": self.hidden_dropout_prob, "init_std": self.initializer_range},
         }
 
-    def names(self) -> dict[str, Ours]:
+    def names(self) -> dict[str, Target]:
         """The body's tensors and the heads'."""
         body, act = self.body, PLAIN[self.hidden_act]["use"]
         table = {
-            f"{body}embeddings.word_embeddings.weight": Ours((EMBEDDING,)),
-            f"{body}embeddings.position_embeddings.weight": Ours(("network.input.positions.0.table.weight",)),
-            **leaves(f"{body}embeddings.LayerNorm", "network.input_norm"),
+            f"{body}embeddings.word_embeddings.weight": Target((EMBEDDING,)),
+            f"{body}embeddings.position_embeddings.weight": Target(
+                ("network.input.positions.0.table.weight",)
+            ),
+            **weight_and_bias(f"{body}embeddings.LayerNorm", "network.input_norm"),
         }
         if self.type_vocab_size:
-            table[f"{body}embeddings.token_type_embeddings.weight"] = Ours(
+            table[f"{body}embeddings.token_type_embeddings.weight"] = Target(
                 ("network.input.token_type.weight",)
             )
         for i in range(self.num_hidden_layers):
             theirs, layer = f"{body}encoder.layer.{i}", f"network.layers.{i}"
             ours = f"{layer}.operators"
             table |= {
-                **leaves(f"{theirs}.attention.self.query", f"{ours}.0.assoc.kernel"),
-                **leaves(f"{theirs}.attention.self.key", f"{ours}.0.assoc.premise"),
-                **leaves(f"{theirs}.attention.self.value", f"{ours}.1.join.premise"),
-                **leaves(f"{theirs}.attention.output.dense", f"{ours}.1.join.output"),
-                **leaves(f"{theirs}.attention.output.LayerNorm", f"{layer}.norms.0"),
-                **leaves(f"{theirs}.intermediate.dense", f"{ours}.2.{act}.unary.hidden"),
-                **leaves(f"{theirs}.output.dense", f"{ours}.2.{act}.unary.output"),
-                **leaves(f"{theirs}.output.LayerNorm", f"{layer}.norms.1"),
+                **weight_and_bias(f"{theirs}.attention.self.query", f"{ours}.0.assoc.kernel"),
+                **weight_and_bias(f"{theirs}.attention.self.key", f"{ours}.0.assoc.premise"),
+                **weight_and_bias(f"{theirs}.attention.self.value", f"{ours}.1.join.premise"),
+                **weight_and_bias(f"{theirs}.attention.output.dense", f"{ours}.1.join.output"),
+                **weight_and_bias(f"{theirs}.attention.output.LayerNorm", f"{layer}.norms.0"),
+                **weight_and_bias(f"{theirs}.intermediate.dense", f"{ours}.2.{act}.unary.hidden"),
+                **weight_and_bias(f"{theirs}.output.dense", f"{ours}.2.{act}.unary.output"),
+                **weight_and_bias(f"{theirs}.output.LayerNorm", f"{layer}.norms.1"),
             }
         if self._pooled:
-            table |= leaves(f"{body}pooler.dense", "network.pooler.dense")
+            table |= weight_and_bias(f"{body}pooler.dense", "network.pooler.dense")
         if "cls.predictions.bias" in self.held:
-            table |= leaves("cls.predictions.transform.dense", "heads.mlm.dense")
-            table |= leaves("cls.predictions.transform.LayerNorm", "heads.mlm.norm")
-            table["cls.predictions.bias"] = Ours(("heads.mlm.bias",))
+            table |= weight_and_bias("cls.predictions.transform.dense", "heads.mlm.dense")
+            table |= weight_and_bias("cls.predictions.transform.LayerNorm", "heads.mlm.norm")
+            table["cls.predictions.bias"] = Target(("heads.mlm.bias",))
             if not self.tie_word_embeddings:
-                table["cls.predictions.decoder.weight"] = Ours(("heads.mlm.decoder.weight",))
+                table["cls.predictions.decoder.weight"] = Target(("heads.mlm.decoder.weight",))
         if "cls.seq_relationship.weight" in self.held:
-            table |= leaves("cls.seq_relationship", "heads.nsp.dense")
+            table |= weight_and_bias("cls.seq_relationship", "heads.nsp.dense")
         return table
 
     def copies(self) -> dict[str, str]:

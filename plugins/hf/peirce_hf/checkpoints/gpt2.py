@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from attrs import frozen
 
-from peirce_hf.checkpoints.layout import EMBEDDING, PLAIN, Decoder, Ours, at_least, leaves, one_of
+from peirce_hf.checkpoints.layout import EMBEDDING, PLAIN, Decoder, Target, at_least, one_of, weight_and_bias
 
 
 @frozen(kw_only=True)
@@ -51,24 +51,24 @@ class GPT2(Decoder):
             "regularisation": {"dropout": self.resid_pdrop, "init_std": self.initializer_range},
         }
 
-    def names(self) -> dict[str, Ours]:
+    def names(self) -> dict[str, Target]:
         """The body's tensors and the head's; one map reads queries, keys and values."""
         body, act = self.body, PLAIN[self.activation_function]["use"]
         table = {
-            f"{body}wte.weight": Ours((EMBEDDING,)),
-            f"{body}wpe.weight": Ours(("network.input.positions.0.table.weight",)),
-            **leaves(f"{body}ln_f", "network.final_norm"),
+            f"{body}wte.weight": Target((EMBEDDING,)),
+            f"{body}wpe.weight": Target(("network.input.positions.0.table.weight",)),
+            **weight_and_bias(f"{body}ln_f", "network.final_norm"),
         }
         for i in range(self.n_layer):
             theirs, layer = f"{body}h.{i}", f"network.layers.{i}"
             ours = f"{layer}.operators"
             reads = [f"{ours}.0.assoc.kernel", f"{ours}.0.assoc.premise", f"{ours}.1.join.premise"]
             table |= {
-                **leaves(f"{theirs}.ln_1", f"{layer}.norms.0"),
-                **leaves(f"{theirs}.attn.c_attn", *reads, transposed=True),
-                **leaves(f"{theirs}.attn.c_proj", f"{ours}.1.join.output", transposed=True),
-                **leaves(f"{theirs}.ln_2", f"{layer}.norms.1"),
-                **leaves(f"{theirs}.mlp.c_fc", f"{ours}.2.{act}.unary.hidden", transposed=True),
-                **leaves(f"{theirs}.mlp.c_proj", f"{ours}.2.{act}.unary.output", transposed=True),
+                **weight_and_bias(f"{theirs}.ln_1", f"{layer}.norms.0"),
+                **weight_and_bias(f"{theirs}.attn.c_attn", *reads, transposed=True),
+                **weight_and_bias(f"{theirs}.attn.c_proj", f"{ours}.1.join.output", transposed=True),
+                **weight_and_bias(f"{theirs}.ln_2", f"{layer}.norms.1"),
+                **weight_and_bias(f"{theirs}.mlp.c_fc", f"{ours}.2.{act}.unary.hidden", transposed=True),
+                **weight_and_bias(f"{theirs}.mlp.c_proj", f"{ours}.2.{act}.unary.output", transposed=True),
             }
         return table | self.head()

@@ -29,7 +29,7 @@ SILENT = (
 _SILENT = re.compile(r"summary_.*|.*_token_id|classifier_dropout")
 
 
-class Ours(NamedTuple):
+class Target(NamedTuple):
     """The parameters that a published tensor holds, one after the other along the first axis; whether transposed."""
 
     names: tuple[str, ...]
@@ -100,7 +100,7 @@ class Layout(ABC):
         """The table `[model]` of a spec, without its name."""
 
     @abstractmethod
-    def names(self) -> dict[str, Ours]:
+    def names(self) -> dict[str, Target]:
         """The published names of the model's parameters."""
 
     @abstractmethod
@@ -119,7 +119,7 @@ class Decoder(Layout):
     words: ClassVar[str]
 
     @property
-    def scored(self) -> bool:
+    def has_head(self) -> bool:
         """Whether there is a head, which a body that was saved alone lacks."""
         return self.tie_word_embeddings or "lm_head.weight" in self.held
 
@@ -131,13 +131,13 @@ class Decoder(Layout):
             "architecture": "transformer",
             "options": options,
             "scope": {"kind": "causal"},
-            "heads": [head] if self.scored else [],
+            "heads": [head] if self.has_head else [],
         }
 
-    def head(self) -> dict[str, Ours]:
+    def head(self) -> dict[str, Target]:
         """The names of the head's tensor, where it is one of its own."""
-        has_decoder = self.scored and not self.tie_word_embeddings
-        return leaves("lm_head", "heads.causal_lm.decoder", bias=False) if has_decoder else {}
+        has_decoder = self.has_head and not self.tie_word_embeddings
+        return weight_and_bias("lm_head", "heads.causal_lm.decoder", bias=False) if has_decoder else {}
 
     def copies(self) -> dict[str, str]:
         """The head repeats the word embeddings where they are tied."""
@@ -160,9 +160,11 @@ def one_of(what: str, given: str, known: Mapping[str, Any]) -> Any:
     return known[given]
 
 
-def leaves(theirs: str, *ours: str, bias: bool = True, transposed: bool = False) -> dict[str, Ours]:
+def weight_and_bias(
+    theirs: str, *ours: str, bias: bool = True, transposed: bool = False
+) -> dict[str, Target]:
     """The weight of a map or a norm, and its bias."""
-    table = {f"{theirs}.weight": Ours(tuple(f"{each}.weight" for each in ours), transposed)}
+    table = {f"{theirs}.weight": Target(tuple(f"{each}.weight" for each in ours), transposed)}
     if bias:
-        table[f"{theirs}.bias"] = Ours(tuple(f"{each}.bias" for each in ours))
+        table[f"{theirs}.bias"] = Target(tuple(f"{each}.bias" for each in ours))
     return table

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from attrs import field, frozen
 
 from peirce.errors import ModelFileError, check_known
-from peirce_hf.checkpoints.layout import EMBEDDING, Decoder, Ours, at_least, leaves, one_of
+from peirce_hf.checkpoints.layout import EMBEDDING, Decoder, Target, at_least, one_of, weight_and_bias
 
 ACTIVATIONS: Mapping[str, Any] = {
     "silu": {"use": "swiglu"},
@@ -116,12 +116,12 @@ class Llama(Decoder):
             )
         return {**table, "scaling": kind, **{known[key]: value for key, value in given.items()}}
 
-    def names(self) -> dict[str, Ours]:
+    def names(self) -> dict[str, Target]:
         """The body's tensors and the head's."""
         body, act = self.body, ACTIVATIONS[self.hidden_act]["use"]
         table = {
-            f"{body}embed_tokens.weight": Ours((EMBEDDING,)),
-            **leaves(f"{body}norm", "network.final_norm", bias=False),
+            f"{body}embed_tokens.weight": Target((EMBEDDING,)),
+            **weight_and_bias(f"{body}norm", "network.final_norm", bias=False),
         }
         for i in range(self.num_hidden_layers):
             theirs, layer = f"{body}layers.{i}", f"network.layers.{i}"
@@ -130,12 +130,12 @@ class Llama(Decoder):
                 ("q_proj", "0.assoc.kernel"), ("k_proj", "0.assoc.premise"), ("v_proj", "1.join.premise"),
                 ("o_proj", "1.join.output"),
             ):  # fmt: skip
-                table |= leaves(
+                table |= weight_and_bias(
                     f"{theirs}.self_attn.{projection}", f"{ours}.{place}", bias=self.attention_bias
                 )
             for projection, place in (("gate_proj", "gate"), ("up_proj", "hidden"), ("down_proj", "output")):
                 name = f"{ours}.2.{act}.unary.{place}"
-                table |= leaves(f"{theirs}.mlp.{projection}", name, bias=self.mlp_bias)
-            table |= leaves(f"{theirs}.input_layernorm", f"{layer}.norms.0", bias=False)
-            table |= leaves(f"{theirs}.post_attention_layernorm", f"{layer}.norms.1", bias=False)
+                table |= weight_and_bias(f"{theirs}.mlp.{projection}", name, bias=self.mlp_bias)
+            table |= weight_and_bias(f"{theirs}.input_layernorm", f"{layer}.norms.0", bias=False)
+            table |= weight_and_bias(f"{theirs}.post_attention_layernorm", f"{layer}.norms.1", bias=False)
         return table | self.head()

@@ -14,7 +14,7 @@ from peirce.networks import TokenInput
 from peirce.parts import Architecture, Head, Plan, PlannedHead, TensorSpec
 from peirce.spec import Spec
 from peirce_hf.pretrained.configuration import (
-    completed,
+    complete_spec,
     configuration,
     network,
     published,
@@ -110,7 +110,7 @@ class PretrainedArchitecture(Architecture):
         if not isinstance(given, Mapping):
             return spec  # which is refused with the option's place
         try:
-            return completed(spec, given)
+            return complete_spec(spec, given)
         except REFUSALS as error:
             message = " ".join(str(error).split())[:500]
             raise PlanError(
@@ -131,7 +131,7 @@ class PretrainedArchitecture(Architecture):
         # The body's own word embeddings, scaled where it scales them, are those that augmenters change.
         self.input.embedding = embedding
         self.input.token_type = None
-        self.body.set_input_embeddings(_Elsewhere())
+        self.body.set_input_embeddings(_UnusedEmbeddings())
 
     def begin(self) -> None:
         """The weights of the source.
@@ -151,7 +151,7 @@ class PretrainedArchitecture(Architecture):
             raise PlanError(f"{self.options.source!r} lacks weights of the network: {', '.join(lacking[:5])}")
         with torch.no_grad():
             self.input.embedding.weight.copy_(loaded.get_input_embeddings().weight)
-            loaded.set_input_embeddings(_Elsewhere())
+            loaded.set_input_embeddings(_UnusedEmbeddings())
             given = loaded.state_dict()
             for name, value in self.body.state_dict().items():
                 if name not in missing:
@@ -205,7 +205,7 @@ class WithHeads(PretrainedArchitecture):
         )
 
 
-class _Elsewhere(nn.Module):
+class _UnusedEmbeddings(nn.Module):
     """Stands where the word embeddings were, which `inputs_embeds` passes by."""
 
     def forward(self, ids: Tensor) -> Tensor:

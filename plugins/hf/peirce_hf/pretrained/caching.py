@@ -12,7 +12,7 @@ from peirce.networks import flatten_layer_cache
 from peirce.parts import TensorSpec
 from peirce_hf.pretrained.architecture import REFUSALS
 from peirce_hf.pretrained.configuration import without_storage
-from peirce_hf.pretrained.packing import without_choices
+from peirce_hf.pretrained.packing import assume_for_tracing
 
 OWN, SOURCE = ("key", "value"), ("source_key", "source_value")
 """What a layer keeps of its tokens; and, in a decoder with an encoder, of the source's."""
@@ -40,15 +40,15 @@ def layers_in(cache: Any) -> Layers:
     """The keys and values in a cache of `transformers`, and those of the source, where it has both."""
     if hasattr(cache, "cross_attention_cache"):
         pairs = zip(cache.self_attention_cache.layers, cache.cross_attention_cache.layers, strict=True)
-        return [_kept_in(target, OWN) | _kept_in(source, SOURCE) for target, source in pairs]
-    return [_kept_in(layer, OWN) for layer in cache.layers if layer.is_initialized]
+        return [_keys_and_values(target, OWN) | _keys_and_values(source, SOURCE) for target, source in pairs]
+    return [_keys_and_values(layer, OWN) for layer in cache.layers if layer.is_initialized]
 
 
-def _kept_in(layer: Any, names: tuple[str, str]) -> dict[str, Tensor]:
+def _keys_and_values(layer: Any, names: tuple[str, str]) -> dict[str, Tensor]:
     return dict(zip(names, (layer.keys, layer.values), strict=True))
 
 
-def kept_specs(layers: Layers) -> tuple[TensorSpec, ...]:
+def cache_specs(layers: Layers) -> tuple[TensorSpec, ...]:
     """Keys and values in the cached state: [batch, heads, past, head size]; a source's have `length` for `past`."""
     return tuple(
         TensorSpec(
@@ -62,10 +62,10 @@ def kept_specs(layers: Layers) -> tuple[TensorSpec, ...]:
     )  # fmt: skip
 
 
-def why_nothing_kept(config: Any) -> str | None:
+def why_not_cached(config: Any) -> str | None:
     """Why a decoder gives a cache no keys and values of each layer; None where it does."""
     try:
-        kept = kept_of_a_token(config)
+        kept = cache_of_one_token(config)
     except REFUSALS as error:
         return f"a model of type {config.model_type!r} does not decode here: {one_line(error)}"
     if len(kept) == config.num_hidden_layers or (kept and config.is_encoder_decoder):
@@ -76,7 +76,7 @@ def why_nothing_kept(config: Any) -> str | None:
     )
 
 
-def kept_of_a_token(config: Any) -> Layers:
+def cache_of_one_token(config: Any) -> Layers:
     """The keys and values of one token, and of one of the source where there is one, without storage."""
     body = without_storage(config)
     atoms = torch.zeros(1, 1, body.get_input_embeddings().weight.shape[1], device="meta")
@@ -86,6 +86,6 @@ def kept_of_a_token(config: Any) -> Layers:
     if config.is_encoder_decoder:
         source = torch.zeros(1, 1, config.hidden_size, device="meta")
         given, cache = {"encoder_outputs": (source,), "decoder_inputs_embeds": atoms}, decoder_cache([])  # type: ignore[dict-item]
-    with torch.no_grad(), without_choices(atoms):
+    with torch.no_grad(), assume_for_tracing(atoms):
         body(**given, attention_mask=mask, past_key_values=cache, use_cache=True, return_dict=True)
     return layers_in(cache)

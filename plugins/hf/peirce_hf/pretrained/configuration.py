@@ -55,7 +55,7 @@ def position_offset(body: nn.Module) -> int | None:
     return None
 
 
-def completed(spec: Spec, given: Mapping[str, Any]) -> Spec:
+def complete_spec(spec: Spec, given: Mapping[str, Any]) -> Spec:
     """The spec with the whole configuration, and the sizes of the input that follow from it.
 
     Args:
@@ -70,7 +70,7 @@ def completed(spec: Spec, given: Mapping[str, Any]) -> Spec:
     if "model_type" not in table:
         if not isinstance(source, str):
             return spec  # which the options refuse
-            from transformers import AutoConfig
+        from transformers import AutoConfig
 
         table = _table(AutoConfig.from_pretrained(source, trust_remote_code=False)) | table
         changes["model.options.config"] = table
@@ -88,13 +88,13 @@ def completed(spec: Spec, given: Mapping[str, Any]) -> Spec:
     if "pad_token_id" in table and config.pad_token_id >= 0:
         changes["model.input.pad_id"] = int(config.pad_token_id)
     longest = config.attribute_map.get("max_position_embeddings", "max_position_embeddings")
-    if longest in table and (places := _places(config)) is not None:
+    if longest in table and (places := _max_positions(config)) is not None:
         has_length = known.max_length != fields(InputSpec).max_length.default
         changes["model.input.max_length"] = min(places, known.max_length) if has_length else places
     return spec.replace(changes) if changes else spec
 
 
-def _places(config: Any) -> int | None:
+def _max_positions(config: Any) -> int | None:
     """The most tokens of an input; None where there is no such number."""
     places = getattr(config, "max_position_embeddings", None)
     if not isinstance(places, int) or places < 1:

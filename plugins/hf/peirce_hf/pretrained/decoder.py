@@ -16,14 +16,14 @@ from peirce_hf.pretrained.architecture import HeadOptions, NoDims, SourceOptions
 from peirce_hf.pretrained.caching import (
     TOKENS,
     Layers,
+    cache_of_one_token,
+    cache_specs,
     cache_with,
-    kept_of_a_token,
-    kept_specs,
     layers_in,
-    why_nothing_kept,
+    why_not_cached,
 )
 from peirce_hf.pretrained.configuration import configuration
-from peirce_hf.pretrained.packing import Packing, somewhere, without_choices
+from peirce_hf.pretrained.packing import Packing, assume_for_tracing, with_one_visible
 
 
 class PretrainedDecoder(WithHeads, GenerativeArchitecture):
@@ -57,11 +57,11 @@ class PretrainedDecoder(WithHeads, GenerativeArchitecture):
 
         if type(config) in AutoModelForMaskedLM._model_mapping and not getattr(config, "is_decoder", False):
             return f'a model of type {config.model_type!r} reads both ways; write architecture = "pretrained"'
-        return why_nothing_kept(config)
+        return why_not_cached(config)
 
     def __init__(self, options: HeadOptions, plan: Plan) -> None:
         super().__init__(options, plan)
-        self._kept = kept_of_a_token(self.body.config)
+        self._kept = cache_of_one_token(self.body.config)
 
     def outputs(self) -> tuple[TensorSpec, ...]:
         """The atoms."""
@@ -74,7 +74,7 @@ class PretrainedDecoder(WithHeads, GenerativeArchitecture):
 
     def cached_state(self) -> tuple[TensorSpec, ...]:
         """The tokens before, and each layer's keys and values."""
-        return (*self.input.cached_state(), *kept_specs(self._kept))
+        return (*self.input.cached_state(), *cache_specs(self._kept))
 
     def advance(
         self, inputs: Mapping[str, Tensor], cache: CachedState
@@ -101,10 +101,10 @@ class PretrainedDecoder(WithHeads, GenerativeArchitecture):
         given: dict[str, Any] = {"past_key_values": None if before is None else cache_with(before)}
         if before:
             given["position_ids"] = tokens.rows(tokens.index).expand(ids.shape[0], -1)
-        with without_choices(ids):
+        with assume_for_tracing(ids):
             found = self.body(
                 inputs_embeds=packing.pack(scope.zero_unary(self.input.unary(tokens))),
-                attention_mask=somewhere(mask).long(),
+                attention_mask=with_one_visible(mask).long(),
                 use_cache=before is not None,
                 return_dict=True,
                 **given,

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from peirce.networks import Pooler, pooled_output, unary_output
 from peirce.parts import Encoded, Plan, TensorSpec, Tokens
 from peirce_hf.pretrained.architecture import HeadOptions, WithHeads
-from peirce_hf.pretrained.packing import Packing, without_choices
+from peirce_hf.pretrained.packing import Packing, assume_for_tracing
 
 
 @frozen(kw_only=True)
@@ -72,7 +72,7 @@ class Pretrained(WithHeads):
         given: dict[str, Tensor] = {}
         if self._types and "token_type_ids" in inputs:
             given["token_type_ids"] = packing.pack(inputs["token_type_ids"])
-        with without_choices(inputs["input_ids"]):
+        with assume_for_tracing(inputs["input_ids"]):
             found = self.body(
                 inputs_embeds=packing.pack(scope.zero_unary(self.input.unary(tokens))),
                 attention_mask=packing.mask(inputs["input_ids"]),

@@ -20,14 +20,14 @@ from peirce_hf.pretrained.caching import (
     OWN,
     SOURCE,
     TOKENS,
+    cache_of_one_token,
+    cache_specs,
     decoder_cache,
-    kept_of_a_token,
-    kept_specs,
     layers_in,
-    why_nothing_kept,
+    why_not_cached,
 )
 from peirce_hf.pretrained.configuration import configuration, published
-from peirce_hf.pretrained.packing import Packing, moved_places, somewhere, without_choices
+from peirce_hf.pretrained.packing import Packing, assume_for_tracing, shift_positions, with_one_visible
 
 READ, WRITTEN = "memory_attention_mask", "memory_decoder_attention_mask"
 """Which tokens of the source, and of the target so far, are real."""
@@ -53,11 +53,11 @@ class PretrainedEncoderDecoder(PretrainedArchitecture, GenerativeArchitecture):
     @classmethod
     def check(cls, options: SourceOptions, dims: NoDims) -> str | None:
         """The model must keep keys and values."""
-        return super().check(options, dims) or why_nothing_kept(configuration(options.config))
+        return super().check(options, dims) or why_not_cached(configuration(options.config))
 
     def __init__(self, options: SourceOptions, plan: Plan) -> None:
         super().__init__(options, plan)
-        self._kept = kept_of_a_token(self.body.config)
+        self._kept = cache_of_one_token(self.body.config)
         self._language_models: tuple[Head, ...] = ()  # modules of the model, and none of this one
 
     @classmethod
@@ -134,7 +134,7 @@ class PretrainedEncoderDecoder(PretrainedArchitecture, GenerativeArchitecture):
                 name=WRITTEN, dtype="bool", dims=("batch", "past"), masks="past",
                 largest={"past": dims.max_length - 1}, meaning="True at the real ones of the tokens before.",
             ),
-            *kept_specs(self._kept),
+            *cache_specs(self._kept),
         )  # fmt: skip
 
     def advance(
@@ -164,7 +164,7 @@ class PretrainedEncoderDecoder(PretrainedArchitecture, GenerativeArchitecture):
         tokens = self.input.tokens(inputs)
         scope = self.input.scope(tokens)
         packing = Packing(tokens.real)
-        with without_choices(inputs["input_ids"]):
+        with assume_for_tracing(inputs["input_ids"]):
             found = self.body.get_encoder()(
                 inputs_embeds=packing.pack(scope.zero_unary(self.input.unary(tokens))),
                 attention_mask=packing.mask(inputs["input_ids"]).long(),
@@ -200,13 +200,13 @@ class PretrainedEncoderDecoder(PretrainedArchitecture, GenerativeArchitecture):
             mask, past = torch.cat([written, mask], 1), written.shape[1]
             if torch.compiler.is_exporting() or not written.all():
                 # A decoder counts all columns before, padding as well.
-                counting = moved_places(self.body.get_decoder(), written.sum(1, keepdim=True) - past)
-        with without_choices(ids), counting:
+                counting = shift_positions(self.body.get_decoder(), written.sum(1, keepdim=True) - past)
+        with assume_for_tracing(ids), counting:
             found = self.body(
                 encoder_outputs=(torch.where(read.unsqueeze(2), source, 0.0),),
-                attention_mask=somewhere(read).long(),
+                attention_mask=with_one_visible(read).long(),
                 decoder_inputs_embeds=packing.pack(scope.zero_unary(self.input.embedding(ids))),
-                decoder_attention_mask=somewhere(mask).long(),
+                decoder_attention_mask=with_one_visible(mask).long(),
                 past_key_values=cache,
                 use_cache=cache is not None,
                 return_dict=True,

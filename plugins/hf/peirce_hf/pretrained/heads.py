@@ -79,7 +79,7 @@ class OriginalHead(Head):
             model.set_output_embeddings(_Words(words, decoder.bias))
             if twice := tied.get(f"{name}.bias"):
                 model.get_submodule(twice.rpartition(".")[0]).bias = None
-        setattr(model, model.base_model_prefix, _Encoded(words))
+        setattr(model, model.base_model_prefix, _PassThrough(words))
 
     def begin(self) -> None:
         """The weights of the source's head.
@@ -142,7 +142,7 @@ class _Words(nn.Module):
         return F.linear(hidden, self._words[0].weight, self.bias)
 
 
-class _Encoded(nn.Module):
+class _PassThrough(nn.Module):
     """Stands where the body was, and gives what it is given as its embeddings: what the body gave."""
 
     def __init__(self, words: nn.Embedding) -> None:
@@ -150,7 +150,7 @@ class _Encoded(nn.Module):
         self.embeddings = SimpleNamespace(word_embeddings=words)  # where DeBERTa's head looks for them
 
     @property
-    def decoder(self) -> _Encoded:
+    def decoder(self) -> _PassThrough:
         """Itself, where OPT's head looks for its body."""
         return self
 

@@ -53,13 +53,13 @@ class Packing:
         return place.view(*place.shape, *(1 for _ in values.shape[axis + 1 :])).expand_as(values)
 
 
-def somewhere(real: Tensor) -> Tensor:
+def with_one_visible(real: Tensor) -> Tensor:
     """Real tokens, bool [b, x], and the first of a row that has none: what sees nothing at all is not a number."""
     first = torch.arange(real.shape[1], device=real.device) == 0
     return real | (first & ~real.any(1, keepdim=True))
 
 
-def without_choices(values: Tensor) -> AbstractContextManager[object]:
+def assume_for_tracing(values: Tensor) -> AbstractContextManager[object]:
     """While it is entered, what layers ask of values is answered for them, where there are none.
 
     While a model is exported, layers take every value for finite. In float16, encoder layers of BART's family cut what
@@ -71,11 +71,11 @@ def without_choices(values: Tensor) -> AbstractContextManager[object]:
         values: an input of the layers, which says where they compute.
     """
     if torch.compiler.is_exporting():
-        return _Answering({torch.isfinite: _Yes()})
-    return _Answering({Tensor.__bool__: False}) if values.is_meta else nullcontext()
+        return _FixedResults({torch.isfinite: _AlwaysTrue()})
+    return _FixedResults({Tensor.__bool__: False}) if values.is_meta else nullcontext()
 
 
-def moved_places(decoder: nn.Module, by: Tensor) -> AbstractContextManager[object]:
+def shift_positions(decoder: nn.Module, by: Tensor) -> AbstractContextManager[object]:
     """While it is entered, a decoder's rows count places `by` further, int64 [b, 1].
 
     Where a decoder has no table of places, it knows tokens' distances alone.
@@ -91,10 +91,10 @@ def moved_places(decoder: nn.Module, by: Tensor) -> AbstractContextManager[objec
             f"{type(decoder).__name__} counts positions of all rows alike, so cached targets must have one "
             "length; pad none, or set cache=False; such a model cannot be exported to generate"
         )
-    return _Moving(table, by)
+    return _PositionShift(table, by)
 
 
-class _Moving(TorchFunctionMode):
+class _PositionShift(TorchFunctionMode):
     """Adds to the places that are looked up in a table, by `F.embedding` or, in M2M100, by `index_select`."""
 
     def __init__(self, table: Any, by: Tensor) -> None:
@@ -109,7 +109,7 @@ class _Moving(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-class _Answering(TorchFunctionMode):
+class _FixedResults(TorchFunctionMode):
     """Gives answers in place of calling some functions."""
 
     def __init__(self, answers: Mapping[Callable[..., Any], Any]) -> None:
@@ -120,7 +120,7 @@ class _Answering(TorchFunctionMode):
         return self._answers[func] if func in self._answers else func(*args, **(kwargs or {}))
 
 
-class _Yes:
+class _AlwaysTrue:
     """The answer of `torch.isfinite`, which holds for all."""
 
     def all(self) -> bool:
