@@ -120,7 +120,7 @@ class Ranking:
             rows: the model's rows; those of today's spec if None.
         """
         types, answers = cell.split("/")
-        filtering = kept_as(filtering, cell)
+        filtering = stored_filtering(filtering, cell)
         seen = {"seen": ("True",), "unseen": ("False",)}.get(types, ("True", "False"))
         own = [
             row
@@ -182,16 +182,16 @@ def common(ranking: Ranking, specs: Sequence[str]) -> frozenset[str]:
     return frozenset.intersection(*(frozenset(ranking.types(spec)) for spec in specs))
 
 
-def kept_as(filtering: str, cell: str) -> str:
+def stored_filtering(filtering: str, cell: str) -> str:
     """The filtering of the rows that have a cell's figures."""
-    from peirce_papers.tega.tables import kept_as
+    from peirce_papers.tega.tables import stored_filtering
 
-    return kept_as(filtering, cell.rpartition("/")[2])  # type: ignore[arg-type]
+    return stored_filtering(filtering, cell.rpartition("/")[2])  # type: ignore[arg-type]
 
 
 def head(cell: str, filtering: str) -> str:
     """The head of a cell's column, with the filtering where the published one gives other figures."""
-    same = kept_as(filtering, cell) == kept_as(PUBLISHED, cell)
+    same = stored_filtering(filtering, cell) == stored_filtering(PUBLISHED, cell)
     return ", ".join(cell.split("/")) + ("" if same else FILTERED[filtering])
 
 
@@ -234,7 +234,7 @@ def ranking(
         named = f"{evaluation}: " if "," in evaluations else ""
         for filtered in filtering.split(","):
             for cell in cells.split():
-                asked.setdefault((evaluation, cell, kept_as(filtered, cell)), named + head(cell, filtered))
+                asked.setdefault((evaluation, cell, stored_filtering(filtered, cell)), named + head(cell, filtered))
     lead = [f"Table {experiment.removeprefix('tega/table')}" if "table" in experiment else "", "seeds"]
     lines, said = [], ""
     for label, spec in specs.items():
@@ -276,7 +276,7 @@ def systems(name: str) -> Iterator[str]:
         rows = taken.of(spec)
         types = {row["type"] for row in whole.of(spec) if row["evaluation"] == "all"}
         said += (own := marks(rows, whole.graph, PUBLISHED))
-        ranked = [spread(taken.values(spec, cell, kept_as(PUBLISHED, cell), how)) for cell, how in asked]
+        ranked = [spread(taken.values(spec, cell, stored_filtering(PUBLISHED, cell), how)) for cell, how in asked]
         costs = rows[0]["parameters"], f"{1000 * float(rows[0]['query_seconds']):.2f}"
         lines.append([label + own, str(len(types)), *ranked, *costs])
     heads = (

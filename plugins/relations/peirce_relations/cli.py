@@ -71,7 +71,7 @@ def generate(
     numbers = range(-(-problems // BLOCK))
     with explain_disk_errors(str(output), _KEPT), hold_lock(output, folder=False):
         part = partial(lines, kind.name, *settings)
-        for _ in _with_bar(write_parts(parts, numbers, part, workers), len(numbers), "blocks"):
+        for _ in _with_progress(write_parts(parts, numbers, part, workers), len(numbers), "blocks"):
             pass
         _write(output, (_read_part(part_file(parts, number)) for number in numbers))
         rmtree(parts)
@@ -106,7 +106,7 @@ def solve(
             yield json_module.dumps(row, separators=(",", ":")) + "\n"
 
     with hold_lock(output, folder=False):
-        _write(output, _with_bar(lines(), len(problems), "problems"))
+        _write(output, _with_progress(lines(), len(problems), "problems"))
     _report(json, {"file": str(output), **counts})
 
 
@@ -187,7 +187,7 @@ def _report(json: bool, facts: dict[str, Any]) -> None:
         typer.echo(f"{name}: {value}")
 
 
-def _with_bar(done: Iterable[T], count: int, noun: str) -> Iterator[T]:
+def _with_progress(done: Iterable[T], count: int, noun: str) -> Iterator[T]:
     """The items as they come, with a progress bar on a terminal."""
     from rich.console import Console
 

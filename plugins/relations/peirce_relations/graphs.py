@@ -198,6 +198,6 @@ def known_relations(problems: Iterable[Problem]) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def widest(problems: Sequence[Problem]) -> int:
+def most_nodes(problems: Sequence[Problem]) -> int:
     """The largest number of nodes of a problem."""
     return max(problem.nodes for problem in problems)

@@ -24,7 +24,7 @@ from peirce_relations.augmentation import add_inferred_pairs, compositions
 from peirce_relations.calculi.algebra import rcc8
 from peirce_relations.calculi.problems import Paths
 from peirce_relations.encoding import LABELS, Relations
-from peirce_relations.graphs import Problem, known_relations, read_graphs, widest
+from peirce_relations.graphs import Problem, known_relations, most_nodes, read_graphs
 
 HEAD, WHOLE = "relation", "classification"
 
@@ -140,8 +140,8 @@ class RelationsTask(Task[RelationsOptions, RelationsData]):
             splits["train"] = [add_inferred_pairs(each, composed) for each in splits["train"]]
         every = [each for problems in splits.values() for each in problems]
         kinds = options.names if options.form == "text" or options.nodes == "drawn" else 1
-        if kinds > 1 and widest(every) > kinds:
-            raise TaskError(f"a graph has {widest(every)} nodes, and task.names is {kinds}; raise it")
+        if kinds > 1 and most_nodes(every) > kinds:
+            raise TaskError(f"a graph has {most_nodes(every)} nodes, and task.names is {kinds}; raise it")
         return RelationsData(splits, Relations(known_relations(every), kinds))
 
     def overrides(self, data: RelationsData) -> Mapping[str, Any]:

@@ -75,9 +75,9 @@ def compare(
         raise InputError("give two models or more to compare")
     if output is not None:
         check_format(output)
-    from peirce_show.comparison import comparison_page, comparison_picture, rows, side_by_side
+    from peirce_show.comparison import compare_models, comparison_page, comparison_picture, rows
 
-    found = side_by_side(models, default_registry(), batch=batch, length=length)
+    found = compare_models(models, default_registry(), batch=batch, length=length)
     if json:
         print_json("peirce.compare/1", models=[asdict(each) for each in found])
     else:

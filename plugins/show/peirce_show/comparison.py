@@ -28,7 +28,7 @@ _NUMBERS = {
 
 
 @frozen(kw_only=True)
-class Compared:
+class ComparedModel:
     """A model beside others.
 
     Args:
@@ -46,9 +46,9 @@ class Compared:
     curves: Mapping[str, Sequence[tuple[int, float]]]
 
 
-def side_by_side(
+def compare_models(
     sources: Sequence[str], registry: Registry, *, batch: int = 1, length: int | None = None
-) -> list[Compared]:
+) -> list[ComparedModel]:
     """What there is to compare of specs, saved models and exported files.
 
     Args:
@@ -69,7 +69,7 @@ def side_by_side(
             key: record[key] for key in ("steps", "seconds", "seed", "losses") if key in record
         }
         tested = record.get("metrics", {}).items()
-        found.append(Compared(
+        found.append(ComparedModel(
             name=spec.name if names.count(spec.name) == 1 else source,
             summary=asdict(summarise(spec, batch=batch, length=length, registry=registry)),
             training={"task": record["task"]["name"], **training} if record else {},
@@ -79,7 +79,7 @@ def side_by_side(
     return found
 
 
-def rows(models: Sequence[Compared]) -> list[list[str]]:
+def rows(models: Sequence[ComparedModel]) -> list[list[str]]:
     """The table, a column for each model; rows that all leave empty are left out."""
 
     def texts(name: str, each: Mapping[str, Any]) -> str:
@@ -105,7 +105,7 @@ def _number(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def comparison_picture(models: Sequence[Compared]) -> str:
+def comparison_picture(models: Sequence[ComparedModel]) -> str:
     """Bars for sizes, work and metrics, and the curves of the training loss, as SVG."""
     y, drawn = 4.0, list[Markup]()
     numbers = {label: {each.name: each.summary[key] for each in models} for key, label in _NUMBERS.items()}
@@ -135,11 +135,11 @@ def comparison_picture(models: Sequence[Compared]) -> str:
     )
 
 
-def _colour(models: Sequence[Compared], name: str) -> str:
+def _colour(models: Sequence[ComparedModel], name: str) -> str:
     return _COLOURS[[each.name for each in models].index(name) % len(_COLOURS)]
 
 
-def _bars(title: str, models: Sequence[Compared], values: Mapping[str, float], y: float) -> Markup:
+def _bars(title: str, models: Sequence[ComparedModel], values: Mapping[str, float], y: float) -> Markup:
     """A bar for each model, from zero on."""
     most = max(map(abs, values.values())) or 1.0
     drawn = [text_of(title, 4, y + 7, size=7, bold=True)]
@@ -153,7 +153,7 @@ def _bars(title: str, models: Sequence[Compared], values: Mapping[str, float], y
 
 
 def _curves(
-    models: Sequence[Compared], curves: Mapping[str, Sequence[tuple[int, float]]], y: float
+    models: Sequence[ComparedModel], curves: Mapping[str, Sequence[tuple[int, float]]], y: float
 ) -> Markup:
     """The training loss of each model over its steps."""
     left, right, top, bottom = 30.0, WIDTH - 6, y + 22, y + 104
@@ -181,7 +181,7 @@ def _curves(
     return joined(drawn)
 
 
-def comparison_page(models: Sequence[Compared]) -> str:
+def comparison_page(models: Sequence[ComparedModel]) -> str:
     """The table and the picture as an HTML page."""
     head, *body = ["", *(each.name for each in models)], *rows(models)
     table = element(

@@ -146,7 +146,7 @@ def contents(source: str | os.PathLike[str] | Spec, registry: Registry) -> Conte
     cls = plan.architecture.part
     with torch.device("meta"):
         model = Model(plan, provenance_of(plan, registry))
-    outputs = {each.name: _listed(each.dims) for each in model.signature.outputs}
+    outputs = {each.name: _bracket(each.dims) for each in model.signature.outputs}
 
     def piece(planned: Planned, **more: Any) -> Piece:
         return _piece(planned, registry, **more)
@@ -156,7 +156,7 @@ def contents(source: str | os.PathLike[str] | Spec, registry: Registry) -> Conte
         return tuple(piece(each, notes=(place,)) for each in here)
 
     def operators(planned: Sequence[PlannedOperator]) -> tuple[Piece, ...]:
-        return tuple(piece(each, **_ends(each, plan)) for each in planned)
+        return tuple(piece(each, **_reads_and_writes(each, plan)) for each in planned)
 
     layers = []
     for layer, alike in groupby(plan.layers):
@@ -177,7 +177,7 @@ def contents(source: str | os.PathLike[str] | Spec, registry: Registry) -> Conte
         architecture=piece(plan.architecture, reads=(("U", str(plan.dims.unary), ""),)),
         branches=cls.branches,
         sizes={name: f"{size:,}" for name, size in sizes.items()} | {"scope": plan.scope.kind},
-        inputs=tuple(f"{each.name} {_listed(each.dims)}" for each in model.signature.inputs),
+        inputs=tuple(f"{each.name} {_bracket(each.dims)}" for each in model.signature.inputs),
         outputs={name: dims for name, dims in outputs.items() if name in ("unary", "binary", "pooled")},
         tokens=tuple(piece(each) for each in plan.augmenters) + at("unary"),
         pairs=at("binary"),
@@ -190,7 +190,7 @@ def contents(source: str | os.PathLike[str] | Spec, registry: Registry) -> Conte
     )
 
 
-def _listed(dims: Iterable[object]) -> str:
+def _bracket(dims: Iterable[object]) -> str:
     return f"[{', '.join(map(str, dims))}]"
 
 
@@ -212,7 +212,7 @@ def _piece(planned: Planned, registry: Registry, **more: Any) -> Piece:
     )  # fmt: skip
 
 
-def _ends(planned: PlannedOperator, plan: Plan) -> dict[str, Any]:
+def _reads_and_writes(planned: PlannedOperator, plan: Plan) -> dict[str, Any]:
     """What an operator reads and writes. One with parameters of its own says it by its typing alone."""
     written, _, read = planned.part.typing.partition(" <- ")
     if planned.output is not None:
@@ -248,7 +248,7 @@ def _head(planned: PlannedHead, piece: Callable[..., Piece], outputs: Mapping[st
 def compared(new: Contents, old: Contents) -> Contents:
     """The new contents with each difference from the old marked; removed parts stay in their places."""
     fields = ("tokens", "pairs", "scopes", "inside", "heads")
-    sides: dict[str, Any] = {name: _pieces(getattr(new, name), getattr(old, name)) for name in fields}
+    sides: dict[str, Any] = {name: _align_pieces(getattr(new, name), getattr(old, name)) for name in fields}
     sizes = {name: new.sizes.get(name, "none") for name in {**new.sizes, **old.sizes}}
     before = {name: old.sizes.get(name, "none") for name in sizes}
     layers = []
@@ -257,11 +257,13 @@ def compared(new: Contents, old: Contents) -> Contents:
         was = theirs.count if theirs is not None else 0
         layers.append(Layer(
             count=ours.count if ours is not None else 0,
-            mixing=_pieces(ours.mixing if ours else (), theirs.mixing if theirs else ()),
-            state=_pieces(ours.state if ours else (), theirs.state if theirs else ()),
+            mixing=_align_pieces(ours.mixing if ours else (), theirs.mixing if theirs else ()),
+            state=_align_pieces(ours.state if ours else (), theirs.state if theirs else ()),
             was=None if was == layer.count and ours is not None else was,
         ))  # fmt: skip
-    (architecture,) = _pieces((new.architecture,), (evolve(old.architecture, name=new.architecture.name),))
+    (architecture,) = _align_pieces(
+        (new.architecture,), (evolve(old.architecture, name=new.architecture.name),)
+    )
     if old.architecture.name != new.architecture.name:
         change = f"architecture {new.architecture.name}, was {old.architecture.name}"
         architecture = evolve(new.architecture, status=CHANGED, changes=(change,))
@@ -272,20 +274,20 @@ def compared(new: Contents, old: Contents) -> Contents:
     )  # fmt: skip
 
 
-def _pieces(new: tuple[Piece, ...], old: tuple[Piece, ...]) -> tuple[Piece, ...]:
+def _align_pieces(new: tuple[Piece, ...], old: tuple[Piece, ...]) -> tuple[Piece, ...]:
     """Both sides' parts in one order, each with its status."""
     found: list[Piece] = []
     before, now = ([(each.kind, each.name) for each in side] for side in (old, new))
     for tag, a, z, b, y in SequenceMatcher(None, before, now, autojunk=False).get_opcodes():
         if tag == "equal":
-            found += [_changed(ours, theirs) for ours, theirs in zip(new[b:y], old[a:z], strict=True)]
+            found += [_mark_changes(ours, theirs) for ours, theirs in zip(new[b:y], old[a:z], strict=True)]
         else:
             found += [evolve(each, status=GONE) for each in old[a:z]]
             found += [evolve(each, status=ADDED) for each in new[b:y]]
     return tuple(found)
 
 
-def _changed(ours: Piece, theirs: Piece) -> Piece:
+def _mark_changes(ours: Piece, theirs: Piece) -> Piece:
     changes = [
         f"{name} = {ours.options.get(name, 'none')}, was {theirs.options.get(name, 'none')}"
         for name in {**ours.options, **theirs.options}

@@ -84,7 +84,7 @@ def drawn_page(shown: Contents) -> str:
 
 
 def _picture(shown: Contents, nodes: Iterable[Node], role: str = "img") -> Markup:
-    height, markup = _stacked(nodes)
+    height, markup = _stack(nodes)
     against = f", against {shown.other}" if shown.other else ""
     count = sum(layer.count for layer in shown.layers) * shown.cycles
     operators = dict.fromkeys(each.name for layer in shown.layers for each in (*layer.mixing, *layer.state))
@@ -101,7 +101,7 @@ def _picture(shown: Contents, nodes: Iterable[Node], role: str = "img") -> Marku
     )
 
 
-def _stacked(nodes: Iterable[Node]) -> Block:
+def _stack(nodes: Iterable[Node]) -> Block:
     """Nodes below each other; of a choice the first way is visible, the others are hidden."""
     y, drawn = 0.0, []
     for node in nodes:
@@ -110,7 +110,7 @@ def _stacked(nodes: Iterable[Node]) -> Block:
             height = node.height
             drawn.append(element("g", node.markup, class_="block", data_height=height, **place))
         else:
-            ways = [_stacked(way) for way in node.ways]
+            ways = [_stack(way) for way in node.ways]
             height = ways[0].height
             hidden = [None, *["none"] * (len(ways) - 1)]
             inner = (
@@ -127,23 +127,23 @@ def _nodes(shown: Contents, *, folding: bool) -> Iterator[Node]:
     yield _heading(shown)
     yield _inputs(shown)
     if shown.tokens or shown.pairs:
-        yield _beginnings(shown)
+        yield _input_parts(shown)
     for each in shown.scopes:
         block = _part(evolve(each, name=f"{each.name} · scope"), "place")
-        yield _over(shown, block.height + 3, block.markup)
+        yield _draw_over_rails(shown, block.height + 3, block.markup)
     if shown.decoder:
         yield _encoder(shown)
     if shown.cycles > 1:
         count = sum(layer.count for layer in shown.layers)
         label = f"{shown.cycles} × these {count} layers"
-        yield _over(shown, 11, text_of(label, MIDDLE, 7, size=7, anchor="middle", bold=True))
+        yield _draw_over_rails(shown, 11, text_of(label, MIDDLE, 7, size=7, anchor="middle", bold=True))
     first = 0
     for layer in shown.layers:
-        yield _foldable(layer, shown, first) if folding else _layer(layer, shown, _times(layer, shown))
+        yield _foldable(layer, shown, first) if folding else _layer(layer, shown, _layer_count(layer, shown))
         first += layer.count
     for each in shown.heads:
         block = _part(each, "head")
-        yield _over(shown, block.height + 3, block.markup)
+        yield _draw_over_rails(shown, block.height + 3, block.markup)
     yield _outputs(shown)
     yield _legend(shown)
 
@@ -152,7 +152,7 @@ def _rails(shown: Contents) -> list[tuple[str, float]]:
     return [(branch, x) for branch, x in (("U", UNARY), ("B", BINARY)) if branch in shown.branches]
 
 
-def _over(shown: Contents, height: float, *content: Markup) -> Block:
+def _draw_over_rails(shown: Contents, height: float, *content: Markup) -> Block:
     """Something drawn over the branches, which run through."""
     rails = [_line((x, -0.2), (x, height + 0.2), _ROLE[branch], 2.2) for branch, x in _rails(shown)]
     return Block(height, joined([*rails, *content]))
@@ -218,15 +218,15 @@ def _outputs(shown: Contents) -> Block:
     return Block(text.height + 5, joined([*arrows, box, text.markup]))
 
 
-def _beginnings(shown: Contents) -> Block:
+def _input_parts(shown: Contents) -> Block:
     """Augmenters and unary positions at one branch, positions of pairs at the other."""
-    left = [_beginning(each, UNARY, 1) for each in shown.tokens]
-    right = [_beginning(each, BINARY, -1) for each in shown.pairs]
-    sides = [_stacked(left), _stacked(right)]
-    return _over(shown, max(side.height for side in sides), *(side.markup for side in sides))
+    left = [_input_part(each, UNARY, 1) for each in shown.tokens]
+    right = [_input_part(each, BINARY, -1) for each in shown.pairs]
+    sides = [_stack(left), _stack(right)]
+    return _draw_over_rails(shown, max(side.height for side in sides), *(side.markup for side in sides))
 
 
-def _beginning(piece: Piece, rail: float, side: int) -> Block:
+def _input_part(piece: Piece, rail: float, side: int) -> Block:
     near = rail + side * 14
     x = near if side > 0 else near - 2 * HALF
     drawn = [_body(piece, x, 1, 17, "place"), _arrow((near, 10), (rail, 10), "place")]
@@ -248,10 +248,10 @@ def _encoder(shown: Contents) -> Block:
     ]
     arrow = _arrow((MIDDLE, 23), (MIDDLE, 36), "line")
     label = text_of("keys, values", MIDDLE + 4, 32, fill="muted")
-    return _over(shown, 37, box, *texts, arrow, label)
+    return _draw_over_rails(shown, 37, box, *texts, arrow, label)
 
 
-def _times(layer: Layer, shown: Contents) -> str:
+def _layer_count(layer: Layer, shown: Contents) -> str:
     """What stands above layers that are drawn once."""
     count = shown.decoder or layer.count
     what = "decoder layers" if shown.decoder else "layers"
@@ -262,11 +262,13 @@ def _times(layer: Layer, shown: Contents) -> str:
 
 def _foldable(layer: Layer, shown: Contents, first: int) -> Choice:
     """Layers that can be seen once, each in a line, and each whole."""
-    whole = _layer(layer, shown, _times(layer, shown), _button("fold" if layer.count < 2 else "each", 1))
+    whole = _layer(
+        layer, shown, _layer_count(layer, shown), _button("fold" if layer.count < 2 else "each", 1)
+    )
     if layer.count < 2:
-        return Choice(((whole,), (_line_of(layer, shown, _times(layer, shown)),)))
-    title = text_of(_times(layer, shown), UNARY + 6, 9, size=7.5, bold=True)
-    each: list[Node] = [_over(shown, 12, title, _button("fold", 0, y=0))]
+        return Choice(((whole,), (_line_of(layer, shown, _layer_count(layer, shown)),)))
+    title = text_of(_layer_count(layer, shown), UNARY + 6, 9, size=7.5, bold=True)
+    each: list[Node] = [_draw_over_rails(shown, 12, title, _button("fold", 0, y=0))]
     for number in range(first, first + (shown.decoder or layer.count)):
         name = f"layer {number}"
         single = _layer(layer, shown, name, _button("fold", 0))
@@ -279,7 +281,7 @@ def _line_of(layer: Layer, shown: Contents, name: str, way: int = 0) -> Block:
     names = " ".join(each.name for each in (*layer.mixing, *layer.state)) or shown.architecture.name
     box = _box(3, 1, WIDTH - 6, 13, "panel", "line")
     label = text_of(f"{name}: {names}", MIDDLE, 10, anchor="middle", room=2 * (MIDDLE - UNARY) - 16)
-    block = _over(shown, 16)
+    block = _draw_over_rails(shown, 16)
     return Block(16, joined([box, block.markup, label, _button("unfold", way, y=2)]))
 
 
@@ -306,26 +308,26 @@ def _layer(layer: Layer, shown: Contents, name: str, button: Markup | None = Non
             block = _part(piece, "", inside)
             rows.append(element("g", block.markup, transform=f"translate(0 {y:g})"))
             if any(branch == "B" for branch, *_ in (*piece.reads, *piece.writes)):
-                middles.append(y + _size(piece) / 2 + 1.5)
+                middles.append(y + _height(piece) / 2 + 1.5)
             y += block.height
         if pieces and text_width(stage, SMALL) < y - start:
             middle = (start + y) / 2
-            stages.append(_upright(stage, 13, middle, "muted"))
+            stages.append(_vertical_text(stage, 13, middle, "muted"))
         if pieces and stage == "mixing" and layer.state:
             stages.append(_line((8, y), (WIDTH - 8, y), "line", 0.5, stroke_dasharray="2 2"))
             y += 2
     was = f" (was {layer.was})" if layer.was is not None else ""
     title = text_of(name + was, UNARY + 6, 10, size=7.5, bold=True, fill=CHANGED if was else "ink")
     frame = _box(3, 0, WIDTH - 6, y + 2, "panel", "line", rx=5)
-    rails = _over(shown, y + 7)
+    rails = _draw_over_rails(shown, y + 7)
     if "B" not in shown.branches and middles:
         pair = [_line((BINARY, min(middles)), (BINARY, max(middles)), "binary", 1.4, stroke_dasharray="3 2")]
-        pair.append(_upright("not kept", BINARY + 9, sum(middles) / len(middles), "binary"))
+        pair.append(_vertical_text("not kept", BINARY + 9, sum(middles) / len(middles), "binary"))
         stages += pair
     return Block(y + 7, joined([frame, rails.markup, title, *stages, *rows, *([button] if button else [])]))
 
 
-def _upright(text: str, x: float, y: float, fill: str) -> Markup:
+def _vertical_text(text: str, x: float, y: float, fill: str) -> Markup:
     """A text that runs upwards."""
     return text_of(text, x, y, fill=fill, anchor="middle", transform=f"rotate(-90 {x:g} {y:g})")
 
@@ -335,7 +337,7 @@ def _acts(position: Piece, operator: Piece) -> bool:
     return operator.pair != "value" or position.notes == ("pair",)
 
 
-def _size(piece: Piece) -> float:
+def _height(piece: Piece) -> float:
     """How high a part is, by the arrows at its sides."""
     sides = [sum(branch == each for branch, *_ in (*piece.reads, *piece.writes)) for each in "UB"]
     return max(20.0, STEP * max(sides) + 5)
@@ -343,7 +345,7 @@ def _size(piece: Piece) -> float:
 
 def _part(piece: Piece, role: str, inside: Sequence[Piece] = ()) -> Block:
     """A part between the branches, with its arrows, what is set of it, and the positions that act inside it."""
-    height, drawn = _size(piece), list[Markup]()
+    height, drawn = _height(piece), list[Markup]()
     wide = HALF
     if role == "head":  # it has few arrows, which may be short
         wide = min(max(HALF, text_width(f"~ {piece.name}", 7.5, bold=True) / 2 + 4), MIDDLE - UNARY - 30)

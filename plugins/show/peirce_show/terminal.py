@@ -37,7 +37,9 @@ def text_picture(shown: Contents) -> Iterator[str]:
         *network.settings,
     ]
     yield "  ".join(architecture)
-    yield ", ".join(f"{name} {_was(value, shown.before.get(name))}" for name, value in shown.sizes.items())
+    yield ", ".join(
+        f"{name} {_with_old_value(value, shown.before.get(name))}" for name, value in shown.sizes.items()
+    )
     yield f"inputs: {', '.join(shown.inputs)}"
     yield "  U" + (" " * (wide + 6) + "B" if both else "")
     for group, label in ((shown.tokens, "U"), (shown.pairs, "B"), (shown.scopes, " scope")):
@@ -46,7 +48,7 @@ def text_picture(shown: Contents) -> Iterator[str]:
     if shown.cycles > 1:
         yield f"  {shown.cycles} × these {sum(layer.count for layer in shown.layers)} layers:"
     for layer in shown.layers:
-        counted = _was(f"{layer.count} layers", None if layer.was is None else str(layer.was))
+        counted = _with_old_value(f"{layer.count} layers", None if layer.was is None else str(layer.was))
         yield f"  ── {counted}" + (f", and {shown.decoder} of the decoder" if shown.decoder else "")
         for each in (*layer.mixing, *layer.state) or (
             evolve(network, writes=network.reads, given={}, changes=()),
@@ -70,5 +72,5 @@ def _facts(piece: Piece) -> list[str]:
     return [*filter(None, [piece.typing, ends, piece.plugin, ", ".join(piece.settings)]), *heads]
 
 
-def _was(value: str, before: str | None) -> str:
+def _with_old_value(value: str, before: str | None) -> str:
     return value if before is None else f"{value} (was {before})"

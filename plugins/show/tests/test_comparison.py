@@ -15,7 +15,7 @@ from toy_tasks import TRANSFORMER, Marked, MarkedOptions
 import peirce
 from peirce.compose import summarise
 from peirce.registry import Registry
-from peirce_show.comparison import comparison_page, comparison_picture, rows, side_by_side
+from peirce_show.comparison import compare_models, comparison_page, comparison_picture, rows
 from peirce_training import TrainingOptions, train
 
 
@@ -30,7 +30,7 @@ def trained(toy_registry: Registry, tmp_path: Path) -> Path:
 def test_a_trained_model_beside_a_spec(trained: Path, toy_registry: Registry, tmp_path: Path) -> None:
     spec = tmp_path / "toy.toml"
     spec.write_text(FOLNET.to_toml())
-    found = side_by_side([str(trained), str(spec)], toy_registry, length=6)
+    found = compare_models([str(trained), str(spec)], toy_registry, length=6)
     one, other = found
     assert one.summary["parameters"] == summarise(peirce.load(trained, registry=toy_registry).spec, length=6,
                                                   registry=toy_registry).parameters  # fmt: skip

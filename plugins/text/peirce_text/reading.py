@@ -114,7 +114,7 @@ def read_rows(
     """
     kind = kind_of(path)
     quoted = kind == "csv" if quotes is None else quotes
-    with _errors_in_sentences(path):
+    with _explain_read_errors(path):
         if kind == "parquet":
             yield from _check_rows(_records(path), columns, broken=broken)
             return
@@ -141,7 +141,7 @@ def kind_of(path: Path) -> str:
 def count_rows(path: Path) -> int:
     """How many rows a file has, for a progress bar: of a text its lines, without a header's."""
     kind = kind_of(path)
-    with _errors_in_sentences(path):
+    with _explain_read_errors(path):
         if kind == "parquet":
             with _parquet(path) as file:
                 return int(file.metadata.num_rows)
@@ -151,7 +151,7 @@ def count_rows(path: Path) -> int:
 
 
 @contextmanager
-def _errors_in_sentences(path: Path) -> Iterator[None]:
+def _explain_read_errors(path: Path) -> Iterator[None]:
     """Turn errors of reading a file inside the block into a `TaskError` of one sentence."""
     try:
         yield

@@ -181,7 +181,7 @@ def _rows(path: Path, annotated: Mapping[tuple[str, int], Sequence[str]]) -> Ite
         elif content.lstrip().startswith("{"):
             objects = [parse_json(line) for line in content.split("\n") if line.strip()]
         elif content.strip():
-            objects = list(_blocks(path, content))
+            objects = list(_read_blocks(path, content))
     except ValueError as error:
         raise TaskError(f"{path}: not JSON: {error}; fetch the file again") from error
     if not objects:
@@ -205,7 +205,7 @@ def _flatten(item: Any, annotated: Mapping[tuple[str, int], Sequence[str]]) -> l
     ]
 
 
-def _blocks(path: Path, content: str) -> Iterator[dict[str, Any]]:
+def _read_blocks(path: Path, content: str) -> Iterator[dict[str, Any]]:
     lines = content.strip("\n").split("\n")
     lines.insert(0, "")  # which stands before each question
     for begin in range(0, len(lines), _LINES):

@@ -158,15 +158,15 @@ def _keywords(file: Path, seen: tuple[Path, ...]) -> dict[tuple[str, tuple[str, 
         except StructureError as error:
             raise InputError(f"{where} {error}") from None
 
-        def there(what: str, text: str, relation: str = relation, where: str = where) -> Keyword:
+        def find_keyword(what: str, text: str, relation: str = relation, where: str = where) -> Keyword:
             if keyword := found.get((relation, _words(text))):
                 return keyword
             known = [str(each) for (of, _), each in found.items() if of == relation]
             raise InputError(f"{where} {what}: {unknown('keyword', text, known)}")
 
         for text in table.remove:
-            del found[relation, there("remove", text).words]
-        for keyword in _of_relation(relation, table, where):
+            del found[relation, find_keyword("remove", text).words]
+        for keyword in _read_keywords(relation, table, where):
             other = found.setdefault((relation, keyword.words), keyword)
             if other.kind != keyword.kind:
                 raise InputError(
@@ -175,12 +175,12 @@ def _keywords(file: Path, seen: tuple[Path, ...]) -> dict[tuple[str, tuple[str, 
                 )
             found[relation, keyword.words] = keyword
         for text, order in table.order.items():
-            keyword = there("order", text)
+            keyword = find_keyword("order", text)
             found[relation, keyword.words] = evolve(keyword, order=order)
     return found
 
 
-def _of_relation(relation: str, table: _Table, where: str) -> Iterator[Keyword]:
+def _read_keywords(relation: str, table: _Table, where: str) -> Iterator[Keyword]:
     spans = dict(RELATIONS)[relation]
     for kind in KINDS:
         entries = getattr(table, kind)

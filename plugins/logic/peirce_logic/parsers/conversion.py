@@ -89,7 +89,7 @@ def _convert(words: Sequence[Word], top: int) -> Tree | None:
     return Tree(tuple(word.token for word in words), tuple(found))
 
 
-def _below(word: int, head: int, heads: Sequence[int]) -> bool:
+def _is_descendant(word: int, head: int, heads: Sequence[int]) -> bool:
     """Whether a word is another or depends on it, perhaps by way of others."""
     for _ in heads:
         if word == head or word == heads[word]:
@@ -111,7 +111,7 @@ def relative(words: Sequence[Word]) -> Sequence[Word]:
         if text not in ("when", "where") or found[clause].relation not in ("advcl", "ccomp") or noun < 0:
             continue
         heads, named = [word.head for word in found], found[noun].token.text.lower()
-        inside = [j for j in range(len(found)) if _below(j, clause, heads)]
+        inside = [j for j in range(len(found)) if _is_descendant(j, clause, heads)]
         if text == "where":
             fits = found[noun].pos in ("NOUN", "PROPN")
         else:
@@ -170,7 +170,9 @@ def lift(words: Sequence[Word]) -> Sequence[Word]:
             i
             for i, head in enumerate(heads)
             if heads[head] != head
-            and not all(_below(between, head, heads) for between in range(min(i, head) + 1, max(i, head)))
+            and not all(
+                _is_descendant(between, head, heads) for between in range(min(i, head) + 1, max(i, head))
+            )
         ]
         if not crossing:
             break
@@ -207,7 +209,7 @@ class _Conversion:
         """Whether some of the words have one of these relations."""
         return any(self.words[i].relation in relations for i in dependents)
 
-    def _of(self, head: int) -> _Node | int:
+    def _convert_word(self, head: int) -> _Node | int:
         return self._phrase(head, self.children[head])
 
     def _phrase(self, head: int, dependents: list[int]) -> _Node | int:
@@ -225,14 +227,14 @@ class _Conversion:
         return _Node(label, self._flat(head, dependents))
 
     def _flat(self, head: int, dependents: Sequence[int]) -> list[_Node | int]:
-        return [i if i == head else self._of(i) for i in sorted([*dependents, head])]
+        return [i if i == head else self._convert_word(i) for i in sorted([*dependents, head])]
 
     def _coordination(self, head: int, dependents: list[int], first: int) -> _Node | int:
         """`a, b and c`: in the parse each of them depends on the one before; `first` is b."""
         links = [
             i for i in dependents if head < i < first and self.words[i].relation in ("cc", "preconj", "punct")
         ]
-        while links and self._begin(links[0]) - 1 != self._end(
+        while links and self._first_word(links[0]) - 1 != self._last_word(
             head, [i for i in dependents if i < links[0] and i not in links]
         ):
             links.pop(0)
@@ -240,7 +242,13 @@ class _Conversion:
         inner = [i for i in dependents if i < begin]
         tail: list[_Node | int] = []
         for i in (i for i in dependents if i >= begin):
-            tail += self._members(i) if i == first else self._marks([i]) if i in links else [self._of(i)]
+            tail += (
+                self._members(i)
+                if i == first
+                else self._marks([i])
+                if i in links
+                else [self._convert_word(i)]
+            )
         if self.words[head].pos not in VERBS and not self._has(inner, SUBJECTS):
             one = self._phrase(head, inner)
             return _Node(one.label if isinstance(one, _Node) else "NP", [one, *tail])
@@ -258,22 +266,22 @@ class _Conversion:
         before = [i for i in rest if i <= comma]
         before = before if self._has(before, ADJUNCTS) else []
         one = self._phrase(head, [i for i in rest if i not in before])
-        return self._open_clause(opening, _Node("S", [*map(self._of, before), one, *tail]))
+        return self._open_clause(opening, _Node("S", [*map(self._convert_word, before), one, *tail]))
 
     def _members(self, first: int) -> list[_Node | int]:
         """A member of a coordination and those after it, which depend on it."""
-        node = self._of(first)
+        node = self._convert_word(first)
         if self._has([i for i in self.children[first] if i > first], ("conj",)):
             return list(node.children) if isinstance(node, _Node) and node.label != "S" else [node]
         return [node]
 
-    def _begin(self, head: int) -> int:
+    def _first_word(self, head: int) -> int:
         """The first word of what a word and its dependents make."""
         while self.children[head] and self.children[head][0] < head:
             head = self.children[head][0]
         return head
 
-    def _end(self, head: int, dependents: list[int]) -> int:
+    def _last_word(self, head: int, dependents: list[int]) -> int:
         """The last word of what a word and some of its dependents make."""
         last = max([head, *dependents])
         while last != head and self.children[last] and self.children[last][-1] > last:
@@ -295,7 +303,7 @@ class _Conversion:
             phrase = _Node("VP", [phrase, *tail])
         if not before and not opening and not self._is_clause(head):
             return phrase
-        return self._open_clause(opening, _Node("S", [*map(self._of, before), phrase]))
+        return self._open_clause(opening, _Node("S", [*map(self._convert_word, before), phrase]))
 
     def _is_clause(self, head: int) -> bool:
         """Whether a verb heads a sentence or a subordinate clause."""
@@ -309,7 +317,7 @@ class _Conversion:
     def _marks(self, opening: Sequence[int]) -> list[_Node | int]:
         """Words that open a clause or join members, what is before them beside them: "only because", "but also"."""
         nodes: list[_Node | int] = []
-        for node in map(self._of, opening):
+        for node in map(self._convert_word, opening):
             plain = isinstance(node, _Node) and all(isinstance(child, int) for child in node.children)
             nodes += node.children if plain and isinstance(node, _Node) else [node]
         return nodes
@@ -340,19 +348,21 @@ class _Conversion:
         first, *others = helpers
         inner = min([head, *others])
         between, later = [i for i in after if i < inner], [i for i in after if i > inner]
-        return _Node("VP", [*map(self._of, [first, *between]), self._verbs(head, later, others, tail)])
+        return _Node(
+            "VP", [*map(self._convert_word, [first, *between]), self._verbs(head, later, others, tail)]
+        )
 
     def _noun(self, head: int, dependents: list[int]) -> _Node:
         """A noun phrase, and around it one with the modifiers that follow."""
         later = [i for i in dependents if i > head and self.words[i].relation in NOUN_MODIFIERS]
         if not later:
             return _Node("NP", self._plain(head, dependents))
-        first = self._begin(later[0])
+        first = self._first_word(later[0])
         while first - 1 in dependents and self.words[first - 1].relation == "punct":
             first -= 1
         inner = [i for i in dependents if i < first]
         base: _Node | int = _Node("NP", self._plain(head, inner)) if inner else head
-        return _Node("NP", [base, *(self._of(i) for i in dependents if i >= first)])
+        return _Node("NP", [base, *(self._convert_word(i) for i in dependents if i >= first)])
 
     def _plain(self, head: int, dependents: Sequence[int]) -> list[_Node | int]:
         """As `_flat`; what is coordinated in front of a noun lies flat: "the sales and marketing team"."""

@@ -12,7 +12,7 @@ from peirce.compose import build
 from peirce.registry import Registry, default_registry, load_spec
 from peirce_kg import Vocabulary, overrides_of, support_of
 from peirce_papers.tega.running import RankingRow, TegaRuns
-from peirce_papers.tega.tables import Column, TegaRow, kept_as
+from peirce_papers.tega.tables import Column, TegaRow, stored_filtering
 from peirce_queries import SPLITS, QueryType, Template, load_graph
 from peirce_training.experiments import Figure
 
@@ -59,7 +59,7 @@ def _means(runs: TegaRuns, rows: Sequence[RankingRow], column: Column, known: Se
             100 * r.mrr
             for r in rows
             if (r.run, r.evaluation, r.answers, r.filtering)
-            == (run, evaluation, column.knowledge, kept_as(column.filtering, column.knowledge))
+            == (run, evaluation, column.knowledge, stored_filtering(column.filtering, column.knowledge))
             and column.types in ("all", "seen" if r.seen else "unseen")
         ]
         for run in known

@@ -48,7 +48,7 @@ def _facts(runs: TegaRuns, rows: Sequence[RankingRow], paper_graph: str) -> list
     facts = [f"Graph {runs.request.data}, scale {runs.scale.name}: {runs.scale.about}{besides}."]
     if runs.table.measure == "mrr":
         facts = [f"MRR in %; {protocol(PUBLISHED)}. {_OTHERS}", f"{facts[0]} {_effort(runs, rows)}"]
-        if absent := _absent(runs, rows):
+        if absent := _types_without_figures(runs, rows):
             facts.append(f"Left out, as the graph has no queries of them: {', '.join(absent)}.")
     if paper_graph:
         facts.append(f"In brackets: the paper's figures for {paper_graph}, at its size and budget.")
@@ -66,7 +66,7 @@ def _effort(runs: TegaRuns, rows: Sequence[RankingRow]) -> str:
     )
 
 
-def _absent(runs: TegaRuns, rows: Sequence[RankingRow]) -> list[str]:
+def _types_without_figures(runs: TegaRuns, rows: Sequence[RankingRow]) -> list[str]:
     """The types that no row has figures of though its model supports them."""
     measured = {r.type for r in rows}
     kinds = {

@@ -28,7 +28,7 @@ from peirce_kg import (
     evaluate,
     scorer_of,
 )
-from peirce_papers.tega.tables import Definitions, Evaluation, Scale, TegaRow, TegaTable, kept_as
+from peirce_papers.tega.tables import Definitions, Evaluation, Scale, TegaRow, TegaTable, stored_filtering
 from peirce_queries import (
     Floats,
     Graph,
@@ -56,7 +56,7 @@ Sets = tuple[Sequence[QuerySet], Sequence[Missing]]
 """Queries, a set a type, and the links that the inferred answers of each miss."""
 
 
-def _truth(value: object) -> bool:
+def _parse_bool(value: object) -> bool:
     return str(value) == "True"
 
 
@@ -69,7 +69,7 @@ class RankingRow(ResultRow):
     scale: str
     evaluation: str
     type: str
-    seen: bool = field(converter=_truth)
+    seen: bool = field(converter=_parse_bool)
     answers: str
     mrr: float = field(converter=float)
     hits1: float = field(converter=float)
@@ -219,7 +219,7 @@ class TegaRuns(Matrix[RankingRow]):
                 continue
             report, seconds = self._report(cell, trained, data, evaluation)
             filtered = report.filtered
-            for filtering, name, knowledge in _measured(filtered):
+            for filtering, name, knowledge in _row_keys(filtered):
                 figures = filtered[filtering].cells[name][knowledge]
                 hits: dict[str, Any] = {f"hits{k}": round(figures.hits[k], 6) for k in TOP}
                 yield RankingRow(
@@ -242,7 +242,7 @@ class TegaRuns(Matrix[RankingRow]):
         chosen = {t.name for t in self.definitions.kinds(evaluation)}
         every = zip(data.sets["test"], data.missing("test"), strict=True)
         if evaluation.hard:
-            every = zip(*self._hard(cell, data), strict=True)
+            every = zip(*self._hard_queries(cell, data), strict=True)
         pairs = [(queries, missing) for queries, missing in every if queries.type.name in chosen]
         sets = [queries for queries, _ in pairs]
         if not sets:
@@ -271,7 +271,7 @@ class TegaRuns(Matrix[RankingRow]):
         )
         return report, spent / max(scored, 1)
 
-    def _hard(self, cell: TegaCell, data: KgQaData) -> Sets:
+    def _hard_queries(self, cell: TegaCell, data: KgQaData) -> Sets:
         """Hard test queries of the types of "+H", as many of a type as of others, and what their answers miss."""
         options = cell.task.options
         key = f"{fingerprint(data.graph)} {options.eval_queries} {options.seed}"
@@ -305,10 +305,10 @@ def vectors_file(directory: Path, graph: Graph, predictor: Predictor, width: int
     return path
 
 
-def _measured(filtered: Mapping[Filtering, Report]) -> Iterator[tuple[Filtering, str, Knowledge]]:
+def _row_keys(filtered: Mapping[Filtering, Report]) -> Iterator[tuple[Filtering, str, Knowledge]]:
     """What rows are made of: filterings, types and kinds of answers, those of one type and kind together."""
     for name, by in next(iter(filtered.values())).cells.items():
         for knowledge in by:
             for filtering in filtered:
-                if filtering == kept_as(filtering, knowledge):
+                if filtering == stored_filtering(filtering, knowledge):
                     yield filtering, name, knowledge

@@ -87,7 +87,7 @@ _FILTERED: Mapping[Filtering, str] = {
 }
 
 
-def kept_as(filtering: Filtering, knowledge: Knowledge) -> Filtering:
+def stored_filtering(filtering: Filtering, knowledge: Knowledge) -> Filtering:
     """The filtering that results call it by: there is no graph before the one that entails an answer."""
     return "graph" if (filtering, knowledge) == ("before", "entailed") else filtering
 
@@ -151,7 +151,7 @@ class TegaTable:
             for cell in self.cells:
                 if cell.knowledge in STRATA and filtering != PUBLISHED:
                     continue
-                kept = evolve(cell, filtering=kept_as(filtering, cell.knowledge))
+                kept = evolve(cell, filtering=stored_filtering(filtering, cell.knowledge))
                 found.setdefault(kept, evolve(cell, filtering=filtering))
         return tuple(found.values())
 

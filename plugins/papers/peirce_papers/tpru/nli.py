@@ -129,7 +129,7 @@ class Table2(SeededMatrix[InferenceRow]):
         """The folders of pairs, the encoder of words, and where its vectors are kept."""
         data = Path(self.request.data)
         return {
-            "task.folder": str(_within(data, "mnli")),
+            "task.folder": str(_subfolder(data, "mnli")),
             "task.more": str(data / "snli") if (data / "snli").is_dir() else "",
             "task.vectors": ENCODER,
             "task.cache": str(self.request.directory / "vectors") if self.scale.limit else "",
@@ -198,7 +198,7 @@ class Table3(Table2):
         how = {"folds": self.scale.folds, "limit": self.scale.limit}
         common = {**self.facts(cell, trained), **how}
         for name, measures in evaluate(
-            sentences, _within(Path(self.request.data), "senteval"), **how
+            sentences, _subfolder(Path(self.request.data), "senteval"), **how
         ).items():
             for measure, value in measures.items():
                 if "/" not in measure:
@@ -247,7 +247,7 @@ def spec_of(label: str, channels: int) -> tuple[str, dict[str, Any]]:
     return ("nli-bidaf" if BIDAF in label else "nli-tpru"), changes
 
 
-def _within(folder: Path, name: str) -> Path:
+def _subfolder(folder: Path, name: str) -> Path:
     """The folder of that name in a folder, or the folder itself."""
     return folder / name if (folder / name).is_dir() else folder
 

@@ -58,7 +58,7 @@ def import_edge_transformer(
     state = model.state_dict()
     shapes = {theirs: list(state[ours].shape) for theirs, ours in table.items()}
     check_published(
-        {key: value for key, value in tensors.items() if not _unread(key, flags)}, shapes, weights
+        {key: value for key, value in tensors.items() if not _is_unused(key, flags)}, shapes, weights
     )
     result: dict[str, Tensor] = {ours: tensors[theirs] for theirs, ours in table.items()}
     model.to(next(iter(result.values())).dtype).load_state_dict({**state, **result})
@@ -101,7 +101,7 @@ def _names(layers: int, flags: Mapping[str, bool]) -> dict[str, str]:
     table = {"encoder.embedding.weight": "network.input.positions.0.table.weight"}
     flat = flags["flat_attention"]
     readings = {
-        place: name for place, name in READINGS[flat].items() if not _unread(f".linears.{place}.", flags)
+        place: name for place, name in READINGS[flat].items() if not _is_unused(f".linears.{place}.", flags)
     }
     for i in range(layers):
         theirs, ours = f"encoder.layers.{i}", f"network.layers.{i}"
@@ -119,7 +119,7 @@ def _names(layers: int, flags: Mapping[str, bool]) -> dict[str, str]:
     return table
 
 
-def _unread(name: str, flags: Mapping[str, bool]) -> bool:
+def _is_unused(name: str, flags: Mapping[str, bool]) -> bool:
     """Whether the published network never uses a map: the fifth, and that of right values where they are lesioned."""
     return not flags["flat_attention"] and (
         ".linears.4." in name or (flags["lesion_values"] and ".linears.3." in name)

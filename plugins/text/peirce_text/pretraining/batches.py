@@ -150,7 +150,7 @@ class Batcher:
         for start in range(0, full if whole and full else len(examples), each):
             chosen = examples[start : start + each]
             yield LazyBatch(
-                partial(self.batch, chosen, draw), self._guesses(chosen), len(chosen) * self.views
+                partial(self.batch, chosen, draw), self._count_guesses(chosen), len(chosen) * self.views
             )
 
     def batch(self, examples: Ints, draw: tuple[int, ...]) -> dict[str, Tensor]:
@@ -186,7 +186,7 @@ class Batcher:
         whole = np.array(ids, np.int64)
         return self.guessing.apply(whole, text, random), second, pair.label
 
-    def _guesses(self, examples: Ints) -> int:
+    def _count_guesses(self, examples: Ints) -> int:
         """How many tokens of some examples are predicted, int64 [n], without building the rows."""
         sizes = self.corpus.sizes(examples)
         if self.views > 1:

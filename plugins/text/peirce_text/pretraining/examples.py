@@ -150,7 +150,7 @@ class Corpus:
         ids = self.shards[shard].ids
         if self.objective in SINGLE:
             return TextPair(_as_tuple(ids[start:end]), None)
-        middle = self._middle(shard, start, end, random)
+        middle = self._split_point(shard, start, end, random)
         first, second = _as_tuple(ids[start:middle]), _as_tuple(ids[middle:end])
         if random.random() < 0.5:
             return TextPair(first, second)
@@ -165,7 +165,7 @@ class Corpus:
         start, end, document = self._tables[shard][example - self._starts[shard]].tolist()
         return shard, start, end, document
 
-    def _middle(self, shard: int, start: int, end: int, random: np.random.Generator) -> int:
+    def _split_point(self, shard: int, start: int, end: int, random: np.random.Generator) -> int:
         """Where an example is divided: at the end of a sentence, of any but the last, or anywhere if it is but one."""
         ends = self.shards[shard].sentences
         low, high = np.searchsorted(ends, [start + 1, end], side="left").tolist()

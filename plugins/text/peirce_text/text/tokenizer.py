@@ -135,7 +135,7 @@ class Tokenizer:
             ) from error
         if path.suffix == ".txt":
             pieces = _pieces(content, path)
-            return cls(_wordpiece(pieces, lowercase=_lowers(path, pieces)), str(path))
+            return cls(_wordpiece(pieces, lowercase=_lowercases(path, pieces)), str(path))
         return cls.from_content(content, str(path))
 
     @classmethod
@@ -386,7 +386,7 @@ def _pieces(content: bytes, path: Path) -> list[str]:
     return pieces
 
 
-def _lowers(path: Path, pieces: Iterable[str]) -> bool:
+def _lowercases(path: Path, pieces: Iterable[str]) -> bool:
     """Whether a tokenizer with this vocabulary lower-cases its texts."""
     settings = path.with_name(SETTINGS)
     if settings.is_file():

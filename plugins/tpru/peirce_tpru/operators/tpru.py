@@ -87,16 +87,16 @@ class TPRU(RecurrentOperator):
     def read(self, atoms: Tensor) -> Tensor:
         """The token's fillers after their rectifier, and its part of the gate: [b, x, d1] -> [b, x, N + r]."""
         sizes = [self.options.roles, self.size]
-        fillers, gate = self._read(atoms, self._bound()[1]).split_with_sizes(sizes, -1)
+        fillers, gate = self._read(atoms, self._role_vectors()[1]).split_with_sizes(sizes, -1)
         return torch.cat([F.relu(fillers), gate], -1)
 
     def weights(self) -> Mapping[str, Tensor]:
         """The roles R [N, r]; and what multiplies the state: its fillers' rows, then its gate's, [N + r, r]."""
-        return self._weights(*self._bound())
+        return self._weights(*self._role_vectors())
 
     def _weights(self, roles: Tensor, unbinding: Tensor) -> Mapping[str, Tensor]:
         state, offset = self._of_state.get(
-            self._tensors(), lambda: self._unbound("state", unbinding, mapped=self.options.state_map)
+            self._tensors(), lambda: self._unbinding_map("state", unbinding, mapped=self.options.state_map)
         )
         return {"roles": roles, "state": state, "offset": offset}
 
@@ -106,7 +106,7 @@ class TPRU(RecurrentOperator):
         once = torch.compiler.is_compiling() or not torch.is_grad_enabled()
         if once or atoms.shape[:-1].numel() > self.options.roles:
             whole = self._of_token.get(
-                self._tensors(), lambda: self._unbound("token", unbinding, mapped=True)
+                self._tensors(), lambda: self._unbinding_map("token", unbinding, mapped=True)
             )
             return F.linear(atoms, *whole)
         weight, bias = self.get_parameter("token_weight"), self._bias("token")
@@ -114,7 +114,7 @@ class TPRU(RecurrentOperator):
         offset = self.token_offset.expand(self.options.roles)
         return torch.cat([F.linear(unbound, unbinding, offset), gate], -1)
 
-    def _unbound(self, name: str, unbinding: Tensor, *, mapped: bool) -> _Pair:
+    def _unbinding_map(self, name: str, unbinding: Tensor, *, mapped: bool) -> _Pair:
         """What gives the fillers and the gate of a state or a token: [N + r, r or d1] and [N + r]."""
         weight, bias = self.get_parameter(f"{name}_weight"), self._bias(name)
         offset, fillers = self.get_parameter(f"{name}_offset").expand(self.options.roles), unbinding
@@ -151,7 +151,7 @@ class TPRU(RecurrentOperator):
         """The whole text as one function, unless somebody reads the fillers."""
         if self.fillers.is_read:
             return None
-        roles, unbinding = self._bound()
+        roles, unbinding = self._role_vectors()
         weights = self._weights(roles, unbinding)
         # [x, b, ...]: what a step reads lies together.
         read = self._read(atoms.transpose(0, 1).contiguous(), unbinding)
@@ -186,7 +186,7 @@ class TPRU(RecurrentOperator):
             outputs.append(list(state))
         return outputs
 
-    def _bound(self) -> _Pair:
+    def _role_vectors(self) -> _Pair:
         """R and U, [N, r] each."""
 
         def make() -> _Pair:
