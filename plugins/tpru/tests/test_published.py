@@ -20,6 +20,7 @@ from peirce_tpru.operators.tpru import TPRU
 from peirce_tpru.published import NAMES, import_tpru
 
 CONFIG = {"d_hidden": 16, "n_roles": 10, "d_embed": 12, "lr": 0.0005, "model_type": "plain"}
+BOTH = {"n_layers": 2, "bidirectional": True}
 
 
 def written(folder: Path, tensors: dict[str, torch.Tensor], **settings: Any) -> tuple[Path, Path]:
@@ -33,9 +34,8 @@ def golden(shared: Path) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tenso
     """The published tensors with the input vectors as a table, one row for each token of the batch; and the numbers."""
     folder = shared / "golden" / "tpru" / "small"
     arrays = {name: torch.from_numpy(value) for name, value in np.load(folder / "io.npz").items()}
-    return load_file(folder / "weights.safetensors") | {
-        "embedding.weight": arrays["inputs"].flatten(0, 1)
-    }, arrays
+    table = {"embedding.weight": arrays["inputs"].flatten(0, 1)}
+    return load_file(folder / "weights.safetensors") | table, arrays
 
 
 def test_the_command_gives_the_published_states(golden: Any, tmp_path: Path) -> None:
@@ -106,22 +106,18 @@ def test_a_whole_model_scores_pairs(pooling: str, classes: int, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("settings", "tensors", "words"),
     [
-        ({"n_layers": 2, "bidirectional": True, "n_slices": 4}, {}, "n_slices must be 1, not 4"),
-        ({"n_layers": 2, "bidirectional": True, "n_role": 4}, {}, "Did you mean 'n_roles'"),
+        ({**BOTH, "n_slices": 4}, {}, "n_slices must be 1, not 4"),
+        ({**BOTH, "n_role": 4}, {}, "Did you mean 'n_roles'"),
         ({"n_layers": 2}, {}, "unknown: en.b_layers.0"),
-        ({"n_layers": 2, "bidirectional": True}, {"en.h0": torch.ones(1, 16)}, "en.h0 is not zero"),
-        ({"n_layers": 2, "bidirectional": True}, {"clser.0.bias": torch.ones(3)}, "unknown: clser.0.bias"),
-        (
-            {"n_layers": 2, "bidirectional": True},
-            {"clser.2.bias": torch.ones(3)},
-            r"missing: clser\.0\.weight",
-        ),
-        ({"pooling": "min"}, {"clser.2.bias": torch.ones(3)}, "pooling = 'min' is not one of max, avg"),
-        ({"n_embed": 7}, {}, r"n_embed = 7, and embed\.weight has \d+ rows"),
+        (BOTH, {"en.h0": torch.ones(1, 16)}, "en.h0 is not zero"),
+        (BOTH, {"clser.0.bias": torch.ones(3)}, "unknown: clser.0.bias"),
+        (BOTH, {"clser.2.bias": torch.ones(3)}, r"missing: clser\.0\.weight"),
+        ({"pooling": "min"}, {"clser.2.bias": torch.ones(3)}, "pooling = 'min'"),
+        ({"n_embed": 7}, {}, r"n_embed = 7, .*embed\.weight has \d+ rows"),
         ({}, {"embedding.weight": torch.ones(20, 12)}, r"both embedding\.weight and embed\.weight"),
     ],
 )
-def test_what_cannot_be_imported_is_named(
+def test_bad_imports(
     settings: dict[str, Any], tensors: dict[str, torch.Tensor], words: str, tmp_path: Path
 ) -> None:
     with pytest.raises(ModelFileError, match=words):
@@ -131,8 +127,7 @@ def test_what_cannot_be_imported_is_named(
 
 def test_without_a_table_the_settings_count_the_tokens(tmp_path: Path) -> None:
     tensors = {key: value for key, value in layered().items() if key != "embed.weight"}
-    both = {"n_layers": 2, "bidirectional": True}
     with pytest.raises(ModelFileError, match=r"no n_embed and the weights no embedding\.weight"):
-        import_tpru(*written(tmp_path, tensors, **both), tmp_path / "model")
-    model = import_tpru(*written(tmp_path, tensors, **both, n_embed=7), tmp_path / "model")
+        import_tpru(*written(tmp_path, tensors, **BOTH), tmp_path / "model")
+    model = import_tpru(*written(tmp_path, tensors, **BOTH, n_embed=7), tmp_path / "model")
     assert model.spec.input.vocabulary == 7
