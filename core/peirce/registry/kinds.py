@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
+import sys
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
@@ -78,12 +79,12 @@ def targets(example: str, names: str = WORD) -> Callable[[object], Read]:
 
 def added_kinds() -> Mapping[str, Kind]:
     """The kinds that installed distributions add, by name."""
-    return {kind.name: kind for _, kind in _added(announcements(GROUP))}
+    return {kind.name: kind for _, kind in _installed_kinds()}
 
 
 def hook_modules() -> tuple[ModuleType, ...]:
     """The modules with the hooks of `added_kinds`."""
-    return tuple(dict.fromkeys(module for module, _ in _added(announcements(GROUP))))
+    return tuple(dict.fromkeys(module for module, _ in _installed_kinds()))
 
 
 def all_kinds() -> tuple[str, ...]:
@@ -101,7 +102,16 @@ def preferable_kinds() -> tuple[str, ...]:
     return (*all_kinds(), "letters")
 
 
+def _installed_kinds() -> tuple[tuple[ModuleType, Kind], ...]:
+    return _kinds_on(tuple(sys.path))
+
+
 @cache
+def _kinds_on(path: tuple[str, ...]) -> tuple[tuple[ModuleType, Kind], ...]:
+    """The kinds on an import path; looking for entry points reads every distribution there, so once is enough."""
+    return _added(announcements(GROUP))
+
+
 def _added(entries: tuple[EntryPoint, ...]) -> tuple[tuple[ModuleType, Kind], ...]:
     """The kinds of some entry points with their modules; one that cannot be used is reported once."""
     found: dict[str, tuple[ModuleType, Kind]] = {}
