@@ -12,15 +12,7 @@ from kgqa_reference import brute_force
 from peirce.errors import TaskError
 from peirce_queries.engine.answers import answers
 from peirce_queries.engine.template import Groundings, Slot, Template
-from peirce_queries.graphs.graph import (
-    SPLITS,
-    Graph,
-    Split,
-    from_ids,
-    from_names,
-    load_graph,
-    with_inverses,
-)
+from peirce_queries.graphs.graph import SPLITS, Graph, Split, from_ids, from_names, load_graph, with_inverses
 from peirce_queries.languages.language import Variable, parse
 from peirce_queries.languages.types import QueryType, hard_types, load_types
 from peirce_queries.sampling.lookup import Lookup
@@ -209,7 +201,7 @@ def test_renamings() -> None:
     assert first != other
 
 
-def _implied(atoms: list[tuple[bool, int, int | str, int | str]]) -> bool:
+def _implied(atoms: list[tuple[bool | int | str, ...]]) -> bool:
     """Whether an atom is there twice, or the atoms map into a part of them, by trying every map of the variables."""
     variables = sorted({end for *_, head, tail in atoms for end in (head, tail) if str(end).startswith("e")})
     terms = sorted({end for *_, head, tail in atoms for end in (head, tail)}, key=str)
@@ -228,9 +220,7 @@ def test_redundancy_is_that_of_maps_into_a_part(name: str) -> None:
     for row, found in enumerate(redundant(groundings, repetitions(template))):
         relations, constants = groundings.relations[row].tolist(), groundings.constants[row].tolist()
 
-        def atom(
-            slot: Slot, relations=relations, constants=constants
-        ) -> tuple[bool, int, int | str, int | str]:
+        def atom(slot: Slot, relations=relations, constants=constants) -> tuple[bool | int | str, ...]:
             ends = (str(e) if isinstance(e, Variable) else constants[e] for e in (slot.head, slot.tail))
             return slot.positive, relations[slot.relation], *ends
 
