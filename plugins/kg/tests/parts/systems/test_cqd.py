@@ -13,7 +13,7 @@ from torch import Tensor
 
 from peirce.registry import Registry
 from peirce_kg.parts.systems.cqd import Cqd
-from peirce_kg.parts.systems.system import times
+from peirce_kg.parts.systems.system import complex_product
 from peirce_queries.engine.template import Groundings, Template
 from peirce_queries.languages.language import FREE, Variable
 
@@ -24,7 +24,7 @@ def _truths(vectors: Tensor) -> Tensor:
     """sigma of every score, [relations, heads, tails]."""
     entities = vectors[ENTITIES]
     relations = vectors[VOCABULARY.first_relation : VOCABULARY.first_relation + 3]
-    return (times(entities.unsqueeze(0), relations.unsqueeze(1)) @ entities.T).sigmoid()
+    return (complex_product(entities.unsqueeze(0), relations.unsqueeze(1)) @ entities.T).sigmoid()
 
 
 def _brute(truths: Tensor, template: Template, groundings: Groundings, row: int, tnorm: str) -> Tensor:
@@ -157,7 +157,9 @@ def test_intersections_join_raw_scores(kind: str, unions: str, tnorm: str, regis
     for row, scores in enumerate(found):
         pairs = zip(groundings.constants[row].tolist(), groundings.relations[row].tolist(), strict=True)
         first = VOCABULARY.first_relation
-        together = torch.stack([times(entities[h], vectors[first + r]) @ entities.T for h, r in pairs])
+        together = torch.stack(
+            [complex_product(entities[h], vectors[first + r]) @ entities.T for h, r in pairs]
+        )
         torch.testing.assert_close(scores, together.prod(0) if tnorm == "product" else together.amin(0))
 
 

@@ -15,7 +15,7 @@ from peirce.compose import build
 from peirce.registry import Registry, load_spec
 from peirce_kg.parts.systems.clmpt import Clmpt
 from peirce_kg.parts.systems.lmpnn import Lmpnn
-from peirce_kg.parts.systems.system import conjugate, times
+from peirce_kg.parts.systems.system import complex_product, conjugate
 from peirce_kg.task import overrides_of
 from peirce_queries.engine.template import Groundings, Slot
 from peirce_queries.languages.language import FREE, Variable
@@ -27,7 +27,7 @@ def test_complex_numbers_are_those_of_torch() -> None:
     def number(values: Tensor) -> Tensor:
         return torch.complex(*values.chunk(2, -1))
 
-    torch.testing.assert_close(number(times(left, right)), number(left) * number(right))
+    torch.testing.assert_close(number(complex_product(left, right)), number(left) * number(right))
     torch.testing.assert_close(number(conjugate(left)), number(left).conj())
 
 
@@ -64,8 +64,8 @@ def _answer(network: Lmpnn, slots: Iterable[Slot], groundings: Groundings, row: 
         for slot in atoms:
             relation = vectors[VOCABULARY.first_relation + groundings.relations[row, slot.relation]]
             sign = 1 if slot.positive else -1
-            told[slot.tail].append(sign * times(states[slot.head], relation))
-            told[slot.head].append(sign * times(conjugate(relation), states[slot.tail]))
+            told[slot.tail].append(sign * complex_product(states[slot.head], relation))
+            told[slot.head].append(sign * complex_product(conjugate(relation), states[slot.tail]))
         changing = [n for n in nodes if isinstance(n, Variable) or network.options.nodes == "all"]
         states |= {node: _mixed(network, states[node], told[node]) for node in changing}
     return states[FREE]

@@ -20,7 +20,7 @@ from peirce.registry import Registry
 from peirce_kg.parts.augmenters.kge_files import KgeFacts, write_kge
 from peirce_kg.parts.heads import qto
 from peirce_kg.parts.systems.cqd import Qto
-from peirce_kg.parts.systems.system import times
+from peirce_kg.parts.systems.system import complex_product
 from peirce_queries.engine.template import Groundings, Template
 from peirce_queries.languages.language import FREE, And, Atom, Formula, Not, Query, Variable, parse
 from peirce_queries.languages.types import QueryType
@@ -49,7 +49,7 @@ def _scores(model: Model) -> Tensor:
     """ComplEx's, [relations, heads, tails]."""
     vectors = model.network.get_parameter("vectors").detach()
     entities, first = vectors[ENTITIES], VOCABULARY.first_relation
-    return times(entities.unsqueeze(0), vectors[first : first + 3].unsqueeze(1)) @ entities.T
+    return complex_product(entities.unsqueeze(0), vectors[first : first + 3].unsqueeze(1)) @ entities.T
 
 
 def _matrix(scores: Tensor) -> Tensor:
