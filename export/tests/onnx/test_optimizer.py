@@ -13,7 +13,6 @@ import peirce
 from peirce_export.onnx.exporter import trace, write
 from peirce_export.onnx.session import OnnxFile
 
-
 LAYER = {"model.operators.layer": "jm.at"}
 """The least with attention over rows and over pairs, and with what the passes remove."""
 
