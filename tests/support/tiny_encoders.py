@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+import pytest
 import torch
 
 
@@ -20,3 +21,10 @@ def write_encoder(folder: Path, words: Iterable[str], width: int, longest: int) 
     BertModel(config).save_pretrained(folder)
     BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder)
     return str(folder)
+
+
+@pytest.fixture(scope="session")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A tiny BERT with a vocabulary of a few words."""
+    words = ["the", "a", "dog", "cat", "runs", "sits", "."]
+    return write_encoder(tmp_path_factory.mktemp("encoder"), words, width=6, longest=32)
