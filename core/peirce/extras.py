@@ -62,7 +62,7 @@ def check_picture(path: Path, feature: str = "drawing", *, extra: str) -> None:
         extra: the extra that brings matplotlib.
 
     Raises:
-        TaskError: its ending is none of `PICTURES`, its folder does not exist, or matplotlib is missing.
+        TaskError: its ending is not one of `PICTURES`, its folder does not exist, or matplotlib is missing.
     """
     if path.suffix.lower() not in PICTURES:
         raise TaskError(f"{path} is not the name of a picture; use one of the endings {', '.join(PICTURES)}")

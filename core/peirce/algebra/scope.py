@@ -143,11 +143,11 @@ class Scope:
         )
 
     def zero_unary(self, atoms: Tensor) -> Tensor:
-        """Unary atoms [b, x, ...] with exact zeros at padding, whatever stood there."""
+        """Unary atoms [b, x, ...] with exact zeros at padding, whatever the values there were."""
         return atoms if self.tokens is None else _zero_outside(self.tokens, atoms)
 
     def zero_binary(self, atoms: Tensor) -> Tensor:
-        """Binary atoms [b, x, y, ...] with exact zeros outside the scope, whatever stood there."""
+        """Binary atoms [b, x, y, ...] with exact zeros outside the scope, whatever the values there were."""
         return atoms if self.pairs is None else _zero_outside(self.pairs, atoms)
 
     def converse(self, atoms: Tensor) -> Tensor:

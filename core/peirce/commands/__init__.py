@@ -1,4 +1,4 @@
-"""The command line of the core. It hands out what commands share for their output; each is imported when it runs."""
+"""The command line of the core, and what commands share for their output; each command is imported when it runs."""
 
 import lazy_loader
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from attrs import frozen
 
 from peirce.files import parse_toml, read_text
-from peirce.registry import EntryPoint, RegistryFile, announcements, installed_plugins, switched_off
+from peirce.registry import EntryPoint, RegistryFile, announcements, disabled_plugins, installed_plugins
 
 _log = logging.getLogger("peirce")
 GROUP = "peirce.commands"
@@ -65,7 +65,7 @@ class Command:
 
     def enabled(self, file: RegistryFile, installed: Iterable[EntryPoint]) -> tuple[EntryPoint, ...]:
         """The entry points whose plug-ins are not all switched off by the registry file."""
-        return tuple(entry for entry in self.entries if not switched_off(entry, file, installed))
+        return tuple(entry for entry in self.entries if not disabled_plugins(entry, file, installed))
 
 
 def commands() -> tuple[Command, ...]:

@@ -43,10 +43,10 @@ from peirce.registry import (
     VARIABLE,
     all_plugins,
     announcements,
+    disabled_error,
+    disabled_plugins,
     find_registry_file,
     installed_plugins,
-    off_error,
-    switched_off,
 )
 
 TRACEBACK = "PEIRCE_TRACEBACK"
@@ -92,7 +92,7 @@ def load_command(command: Command) -> Any:
         file, installed = find_registry_file(), installed_plugins()
         on = command.enabled(file, installed)
         if not on:
-            raise off_error(f"command {command.words!r}", switched_off(entry, file, installed))
+            raise disabled_error(f"command {command.words!r}", disabled_plugins(entry, file, installed))
         if len(on) > 1:
             raise RegistryError(
                 f"command {command.words!r} is announced by {' and '.join(str(one.distribution) for one in on)}; "

@@ -51,7 +51,7 @@ def build(
         dtype: its floating dtype.
 
     Raises:
-        SpecError: the spec cannot be read or composed, or no memory of this machine holds its model.
+        SpecError: the spec cannot be read or composed, or its model does not fit into the memory of this machine.
     """
     registry = registry or default_registry()
     if not isinstance(spec, Spec | Plan):

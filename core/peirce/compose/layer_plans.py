@@ -199,7 +199,7 @@ def shorthand_operators(text: str, registry: Registry) -> list[str]:
     """The operators of `jmc.atp`: those left of the dot write unary atoms, those right of it binary ones.
 
     Raises:
-        ValueError: a letter is unknown, on the wrong side, or there twice; or there is none.
+        ValueError: a letter is unknown, on the wrong side or given twice; or there are no letters.
     """
     letters, names = registry.letters, list[str]()
     known = [f"{letter} ({letters[letter]})" for letter in sorted(letters)]

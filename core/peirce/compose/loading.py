@@ -88,7 +88,7 @@ def load(
     except RuntimeError as error:
         what = f"{path} does not have the weights of the model in {SPEC}"
         raise ModelFileError(f"{what}: {' '.join(str(error).split())}") from error
-    # Buffers that parts compute, and no file holds, have the dtype that they had when the model was saved.
+    # Buffers that parts compute are in no file; they get the dtype that they had when the model was saved.
     recorded = files.provenance.get(
         "dtype", str(model.dtype).removeprefix("torch.")
     )  # of all, or of each by name

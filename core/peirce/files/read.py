@@ -105,7 +105,7 @@ def open_file(path: str | os.PathLike[str], *, piped: bool = False) -> IO[bytes]
 
     Args:
         path: the file.
-        piped: whether it may be what the shell hands over: `/dev/stdin`, or `/dev/fd/N` as of `<(command)`.
+        piped: whether it may be a pipe of the shell: `/dev/stdin`, or `/dev/fd/N` as in `<(command)`.
 
     Raises:
         UnreadableError: it is not a regular file; while reading, it unpacks to far more than its size.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from filelock import FileLock
 
 LOCK = ".peirce-lock"
-"""The lock of a folder, in it; that of a file has the file's name before it and lies beside it."""
+"""The name of the lock in a folder; the lock of a file lies beside it and begins with the file's name."""
 AS_IT_WAS = "what was there is unchanged"
 """What is still intact where files are written beside their place first."""
 _SCRATCH = re.compile(r"\..+\.peirce-[0-9a-f]{12}", re.DOTALL)
@@ -60,7 +60,7 @@ def hold_lock(place: Path, *, folder: bool, wait: bool = False) -> Iterator[None
     if known in _held_locks.get():
         yield
         return
-    made = [parent for parent in path.parents if not parent.exists()]
+    created = [parent for parent in path.parents if not parent.exists()]
     try:
         lock = _acquire_in_folder(path, place, wait)
         token = _held_locks.set(_held_locks.get() | {known})
@@ -70,7 +70,7 @@ def hold_lock(place: Path, *, folder: bool, wait: bool = False) -> Iterator[None
             _held_locks.reset(token)
             _release(lock)
     finally:
-        for parent in made:
+        for parent in created:
             with suppress(OSError):
                 parent.rmdir()
 

@@ -35,11 +35,11 @@ class PairTerm(Protocol):
         Args:
             query: [b, x, h, s], scaled as the attention scales it.
             key: [b, a, h, s], scaled likewise.
-            scores: [b, x, a, h], what the operator itself gives, with whatever stands outside the scope.
+            scores: [b, x, a, h], of the operator itself; those outside the scope are arbitrary.
             scope: of the rows x.
 
         Returns:
-            [b or 1, x, a, h or 1]; what stands outside the scope is not used.
+            [b or 1, x, a, h or 1]; values outside the scope are not used.
         """
 
     def value_term(self, weights: Tensor) -> Tensor | None:

@@ -106,8 +106,8 @@ class _Prefill(Exportable):
         cache = network.cached_state()
         has_source = any("length" in spec.dims for spec in cache)
         read = network.rows if has_source else " + ".join(dict.fromkeys(("length", network.rows)))
-        kept = [_cache_output(spec, read, spec.name) for spec in cache]
-        self.signature = Signature(model.signature.inputs, (*model.signature.outputs, *kept))
+        cache_outputs = [_cache_output(spec, read, spec.name) for spec in cache]
+        self.signature = Signature(model.signature.inputs, (*model.signature.outputs, *cache_outputs))
 
     def named(self, inputs: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
         outputs, cache = self.model.advance(inputs, {})
@@ -132,15 +132,15 @@ class _Step(Exportable):
             if spec.name.startswith(prefixes)
         ]
         cache = network.cached_state()
-        kept = [
+        cache_outputs = [
             _cache_output(spec, "past + 1", NEXT + spec.name) for spec in cache if "length" not in spec.dims
         ]
-        self.signature = Signature((token, *cache), (*logits, *kept))
+        self.signature = Signature((token, *cache), (*logits, *cache_outputs))
 
     def named(self, inputs: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
         cache = {name: value for name, value in inputs.items() if name != self.generated}
-        outputs, kept = self.model.advance({self.generated: inputs[self.generated]}, cache)
-        return {**outputs, **{NEXT + name: value for name, value in kept.items()}}
+        outputs, new_cache = self.model.advance({self.generated: inputs[self.generated]}, cache)
+        return {**outputs, **{NEXT + name: value for name, value in new_cache.items()}}
 
 
 _ROLES: Mapping[str, type[_Whole | _Prefill | _Step]] = {

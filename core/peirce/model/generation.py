@@ -199,9 +199,9 @@ def _search_beams(stepper: Stepper, decoding: Decoding) -> tuple[Generated, ...]
         for prompt in range(count):
             best = _highest(scores[prompt, :, None] + logits[prompt], 2 * width)
             later: list[tuple[int, ...]] = []
-            scores[prompt], kept = -np.inf, texts[prompt]
+            scores[prompt], previous = -np.inf, texts[prompt]
             for total, beam, token in best:
-                text = (*kept[beam], token)
+                text = (*previous[beam], token)
                 if token == decoding.eos_id or number == decoding.max_new:
                     ranking = total / number**decoding.length_penalty
                     done[prompt].append((ranking, Generated(tokens=text, score=total)))

@@ -46,7 +46,7 @@ class Inputs:
         self._fitting: set[tuple[Any, ...]] = set()
 
     def check(self, batch: Mapping[str, Any]) -> dict[str, int]:
-        """Refuse a batch that the signature does not allow, or that no memory of this machine holds.
+        """Refuse a batch that the signature does not allow, or whose outputs do not fit into this machine's memory.
 
         Args:
             batch: arrays by the name of their input; optional ones may be absent.
@@ -103,7 +103,7 @@ class Inputs:
     def defaults(
         self, batch: Mapping[str, Any], sizes: Mapping[str, int]
     ) -> Iterator[tuple[TensorSpec, list[int]]]:
-        """The absent inputs of a checked batch, each with the shape in which its default stands for it.
+        """The absent inputs of a checked batch, each with the shape of its default.
 
         Raises:
             InputError: one has no default, or no given input says how large it is.
@@ -131,7 +131,7 @@ class Inputs:
 
 
 def check_sizes(signature: Signature, sizes: Mapping[str, int], float_bytes: int | None) -> None:
-    """Refuse inputs that are longer than a model reads, or whose outputs no memory of this machine holds.
+    """Refuse inputs that are longer than a model reads, or whose outputs do not fit into the memory of this machine.
 
     Args:
         signature: of the model.

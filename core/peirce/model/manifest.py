@@ -34,7 +34,7 @@ CONTENT, FILES, DIGEST = "weights", "sha256", "digest"
 """Keys of provenance.json: the digest of the weights' values, which an exported file carries as well; the files with
 their digests; and the digest of provenance.json itself."""
 GENERATION = ".generation-"
-"""Begins the name of the folder that holds files of a model which are not yet in their place."""
+"""The beginning of the name of a folder with files of a model that are not in their place yet."""
 SKIP = f"`digests=False`, `peirce --no-digests` or {NO_DIGESTS}=1"
 """The ways to open a file whatever its digest says."""
 _TEXTS = (".toml", ".json", ".txt")

@@ -291,8 +291,8 @@ class Model(nn.Module):
         A card for people and for Hugging Face's hub, README.md, follows; one that a person wrote stays.
 
         Args:
-            directory: made if it is not there; a model that stands there is replaced in one step, its assets included,
-                and other files stay.
+            directory: created if it does not exist; a model in it is replaced in one step, its assets included, and
+                other files stay.
             assets: files to keep below assets/, by relative path.
 
         Raises:

@@ -31,7 +31,7 @@ def published_config(path: Path) -> dict[str, Any]:
 
 
 def published_tensors(path: Path, inside: str = "") -> dict[str, Tensor]:
-    """The tensors of a safetensors file, or of a torch file that holds a state dict, or one under the key `inside`.
+    """The tensors of a safetensors file, or of a torch file of a state dict, or of one under the key `inside`.
 
     Nothing in it is executed.
 

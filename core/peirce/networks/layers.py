@@ -50,14 +50,14 @@ def run_layers(
         terms: of each layer, as `TokenInput.pairs` gives them.
         cache: the cached state of the tokens before; None where nothing is cached.
     """
-    kept: dict[str, Tensor] = {}
+    new_cache: dict[str, Tensor] = {}
     for i, (layer, each) in enumerate(zip(layers, terms, strict=True)):
         state, layer_cache = layer(
             state, scope, each, None if cache is None else select_layer_cache(i, cache)
         )
         if cache is not None:
-            kept |= flatten_layer_cache(i, layer_cache)
-    return state, kept
+            new_cache |= flatten_layer_cache(i, layer_cache)
+    return state, new_cache
 
 
 def flatten_layer_cache(layer: int, layer_cache: CachedState) -> dict[str, Tensor]:

@@ -174,7 +174,7 @@ class Mixing(nn.Module):
             channels |= {key: rotate(channels[key], terms) for key in self._rotated}
         if execution.early and binary is not None:
             channels |= self._read_early(execution, binary, norms.binary, scope)
-        kept = {} if cache is None else self._extend_cache(channels, cache)
+        new_cache = {} if cache is None else self._extend_cache(channels, cache)
         results = {i: self._infer(i, channels, scope, biases) for i in execution.at_once}
         if execution.in_blocks and binary is not None:
             binary = self._infer_late(execution, binary, norms.binary, scope, biases, channels, results)
@@ -193,7 +193,7 @@ class Mixing(nn.Module):
                 else write_channels(written, *writer.weights(), joined=True)
             )
             unary = unary + drop_out(increment, self._rate)
-        return Predicates(unary, binary), kept
+        return Predicates(unary, binary), new_cache
 
     def is_read(self) -> bool:
         """Whether a hook reads what its operators compute between tokens in this pass."""
@@ -211,7 +211,7 @@ class Mixing(nn.Module):
     def _execution_plan(self, atoms: Tensor | None, biases: Sequence[PairTerm]) -> _ExecutionPlan:
         """By blocks of rows where the atoms are large and a CPU computes, unless a hook reads whole attention weights.
 
-        In training each map is else a product of its own: joining the weights, the channels of every pair and their
+        In training each map is otherwise its own product: joining the weights, the channels of every pair and their
         gradients costs more than one large product gains. Blocks are not used there where pair biases want gradients,
         whose products have blocks of their own.
         """
@@ -228,11 +228,13 @@ class Mixing(nn.Module):
 
     def _extend_cache(self, channels: Channels, cache: CachedState) -> dict[str, Tensor]:
         """Put the cached channels in front of the rows' own; return both as the next cache."""
-        kept = {}
+        new_cache = {}
         for group in self.groups:
             if group.cached_as is not None:
-                kept[group.cached_as] = channels[group.key] = group.prepend_cached(channels[group.key], cache)
-        return kept
+                new_cache[group.cached_as] = channels[group.key] = group.prepend_cached(
+                    channels[group.key], cache
+                )
+        return new_cache
 
     def _infer(
         self, i: int, channels: Mapping[ReadingKey, Tensor], scope: Scope, biases: Sequence[PairTerm]

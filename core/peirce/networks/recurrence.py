@@ -114,11 +114,11 @@ class Recurrence(nn.Module):
         result = None
         if self.fuse and cache is None and not torch.compiler.is_compiling():
             result = _fused(operator, normal, scope.tokens)
-        kept: dict[str, Tensor] = {}
+        new_cache: dict[str, Tensor] = {}
         if result is None:
-            result, kept = recur(operator, normal, cache or None, scope.tokens)
+            result, new_cache = recur(operator, normal, cache or None, scope.tokens)
         unary = state.unary + drop_out(result, self.dropout if self.training else 0.0)
-        return Predicates(unary, state.binary), {} if cache is None else kept
+        return Predicates(unary, state.binary), {} if cache is None else new_cache
 
     def cached_channels(self) -> dict[str, tuple[None, tuple[int, ...]]]:
         """The sizes of the operator's state, by name; it belongs to no branch, since it has no axis of tokens."""

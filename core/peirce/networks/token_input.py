@@ -141,15 +141,15 @@ class TokenInput(nn.Module):
             InputError: an input without a default is missing for the new tokens.
         """
         ids = inputs["input_ids"]
-        joined, kept = dict(inputs), {}
+        joined, new_cache = dict(inputs), {}
         for spec, axis in self._token_inputs:
             new = inputs[spec.name] if spec.name in inputs else _default_tensor(spec, ids)
             past = cache.get(_cache_name(spec.name))
-            joined[spec.name] = kept[_cache_name(spec.name)] = (
+            joined[spec.name] = new_cache[_cache_name(spec.name)] = (
                 new if past is None else torch.cat([past, new], axis)
             )
         before = cache[_cache_name("input_ids")].shape[1] if cache else None
-        return self.tokens(joined, before), kept
+        return self.tokens(joined, before), new_cache
 
     def scope(self, tokens: Tokens) -> Scope:
         """The scope that the spec asks for, restricted by the positions that act on it.

@@ -1,6 +1,6 @@
 """What an author of parts imports: a contract for each kind of part, and what parts of all kinds share.
 
-Each contract lives in a file of its name. `state` hands on what authors need of the algebra and the kernels.
+Each contract is in a file of its name.
 """
 
 import lazy_loader

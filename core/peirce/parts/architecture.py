@@ -124,7 +124,7 @@ class Architecture(Part, nn.Module, ABC):
 
     @abstractmethod
     def forward(self, inputs: Mapping[str, Tensor]) -> tuple[Encoded, Tokens]:
-        """Run the network. `inputs` holds what `inputs` declares; absent optional inputs are missing."""
+        """Run the network on tensors by name, as the method `inputs` declares them; optional ones may be missing."""
 
 
 class GenerativeArchitecture(Architecture):

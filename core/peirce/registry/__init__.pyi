@@ -1,10 +1,10 @@
 from .discovery import all_plugins as all_plugins
+from .discovery import disabled_error as disabled_error
+from .discovery import disabled_plugins as disabled_plugins
 from .discovery import find_plugin as find_plugin
 from .discovery import installed_plugins as installed_plugins
 from .discovery import is_module_name as is_module_name
 from .discovery import named_plugin as named_plugin
-from .discovery import off_error as off_error
-from .discovery import switched_off as switched_off
 from .discovery import unknown_plugin as unknown_plugin
 from .documented import arguments as arguments
 from .documented import fields as fields

@@ -122,7 +122,9 @@ def is_module_name(name: str) -> bool:
     return all(map(str.isidentifier, name.split(".")))
 
 
-def switched_off(entry: EntryPoint, file: RegistryFile, installed: Iterable[EntryPoint]) -> tuple[str, ...]:
+def disabled_plugins(
+    entry: EntryPoint, file: RegistryFile, installed: Iterable[EntryPoint]
+) -> tuple[str, ...]:
     """The plug-ins that an entry point such as a command belongs to, if all of them are switched off; else none.
 
     It belongs to the plug-ins of its distribution in the same top package, or else to all plug-ins of its distribution.
@@ -134,7 +136,7 @@ def switched_off(entry: EntryPoint, file: RegistryFile, installed: Iterable[Entr
     return () if any(map(file.is_on, names)) else tuple(names)
 
 
-def off_error(what: str, plugins: tuple[str, ...]) -> RegistryError:
+def disabled_error(what: str, plugins: tuple[str, ...]) -> RegistryError:
     """The error for something, such as `command 'greet'`, whose plug-ins are switched off."""
     return RegistryError(
         f"{what} belongs to {' and '.join(plugins)}, which is switched off; `peirce plugins enable {plugins[0]}` "

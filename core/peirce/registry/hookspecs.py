@@ -68,12 +68,12 @@ def register_exporters() -> Iterable[type[Exporter]]:
 
 @hookspec
 def register_specs() -> Iterable[Path]:
-    """Add ready specs: files, or folders of files, each of which goes by its name without `.toml`."""
+    """Add ready specs: files, or folders of files, each of which is called by its file's name without `.toml`."""
 
 
 @hookspec
 def register_commands() -> Mapping[str, str]:
     """Add lines of help, one for each command that the package announces in `peirce.commands`.
 
-    `peirce --help` reads them from the source and runs nothing, so it returns the dictionary as it stands there.
+    `peirce --help` reads them from the source and runs nothing, so the function must return a literal dictionary.
     """

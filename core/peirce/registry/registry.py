@@ -136,10 +136,10 @@ class Registry:
         return more
 
     def entry(self, kind: str, name: str) -> Registered:
-        """What a name or an alias of a kind stands for, with its plug-in, distribution and version.
+        """What is registered under a name or an alias of a kind, with its plug-in, distribution and version.
 
         Raises:
-            RegistryError: there is none; the message lists the nearest names and what could not be loaded.
+            RegistryError: nothing is; the message lists the nearest names and what could not be loaded.
         """
         self._check_kind(kind)
         actual = self._aliases.get((kind, name), name)
@@ -151,7 +151,7 @@ class Registry:
         return found
 
     def get(self, kind: str, name: str) -> type[Any]:
-        """The part of a kind that a name or an alias stands for; raises as `entry`."""
+        """The part that is registered under a name or an alias of a kind; raises as `entry`."""
         return self.entry(kind, name).part
 
     def entries(self, kind: str) -> tuple[Registered, ...]:

@@ -1,4 +1,4 @@
-"""A spec as frozen values: read from TOML, checked key by key, written back. It knows no part and no torch."""
+"""A spec as frozen values: read from TOML, checked key by key, written back. It needs neither parts nor torch."""
 
 import lazy_loader
 

@@ -23,7 +23,7 @@ _SYNTAX = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)"
 
 
 def split_key(dotted: str) -> KeyPath:
-    """The parts of a dotted key; a part with a dot in it stands in quotes, as in TOML.
+    """The parts of a dotted key; a part with a dot in it is quoted, as in TOML.
 
     Raises:
         SpecError: `dotted` is not a dotted key.

@@ -99,7 +99,7 @@ def summary_of(path: Path) -> str:
 
 
 def parse_override(text: str) -> tuple[str, Any]:
-    """The key and the value of `model.dims.layers=2`; the value is TOML, or else a string as it stands.
+    """The key and the value of `model.dims.layers=2`; the value is TOML, or else a plain string.
 
     Raises:
         SpecError: `=` or the key before it is missing.

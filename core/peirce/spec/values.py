@@ -56,7 +56,7 @@ def freeze(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return tuple(freeze(item) for item in value)
     raise TypeError(
-        f"a spec holds strings, numbers, booleans, lists and tables; {value!r} is a {type(value).__name__}"
+        f"a spec contains strings, numbers, booleans, lists and tables; {value!r} is a {type(value).__name__}"
     )
 
 

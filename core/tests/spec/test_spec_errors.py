@@ -51,7 +51,7 @@ dropout = 0.1
         ('architecture = "folnet"', "", "missing key of model 'architecture'"),
         ("[model.dims]\nlayers = 2\n", "", "a.toml:2: missing key of model 'dims'"),
         ("[model.dims]\nlayers = 2\n", "dims = 2\n", "a.toml:5: model.dims must be a table, not 2"),
-        ("layers = 2", "layers = 1979-05-27", "a.toml:6: model.dims.layers is refused: a spec holds"),
+        ("layers = 2", "layers = 1979-05-27", "a.toml:6: model.dims.layers is refused: a spec contains"),
         ("vocabulary = 99", "vocabulary = true", "a.toml:8: model.input.vocabulary must be an integer"),
         ("vocabulary = 99", "vocabulary = 0", "a.toml:8: model.input.vocabulary must be >= 1: 0"),
         ("vocabulary = 99", "vocab = 99", "unknown key 'vocab' of model.input. Did you mean 'vocabulary'?"),

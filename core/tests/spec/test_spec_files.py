@@ -140,7 +140,7 @@ def test_overrides_reach_every_depth(folder: Path) -> None:
         ("model.name.x", 2, "override model.name.x: model.name is 'child', which has no key 'x'"),
         ("dims.layers", 2, "override dims.layers: unknown key 'dims' of a spec.*: write model.dims$"),
         ("model..x", 2, "not a dotted key"),
-        ("model.dims.layers", None, "a spec holds"),
+        ("model.dims.layers", None, "a spec contains"),
     ],
 )
 def test_an_override_that_leads_nowhere_is_an_error(folder: Path, key: str, value: Any, message: str) -> None:

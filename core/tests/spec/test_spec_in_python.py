@@ -83,7 +83,7 @@ def test_what_toml_cannot_hold_is_refused() -> None:
         size: int | None = 5
 
     assert PartSpec(use="odd", options=Odd()).options == {}
-    with pytest.raises(TypeError, match="a spec holds strings, numbers"):
+    with pytest.raises(TypeError, match="a spec contains strings, numbers"):
         PartSpec(use="odd", options=Odd(size=None))
 
 
