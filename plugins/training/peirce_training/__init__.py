@@ -1,4 +1,4 @@
-"""One training run: tasks, loop, step, optimiser, checkpoints, several processes, and a start from a saved model."""
+"""Training a model on a task: the loop, the optimiser, checkpoints, several processes, a start from a saved model."""
 
 import lazy_loader
 

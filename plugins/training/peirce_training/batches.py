@@ -1,4 +1,4 @@
-"""The batches of a training as a stream that starts anywhere, and how much each counts in what a step minimises."""
+"""The batches of a training as a stream that can start anywhere, and the weight of each batch in a step's loss."""
 
 from __future__ import annotations
 
@@ -70,16 +70,16 @@ class Share:
     """How much a batch counts in a step.
 
     Args:
-        usual: the weight of a term whose targets are not counted.
-        weights: the weights of the others; over the batches of a step, the weights of a term add up to 1.
+        default: the weight of a term whose targets are not counted.
+        weights: the weights of the other terms; over the batches of a step, the weights of a term add up to 1.
     """
 
-    usual: float
+    default: float
     weights: Mapping[str, float]
 
     def weight(self, term: str) -> float:
         """The weight of a term."""
-        return self.weights.get(term, self.usual)
+        return self.weights.get(term, self.default)
 
 
 def step_batches(
@@ -87,8 +87,8 @@ def step_batches(
 ) -> Iterator[tuple[Batch, Share, bool]]:
     """The batches of a step that one process trains on, each with what it counts, and whether it is the last.
 
-    Where the task counts its targets, what a batch counts is known only when all batches of the step have been made:
-    the process's own wait until then, and are let go one by one. Otherwise only one is held at a time.
+    Where the task counts its targets, the weight of a batch is known only when all batches of the step have been made:
+    those of the process are kept until then and released one by one. Otherwise only one is in memory at a time.
 
     Args:
         task: whose batches they are.
@@ -97,7 +97,7 @@ def step_batches(
         process: which process this is.
         processes: how many there are.
     """
-    usual = 1 / total
+    default = 1 / total
     waiting: deque[tuple[Batch, Mapping[str, int]]] = deque()
     sums: Counter[str] = Counter()
     for index, batch in enumerate(batches):
@@ -108,11 +108,11 @@ def step_batches(
         if counts or waiting:
             waiting.append((batch, counts))
         else:
-            yield batch, Share(usual, {}), index + processes >= total
+            yield batch, Share(default, {}), index + processes >= total
     while waiting:
         batch, counts = waiting.popleft()
         weights = {name: counts.get(name, 0) / count if count else 0.0 for name, count in sums.items()}
-        yield batch, Share(usual, weights), not waiting
+        yield batch, Share(default, weights), not waiting
 
 
 @final

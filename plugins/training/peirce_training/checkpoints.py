@@ -92,12 +92,12 @@ class Checkpoints:
         self.prune()
 
     def prune(self) -> None:
-        """Remove what is too old; who owns the directory calls this."""
+        """Remove checkpoints that are too old; only the process that owns the directory calls this."""
         for old in self.paths()[: -self.keep]:
             self._remove(old)
 
     def sweep(self) -> None:
-        """Remove what a training left in the middle of a checkpoint; who owns the directory alone calls this."""
+        """Remove unfinished checkpoints; only the process that owns the directory calls this."""
         for ending in (_WRITING, _REMOVED):
             for left in self.folder.glob(f".step-*{ending}"):
                 shutil.rmtree(left, ignore_errors=True)
@@ -111,7 +111,7 @@ class Checkpoints:
         self.sweep()
 
     def _remove(self, path: Path) -> None:
-        """Remove a checkpoint; where that is cut off, what is left has another name, and `sweep` finds it."""
+        """Remove a checkpoint; if that is interrupted, the rest has another name, which `sweep` finds."""
         removed = self.folder / f".{path.name}{_REMOVED}"
         path.rename(removed)
         shutil.rmtree(removed, ignore_errors=True)
@@ -122,7 +122,7 @@ class Checkpoints:
         return sorted(found, key=lambda path: int(path.name.removeprefix("step-")))
 
     def newest(self) -> tuple[Checkpoint | None, list[str]]:
-        """The newest checkpoint that is as it was written, and what is wrong with those that are newer.
+        """The newest checkpoint that is intact, and what is wrong with newer ones.
 
         Returns:
             The checkpoint, None if there are none at all; and a sentence for each damaged one.
@@ -158,7 +158,7 @@ def _read(path: Path) -> Checkpoint | str:
         for name, digest in files.items():
             check_file(path / name)
             if digest_of(path / name) != digest:
-                return f"{name} is not what was written (its digest differs)"
+                return f"{name} does not match its digest"
         tensors = {Path(name).stem: load_file(path / name) for name in files if name.endswith(_TENSORS)}
         return Checkpoint(path, read_json(path / _STATE), tensors)
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:

@@ -1,4 +1,4 @@
-"""The check of the conformance suite that experiments are held to."""
+"""The check of experiments in the conformance suite."""
 
 from __future__ import annotations
 

@@ -207,7 +207,7 @@ def evaluate(
     record = read_training(directory) or {"task": {"name": None, "options": {}}, "seed": 0}
     name = task or record["task"]["name"]
     if name is None:
-        raise TaskError(f"{directory} has no training.json that tells its task; name one with --task")
+        raise TaskError(f"{directory} has no training.json, which would name its task; name one with --task")
     part = default_registry().get("tasks", name)
     given = read_settings(settings, part)
     if others := ", ".join(key for key in given if not key.startswith("task.")):

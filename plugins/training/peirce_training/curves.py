@@ -29,7 +29,7 @@ class Curves:
 
     Args:
         directory: the training's directory; None in processes that write nothing.
-        step: the steps done; later points of an interrupted run before this one are struck out.
+        step: the steps done; points beyond it, from an interrupted run, are discarded.
     """
 
     def __init__(self, directory: Path | None, step: int) -> None:
@@ -72,7 +72,7 @@ class Curves:
 def read_curves(directory: Path) -> dict[str, list[tuple[int, float]]]:
     """The curves of a training by name, such as `train/loss`, each point with its step; none where none were written.
 
-    What an interrupted run did again stands once.
+    Steps that were repeated after an interruption appear once.
     """
     if not (directory / EVENTS).is_dir() or find_spec("tensorboard") is None:
         return {}
@@ -100,7 +100,7 @@ def draw(
         losses: the loss of each step.
         rates: the learning rate of each step.
         evaluations: each with its `step`, `monitor` and `value`.
-        title: what stands above.
+        title: the title of the picture.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -108,24 +108,24 @@ def draw(
     figure = Figure(figsize=(8, 6 if evaluations else 4), layout="constrained")
     FigureCanvasAgg(figure)
     panels = figure.subplots(2 if evaluations else 1, 1, sharex=True, squeeze=False)[:, 0]
-    steps, above = np.arange(1, len(losses) + 1), panels[0]
+    steps, axes = np.arange(1, len(losses) + 1), panels[0]
     window = len(losses) // 50
     faint = {"alpha": 0.35, "linewidth": 0.8} if window > 1 else {"linewidth": 2.2}
-    above.plot(steps, losses, color="tab:blue", label="loss", **faint)
+    axes.plot(steps, losses, color="tab:blue", label="loss", **faint)
     if window > 1:
         means = np.convolve(losses, np.full(window, 1 / window), mode="valid")
-        above.plot(
+        axes.plot(
             steps[window - 1 :], means, color="tab:blue", linewidth=2.2, label=f"mean of {window} steps"
         )
-    above.set(ylabel="loss", title=title)
-    rate = above.twinx()
+    axes.set(ylabel="loss", title=title)
+    rate = axes.twinx()
     rate.plot(steps, rates, color="0.7", linewidth=0.8, linestyle="--", label="learning rate")
     rate.set_ylabel("learning rate", color="0.5")
     rate.tick_params(colors="0.5")
-    above.set_zorder(rate.get_zorder() + 1)  # which is drawn later
-    above.patch.set_visible(False)
-    lines = [*above.get_lines(), *rate.get_lines()]
-    above.legend(lines, [str(line.get_label()) for line in lines], loc="upper right")
+    axes.set_zorder(rate.get_zorder() + 1)  # which is drawn later
+    axes.patch.set_visible(False)
+    lines = [*axes.get_lines(), *rate.get_lines()]
+    axes.legend(lines, [str(line.get_label()) for line in lines], loc="upper right")
     if evaluations:
         places, values = ([each[key] for each in evaluations] for key in ("step", "value"))
         panels[1].plot(places, values, marker="o", color="tab:green")

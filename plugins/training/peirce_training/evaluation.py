@@ -1,4 +1,4 @@
-"""Evaluating a model on a task: the same numbers whenever it is done, and no trace of it left."""
+"""Evaluating a model on a task: repeatable, and without a change of the model's mode or of random generators."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def evaluate(model: Model, task: AnyTask, data: Any, split: str, seed: int = 0) 
 
 @contextmanager
 def _evaluation_mode(model: Model, seed: int) -> Iterator[None]:
-    """Within it the model is in evaluation mode, and random generators start from the seed; then all is as it was."""
+    """Within it the model is in evaluation mode and random generators start from the seed; both are restored."""
     training = model.training
     model.eval()
     try:
@@ -66,7 +66,7 @@ def mean_loss(model: Model, task: AnyTask, data: Any, split: str, seed: int = 0)
 def evaluate_monitor(
     model: Model, task: AnyTask, data: Any, options: TrainingOptions, seed: int
 ) -> tuple[float, dict[str, float]]:
-    """What an evaluation during training is judged by, and all of the metrics.
+    """The value of `options.monitor` in an evaluation during training, and all metrics.
 
     Raises:
         TaskError: the task has no such metric.
@@ -80,7 +80,7 @@ def evaluate_monitor(
 
 
 def check_data(model: Model, directory: Path, task: AnyTask, data: Any) -> None:
-    """Refuse data that are not those of the model: other sizes, or other vocabularies than it was saved with.
+    """Refuse data that the model was not trained on: other sizes or vocabularies than it was saved with.
 
     Raises:
         TaskError: names what differs.

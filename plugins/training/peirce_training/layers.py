@@ -34,7 +34,7 @@ def layers_of(model: Model) -> list[nn.Module]:
 
 @contextmanager
 def wrap_layers(model: Model, *, compiling: bool = False, recomputing: bool = False) -> Iterator[None]:
-    """Within it layers run in another way; `forward` is replaced in instances, so that names of parameters stay.
+    """Within it layers are compiled or recomputed; `forward` is replaced in instances, so names of parameters stay.
 
     Args:
         model: the model.
@@ -44,13 +44,13 @@ def wrap_layers(model: Model, *, compiling: bool = False, recomputing: bool = Fa
             pass. Dropout draws the same numbers both times.
 
     Raises:
-        TaskError: the architecture has no layers that could be told apart; within it, torch cannot compile one.
+        TaskError: the architecture has no `ModuleList` of layers; within the block, torch cannot compile a layer.
     """
     layers = layers_of(model) if compiling or recomputing else []
     if (compiling or recomputing) and not layers:
         raise TaskError(
             f"train.compile and train.checkpointing are for layers, and architecture {model.spec.architecture!r} has "
-            f"no ModuleList called {LAYERS!r} that holds them; leave them off"
+            f"no ModuleList called {LAYERS!r}; leave them off"
         )
     with warnings.catch_warnings():
         # While it traces, torch looks at gradients that inputs of a layer do not keep.

@@ -18,7 +18,7 @@ from peirce_training import randomness
 from peirce_training.checkpoints import Checkpoints
 from peirce_training.curves import EVENTS, LOGS, PICTURE
 from peirce_training.options import TrainingOptions, TrainResult
-from peirce_training.processes import exclusive_lock, launched_first, make_accelerator, torch_threads
+from peirce_training.processes import exclusive_lock, is_launched_first, make_accelerator, torch_threads
 from peirce_training.records import METRICS, TRAINING
 from peirce_training.training import Training
 from peirce_training.warm_start import SavedModel, WarmStart, keep_vocabulary, saved_spec, with_tokenizer
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _TRAINING = threading.Lock()
-"""Held by the one thread that trains: torch's generators, its threads and Accelerate's state are the process's."""
+"""Held by the thread that trains: torch's generators and threads and Accelerate's state belong to the whole process."""
 
 
 def train(
@@ -65,7 +65,7 @@ def train(
     Raises:
         SpecError: the spec cannot be composed.
         ModelFileError: the model to start from is not complete.
-        TaskError: a package is missing, the directory holds another training, the model to start from does not suit
+        TaskError: a package is missing, the directory has another training, the model to start from does not suit
             the spec or the data, a loss is not finite, ...
         BusyError: another process trains into the directory, or another thread of this one trains.
         WriteError: the disk is full or read-only; the error says from where the training can go on.
@@ -79,14 +79,14 @@ def train(
     resolve(spec, registry)  # before data are read, which may take long
     if start is not None and Path(start).resolve() == directory.resolve():
         raise TaskError(
-            f"{directory} holds the model to start from, which the trained one would replace; give another directory"
+            f"{directory} has the model to start from, which the trained one would replace; give another directory"
         )
     if directory.exists() and not directory.is_dir():
         raise TaskError(f"{directory} is a file; give a directory for the trained model")
     if _TRAINING.locked():
         raise BusyError(
-            "another thread of this process trains, and random generators, threads and devices are shared by the "
-            "process; wait for its end, or train in another process"
+            "another thread of this process trains, and threads of a process share random generators and devices; "
+            "wait until it ends, or train in another process"
         )
     checkpoints = Checkpoints(directory)
     with (
@@ -96,7 +96,7 @@ def train(
     ):
         if not (resume or overwrite) and ((directory / TRAINING).exists() or checkpoints.paths()):
             raise TaskError(
-                f"{directory} already holds a training; continue it with --resume, replace it with --overwrite, or "
+                f"{directory} already has a training; continue it with --resume, replace it with --overwrite, or "
                 "give another directory"
             )
         try:
@@ -105,37 +105,39 @@ def train(
             given = task.options
             task = with_tokenizer(task, start) if start is not None else task
             data = task.prepare() if data is None else data
-            plan = _suited_plan(spec, task, data, registry, saved)
+            plan = _plan_for_data(spec, task, data, registry, saved)
             accelerator = make_accelerator(options)
             with randomness.isolated_generators(), torch_threads(options.threads):
                 model = build(plan, seed=seed, registry=registry)
                 task.check(model, data)
-                begun: WarmStart | None = None
+                warm_start: WarmStart | None = None
                 if saved is not None:
-                    begun = saved.begin(model, task.assets(data))
+                    warm_start = saved.begin(model, task.assets(data))
                     del saved
                 if accelerator.is_main_process:
                     _clear(directory, resume=resume, overwrite=overwrite)
                 accelerator.wait_for_everyone()
                 training = Training(
-                    task, given, data, options, seed, directory, model, accelerator, console, begun
+                    task, given, data, options, seed, directory, model, accelerator, console, warm_start
                 )
-                if begun is not None:
-                    training.tell(str(begun))
+                if warm_start is not None:
+                    training.tell(str(warm_start))
                 if resume:
                     training.resume()
                 return training.run()
         except BaseException as error:
-            if launched_first():
+            if is_launched_first():
                 checkpoints.sweep()
-                # The curves of a training that failed by itself tell why; one that was cut off leaves nothing.
-                cut = not isinstance(error, Exception) or disk_error(error) is not None
-                if cut and not checkpoints.paths() and not (directory / TRAINING).exists():
+                # The curves of a training that failed by itself tell why; one that was interrupted leaves nothing.
+                interrupted = not isinstance(error, Exception) or disk_error(error) is not None
+                if interrupted and not checkpoints.paths() and not (directory / TRAINING).exists():
                     _remove_logs(directory)
             raise
 
 
-def _suited_plan(spec: Spec, task: AnyTask, data: Any, registry: Registry, saved: SavedModel | None) -> Plan:
+def _plan_for_data(
+    spec: Spec, task: AnyTask, data: Any, registry: Registry, saved: SavedModel | None
+) -> Plan:
     """The plan of the spec with what the data determine; one that has no place for it does not suit the task."""
     overrides = task.overrides_for(spec, data)
     if saved is not None:
@@ -176,7 +178,7 @@ def _remove_logs(directory: Path) -> None:
 
 
 def _recovery_hint(checkpoints: Checkpoints) -> str:
-    """What there is of a training that could not go on."""
+    """Where a training that ended early can be resumed from."""
     if paths := checkpoints.paths():
         return f"{paths[-1]} is whole, and --resume goes on from it"
-    return "nothing of it is left, since it had no checkpoint yet"
+    return "it had no checkpoint yet, so nothing of it is left"

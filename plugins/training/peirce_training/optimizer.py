@@ -13,10 +13,10 @@ from peirce.errors import TaskError
 from peirce_training.options import TrainingOptions
 from peirce_training.sharding import place_like, whole_tensor
 
-KEPT = ("step", "exp_avg", "exp_avg_sq")
-"""The state that a next step depends on; what else an optimiser notes down is for whoever watches it."""
+STATE_KEYS = ("step", "exp_avg", "exp_avg_sq")
+"""The entries of an optimiser's state that the next step depends on."""
 _LARGEST_NORM = 10.0
-"""What LAMB takes for the norm of a larger tensor."""
+"""The bound of the norm of a tensor in LAMB's trust ratio."""
 
 
 def make_optimizer(parameters: Mapping[str, nn.Parameter], options: TrainingOptions) -> torch.optim.Optimizer:
@@ -80,11 +80,11 @@ class Lamb(torch.optim.Optimizer):
                 update = mean / (square.sqrt() + group["eps"])
                 if group["weight_decay"]:
                     update.add_(p, alpha=group["weight_decay"])
-                ratio = 1.0 if group["adam"] else _trust(p, update, group["eps"])
+                ratio = 1.0 if group["adam"] else _trust_ratio(p, update, group["eps"])
                 p.sub_(update * (group["lr"] * ratio))
 
 
-def _trust(parameter: Tensor, update: Tensor, epsilon: float) -> Tensor:
+def _trust_ratio(parameter: Tensor, update: Tensor, epsilon: float) -> Tensor:
     """How large a step may be, by the norms of a tensor and of its update: a scalar that every process agrees on."""
     weight = whole_tensor(torch.linalg.vector_norm(parameter)).clamp(max=_LARGEST_NORM)
     change = whole_tensor(torch.linalg.vector_norm(update))
@@ -121,7 +121,7 @@ def optimizer_tensors(
         f"{name}/{key}": whole_tensor(state[key])
         for name, parameter in parameters.items()
         for state in (optimizer.state.get(parameter, {}),)
-        for key in KEPT
+        for key in STATE_KEYS
         if key in state
     }
 

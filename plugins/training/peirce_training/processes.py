@@ -52,10 +52,10 @@ def is_first_process() -> bool:
 
 
 _RANKS = ("RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK")
-"""Where launchers tell a process its number, as Accelerate looks for it."""
+"""The variables in which launchers give a process its rank, as Accelerate reads them."""
 
 
-def launched_first() -> bool:
+def is_launched_first() -> bool:
     """Whether this is the first process of several, or the only one, before Accelerate joins them."""
     return all(os.environ.get(name, "0") == "0" for name in _RANKS)
 
@@ -67,18 +67,18 @@ def exclusive_lock(directory: Path) -> Iterator[None]:
     Of several processes of one training, the first asks for all of them.
 
     Raises:
-        BusyError: another one does.
+        BusyError: another training writes there.
     """
-    if not launched_first():
+    if not is_launched_first():
         yield
         return
     with hold_lock(directory, folder=True):
         yield
 
 
-def oversubscribed() -> str | None:
-    """What to do where more threads compute in this process, and those beside it, than there are cores, or others
-    keep the cores busy; None where all is well."""
+def thread_advice() -> str | None:
+    """Advice where this process and those beside it have more threads than there are cores, or other programs keep the
+    cores busy; else None."""
     processes, cores = int(os.environ.get("LOCAL_WORLD_SIZE", "1")), usable_cores()
     count, on = torch.get_num_threads() * processes, f"{cores} core{'s' if cores > 1 else ''}"
     if count > cores:

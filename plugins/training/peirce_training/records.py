@@ -27,7 +27,7 @@ def read_training(directory: Path) -> dict[str, Any] | None:
     """The record of a trained model; None where there is none.
 
     Raises:
-        TaskError: the file is damaged, or no record of a training.
+        TaskError: the file is damaged, or is not a record of a training.
     """
     path = directory / TRAINING
     try:

@@ -1,4 +1,4 @@
-"""Settings, `KEY=VALUE`: read, sorted by what they set, made into the options of a training and a task, and listed."""
+"""Settings, `KEY=VALUE`: parsed, split by part, turned into the options of a training and a task, and listed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from peirce.spec import parse_override, structure, to_plain
 from peirce_training.options import TrainingOptions
 
 _LENGTHS = frozenset({"train.steps", "train.epochs"})
-"""Settings that say the same in two ways, and exclude each other."""
+"""The two settings for the length of a training, which exclude each other."""
 
 
 def read_settings(texts: Sequence[str] | None, task: type[AnyTask]) -> dict[str, Any]:
@@ -29,7 +29,7 @@ def read_settings(texts: Sequence[str] | None, task: type[AnyTask]) -> dict[str,
         TaskError: a key that nothing has, with the nearest valid ones.
     """
     names = {"task": attrs.fields_dict(task.Options), "train": attrs.fields_dict(TrainingOptions)}
-    dotted = [f"{prefix}.{name}" for prefix, own in names.items() for name in own]
+    dotted = [f"{prefix}.{name}" for prefix, options in names.items() for name in options]
     found: dict[str, Any] = {}
     for text in texts or ():
         key, value = parse_override(text)
@@ -100,10 +100,10 @@ def make_task(
 
 
 def task_for(data: str, registry: Registry | None = None) -> str:
-    """The task whose columns a file or a data set of the user's own plainly has.
+    """The only task whose columns a file or a data set of the user has.
 
     Raises:
-        TaskError: it cannot be read, or it is plain of none, or of several.
+        TaskError: it cannot be read, or it suits no task, or several.
     """
     registry = registry or default_registry()
     found = [name for name in registry.names("tasks") if registry.get("tasks", name).suits(data)]
@@ -141,7 +141,7 @@ def _structure_options(cls: type[Any], settings: Mapping[str, Any], prefix: str,
 
 
 def plain_options(options: Any) -> dict[str, Any]:
-    """An options value as what JSON holds, without what is None; the inverse of reading it from settings."""
+    """The options as plain values for JSON, without those that are None; the inverse of reading them from settings."""
     values = attrs.asdict(options, recurse=False, filter=lambda _, value: value is not None)
     return {
         name: plain_options(value) if attrs.has(type(value)) else to_plain(value)

@@ -28,8 +28,8 @@ def shard(objective: Objective, processes: int) -> None:
     fully_shard(objective, mesh=mesh)
 
 
-def synchronise(objective: Objective, *, now: bool) -> None:
-    """Whether the next backward pass of a sharded model ends a step and sums gradients over processes."""
+def set_synchronisation(objective: Objective, *, now: bool) -> None:
+    """Set whether the next backward pass of a sharded model ends a step and sums gradients over processes."""
     sharded = cast(Any, objective)
     sharded.set_requires_gradient_sync(now)
     sharded.set_is_last_backward(now)

@@ -33,10 +33,10 @@ from peirce_training.evaluation import evaluate, evaluate_monitor
 from peirce_training.layers import wrap_layers
 from peirce_training.optimizer import learning_rate, make_optimizer, optimizer_tensors, restore_optimizer
 from peirce_training.options import HARMLESS, TrainingOptions, TrainResult
-from peirce_training.processes import oversubscribed
+from peirce_training.processes import thread_advice
 from peirce_training.records import METRICS, METRICS_SCHEMA, TRAINING, TRAINING_SCHEMA, differences
 from peirce_training.settings import plain_options
-from peirce_training.sharding import load_whole_tensors, shard, synchronise, whole_tensors
+from peirce_training.sharding import load_whole_tensors, set_synchronisation, shard, whole_tensors
 from peirce_training.warm_start import WarmStart, flatten
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 TRAIN = "train"
 """The split that every task trains on."""
 _LOSSES, _TERM = "losses", "term/"
-_STEPS, _SECONDS, _WORTH_SAYING = 3, 20.0, 60.0
-"""The least steps that an estimate is made from, the time after which it is made, and the least that is said."""
+_STEPS, _SECONDS, _LEAST_ESTIMATE = 3, 20.0, 60.0
+"""The fewest steps to estimate from, the seconds after which to estimate, and the shortest estimate to print."""
 
 
 @define
@@ -92,20 +92,20 @@ class Training:
     ) -> None:
         self.task, self.given, self.data, self.options, self.seed = task, given, data, options, seed
         self.start, self.directory, self.accelerator = start, directory, accelerator
-        self.main = accelerator.is_main_process
-        self.console = console if self.main else None
+        self.is_main = accelerator.is_main_process
+        self.console = console if self.is_main else None
         self.model = model.to(accelerator.device)
-        self.numbers = sum(p.numel() for p in self.model.parameters())
+        self.parameter_count = sum(p.numel() for p in self.model.parameters())
         self.sharded = options.parallel == "fsdp" and accelerator.num_processes > 1
         self.objective: Any = Objective(task, self.model, accelerator.num_processes)
         if self.sharded:
             shard(self.objective, accelerator.num_processes)
         self.parameters = dict(self.model.named_parameters())
-        self.inner = make_optimizer(self.parameters, options)
+        self.raw_optimizer = make_optimizer(self.parameters, options)
         if self.sharded:
-            self.optimizer = accelerator.prepare(self.inner)
+            self.optimizer = accelerator.prepare(self.raw_optimizer)
         else:
-            self.objective, self.optimizer = accelerator.prepare(self.objective, self.inner)
+            self.objective, self.optimizer = accelerator.prepare(self.objective, self.raw_optimizer)
         self.per_step = options.accumulate * accelerator.num_processes
         self.total = options.steps or self._steps(options.epochs or 1)
         self.checkpoints = Checkpoints(directory, options.keep)
@@ -124,11 +124,11 @@ class Training:
         """Train to the end, evaluate, save."""
         self.since = self.saved = time.monotonic()
         options, progress = self.options, self.progress
-        self.curves = Curves(self.directory if self.main else None, progress.step)
+        self.curves = Curves(self.directory if self.is_main else None, progress.step)
         self.bars = progress_bars(self.console, kept=True)
         self.bar = self.bars.add_task("training", total=self.total, completed=progress.step, shown="")
         self.objective.train()
-        self.tell(oversubscribed() or "")
+        self.tell(thread_advice() or "")
         first: tuple[int, float] | None = None
         with (
             self.bars,
@@ -148,10 +148,10 @@ class Training:
         return self._finish()
 
     def _estimate(self, first: tuple[int, float] | None) -> tuple[int, float]:
-        """Say once how long the training will take, by the steps after the first, which is slower than others.
+        """Print once how long the training will take, by the steps after the first, which is slower than others.
 
         Args:
-            first: the step after the first, and when it began; None in that. The step is 0 when it has been said.
+            first: the first step and the time when it ended; None before it. Its step is 0 once the time is printed.
         """
         step, now = self.progress.step, time.monotonic()
         if first is None or not first[0]:
@@ -160,7 +160,7 @@ class Training:
         if done < _STEPS or (spent < _SECONDS and step % self.options.log_every):
             return first
         left = spent / done * (self.total - step)
-        if left >= _WORTH_SAYING:
+        if left >= _LEAST_ESTIMATE:
             minutes = self.options.save_minutes
             often = f"; a checkpoint every {minutes:g} minutes" if minutes else ""
             steps = f"{self.total - step:,} steps to come, at {spent / done:.2g} s each"
@@ -168,7 +168,7 @@ class Training:
         return 0, now
 
     def _minutes_due(self) -> bool:
-        """Whether the last checkpoint is older than it may be; of several processes the first says it."""
+        """Whether the last checkpoint is too old; of several processes the first decides."""
         options, several = self.options, self.accelerator.num_processes > 1
         if not options.save_minutes or (several and self.progress.step % options.log_every):
             return False
@@ -183,7 +183,7 @@ class Training:
         """One update of the parameters, from as many batches as a step has."""
         options, accelerator, progress = self.options, self.accelerator, self.progress
         rate = learning_rate(options, progress.step, self.total)
-        for group in self.inner.param_groups:
+        for group in self.raw_optimizer.param_groups:
             group["lr"] = rate
         sums: dict[str, Tensor] = {}
         batches = self.feed.take(self.per_step)
@@ -192,7 +192,7 @@ class Training:
         ):
             # Gradients are summed over processes after the last batch of a step alone.
             if self.sharded:
-                synchronise(self.objective, now=last)
+                set_synchronisation(self.objective, now=last)
             with nullcontext() if last or self.sharded else accelerator.no_sync(self.objective):
                 with accelerator.autocast():
                     inputs = {name: t.to(accelerator.device) for name, t in batch.items()}
@@ -290,18 +290,18 @@ class Training:
         with explain_disk_errors(
             f"the checkpoint of step {step} in {self.directory}", "those before it are whole"
         ):
-            if self.main:
+            if self.is_main:
                 self.checkpoints.begin(step)
             accelerator.wait_for_everyone()
             add(step, f"random-{accelerator.process_index}", randomness.capture())
             accelerator.wait_for_everyone()
             tensors = {
                 "model": whole_tensors(self.model),
-                "optimizer": optimizer_tensors(self.inner, self.parameters),
+                "optimizer": optimizer_tensors(self.raw_optimizer, self.parameters),
             }
-            if self.main:
+            if self.is_main:
                 losses = self.progress.losses.items()
-                tensors["losses"] = {key: torch.tensor(own, dtype=torch.float64) for key, own in losses}
+                tensors["losses"] = {key: torch.tensor(values, dtype=torch.float64) for key, values in losses}
                 if self.best:
                     tensors["best"] = self.best
                 for name, group in tensors.items():
@@ -330,7 +330,7 @@ class Training:
         """
         found, damaged = self.checkpoints.newest()
         if found is None:
-            self._warn(f"{self.directory} holds no checkpoint; training starts from the beginning")
+            self._warn(f"{self.directory} has no checkpoint; training starts from the beginning")
             return
         for sentence in damaged:
             self._warn(f"{sentence}; resuming from {found.path} instead")
@@ -341,7 +341,7 @@ class Training:
                 "or start again in another directory"
             )
         load_whole_tensors(self.model, tensors["model"])
-        restore_optimizer(self.inner, self.parameters, tensors["optimizer"])
+        restore_optimizer(self.raw_optimizer, self.parameters, tensors["optimizer"])
         if self.accelerator.scaler is not None and state["scaler"] is not None:
             self.accelerator.scaler.load_state_dict(state["scaler"])
         self.best = dict(tensors.get("best", {}))
@@ -349,14 +349,14 @@ class Training:
         known = {key: state[key] for key in fields_dict(_Progress) if key in state}
         self.progress = _Progress(**known, losses=losses)
         self.feed = Feed(self.task, self.data, TRAIN, self.seed, state["epoch"], state["batch"])
-        if self.main and not damaged:
+        if self.is_main and not damaged:
             self.checkpoints.prune()
         if state["threads"] != torch.get_num_threads():
             self._warn(
                 f"{found.path} was written with {state['threads']} threads and this run has {torch.get_num_threads()}: "
                 "its losses are close to an uninterrupted training's, but not equal to the bit"
             )
-        # Last, because making the batches that were used already may have drawn from the generators.
+        # Last, because making the used batches again may have drawn from the generators.
         randomness.restore(tensors[f"random-{self.accelerator.process_index}"])
 
     def _identity(self) -> dict[str, Any]:
@@ -397,7 +397,7 @@ class Training:
             start=self.start,
             terms={name: tuple(values) for name, values in progress.terms.items()},
         )
-        if self.main:
+        if self.is_main:
             model.save(self.directory, self.task.assets(self.data))
             rates = [learning_rate(options, step, self.total) for step in range(progress.step)]
             title = f"{model.spec.name} on {self.task.name}, seed {self.seed}"
@@ -427,7 +427,7 @@ class Training:
             "threads": torch.get_num_threads(),
             "processes": self.accelerator.num_processes,
             "device": str(self.accelerator.device),
-            "parameters": self.numbers,
+            "parameters": self.parameter_count,
             "seconds": result.seconds,
             "start": result.start and plain_options(result.start),
         }
@@ -443,12 +443,12 @@ class Training:
         return whole.to(self.accelerator.device)
 
     def tell(self, text: str) -> None:
-        """Print a sentence where there is a console, and anything to say."""
+        """Print a text that is not empty, if there is a console."""
         if self.console is not None and text:
             self.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def _warn(self, text: str) -> None:
-        if self.console is None and self.main:
+        if self.console is None and self.is_main:
             warnings.warn(text, CheckpointWarning, stacklevel=4)
         self.tell(text)
 

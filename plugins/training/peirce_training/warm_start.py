@@ -1,6 +1,6 @@
 """A training that starts from a saved model: its body is taken whole, and each of its heads that still fits.
 
-Nothing is taken or left in silence: what a training begins with stands in `WarmStart`, which is printed, returned and
+Nothing is taken or left out silently: a `WarmStart` lists what a training begins with, and is printed, returned and
 written to `training.json`.
 """
 
@@ -94,20 +94,20 @@ def saved_spec(directory: str | Path, overrides: Mapping[str, Any] | None = None
 
 def with_tokenizer(task: AnyTask, directory: str | Path) -> AnyTask:
     """The task with the tokenizer that a saved model keeps, if the task takes one and has been given none."""
-    kept = Path(directory) / ASSETS / TOKENIZER_FILE
+    file = Path(directory) / ASSETS / TOKENIZER_FILE
     names = attrs.fields_dict(type(task.options))
-    if TOKENIZER not in names or getattr(task.options, TOKENIZER) or not kept.is_file():
+    if TOKENIZER not in names or getattr(task.options, TOKENIZER) or not file.is_file():
         return task
     with_it = copy.copy(task)
-    with_it.options = attrs.evolve(task.options, **{TOKENIZER: str(kept)})
+    with_it.options = attrs.evolve(task.options, **{TOKENIZER: str(file)})
     return with_it
 
 
 def keep_vocabulary(overrides: Mapping[str, Any], spec: Spec) -> dict[str, Any]:
-    """What a task's data determine, for a model that exists: it may have more vectors than its task has tokens."""
+    """Overrides from a task's data for an existing model, which may have more token vectors than the task tokens."""
     key, vocabulary = "model.input.vocabulary", spec.input.vocabulary
-    asked = overrides.get(key)
-    more = vocabulary is not None and isinstance(asked, int) and vocabulary > asked
+    tokens = overrides.get(key)
+    more = vocabulary is not None and isinstance(tokens, int) and vocabulary > tokens
     return {**overrides, key: vocabulary} if more else dict(overrides)
 
 
@@ -209,7 +209,7 @@ def _by_head(state: Tensors) -> Mapping[str, dict[str, Tensor]]:
 
 
 def _tensor_differences(ours: Tensors, theirs: Tensors) -> list[str]:
-    """Where a model's tensors are not those of a saved model, seen from the one that takes them: a clause a kind."""
+    """How a model's tensors differ from those of a saved model that it starts from: a clause for each kind."""
     kinds = {
         "the saved model lacks": [name for name in ours if name not in theirs],
         "the spec has no place for": [name for name in theirs if name not in ours],
@@ -255,7 +255,7 @@ def flatten(prefix: str, value: Any) -> dict[str, Any]:
 
 
 def _equal_files(first: bytes, second: bytes) -> bool:
-    """Whether two files say the same; JSON may be laid out otherwise."""
+    """Whether two files have the same content; JSON may be formatted differently."""
     try:
         return first == second or bool(parse_json(first) == parse_json(second))
     except ValueError:

@@ -43,7 +43,7 @@ def test_train_then_evaluate(
     assert run("train", spec, "--task", "marked") == 2
     assert "give a directory for the trained model with -o" in capsys.readouterr().err
     assert run("train", spec, "--task", "marked", *TRAIN, "-o", out) == 2
-    assert "already holds a training" in capsys.readouterr().err
+    assert "already has a training" in capsys.readouterr().err
     assert run("evaluate", out, "--task", "marked", "--json") == 0
     evaluated = json.loads(capsys.readouterr().out)
     assert evaluated["schema"] == "peirce.evaluate/1"
@@ -133,7 +133,7 @@ def test_mistakes_of_evaluate_are_named(
     assert run("evaluate", spec) == 2
     assert "is a spec, which has no weights to evaluate; `peirce train" in capsys.readouterr().err
     assert run("evaluate", tmp_path) == 2
-    assert "has no training.json that tells its task; name one with --task" in capsys.readouterr().err
+    assert "has no training.json, which would name its task; name one with --task" in capsys.readouterr().err
     assert run("evaluate", tmp_path, "--task", "marked") == 2
     assert "is not a complete saved model" in capsys.readouterr().err
     assert run("evaluate", out, "--set", "train.steps=3") == 2

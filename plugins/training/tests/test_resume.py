@@ -164,7 +164,7 @@ def test_a_training_that_fails_anywhere_resumes_to_the_bit(
                 go(directory, parts, options=options, spec=TRANSFORMER, fail_at=fail_at)
         if not Checkpoints(directory, 1).paths():
             with pytest.warns(
-                CheckpointWarning, match="holds no checkpoint; training starts from the beginning"
+                CheckpointWarning, match="has no checkpoint; training starts from the beginning"
             ):
                 result = go(directory, parts, options=options, spec=TRANSFORMER, resume=True)
         else:

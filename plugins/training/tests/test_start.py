@@ -205,7 +205,7 @@ def test_what_is_no_saved_model_is_named(parts: Registry, saved: Path, tmp_path:
         go(parts, tmp_path / "new", tmp_path)
     with pytest.raises(ModelFileError, match="is not a complete saved model"):
         go(parts, tmp_path / "new", tmp_path, BEFORE)
-    with pytest.raises(TaskError, match="holds the model to start from"):
+    with pytest.raises(TaskError, match="has the model to start from"):
         go(parts, saved, saved, resume=True)
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from peirce.resources import usable_cores
-from peirce_training.processes import oversubscribed
+from peirce_training.processes import thread_advice
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_threads_beyond_the_cores_are_named(
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
     monkeypatch.setattr(os, "getloadavg", lambda: (load, load, load), raising=False)
     monkeypatch.setenv("LOCAL_WORLD_SIZE", str(processes))
-    assert oversubscribed() == said
+    assert thread_advice() == said
 
 
 def test_a_process_may_use_the_cores_that_it_is_bound_to(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,7 +97,7 @@ def test_curves_are_written_to_tensorboard_and_drawn_and_progress_is_shown(
 def test_checkpoints_come_by_time_and_the_time_to_come_is_said(
     parts: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("peirce_training.training._WORTH_SAYING", 0.0)
+    monkeypatch.setattr("peirce_training.training._LEAST_ESTIMATE", 0.0)
     said = StringIO()
     options = attrs.evolve(SHORT, save_minutes=1e-9, log_every=1, keep=9)
     run(tmp_path, parts, options=options, console=Console(file=said, width=200))
@@ -245,7 +245,7 @@ def test_another_training_in_the_directory_is_not_overwritten_unasked(
 ) -> None:
     run(tmp_path, parts)
     task = marked()
-    with pytest.raises(TaskError, match="already holds a training; continue it with --resume"):
+    with pytest.raises(TaskError, match="already has a training; continue it with --resume"):
         run(tmp_path, parts, task=task)
     assert task.prepared == 0
     again = run(tmp_path, parts, attrs.evolve(SHORT, steps=2), overwrite=True)

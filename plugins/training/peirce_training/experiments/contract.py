@@ -1,4 +1,4 @@
-"""The contract of experiments: many trainings, and what comes of them as one table."""
+"""The contract of experiments: many trainings, whose results make one table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @frozen(kw_only=True)
 class ExperimentRequest:
-    """What a user asks of an experiment.
+    """A request to run an experiment.
 
     Args:
         data: what is learnt from: a knowledge graph, a folder of files, as the experiment's task takes it.
@@ -40,10 +40,10 @@ class ExperimentRequest:
 
 @frozen(kw_only=True)
 class ExperimentReport:
-    """What came of an experiment.
+    """The outcome of an experiment.
 
     Args:
-        figures: the figures of the table as JSON holds them, row by row.
+        figures: the figures of the table as plain values for JSON, row by row.
         facts: the sentences that must stand beside them, such as how they were measured.
         files: what was written for readers: tables and pictures.
         shown: the table for a screen.
@@ -59,7 +59,7 @@ class ExperimentReport:
 class Experiment(ABC):
     """Trainings whose results stand in one table; `peirce experiments` lists and runs it.
 
-    A plug-in hands experiments out by `register_experiments`. Listing instantiates them, so a module that defines one
+    A plug-in registers experiments by `register_experiments`. Listing instantiates them, so a module that defines one
     imports torch only in `run`.
 
     Args:

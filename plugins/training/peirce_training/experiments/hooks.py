@@ -24,7 +24,7 @@ def register_experiments() -> Iterable[Experiment]:
 
 
 def read_experiments(result: object) -> Read:
-    """What a hook `register_experiments` returned: instances by name, and the reasons against the others."""
+    """Read the result of `register_experiments`: the experiments by name, and why the other items cannot be used."""
     from peirce_training.experiments.contract import Experiment
 
     if isinstance(result, str | type) or not isinstance(result, Iterable):
@@ -32,7 +32,7 @@ def read_experiments(result: object) -> Read:
     experiments, reasons = [], []
     for item in result:
         if not isinstance(item, Experiment):
-            reasons.append(f"returns {item!r}, which is no Experiment; it returns instances, not classes")
+            reasons.append(f"returns {item!r}, which is not an Experiment; return instances, not classes")
         elif not _NAME.fullmatch(item.name):
             reasons.append(f"returns an experiment named {item.name!r}; names match {_NAME.pattern}")
         else:

@@ -1,7 +1,7 @@
-"""A matrix of trainings: its cells, each done once, and the rows of results that they give.
+"""A matrix of trainings: its cells, each trained once, and the rows of results that they give.
 
-What is done is found again by what it is known by, an interrupted training continues, and results are written after
-each cell. Torch is imported when a matrix runs, so that defining one is cheap.
+A trained cell is found again by its identity, an interrupted training continues, and results are written after each
+cell. Torch is imported when a matrix runs, so that defining one is cheap.
 """
 
 from __future__ import annotations
@@ -29,11 +29,20 @@ if TYPE_CHECKING:
 
 RESULTS = "results.csv"
 ORIGIN = "origin.json"
-"""Which tree trained a cell, and how long, beside its model; an evaluation that is made again does not change it."""
+"""The file beside a model with the commit that trained it and the time it took; evaluations do not change it."""
 _UNREAD = frozenset({"batch_size", "predictions"})
-"""Options of tasks that what they read does not depend on, so that cells which differ in them share it."""
-_TOOK = ("parameters", "steps", "seconds", "last_loss", "spec_digest", "commit", "evaluated", "command")
-"""The last columns of results: what a run took, and where it comes from."""
+"""Options of tasks that the prepared data do not depend on; cells that differ in these alone share their data."""
+_COST_COLUMNS = (
+    "parameters",
+    "steps",
+    "seconds",
+    "last_loss",
+    "spec_digest",
+    "commit",
+    "evaluated",
+    "command",
+)
+"""The last columns of results: the cost of a run, and where it comes from."""
 
 R = TypeVar("R", bound=Any)
 """A row of results; it has the `run` of its cell."""
@@ -49,8 +58,8 @@ def results_lock(directory: Path) -> Iterator[None]:
     """
     from peirce_training import exclusive_lock
 
-    kept = "what was done before is kept, and the same command goes on from there"
-    with explain_disk_errors(f"results in {directory}", kept), exclusive_lock(directory):
+    intact = "what was done before is kept, and the same command goes on from there"
+    with explain_disk_errors(f"results in {directory}", intact), exclusive_lock(directory):
         yield
 
 
@@ -59,14 +68,14 @@ class ResultRow:
     """One row of results: what a trained cell is and what it took; subclasses add the figures.
 
     Args:
-        run: what the cell is known by.
+        run: the identity of the cell.
         seed: its seed.
         parameters: how many its model has.
         steps: of its training.
         seconds: that its training took.
         commit: the tree that trained it, with a plus sign if files differed from the commit.
         command: how its matrix was started.
-        spec_digest: what its spec is known by (`Cell.spec_digest`); empty in results that are older than this column.
+        spec_digest: the digest of its spec (`Cell.spec_digest`); empty in results that are older than this column.
         evaluated: the tree that evaluated it; empty if older, too.
     """
 
@@ -84,11 +93,11 @@ class ResultRow:
     def columns(cls) -> tuple[str, ...]:
         """The columns of a file of results: what is measured, and its properties, stand before what it took."""
         names = [attribute.name for attribute in fields(cls)]
-        shares = [
-            name for base in cls.__mro__ for name, own in vars(base).items() if isinstance(own, property)
+        derived = [
+            name for base in cls.__mro__ for name, value in vars(base).items() if isinstance(value, property)
         ]
-        measured = [name for name in names if name not in ("run", "seed", *_TOOK)]
-        return ("run", "seed", *measured, *shares, *(name for name in _TOOK if name in names))
+        measured = [name for name in names if name not in ("run", "seed", *_COST_COLUMNS)]
+        return ("run", "seed", *measured, *derived, *(name for name in _COST_COLUMNS if name in names))
 
 
 @frozen(kw_only=True, eq=False)
@@ -101,7 +110,7 @@ class Cell:
         spec: the spec; `Matrix.spec_to_train` may complete it.
         task: what is learnt.
         training: how.
-        run: what the cell is known by, which is its folder's name; `identity` makes one.
+        run: the identity of the cell, which is its folder's name; `identity` makes one.
         start: the saved model that it starts from, if any.
         as_is: the saved model that is measured as it is, in place of a training, if any.
     """
@@ -117,7 +126,7 @@ class Cell:
 
     @property
     def spec_digest(self) -> str:
-        """What the spec is known by, so that results of another one can be told."""
+        """The digest of the spec, by which results of another spec are recognised."""
         return digest(self.spec.to_toml())
 
 
@@ -126,10 +135,10 @@ def identity(spec: Spec, task: Mapping[str, Any], training: TrainingOptions, see
 
     Args:
         spec: what is trained.
-        task: the task's options as JSON holds them, without those that change no result.
+        task: the task's options as plain values, without those that change no result.
         training: how.
         seed: the seed.
-        more: what else it depends on, as JSON holds it.
+        more: what else it depends on, as plain values.
     """
     from peirce_training import plain_options
 
@@ -153,14 +162,14 @@ class PreparedData:
 
         key = digest(task.name, {k: v for k, v in plain_options(task.options).items() if k not in _UNREAD})
         if key != self._key:
-            self._data = None  # two large ones need not fit
+            self._data = None  # so that only one large data set is in memory at a time
             self._data, self._key = task.prepare(), key
         return self._data
 
 
 @frozen(kw_only=True, eq=False)
 class Matrix(ABC, Generic[R]):
-    """Cells, and what becomes of them.
+    """Cells of trainings, how they are run, and how their results are kept.
 
     Args:
         request: where models and results go, the seeds, and whether trained cells are evaluated again and none trained.
@@ -196,7 +205,7 @@ class Matrix(ABC, Generic[R]):
         write_rows(self.request.directory / RESULTS, rows, self.row.columns())
 
     def progress_text(self, cell: Cell, rows: Sequence[R]) -> str:
-        """What a line of progress tells of a cell that is done."""
+        """The text of the progress line of a cell that is done."""
         return f"{rows[0].steps:,} steps in {rows[0].seconds:.0f} s"
 
     def complete(self, rows: Sequence[R]) -> bool:
@@ -233,16 +242,16 @@ class Matrix(ABC, Generic[R]):
 
         with results_lock(self.request.directory):
             again, cells = self.request.only_evaluate, list(self.cells())
-            kept = self.existing_rows(cells)
+            done = self.existing_rows(cells)
             trained = {cell.run for cell in cells if cell.as_is or read_training(self.path(cell)) is not None}
             if again and not trained:
                 raise TaskError(
-                    f"{self.request.directory} holds no trained model of this experiment with these settings and "
+                    f"{self.request.directory} has no trained model of this experiment with these settings and "
                     "seeds; train them with `peirce experiments run`, or name the folder of one with --output"
                 )
             for number, cell in enumerate(cells, 1):
                 title = f"{number}/{len(cells)} {cell.label}, seed {cell.seed}"
-                rows, note = [row for row in kept if row.run == cell.run], ""
+                rows, note = [row for row in done if row.run == cell.run], ""
                 if again and cell.run not in trained:
                     say(f"{title}: not trained, left out")
                     continue
@@ -251,11 +260,11 @@ class Matrix(ABC, Generic[R]):
                 else:
                     before = [] if again else rows
                     rows = [*before, *self._train(cell, before, title, console)]
-                    kept = [*(row for row in kept if row.run != cell.run), *rows]
+                    done = [*(row for row in done if row.run != cell.run), *rows]
                     if is_first_process():
-                        self.write(kept)
+                        self.write(done)
                 say(f"{title}: {self.progress_text(cell, rows)}{note}")
-            return [row for cell in cells for row in kept if row.run == cell.run]
+            return [row for cell in cells for row in done if row.run == cell.run]
 
     def facts(self, cell: Cell, trained: TrainResult) -> dict[str, Any]:
         """The attributes of `ResultRow`."""

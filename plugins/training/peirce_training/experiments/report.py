@@ -152,7 +152,7 @@ class FigureTable:
     def picture(self) -> bytes:
         """The figures as PNG."""
         if self.drawn:
-            figures = {k: [f for f in own if f.column in self.drawn] for k, own in self.figures.items()}
+            figures = {k: [f for f in row if f.column in self.drawn] for k, row in self.figures.items()}
             return evolve(self, columns=tuple(self.drawn), figures=figures, drawn=()).picture()
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure as Picture

@@ -1,7 +1,7 @@
 """Results of experiments as CSV: a row for each figure, with the run, the seed, the commit and the command behind it.
 
-A run is known by a digest of all that it depends on, so that an interrupted experiment does what is missing and no run
-twice, and one file can hold the results of many experiments.
+A run is identified by a digest of all that it depends on, so that an interrupted experiment does only what is missing,
+and one file can have the results of many experiments.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def read_rows(path: Path, of: type[Row]) -> list[Row]:
         of: the attrs class of a row; its converters read the cells, and a column that older files lack has a default.
 
     Raises:
-        TaskError: the file holds something else.
+        TaskError: the file is not one of such rows.
     """
     if not path.exists():
         return []
@@ -66,14 +66,14 @@ def digest(*parts: Any) -> str:
     """Ten characters that two runs share only if they do the same.
 
     Args:
-        parts: all that a run depends on, as JSON holds it.
+        parts: all that a run depends on, as plain values.
     """
     text = json.dumps(parts, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:10]
 
 
 def commit() -> str:
-    """The commit that runs, with a plus sign if files differ from it; the version where there is no repository."""
+    """The commit of this source tree, with a plus sign if files differ from it; without a repository, the version."""
     here = Path(__file__).resolve()
 
     def git(*arguments: str) -> str:

@@ -56,7 +56,7 @@ S = TypeVar("S", bound=SeededRow)
 
 
 def by_run(rows: Iterable[S], **wanted: object) -> list[list[S]]:
-    """Rows run by run, those alone whose attributes are the ones that are wanted."""
+    """The rows of each run whose attributes have the wanted values."""
     found: dict[str, list[S]] = {}
     for row in rows:
         if all(getattr(row, name) == value for name, value in wanted.items()):
@@ -65,10 +65,10 @@ def by_run(rows: Iterable[S], **wanted: object) -> list[list[S]]:
 
 
 def accuracies(rows: Iterable[AccuracyRow], **wanted: object) -> tuple[float, ...]:
-    """The accuracy of each run in percent, over its rows whose attributes are the ones that are wanted."""
+    """The accuracy of each run in percent, over its rows whose attributes have the wanted values."""
     return tuple(
-        100 * sum(row.right for row in own) / sum(getattr(row, row.count) for row in own)
-        for own in by_run(rows, **wanted)
+        100 * sum(row.right for row in run) / sum(getattr(row, row.count) for row in run)
+        for run in by_run(rows, **wanted)
     )
 
 
@@ -161,7 +161,7 @@ class SeededMatrix(Matrix[S]):
         return self.training
 
     def task_identity(self, name: str, task: AnyTask) -> Mapping[str, Any]:
-        """The options of a task that tell runs apart, as JSON holds them."""
+        """The options of a task that tell runs apart, as plain values."""
         from peirce_training import plain_options
 
         return plain_options(task.options) | dict(self.aside)
@@ -189,8 +189,10 @@ class SeededMatrix(Matrix[S]):
 
     def specs(self, given: Mapping[str, Any]) -> Mapping[str, Spec]:
         """The specs of the rows, with what the data determine."""
-        named = ((label, *self.spec_of(label)) for label in self.labels)
-        return {label: load_spec(name, {**given, **own, **self.changes}) for label, name, own in named}
+        specs = ((label, *self.spec_of(label)) for label in self.labels)
+        return {
+            label: load_spec(name, {**given, **changes, **self.changes}) for label, name, changes in specs
+        }
 
     def cells(self) -> Iterator[Cell]:
         """The trainings: for each task, all rows of one seed before the next seed."""

@@ -85,7 +85,7 @@ def finetune(
         _print_plan(listed, chosen, json)
         return
     if model.resolve() == directory.resolve():
-        raise TaskError(f"{directory} holds the model to start from; give another directory for the runs")
+        raise TaskError(f"{directory} has the model to start from; give another directory for the runs")
     with saved_files(model, digests=False) as files:
         digest = digest_of(files.path(WEIGHTS))
     request = ExperimentRequest(data=str(model), directory=directory, seeds=chosen)

@@ -137,7 +137,7 @@ def cases(recipe: Recipe, given: Settings, each: tuple[str, Sequence[Any]] | Non
         each: an option of the task and its values, a case each.
 
     Raises:
-        TaskError: the task does not take an option, a case stands twice, or the recipe has no grid for one.
+        TaskError: the task does not take an option, a case is given twice, or the recipe has no grid for one.
     """
     found: dict[str, Sequence[Point]] = {}
     for value in each[1] if each else (None,):
@@ -192,6 +192,6 @@ def _folder_name(name: str) -> str:
     return f"{short[: LONGEST_NAME - 9]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
-def shown(settings: Settings) -> str:
+def settings_text(settings: Settings) -> str:
     """Settings as one line."""
     return ", ".join(f"{key.rpartition('.')[2]} {value}" for key, value in settings.items())

@@ -27,7 +27,7 @@ from peirce_training import (
 )
 from peirce_training.experiments.matrix import Cell, Matrix
 from peirce_training.experiments.results import write_csv
-from peirce_training.finetune.recipe import Cases, Point, Recipe, shown
+from peirce_training.finetune.recipe import Cases, Point, Recipe, settings_text
 
 SCHEMA = "peirce.finetune/1"
 
@@ -77,7 +77,7 @@ class Search(Matrix[Run]):
             for point in points:
                 model, task, training = settings_by_part({**splits, **point.settings})
                 common: dict[str, Any] = {
-                    "label": " ".join(filter(None, (case, shown(point.values)))),
+                    "label": " ".join(filter(None, (case, settings_text(point.values)))),
                     "spec": saved_spec(self.request.data, model),
                     "task": make_task(self.recipe.task, task, self.registry),
                     "training": training_options(training),
@@ -99,11 +99,11 @@ class Search(Matrix[Run]):
             ours = _run_identity(
                 plain_options(cell.task.options), plain_options(cell.training), cell.seed, self.digest
             )
-            begun = (record.get("start") or {}).get("digest")
-            theirs = _run_identity(record["task"]["options"], record["training"], record["seed"], begun)
+            start = (record.get("start") or {}).get("digest")
+            theirs = _run_identity(record["task"]["options"], record["training"], record["seed"], start)
             if differing := differences(ours, theirs):
                 raise TaskError(
-                    f"{self.path(cell)} was trained otherwise: {differing}. Give what was given then, or write "
+                    f"{self.path(cell)} was trained with other settings: {differing}. Give the same ones, or write "
                     "elsewhere with --output"
                 )
             metrics = record["metrics"].get(cell.training.test_split, {})
@@ -193,7 +193,7 @@ def _folder(case: str, point: Point, seed: int) -> str:
 def _run_identity(
     task: Mapping[str, Any], training: Mapping[str, Any], seed: int, start: str | None
 ) -> dict[str, Any]:
-    """What the folder of a run does not tell of it."""
+    """All that a run depends on beside what the name of its folder says."""
     kept = {f"train.{key}": value for key, value in training.items() if key not in HARMLESS}
     return {**{f"task.{k}": v for k, v in task.items()}, **kept, "seed": seed, "weights to start from": start}
 

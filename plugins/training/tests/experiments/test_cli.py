@@ -104,7 +104,7 @@ def test_seeds() -> None:
     assert read_seeds("3,0, 7") == (3, 0, 7)
     for text, words in (
         ("1,x", "such as 0,1,2; 'x' is not an integer"),
-        ("1,1", "a seed stands twice, which would be the same run"),
+        ("1,1", "a seed is given twice, which would be the same run"),
         ("-1,1", "a seed is negative; seeds are 0 or more"),
     ):
         with pytest.raises(TaskError, match=words):

@@ -37,7 +37,7 @@ def test_experiments_are_found_by_name() -> None:
 @pytest.mark.parametrize(
     ("found", "words"),
     [
-        ([Experiment], "which is no Experiment; it returns instances, not classes"),
+        ([Experiment], "which is not an Experiment; return instances, not classes"),
         ([counted("Table 7")], "an experiment named 'Table 7'; names match"),
         ([counted("one"), counted("one")], "it registers experiments.one twice"),
         (None, "register_experiments must return a list of experiments, not None"),

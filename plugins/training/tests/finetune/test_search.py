@@ -104,7 +104,7 @@ def test_a_search_is_run_once_and_its_models_are_evaluated(
     # Other settings in the same place are refused.
     code, text = finetune(tmp_path, *SMALL, "--set", "train.weight_decay=0.5")
     assert code == 2
-    assert "was trained otherwise: train.weight_decay is 0.5 and was" in text
+    assert "was trained with other settings: train.weight_decay is 0.5 and was" in text
 
     app = typer.Typer()
     app.command()(evaluate)
@@ -147,7 +147,7 @@ def test_the_plan_lists_runs_and_runs_none(finetune: Callable[..., tuple[int, st
         (("--each", "task"), "give an option of the task and its values"),
         (("--each", "train.lr=1,2"), "not an option of the task 'glue'"),
         (("--seeds", "1,x"), "'x' is not an integer"),
-        (("--seeds", "1,1"), "a seed stands twice"),
+        (("--seeds", "1,1"), "a seed is given twice"),
         (("--recipe", "squad-16g"), "is for the task squad"),
         (("--set", "task=rtee", "--seeds", "0"), "Did you mean 'rte'"),
     ],
