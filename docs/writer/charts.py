@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from peirce_show.svg import Markup, element, joined, picture, text_width
+from peirce_show.svg import Markup, element, join_markup, picture, text_width
 
 COLOURS = ("unary", "binary", "place", "head", "gone", "changed", "muted")
 WIDTH, SIZE = 300.0, 8.0
@@ -96,7 +96,7 @@ def _lines(shown: Table, top: float, unit: str) -> tuple[Markup, float]:
         for (x, y), (_, low, high) in points:
             parts.append(_range(x, at(0, low)[1], x, at(0, high)[1], colour))
             parts.append(element("circle", cx=x, cy=y, r=2.1, fill=colour))
-    return joined([*parts, *_legend(shown.rows, below + 24)]), below + 20 + 11 * len(shown.rows)
+    return join_markup([*parts, *_legend(shown.rows, below + 24)]), below + 20 + 11 * len(shown.rows)
 
 
 def _dots(shown: Table, top: float, unit: str) -> tuple[Markup, float]:
@@ -123,7 +123,7 @@ def _dots(shown: Table, top: float, unit: str) -> tuple[Markup, float]:
         for x in (left, (left + right) / 2, right)
     ]
     named = shown.columns[: len(COLOURS)]
-    return joined([*grid, *parts, *_legend(named, y + 8)]), y + 6 + 11 * len(named)
+    return join_markup([*grid, *parts, *_legend(named, y + 8)]), y + 6 + 11 * len(named)
 
 
 def _range(x1: float, y1: float, x2: float, y2: float, colour: str) -> Markup:

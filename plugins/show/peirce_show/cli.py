@@ -41,20 +41,20 @@ def draw(
         raise InputError("give a file for the picture with -o, or --text to print it")
     if output is not None:
         check_format(output)
-    from peirce_show.contents import compared, contents
-    from peirce_show.drawing import drawn, drawn_page
+    from peirce_show.contents import compare_contents, contents
+    from peirce_show.drawing import render_page, render_svg
     from peirce_show.terminal import text_picture
 
     registry = default_registry()
     shown = contents(model, registry)
     if diff is not None:
-        shown = compared(shown, contents(diff, registry))
+        shown = compare_contents(shown, contents(diff, registry))
     if text:
         for line in text_picture(shown):
             typer.echo(line)
     if output is not None:
-        html = drawn_page(shown) if output.suffix.lower() == ".html" else None
-        save(output, drawn(shown), html)
+        html = render_page(shown) if output.suffix.lower() == ".html" else None
+        save(output, render_svg(shown), html)
         typer.echo(f"written to {output}")
 
 

@@ -12,7 +12,7 @@ from peirce.compose import summarise
 from peirce.registry import Registry
 from peirce_show.contents import spec_of
 from peirce_show.pages import page
-from peirce_show.svg import Markup, element, joined, picture, text_of
+from peirce_show.svg import Markup, element, join_markup, picture, text_of
 from peirce_training import read_curves, read_training
 
 WIDTH, NAMES, BARS = 245.0, 78.0, 112.0
@@ -149,7 +149,7 @@ def _bars(title: str, models: Sequence[ComparedModel], values: Mapping[str, floa
         drawn.append(element("rect", x=NAMES, y=at, width=long, height=7.5, fill=_colour(models, name)))
         label = f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
         drawn.append(text_of(label, NAMES + long + 3, at + 6, room=WIDTH - NAMES - long - 4))
-    return joined(drawn)
+    return join_markup(drawn)
 
 
 def _curves(
@@ -178,7 +178,7 @@ def _curves(
         drawn.append(element("rect", x=x, y=y + 12, width=6, height=6, fill=role))
         drawn.append(text_of(name, x + 8, y + 17.5, room=(right - left) / len(curves) - 12))
         x += (right - left) / len(curves)
-    return joined(drawn)
+    return join_markup(drawn)
 
 
 def comparison_page(models: Sequence[ComparedModel]) -> str:

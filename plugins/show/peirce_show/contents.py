@@ -245,7 +245,7 @@ def _head(planned: PlannedHead, piece: Callable[..., Piece], outputs: Mapping[st
     return found if prefix == planned.name else evolve(found, name=f"{planned.name} as {prefix}")
 
 
-def compared(new: Contents, old: Contents) -> Contents:
+def compare_contents(new: Contents, old: Contents) -> Contents:
     """The new contents with each difference from the old marked; removed parts stay in their places."""
     fields = ("tokens", "pairs", "scopes", "inside", "heads")
     sides: dict[str, Any] = {name: _align_pieces(getattr(new, name), getattr(old, name)) for name in fields}

@@ -11,7 +11,7 @@ from attrs import frozen
 from peirce.parts import Branch, Dims, PureOperator, Reader, RecurrentOperator, Writer, axes_of
 from peirce.spec import structure_value
 from peirce_show.files import check_format, save
-from peirce_show.svg import Markup, element, joined, picture, text_of, text_width
+from peirce_show.svg import Markup, element, join_markup, picture, text_of, text_width
 
 CELL, TOKENS = 9.0, 4
 """The size of a cell in points, and how many tokens a diagram has."""
@@ -155,4 +155,4 @@ def _tile(tile: Tile, wide: float) -> Markup:
     drawn.append(text_of(what, wide / 2, below + 16, fill=role, anchor="middle"))
     if tile.channels:
         drawn.append(text_of(f"[{tile.channels}]", wide / 2, below + 23, fill="muted", anchor="middle"))
-    return joined(drawn)
+    return join_markup(drawn)

@@ -14,9 +14,9 @@ from attrs import evolve
 
 from peirce.registry import Registry, default_registry
 from peirce.spec import Spec
-from peirce_show.contents import ADDED, CHANGED, GONE, Contents, Layer, Piece, compared, contents
+from peirce_show.contents import ADDED, CHANGED, GONE, Contents, Layer, Piece, compare_contents, contents
 from peirce_show.pages import page
-from peirce_show.svg import SMALL, Markup, cut, element, joined, picture, text_of, text_width
+from peirce_show.svg import SMALL, Markup, element, join_markup, picture, text_of, text_width, truncate
 
 WIDTH = 245.0
 """A column of a paper, 3.4 inches, in points."""
@@ -65,16 +65,16 @@ def draw(
     registry = registry or default_registry()
     shown = contents(source, registry)
     if other is not None:
-        shown = compared(shown, contents(other, registry))
-    return drawn_page(shown) if html else drawn(shown)
+        shown = compare_contents(shown, contents(other, registry))
+    return render_page(shown) if html else render_svg(shown)
 
 
-def drawn(shown: Contents) -> str:
+def render_svg(shown: Contents) -> str:
     """The contents as SVG."""
     return _picture(shown, _nodes(shown, folding=False))
 
 
-def drawn_page(shown: Contents) -> str:
+def render_page(shown: Contents) -> str:
     """The contents as an HTML page."""
     hint = element(
         "p", "Click a layer's button, or press Enter on it, to unfold or fold it. Point at a part for more."
@@ -119,7 +119,7 @@ def _stack(nodes: Iterable[Node]) -> Block:
             )
             drawn.append(element("g", *inner, class_="choice", **place))
         y += height
-    return Block(y, joined(drawn))
+    return Block(y, join_markup(drawn))
 
 
 def _nodes(shown: Contents, *, folding: bool) -> Iterator[Node]:
@@ -155,7 +155,7 @@ def _rails(shown: Contents) -> list[tuple[str, float]]:
 def _draw_over_rails(shown: Contents, height: float, *content: Markup) -> Block:
     """Something drawn over the branches, which run through."""
     rails = [_line((x, -0.2), (x, height + 0.2), _ROLE[branch], 2.2) for branch, x in _rails(shown)]
-    return Block(height, joined([*rails, *content]))
+    return Block(height, join_markup([*rails, *content]))
 
 
 def _heading(shown: Contents) -> Block:
@@ -174,7 +174,7 @@ def _heading(shown: Contents) -> Block:
         text = f"{size.replace('_', ' ')} {value}"
         sizes.append((text, "muted") if was is None else (f"{text} (was {was})", CHANGED))
     block = _flow(sizes, block.height + 8.5)
-    return Block(block.height + 3, joined([name, *lines, block.markup]))
+    return Block(block.height + 3, join_markup([name, *lines, block.markup]))
 
 
 def _flow(
@@ -184,7 +184,7 @@ def _flow(
     lines: list[list[tuple[str, str]]] = [[]]
     room = room or WIDTH - 2 * x
     for text, fill in words:
-        word = cut(text, SMALL, room), fill
+        word = truncate(text, SMALL, room), fill
         if lines[-1] and text_width(" · ".join(text for text, _ in [*lines[-1], word]), SMALL) > room:
             lines.append([])
         lines[-1].append(word)
@@ -194,7 +194,7 @@ def _flow(
         spans = [element("tspan", between + text, fill=fill) for between, text, fill in parts]
         drawn.append(element("text", *spans, x=x, y=y, font_size=SMALL, text_anchor=anchor))
         y += 8
-    return Block(y - 8, joined(drawn))
+    return Block(y - 8, join_markup(drawn))
 
 
 def _inputs(shown: Contents) -> Block:
@@ -208,14 +208,14 @@ def _inputs(shown: Contents) -> Block:
         pairs = f"binary atoms [b, x, y, {widths[1]}]"
         labels.append(text_of(pairs, BINARY - 5, y + 9, fill="binary", anchor="end", room=92))
         labels.append(_line((BINARY, y + 4), (BINARY, y + 14), "binary", 2.2, stroke_linecap="round"))
-    return Block(y + 14, joined([box, text.markup, tokens, *labels]))
+    return Block(y + 14, join_markup([box, text.markup, tokens, *labels]))
 
 
 def _outputs(shown: Contents) -> Block:
     text = _flow([(f"{name} {dims}", "ink") for name, dims in shown.outputs.items()], 17, x=8)
     arrows = [_arrow((x, 0), (x, 8), _ROLE[branch], 2.2) for branch, x in _rails(shown)]
     box = _box(3, 8, WIDTH - 6, text.height - 4, "panel", "line")
-    return Block(text.height + 5, joined([*arrows, box, text.markup]))
+    return Block(text.height + 5, join_markup([*arrows, box, text.markup]))
 
 
 def _input_parts(shown: Contents) -> Block:
@@ -236,7 +236,7 @@ def _input_part(piece: Piece, rail: float, side: int) -> Block:
         below = _flow(words, y + 7, x=x + HALF, anchor="middle", room=92)
         y = below.height + 1
         drawn.append(below.markup)
-    return Block(y + 4, joined(drawn))
+    return Block(y + 4, join_markup(drawn))
 
 
 def _encoder(shown: Contents) -> Block:
@@ -282,7 +282,7 @@ def _line_of(layer: Layer, shown: Contents, name: str, way: int = 0) -> Block:
     box = _box(3, 1, WIDTH - 6, 13, "panel", "line")
     label = text_of(f"{name}: {names}", MIDDLE, 10, anchor="middle", room=2 * (MIDDLE - UNARY) - 16)
     block = _draw_over_rails(shown, 16)
-    return Block(16, joined([box, block.markup, label, _button("unfold", way, y=2)]))
+    return Block(16, join_markup([box, block.markup, label, _button("unfold", way, y=2)]))
 
 
 def _button(text: str, way: int, y: float = 2.0) -> Markup:
@@ -324,7 +324,9 @@ def _layer(layer: Layer, shown: Contents, name: str, button: Markup | None = Non
         pair = [_line((BINARY, min(middles)), (BINARY, max(middles)), "binary", 1.4, stroke_dasharray="3 2")]
         pair.append(_vertical_text("not kept", BINARY + 9, sum(middles) / len(middles), "binary"))
         stages += pair
-    return Block(y + 7, joined([frame, rails.markup, title, *stages, *rows, *([button] if button else [])]))
+    return Block(
+        y + 7, join_markup([frame, rails.markup, title, *stages, *rows, *([button] if button else [])])
+    )
 
 
 def _vertical_text(text: str, x: float, y: float, fill: str) -> Markup:
@@ -410,7 +412,7 @@ def _legend(shown: Contents) -> Block:
     if shown.other:
         lines.append(f"Against {shown.other}: + added, − gone, ~ changed.")
     texts = [text_of(line, 4, 9 + 8 * i, fill="muted", room=WIDTH - 8) for i, line in enumerate(lines)]
-    return Block(6 + 8 * len(lines), joined(texts))
+    return Block(6 + 8 * len(lines), join_markup(texts))
 
 
 def _box(
@@ -437,7 +439,7 @@ def _arrow(start: tuple[float, float], end: tuple[float, float], role: str, widt
     back = x2 - 4.0 * dx, y2 - 4.0 * dy
     corners = [end, (back[0] - 2.0 * dy, back[1] - 2.0 * dx), (back[0] + 2.0 * dy, back[1] + 2.0 * dx)]
     tip = element("polygon", points=" ".join(f"{x:g},{y:g}" for x, y in corners), fill=role)
-    return joined([_line(start, back, role, width), tip])
+    return join_markup([_line(start, back, role, width), tip])
 
 
 _STYLE = """

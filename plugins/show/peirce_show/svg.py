@@ -86,7 +86,7 @@ def _plain(value: object) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else escape_controls(value)
 
 
-def joined(parts: Iterable[str]) -> Markup:
+def join_markup(parts: Iterable[str]) -> Markup:
     """Several pieces of markup, one after the other."""
     return Markup("".join(parts))
 
@@ -109,13 +109,13 @@ def text_of(
     **more: object,
 ) -> Markup:
     """A text at a place, in a colour of the theme, and cut to the room that there is for it."""
-    text = text if room is None else cut(text, size, room, bold=bold)
+    text = text if room is None else truncate(text, size, room, bold=bold)
     weight = "bold" if bold else None
     look = {"font_size": size, "fill": fill, "font_weight": weight, "text_anchor": anchor}
     return element("text", text, x=x, y=y, **look, **more)
 
 
-def cut(text: str, size: float, room: float, *, bold: bool = False) -> str:
+def truncate(text: str, size: float, room: float, *, bold: bool = False) -> str:
     """The text, cut with an ellipsis if it is wider than `room`."""
     if text_width(text, size, bold=bold) <= room:
         return text
@@ -143,7 +143,7 @@ def picture(
         name: an id that no other picture of the same page has.
         role: `group` for one with buttons, which readers could not reach in an image.
     """
-    drawn = joined(map(str, content))
+    drawn = join_markup(map(str, content))
     return element(
         "svg",
         element("title", title, id=f"{name}-title"),

@@ -14,7 +14,7 @@ from shared_folder import ROOT
 import peirce
 from peirce.registry import Registry, default_catalogue, load_spec
 from peirce.spec import InputSpec, Spec
-from peirce_show.contents import compared, contents, spec_of
+from peirce_show.contents import compare_contents, contents, spec_of
 from peirce_show.drawing import WIDTH, draw
 from peirce_show.svg import text_width
 from peirce_show.terminal import text_picture
@@ -103,7 +103,7 @@ def test_arrows_follow_the_typing(registry: Registry) -> None:
 def test_a_difference_is_marked(registry: Registry) -> None:
     old = small_specs.FOLNET
     new = old.replace({"model.operators.layer": "jm.ap", "model.dims.layers": 3, "model.positions.0.clip": 5})
-    shown = compared(contents(new, registry), contents(evolve(old, name="old"), registry))
+    shown = compare_contents(contents(new, registry), contents(evolve(old, name="old"), registry))
     (layer,) = shown.layers
     assert {each.name: each.status for each in (*layer.mixing, *layer.state)} == {
         "join": "", "mu": "", "cjoin": "gone", "assoc": "", "trans": "gone", "prod": "", "bool": "",
@@ -113,7 +113,7 @@ def test_a_difference_is_marked(registry: Registry) -> None:
     assert shown.before == {"layers": "2"}
     texts = checked(draw(new, other=evolve(old, name="old"), registry=registry))
     assert {"− cjoin", "~ distance", "3 layers (was 2)", "clip = 5, was 4"} <= {*texts}
-    same = compared(contents(old, registry), contents(old, registry))
+    same = compare_contents(contents(old, registry), contents(old, registry))
     assert not same.before
     assert "~" not in "".join([*text_picture(same)][1:])
 

@@ -10,7 +10,7 @@ import pytest
 from peirce.errors import TaskError
 from peirce_show.files import check_format, png, save
 from peirce_show.pages import page
-from peirce_show.svg import THEME, cut, element, picture, text_of, text_width
+from peirce_show.svg import THEME, element, picture, text_of, text_width, truncate
 
 
 def test_elements_escape_what_they_hold() -> None:
@@ -32,8 +32,8 @@ def test_colours_are_roles_in_light_and_dark() -> None:
 
 
 def test_a_text_is_cut_to_its_room() -> None:
-    assert cut("short", 6, 100) == "short"
-    shown = cut("a text that is far too long", 6, 40)
+    assert truncate("short", 6, 100) == "short"
+    shown = truncate("a text that is far too long", 6, 40)
     assert shown.endswith("…")
     assert text_width(shown, 6) <= 40
 

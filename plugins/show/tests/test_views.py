@@ -20,7 +20,7 @@ from peirce.errors import TaskError
 from peirce.registry import Registry
 from peirce.spec import Spec
 from peirce_show import Mark, Matrix, View, observe
-from peirce_show.svg import joined
+from peirce_show.svg import join_markup
 from peirce_show.views.matrices import shorten
 from peirce_show.views.rendering import render_page, render_picture, select
 from peirce_show.views.texts import LONGEST, draw_text
@@ -119,7 +119,7 @@ def test_spans_lie_below_their_words_and_below_each_other() -> None:
     view = View(name="relations", text=text, marks=(both, other, key), labels=("and", "if"))
     rects = [
         (element.findtext("title"), float(element.get("y", 0)), element.get("fill"))
-        for element in ET.fromstring(f"<svg>{joined([draw_text(view).drawn])}</svg>").iter("rect")
+        for element in ET.fromstring(f"<svg>{join_markup([draw_text(view).drawn])}</svg>").iter("rect")
     ]
     (first, second, word), legend = rects[:3], rects[3:]
     assert [each[0] for each in rects[:3]] == ["if: stay", "and: all", "if: stay | it rains"]

@@ -68,7 +68,7 @@ class Settings:
     elmo: Literal[False] = False
 
     @property
-    def both(self) -> bool:
+    def two_directions(self) -> bool:
         """Whether it reads in both directions."""
         return self.bidirectional or self.birnn
 
@@ -90,7 +90,7 @@ def import_tpru(config: Path, weights: Path, directory: Path) -> Model:
             missing or misshapen.
     """
     settings, found = _settings(config), published_tensors(weights)
-    table = _table(found, settings.n_layers, settings.both)
+    table = _table(found, settings.n_layers, settings.two_directions)
     pairs = _classifier(found)
     for key, ours in pairs.items():
         if ".dense." in ours and key in found and found[key].shape[:1] == (1,):
@@ -145,13 +145,13 @@ def _spec(
             f"{source} has no n_embed and the weights no {EMBEDDINGS[0]}, so the number of tokens is unknown; "
             "add one of them"
         )
-    both, width = settings.both, settings.d_hidden * (1 + settings.both)
+    two_directions, width = settings.two_directions, settings.d_hidden * (1 + settings.two_directions)
     options = {"roles": settings.n_roles, "tanh": False, "state_map": True, "bias": True}
     plain: dict[str, Any] = {
         "name": name,
         "architecture": "recurrent",
         "dims": {"layers": settings.n_layers, "unary": width, "embedding": settings.d_embed},
-        "options": {"directions": "both" if both else "forward", "pooler": False},
+        "options": {"directions": "both" if two_directions else "forward", "pooler": False},
         "input": {"vocabulary": vocabulary, "token_types": 0},
         "operators": {"layer": "tpru", "options": {"tpru": options}},
         "regularisation": {"dropout": 0.0},
@@ -169,21 +169,25 @@ def _spec(
     return Spec.from_toml(tomlkit.dumps({"format": 1, "model": plain}), source=str(source))
 
 
-def _table(found: Mapping[str, Tensor], layers: int, both: bool) -> dict[str, str]:
+def _table(found: Mapping[str, Tensor], layers: int, two_directions: bool) -> dict[str, str]:
     """The published names of a model's tensors, and ours."""
-    bare = "basis" in found and layers == 1 and not both
+    bare = "basis" in found and layers == 1 and not two_directions
     places = (m for key in found if (m := re.match(r"(.*\.|)(f_)?layers\.0\.", key)))
     prefix, sides = next(((m[1], bool(m[2])) for m in places), ("", True))
 
     def place(n: int, side: int) -> str:
         if bare:
             return ""
-        return f"{prefix}{'fb'[side]}_layers.{n}." if sides else f"{prefix}layers.{n * (1 + both) + side}."
+        return (
+            f"{prefix}{'fb'[side]}_layers.{n}."
+            if sides
+            else f"{prefix}layers.{n * (1 + two_directions) + side}."
+        )
 
     table = {
         place(n, side) + theirs: f"network.layers.{n}.{way}.{ours}"
         for n in range(layers)
-        for side, way in enumerate(("forwards", "backwards")[: 1 + both])
+        for side, way in enumerate(("forwards", "backwards")[: 1 + two_directions])
         for theirs, ours in NAMES.items()
     }
     return table | {key: "network.input.embedding.weight" for key in EMBEDDINGS if key in found}

@@ -46,7 +46,7 @@ class Vectors(ABC):
     identity: str
 
     @abstractmethod
-    def keep(self, texts: Iterable[str]) -> None:
+    def prepare(self, texts: Iterable[str]) -> None:
         """Read or compute the vectors of these texts together, before `of` asks for them."""
 
     @abstractmethod
@@ -98,7 +98,7 @@ class FileVectors(Vectors):
         self._parse(number, rest)
         self.identity = f"{digest_of(self._path)[:16]}-{length}"
 
-    def keep(self, texts: Iterable[str]) -> None:
+    def prepare(self, texts: Iterable[str]) -> None:
         """Read the lines of those words that have not been asked for yet."""
         wanted: set[str] = set()
         for text in texts:
@@ -119,7 +119,7 @@ class FileVectors(Vectors):
 
     def of(self, texts: Sequence[str]) -> list[Array]:
         """The vectors of each text."""
-        self.keep(texts)
+        self.prepare(texts)
         nothing = np.zeros(self.width, np.float32)
         found = []
         for text in texts:
@@ -177,7 +177,7 @@ class EncoderVectors(Vectors):
         self.identity = f"{weights_digest(self._encoder.state_dict())[:16]}-{length}"
         self._file = None if cache is None else cache / self.identity / "vectors.sqlite"
 
-    def keep(self, texts: Iterable[str]) -> None:
+    def prepare(self, texts: Iterable[str]) -> None:
         """Compute and keep the vectors of those texts that the cache lacks; without a cache nothing."""
         if self._file is None:
             return
@@ -199,7 +199,7 @@ class EncoderVectors(Vectors):
         """The vectors of each text."""
         if self._file is None:
             return self._compute(texts)
-        self.keep(texts)
+        self.prepare(texts)
         keys = list(map(_key, texts))
         found = self._read_cache(keys, "vectors")
         arrays = (np.frombuffer(found[key], np.float16).reshape(-1, self.width) for key in keys)

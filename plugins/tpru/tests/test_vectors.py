@@ -50,7 +50,7 @@ def test_an_encoders_vectors_are_its_last_states_and_kept_on_disk(encoder: str, 
     computed = fresh.of(texts)
     assert [own.shape for own in computed] == [(6, 6), (5, 6), (6, 6)]  # [CLS] and [SEP] among them
     kept = EncoderVectors(encoder, 16, tmp_path, "cpu")
-    kept.keep(texts)
+    kept.prepare(texts)
     (file,) = (tmp_path / kept.identity).iterdir()
     again = EncoderVectors(encoder, 16, tmp_path, "cpu")
     again._encoder = None  # nothing is left to compute

@@ -48,7 +48,7 @@ def _mrr_figures(runs: TegaRuns, rows: Sequence[RankingRow]) -> Iterator[list[li
             next(r for r in rows if r.run == run) for run in known[row.label] if run in {r.run for r in rows}
         ]
         costs = [[r.parameters / 1e3 for r in found], [1e3 * r.query_seconds for r in found]]
-        ranked = [_means(runs, rows, column, known[row.label]) for column in runs.table.measured]
+        ranked = [_means(runs, rows, column, known[row.label]) for column in runs.table.measured_columns]
         yield [*ranked, *(costs if runs.table.costs else [])]
 
 
@@ -74,7 +74,7 @@ def _support_texts(runs: TegaRuns, row: TegaRow) -> list[str]:
     if table.measure != "mrr" or not architecture:
         return [""] * len(table.columns)
     texts = []
-    for column in table.measured:
+    for column in table.measured_columns:
         group = runs.definitions.kinds(table.all_evaluations[column.evaluation])
         shown = [kind for kind in group if column.types in ("all", "seen" if kind.seen else "unseen")]
         count = sum(supports(architecture, kind, runs.registry) for kind in shown)

@@ -204,7 +204,7 @@ class TegaRuns(Matrix[RankingRow]):
     ) -> Iterable[RankingRow]:
         """A row for each evaluation that is not there, each filtering, type and kind of answers.
 
-        What two filterings have in common has one row, see `kept_as`.
+        What two filterings have in common has one row, see `stored_filtering`.
         """
         common: dict[str, Any] = {
             **self.facts(cell, trained),

@@ -144,7 +144,7 @@ class TegaTable:
     costs: bool = False
 
     @property
-    def measured(self) -> tuple[Column, ...]:
+    def measured_columns(self) -> tuple[Column, ...]:
         """Its columns under every filtering, the published one first, no figure twice; of strata that one alone."""
         found: dict[Column, Column] = {}
         for filtering in FILTERINGS:
@@ -163,7 +163,7 @@ class TegaTable:
     @property
     def columns(self) -> tuple[str, ...]:
         """The heads of its columns."""
-        ranked = (*map(str, self.measured), *(COSTS if self.costs else ()))
+        ranked = (*map(str, self.measured_columns), *(COSTS if self.costs else ()))
         return {"mrr": ranked, "parameters": (PARAMETERS,), "graph": GRAPH}[self.measure]
 
     @property

@@ -309,7 +309,7 @@ class TypeSampler:
             return
         random = np.random.default_rng([*self._seed, number])
         size, largest = (self._rare * size for size in BATCHES)
-        largest *= WASTEFUL if self._walker.together == max(TOGETHER) else 1
+        largest *= WASTEFUL if self._walker.shared_negation_rate == max(TOGETHER) else 1
         while True:
             yield self._walker.propose(size, random), size
             size = min(2 * size, largest)

@@ -22,7 +22,7 @@ from peirce_queries.languages.language import FREE, Variable
 from peirce_queries.sampling.lookup import Lookup, Postings
 
 TOGETHER = (0.5, 0.95)
-"""How often walks make a negation that all branches share true of one answer in all of them; see `Walker.together`."""
+"""How often one answer makes the negation of all branches true in each; see `Walker.shared_negation_rate`."""
 NARROWED = (0.5, 0.9)
 """How often a variable is given few values; the latter for one answer of all branches."""
 NARROW = (8, 16)
@@ -118,7 +118,7 @@ class Walker:
         return [slot for slot in self.template.negated if slot in at[0] and len(slot.variables) == 2]
 
     @cached_property
-    def together(self) -> float:
+    def shared_negation_rate(self) -> float:
         """How often walks make negations that all branches share true of one answer in all of them.
 
         Where branches differ in a variable that an answer follows from, what is removed in one need not be in another.
@@ -148,7 +148,7 @@ class Walker:
         conjunctions = self.template.conjunctions
         others = [branch for branch in range(len(conjunctions)) if branch != first]
         # a negation that several branches share removes only what it removes in each of them
-        together = self.together > 0 and random.random() < self.together
+        together = self.shared_negation_rate > 0 and random.random() < self.shared_negation_rate
         removing = {slot: self._branches(slot, random) for slot in self.template.negated}
         if together:
             removing |= {slot: set(range(len(conjunctions))) for slot in self._common_negations}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from peirce.errors import escape_controls
-from peirce_show.svg import Markup, element, joined, text_of, text_width
+from peirce_show.svg import Markup, element, join_markup, text_of, text_width
 from peirce_show.viewers import Matrix
 
 CELL, SMALLEST, WIDE = 9.0, 3.0, 420.0
@@ -58,7 +58,7 @@ def draw_panels(rows: Sequence[Sequence[Panel]]) -> Block:
             left += block.width + _GAP
             height = max(height, block.height)
         top, width = top + height + _GAP, max(width, left)
-    return Block(joined(drawn), width - _GAP, top - _GAP)
+    return Block(join_markup(drawn), width - _GAP, top - _GAP)
 
 
 def _side_by_side(rows: Sequence[Sequence[Block]]) -> list[list[Block]]:
@@ -102,7 +102,7 @@ def _draw(panel: Panel) -> Block:
     title = max((text_width(line, 7.5, bold=i == 0) for i, line in enumerate(panel.title)), default=0)
     numbers = text_width(_number(-panel.most), 6)
     return Block(
-        joined(drawn), left + max(wide + 4 + _BAR + 2 + numbers, title), top + high + below + 6 + _SIZE
+        join_markup(drawn), left + max(wide + 4 + _BAR + 2 + numbers, title), top + high + below + 6 + _SIZE
     )
 
 
@@ -140,7 +140,7 @@ def _bar(share: bool, most: float, x: float, y: float, height: float) -> Markup:
         )
         for number, place in marks
     ]  # fmt: skip
-    return joined(drawn)
+    return join_markup(drawn)
 
 
 def _number(value: float) -> str:

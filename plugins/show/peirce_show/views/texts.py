@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from peirce.errors import TaskError
-from peirce_show.svg import Markup, element, joined, text_width
+from peirce_show.svg import Markup, element, join_markup, text_width
 from peirce_show.viewers import Mark, View
 from peirce_show.views.matrices import Block
 
@@ -70,7 +70,7 @@ def draw_text(view: View) -> Block:
         top += _LINE + _LEVEL * deep + (3 if deep else 0)
     used = {mark.label for mark in view.marks}
     legend = _legend({label: colour for label, colour in colours.items() if label in used}, top + 4)
-    return Block(joined([*drawn, legend.drawn]), WIDTH, top + 4 + legend.height)
+    return Block(join_markup([*drawn, legend.drawn]), WIDTH, top + 4 + legend.height)
 
 
 def _word(text: str, x: float, y: float, size: float) -> Markup:
@@ -125,4 +125,4 @@ def _legend(colours: Mapping[str, str], top: float) -> Block:
         drawn.append(element("rect", x=left, y=top + height, width=10, height=8, fill=colour))
         drawn.append(element("text", label, x=left + 13, y=top + height + 7, font_size=7.5, fill="ink"))
         left += width
-    return Block(joined(drawn), WIDTH, height + 12 if colours else 0.0)
+    return Block(join_markup(drawn), WIDTH, height + 12 if colours else 0.0)

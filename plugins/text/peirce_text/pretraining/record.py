@@ -27,7 +27,7 @@ class Record:
     path: Path
     holds: bool = False
 
-    def keep(self, tokenizer: str, facts: Mapping[str, Any]) -> None:
+    def write_or_compare(self, tokenizer: str, facts: Mapping[str, Any]) -> None:
         """Write the record of what was read, or compare it with the one that is there.
 
         Args:

@@ -188,7 +188,7 @@ class Pretraining(Task[PretrainingOptions, PretrainingData]):
                     )
         data = PretrainingData(tokenizer, corpora, damaged, facts, store)
         if self.record is not None:
-            self.record.keep(store.digest, facts)
+            self.record.write_or_compare(store.digest, facts)
         return data
 
     def _tokens(

@@ -100,11 +100,11 @@ def test_a_temporary_store_goes_with_its_owner(texts: Path) -> None:
 def test_a_record_holds_later_runs_to_the_same_text(tmp_path: Path) -> None:
     path = tmp_path / "new" / "data.json"
     shards = [{"shard": "a.txt", "sha256": "1"}, {"shard": "b.txt", "sha256": "2"}]
-    Record(path).keep("0", {"train": {"shards": shards}})
+    Record(path).write_or_compare("0", {"train": {"shards": shards}})
     resumed = Record(path, holds=True)
-    resumed.keep("0", {"train": {"shards": shards}})
+    resumed.write_or_compare("0", {"train": {"shards": shards}})
     with pytest.raises(TaskError, match="the tokenizer is not the one that this training began with"):
-        resumed.keep("1", {"train": {"shards": shards}})
+        resumed.write_or_compare("1", {"train": {"shards": shards}})
     for changed, message in (
         ([shards[0]], "b.txt is missing"),
         ([*shards, {"shard": "c.txt", "sha256": "3"}], "c.txt is new"),
@@ -112,4 +112,4 @@ def test_a_record_holds_later_runs_to_the_same_text(tmp_path: Path) -> None:
         (shards[::-1], "order has changed"),
     ):
         with pytest.raises(TaskError, match=message):
-            resumed.keep("0", {"train": {"shards": changed}})
+            resumed.write_or_compare("0", {"train": {"shards": changed}})

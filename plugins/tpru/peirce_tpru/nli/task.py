@@ -150,7 +150,7 @@ class Nli(TextClasses[NliOptions]):
             return super().data_of(tokenizer, read)
         vectors = vectors_of(options.vectors, **how)
         columns = (zip(*(each.texts for each in examples), strict=True) for examples in read.values())
-        vectors.keep(text for examples in columns for column in examples for text in column)
+        vectors.prepare(text for examples in columns for column in examples for text in column)
         none = np.zeros(0, np.int64)
         splits = {
             split: PairsWithVectors(

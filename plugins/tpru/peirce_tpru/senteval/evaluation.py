@@ -63,7 +63,7 @@ def evaluate(
             _check(task, read[task], folds)
         except TaskError as error:
             raise TaskError(f"{task}: {error}") from error
-    sentences.keep(
+    sentences.prepare(
         text
         for splits in read.values()
         for each in splits.values()

@@ -43,10 +43,10 @@ class Sentences:
     read: Callable[[Sequence[str]], Features]
     vectors: Vectors | None
 
-    def keep(self, texts: Iterable[str]) -> None:
+    def prepare(self, texts: Iterable[str]) -> None:
         """Read or compute the vectors of the words of these texts."""
         if self.vectors is not None:
-            self.vectors.keep(texts)
+            self.vectors.prepare(texts)
 
     def of(self, texts: Sequence[str], what: str) -> Features:
         """The vector of each text, float32 [n, d]; each distinct one is read once, those of like length together.
