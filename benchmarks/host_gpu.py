@@ -26,8 +26,8 @@ from peirce_export.onnx.content import Content
 from peirce_export.onnx.session import OnnxFile
 from peirce_export.onnx.verifying import OnnxGraph
 from peirce_export.tensorrt import engine, exporter
-from peirce_export.tensorrt.backends import backend, installed
-from peirce_export.tensorrt.building import Built, build
+from peirce_export.tensorrt.backends import backend, is_installed
+from peirce_export.tensorrt.building import BuiltEngine, build
 
 CAPABILITY = (8, 9)
 """Of this GPU."""
@@ -138,7 +138,7 @@ def gpu() -> Iterator[None]:
     """Let engines see a GPU on this machine."""
     cuda, graphs = Runtime(), dict[bytes, Any]()
 
-    def remembered(file: Path, *arguments: Any) -> Built:
+    def remembered(file: Path, *arguments: Any) -> BuiltEngine:
         built = build(file, *arguments)
         graph = OnnxGraph(Content.read(file))
         graphs[sha256(built.plan).digest()] = graph, ends.enter_context(graph.opened(None))
@@ -160,6 +160,6 @@ def gpu() -> Iterator[None]:
         patch.object(engine, "has_gpu", lambda: True),
         patch.object(exporter, "build", remembered),
     ):
-        if installed("rtx"):
+        if is_installed("rtx"):
             ends.enter_context(patch.object(backend("rtx").module, "Runtime", runtime))
         yield

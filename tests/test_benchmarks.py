@@ -97,7 +97,7 @@ def test_the_hour_on_a_gpu_is_rehearsed_without_one() -> None:
     ]
     errors = {(row[2], row[3]): float(row[9]) for row in rows}
     ways = {"eager", "torch.compile", "ONNX Runtime"}
-    if backends.installed("rtx"):
+    if backends.is_installed("rtx"):
         ways |= {"TensorRT for RTX", "TensorRT for RTX, CUDA graphs"}
         held = done.stdout.partition("exports.md: columns gpu-engines.json")[2].partition("speed.md:")[0]
         assert [line.split("|")[-2].strip() for line in held.splitlines() if "bert-base" in line] == ["-"] * 3

@@ -15,7 +15,7 @@ from peirce.files import read_npz, replace_file
 
 def save_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> Path:
     """Write arrays to a .npz file, whole or not at all; `path` keeps the suffix that it has."""
-    # Through an open file, since numpy gives a name without .npz one.
+    # Written to an open file, since numpy would append .npz to another name.
     with replace_file(path) as fresh, fresh.open("wb") as file:
         np.savez(file, **dict(arrays))  # type: ignore[arg-type]  # numpy types its own keyword beside them
     return path
@@ -25,7 +25,7 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     """The arrays of a .npz file.
 
     Raises:
-        InputError: the file is missing, is no .npz file, or holds Python objects.
+        InputError: the file is missing, is not a .npz file, or contains Python objects.
     """
     if not path.is_file():
         raise InputError(f"{path} is not a file; write one with numpy.savez(FILE, input_ids=..., ...)")

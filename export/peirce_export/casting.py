@@ -1,4 +1,4 @@
-"""A model in another precision, without touching the one at hand, and on arrays."""
+"""Copies of a model in another precision, and its outputs for arrays."""
 
 from __future__ import annotations
 

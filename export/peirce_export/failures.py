@@ -1,4 +1,4 @@
-"""What verification can find wrong with an exported file; each kind of fault is a class of its own."""
+"""The faults that verification can find in an exported file, a class for each kind."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ValueMismatch(Mismatch):
     """An output of the file differs from the model by more than the tolerance.
 
     Attributes:
-        inputs: the file (.npz) that holds the inputs; None until they are saved.
+        inputs: the .npz file of the inputs; None until they are saved.
     """
 
     inputs: Path | None = None
@@ -84,7 +84,7 @@ _ADVICE = ("For more", "For extended", "For C++", "If you suspect", "Caused by",
 
 
 def trace_error(error: BaseException, signature: Signature, tracer: str) -> ExportError:
-    """What an error means that a tracer, such as `torch.onnx`, raised from any depth."""
+    """The export error for an error that a tracer, such as `torch.onnx`, raised at any depth."""
     chain, link = list[str](), error
     while link is not None and len(chain) < 8:
         if isinstance(link, ExportError):  # Peirce itself raises one only for an output that is missing

@@ -49,7 +49,7 @@ def step_of(path: Path) -> Path:
 
 
 def changed_error(path: Path, beside: Path | None = None) -> ModelFileError:
-    """The error of a file whose digest is not the one that it states, or that the file states which it belongs with."""
+    """The error for a file that does not match its own digest, or the digest in its companion `beside`."""
     if beside is None:
         message = (
             f"{path} is not what was exported: its content does not match its digest. Copy or export it again"
@@ -149,7 +149,7 @@ class Metadata:
             if "extend" in parse_toml(properties[f"{PREFIX}spec"]):
                 raise ValueError("its spec extends another, where it must be whole")
             if not isinstance(provenance := parse_json(properties[f"{PREFIX}provenance"]), dict):
-                raise ValueError("its provenance holds no table")
+                raise ValueError("its provenance is not a table")
             return cls(
                 signature=_signature(properties[f"{PREFIX}signature"]),
                 spec=properties[f"{PREFIX}spec"],
@@ -176,19 +176,19 @@ def _opset(text: str | None) -> int | None:
 
 
 @frozen
-class _Stated:
+class _SignatureTable:
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
 
 
 def _signature(text: str) -> Signature:
-    """A signature from its JSON, of the types that readers rely on.
+    """A signature from its JSON, checked for the types that readers rely on.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is not a signature.
     """
     data = parse_json(text)
-    stated = structure_value(_Stated, data)
+    stated = structure_value(_SignatureTable, data)
     if not stated.inputs or not stated.outputs:
         raise ValueError("its signature has no inputs, or no outputs")
     for spec in (*stated.inputs, *stated.outputs):

@@ -1,4 +1,4 @@
-"""Where an export goes: files get their names once they are verified, and those of a failed export are kept."""
+"""Placing exported files: they get their names once they are verified, and those of a failed export are kept."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from peirce_export.report import Verification
 
 
 def check_place(path: Path, example: str) -> Path:
-    """Refuse a place for a file before anything is traced.
+    """Refuse an impossible path before anything is traced; return it as a `Path`.
 
     Raises:
-        ExportError: there is no such folder, or something else stands there.
+        ExportError: its folder does not exist, or it is a folder or a device.
     """
     path = Path(path)
     if not path.parent.is_dir():
@@ -33,7 +33,7 @@ def write_verified(path: Path, example: str, write: Callable[[Path], Verificatio
     """Write and verify files in a folder of their own, then put them where they belong.
 
     They appear under their names only once they are verified. Those that fail are kept in `FILE.rejected` to be
-    examined, with the inputs they failed on; what stood at `path` before stays.
+    examined, with the inputs they failed on; what was at `path` before stays.
 
     Args:
         path: the file; others that belong to it lie beside it.
@@ -55,7 +55,7 @@ def write_verified(path: Path, example: str, write: Callable[[Path], Verificatio
                 if not os.listdir(folder):
                     raise
                 raise _keep_rejected(fault, folder, path) from fault
-            # What lies beside a file first: a new graph never stands beside old data.
+            # The file itself last, so that a new graph never lies beside old data.
             for name in sorted(os.listdir(folder), key=lambda name: name == path.name):
                 os.replace(folder / name, path.with_name(name))
     except OSError as error:
@@ -64,7 +64,7 @@ def write_verified(path: Path, example: str, write: Callable[[Path], Verificatio
 
 
 def _keep_rejected(fault: Mismatch, folder: Path, path: Path) -> Mismatch:
-    """The fault again, with the failed export under a name that stays."""
+    """The fault with the failed export moved to a name that stays."""
     place, number = path.with_name(f"{path.name}.rejected"), 2
     while place.exists():
         place, number = path.with_name(f"{path.name}.rejected-{number}"), number + 1

@@ -30,7 +30,7 @@ def answer_question(file: Path, session: Session, given: Sequence[str]) -> Mappi
     folder = file.parent
     if not (folder / PROVENANCE).is_file():
         raise ModelFileError(
-            f"{folder} holds no saved model, whose tokenizer and settings a question needs; export into its folder"
+            f"{folder} has no saved model, whose tokenizer and settings a question needs; export into its folder"
         )
     with saved_files(folder, without=(WEIGHTS,)) as files:
         assets = files.assets

@@ -1,4 +1,4 @@
-"""What verification measured, as a value, as a table and as JSON; and on a terminal, what is going on until then."""
+"""The report of a verification as a value, as a table and as JSON; and a spinner while it runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Line:
         rounded: the same error against the weights before they were cast; None when nothing was cast.
         agreement: the part of the rows with scores in which the best one is the model's; None for outputs that
             are not scores, and for files that are not quantised.
-        least_agreement: what it must be at least.
+        least_agreement: the least accepted `agreement`.
     """
 
     output: str
@@ -146,7 +146,7 @@ def merge_reports(reports: Sequence[Verification]) -> Verification:
 
 @contextmanager
 def steps(title: str) -> Iterator[Callable[[str], None]]:
-    """A spinner with the time so far on stderr; the function that it gives changes the words beside it."""
+    """Show a spinner with the elapsed time on stderr; yields a function that changes the text beside it."""
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 

@@ -1,4 +1,4 @@
-"""A model as exporters write it and verification sees it: as its file's role says, with its outputs or others."""
+"""The views of a model that exporters write and verification compares with, by the role of a file."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class TopK(Exportable):
         self.ranked = {
             spec.name: spec.name.removesuffix("logits")
             for spec in model.signature.outputs
-            if spec.name.endswith("logits") and _things(spec) >= k
+            if spec.name.endswith("logits") and _score_count(spec) >= k
         }
         if not self.ranked:
             given = ", ".join(str(spec) for spec in model.signature.outputs)
@@ -75,8 +75,8 @@ class TopK(Exportable):
         return found
 
 
-def _things(spec: TensorSpec) -> int:
-    """How many things an output scores [batch, n]; -1 if it is none of that kind."""
+def _score_count(spec: TensorSpec) -> int:
+    """The number n of scores [batch, n] of an output; -1 if it has another shape."""
     match spec.dims:
         case ("batch", int(size)):
             return size
@@ -144,7 +144,7 @@ GENERATING = (PREFILL, STEP)
 
 
 def exportable_for(role: str, model: Model | Exportable) -> Exportable:
-    """The model as a file of that role shows it; what is a view of one already stays.
+    """The view of a model that a file of a role has; an `Exportable` is returned as it is.
 
     Raises:
         ModelFileError: this version knows no such role.
@@ -165,7 +165,7 @@ def exportable_for(role: str, model: Model | Exportable) -> Exportable:
 def metadata_of(
     shown: Exportable, precision: Precision, packages: Iterable[str], opset: tuple[int, int] | None = None
 ) -> Metadata:
-    """What a file says about itself.
+    """The metadata of a file.
 
     Args:
         shown: the model, before any change of precision.

@@ -21,9 +21,9 @@ def self_check(
     """Open a file as a session does, run it at the sizes of a verification, and compare the outputs with its signature.
 
     Raises:
-        ModelFileError: the file is missing, damaged, foreign, or not one that a session serves.
+        ModelFileError: the file is missing, damaged, not of Peirce, or not one that a session opens.
         InputError: it does not run at one of the sizes.
-        DimMismatch: an output is not what the signature says.
+        DimMismatch: an output has another shape than the signature says.
     """
     undefined: dict[str, None] = {}
     with Session(path, providers=providers) as session:

@@ -22,7 +22,7 @@ Run = Callable[[Mapping[str, Any], Sequence[str]], Sequence[Any]]
 
 
 class GraphStepper:
-    """Generation with exported graphs, from prompts that are checked. The cached state stays where they leave it.
+    """Generation with exported graphs, from checked prompts. The cached state stays on the device of the graphs.
 
     Raises:
         InputError: a prompt is empty.
@@ -35,7 +35,7 @@ class GraphStepper:
         signatures: tuple[Signature, Signature],
         feeds: Mapping[str, NDArray[Any]],
     ) -> None:
-        self._prefill, self._following, self._feeds = prefill, step, feeds
+        self._run_prefill, self._run_step, self._feeds = prefill, step, feeds
         first, second = signatures
         self._token, *self._names = (spec.name for spec in second.inputs)
         self._logits, *others = (spec.name for spec in second.outputs)
@@ -48,7 +48,7 @@ class GraphStepper:
 
     def begin(self) -> NDArray[Any]:
         """Read the prompts, whichever side their padding is on."""
-        logits, *cached = self._prefill(self._feeds, [self._logits, *self._names])
+        logits, *cached = self._run_prefill(self._feeds, [self._logits, *self._names])
         self._cached = dict(zip(self._names, cached, strict=True))
         last = self._real.shape[1] - 1 - self._real[:, ::-1].argmax(1)
         return _array(logits)[np.arange(len(last)), last]
@@ -56,7 +56,7 @@ class GraphStepper:
     def step(self, tokens: Ids) -> NDArray[Any]:
         """Append a token to each row."""
         feeds = {self._token: np.ascontiguousarray(tokens[:, None], np.int64), **self._cached}
-        logits, *cached = self._following(feeds, [self._logits, *(NEXT + name for name in self._changing)])
+        logits, *cached = self._run_step(feeds, [self._logits, *(NEXT + name for name in self._changing)])
         self._cached |= zip(self._changing, cached, strict=True)
         return _array(logits)[:, -1]
 
@@ -77,11 +77,11 @@ class Generating(LoadedModel):
 
     path: Path
     metadata: Metadata
-    _of_step: Generating | None = None
+    _step_file: Generating | None = None
 
     @abstractmethod
     def beside(self, path: Path) -> Generating:
-        """Another file, opened as this one is."""
+        """Open another file as this one was opened."""
 
     def stepper(self) -> Callable[[Mapping[str, NDArray[Any]]], GraphStepper]:
         """Generation with this graph, which reads prompts, and the one beside it, which adds a token.
@@ -90,26 +90,26 @@ class Generating(LoadedModel):
             InputError: the file was not exported to generate.
             ModelFileError: the file of the step is missing, or belongs to another model.
         """
-        if self._of_step is None:
+        if self._step_file is None:
             if self.metadata.role != PREFILL:
                 raise InputError(
                     f"{self.path} was not exported to generate; export the model with `--set generate=true`"
                 )
             path = step_of(self.path)
-            self._of_step = self.beside(path)
-            if (self._of_step.role, self._of_step.metadata.spec) != (STEP, self.metadata.spec):
+            self._step_file = self.beside(path)
+            if (self._step_file.role, self._step_file.metadata.spec) != (STEP, self.metadata.spec):
                 raise ModelFileError(
-                    f"{path} is a step of another model than {self.path}; export the model again with "
+                    f"{path} belongs to another model than {self.path}; export the model again with "
                     "`--set generate=true`"
                 )
-        self.generated = self._of_step.signature.inputs[0].name
-        signatures = self.signature, self._of_step.signature
-        return partial(GraphStepper, self.run_on_device, self._of_step.run_on_device, signatures)
+        self.generated = self._step_file.signature.inputs[0].name
+        signatures = self.signature, self._step_file.signature
+        return partial(GraphStepper, self.run_on_device, self._step_file.run_on_device, signatures)
 
     def close(self) -> None:
-        """Let go of the memory of the file that adds a token."""
-        if self._of_step is not None:
-            self._of_step.close()
+        """Release the memory of the file that adds a token."""
+        if self._step_file is not None:
+            self._step_file.close()
 
 
 def _array(value: Any) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""How fast an exported file is: latencies and throughput at sizes of its own dims, beside torch where a model is given.
+"""The speed of an exported file: latencies and throughput by the sizes of its dims, beside torch if a model is given.
 
 Without a model, nothing here imports torch.
 """
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from peirce.model import Model
 
 EAGER = "torch"
-"""The way of the model itself, beside that of the file, which is called as its first provider is."""
+"""The name of timings of the model itself; those of a file are named after its first provider."""
 DEFAULT_SIZE = 32
-"""The size of a dim that nobody gives one, where the model takes so much; rows have 1."""
+"""The size of a dim that the user gives no size, or less if the model takes less; rows are 1."""
 _Way = Callable[[Mapping[str, NDArray[Any]]], object]
 PERCENTILES = (50, 90, 99)
 
@@ -124,7 +124,7 @@ def measure(
         seed: of the random inputs.
         providers: what computes the files, in the runtime's own names.
         model: the model of the first file, timed without gradients; None times the files alone.
-        progress: told before each size what it is.
+        progress: called before each size with a few words about it.
 
     Raises:
         ModelFileError: a file cannot be opened.
@@ -185,7 +185,7 @@ def _names(sessions: Sequence[Session]) -> list[str]:
 
 @contextmanager
 def _eager(model: Model | None, session: Session, threads: int | None) -> Iterator[_Way | None]:
-    """The model as its file shows it, on arrays, with so many threads; on a GPU where the file is on one."""
+    """The model as its file presents it, as a function of arrays; on a GPU where the file is on one."""
     if model is None:
         yield None
         return

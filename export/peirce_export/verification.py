@@ -62,7 +62,7 @@ TOLERANCES: Mapping[str, tuple[float, str]] = {
 }
 """The largest accepted error for each precision, of integers for each way to quantise, and why."""
 AGREEMENT: Mapping[str, float] = {INT8: 0.9, INT4: 0.7}
-"""The part of the rows in which a quantised file must give the best score to what the model gives it to. With fresh
+"""The least share of rows in which a quantised file and the model agree on the best score. With fresh
 weights, whose scores are close to each other, int4 shows 0.82 to 0.88."""
 SCORES = "logits"
 """How the names of scores end: of those the best one is the answer."""
@@ -130,7 +130,7 @@ def verify(
 
     Raises:
         NameMismatch, DtypeMismatch, DimMismatch, ValueMismatch: the first kind of fault, in this order. The
-            last one holds the report, and the inputs of the worst case lie in a file beside the file.
+            last one has the report, and the inputs of the worst case are in a file beside the exported one.
         ModelFileError: the file is damaged, or was not exported by Peirce.
     """
     say = progress or (lambda words: None)
@@ -140,17 +140,17 @@ def verify(
     try:
         file.check(shown.signature)
         with file.open_file(providers) as opened:
-            report = _Values(file, shown, opened, seed, say).check()
+            report = _ValueCheck(file, shown, opened, seed, say).check()
     except Mismatch as fault:
         if other_spec is None:
             raise
-        # Of all that a wrong model causes, this is what its user can act on.
+        # If the model is the wrong one, this is what the user can act on.
         raise fault.with_message(f"{fault}\n{other_spec}") from fault
     return report if other_spec is None else evolve(report, notes=(*report.notes, other_spec))
 
 
-class _Values:
-    """The values of one file: runs the cases and keeps the worst of each output."""
+class _ValueCheck:
+    """The check of one file's values: runs the cases and keeps the worst error of each output."""
 
     def __init__(
         self, file: Verifiable, model: Exportable, opened: LoadedModel, seed: int, say: Progress
@@ -232,7 +232,7 @@ class _Values:
             )
         if self.silent:
             notes.append(
-                f"Nothing is shown of {', '.join(sorted(self.silent))}: the model gives zero for all of these "
+                f"Nothing is known of {', '.join(sorted(self.silent))}: the model gives zero for all of these "
                 "inputs; try another seed."
             )
         return Verification(
@@ -253,17 +253,17 @@ class _Values:
         worst = max(failed, key=lambda line: line.error)
         case = self.worst[worst.output][1]
         saved = self._save(self._inputs(case))
-        of_values = (
+        difference = (
             f"differs from the model by {worst.error:.1e} of its largest value at {case} (tolerance "
             f"{worst.tolerance:.0e})"
         )
         if worst.error <= worst.tolerance and worst.agreement is not None:
-            of_values = (
+            difference = (
                 f"has another best score than the model in {1 - worst.agreement:.0%} of the rows, and at most "
                 f"{1 - worst.least_agreement:.0%} may differ"
             )
         fault = ValueMismatch(
-            f"{self.path}: output {worst.output!r} {of_values}; {len(failed)} of "
+            f"{self.path}: output {worst.output!r} {difference}; {len(failed)} of "
             f"{len(report.lines)} outputs differ.\n"
             f"The inputs (seed {self.seed}) are in {saved}; repeat the run with\n"
             f"peirce run {self.path} --inputs {saved} -o OUT.npz"

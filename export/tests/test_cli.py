@@ -17,7 +17,7 @@ from peirce.errors import RenamedWarning
 from peirce.spec import Spec
 from peirce_export.onnx import matrix
 from peirce_export.onnx.session import OnnxFile
-from peirce_export.tensorrt.backends import has_gpu, installed
+from peirce_export.tensorrt.backends import has_gpu, is_installed
 
 # The least of the architecture: what these tests are about depends on no size.
 SMALL = TRANSFORMER.replace({"model.dims.layers": 1, "model.input.vocabulary": 20})
@@ -77,7 +77,7 @@ def test_a_matrix_is_printed(
 def test_a_machine_without_tensorrt_or_its_gpu_exits_with_1(
     saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if has_gpu() and installed("tensorrt"):
+    if has_gpu() and is_installed("tensorrt"):
         pytest.skip("this machine has both")
     file = tmp_path / "model.engine"
     assert run("export", saved, "--to", "tensorrt", "-o", file, "--backend", "tensorrt") == 1
@@ -94,7 +94,9 @@ def test_a_machine_without_tensorrt_or_its_gpu_exits_with_1(
 def test_a_spec_has_random_weights_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "small.toml").write_text(SMALL.to_toml())
     options = ("--opset", 18, "--precision", "float16", "--set", "external_above=0", "--lean", "--json")
-    with pytest.warns(RenamedWarning, match="--lean is called --optimize now; from version 2.0 on"):
+    with pytest.warns(
+        RenamedWarning, match="--lean is now called --optimize; the old name is removed in version 2.0"
+    ):
         assert run("export", tmp_path / "small.toml", "-o", tmp_path / "m.onnx", *options) == 0
     printed = capsys.readouterr()
     assert "weights are random (seed 0)" in printed.err

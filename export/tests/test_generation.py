@@ -147,12 +147,12 @@ def test_what_is_missing_is_named(
         Session(alone)
     with (
         Session(alone, digests=False) as session,
-        pytest.raises(ModelFileError, match="a step of another model"),
+        pytest.raises(ModelFileError, match="belongs to another model"),
     ):
         session.generate(ids)
     with (
         Session(decoder[1].with_name("model.step.onnx")) as session,
-        pytest.raises(InputError, match="cannot be exported to generate"),
+        pytest.raises(InputError, match="was not exported to generate"),
     ):
         session.generate({**ids})
     with Session(decoder[1]) as session, pytest.raises(InputError, match="no real token"):

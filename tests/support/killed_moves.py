@@ -21,9 +21,9 @@ from peirce.errors import ModelFileError
 from peirce.files import digest_of
 from peirce.parts import Signature, TensorSpec
 from peirce_export.metadata import Metadata
-from peirce_export.tensorrt.header import Header, settle
+from peirce_export.tensorrt.header import Header, move_engines
 from peirce_export.tensorrt.profiles import profiles
-from peirce_export.triton.config import CONFIG, TritonOptions, of_tensors, parse, text_of
+from peirce_export.triton.config import CONFIG, TritonOptions, config_text, parse, tensor_config
 from peirce_export.triton.repository import add, next_version
 
 MODELS = ("asked", "asked_front")
@@ -79,7 +79,7 @@ def engines(folder: Path, metadata: Metadata) -> list[str]:
 
     def look() -> str:
         try:
-            Header.read(path).hold(path)
+            Header.read(path).check(path)
             return path.read_text()[0]
         except ModelFileError:
             return "refused"
@@ -87,7 +87,7 @@ def engines(folder: Path, metadata: Metadata) -> list[str]:
     def prepared() -> tuple[Callable[[], object], Callable[[], str]]:
         engine(path.parent, metadata, "a")
         new = engine(folder / "new", metadata, "b")
-        return lambda: settle(new, path.parent), look
+        return lambda: move_engines(new, path.parent), look
 
     return after_kills(folder, prepared)
 
@@ -118,8 +118,8 @@ def repository(folder: Path, metadata: Metadata, version: int) -> Path:
         (folder / name / str(version) / "model.onnx").write_bytes(bytes([version]) * 1000)
         (folder / name / "warmup").mkdir()
         (folder / name / "warmup" / "mask").write_bytes(b"1" * 16)
-        config = of_tensors(name, metadata, TritonOptions(max_batch=version))
-        (folder / name / CONFIG).write_text(text_of(config))
+        config = tensor_config(name, metadata, TritonOptions(max_batch=version))
+        (folder / name / CONFIG).write_text(config_text(config))
     return folder
 
 

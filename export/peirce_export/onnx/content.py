@@ -41,7 +41,7 @@ class RewrittenError(ModelFileError):
 
 @define(slots=False)
 class Content:
-    """What an ONNX file holds.
+    """The content of an ONNX file.
 
     Args:
         path: the file.
@@ -58,7 +58,7 @@ class Content:
         """Read a file.
 
         Raises:
-            ModelFileError: it is missing, is no ONNX file, or cut short; or its weights do not lie beside it.
+            ModelFileError: it is missing, truncated or not an ONNX file; or its weights are not beside it.
         """
         try:
             data = read_bytes(path)
@@ -80,7 +80,7 @@ class Content:
             if not content.proto.graph.output:
                 raise ValueError("it has no graph with outputs")
             if any(isinstance(text, bytes) for entry in content.properties.items() for text in entry):
-                raise ValueError("its properties are no UTF-8")
+                raise ValueError("its properties are not UTF-8")
             content._check_weights()
         except (DecodeError, ValueError, TypeError) as error:
             raise ModelFileError(
@@ -105,7 +105,7 @@ class Content:
 
     @cached_property
     def external(self) -> dict[str, dict[str, str]]:
-        """Where the values of weights lie that lie beside the file, by their names: `location`, `offset`, `length`."""
+        """The places of weights in files beside this one, by their names: `location`, `offset` and `length`."""
         return {
             tensor.name: {entry.key: entry.value for entry in tensor.external_data}
             for tensor in self.proto.graph.initializer
@@ -154,7 +154,7 @@ class Content:
                     each for sparse in inner.sparse_initializer for each in (sparse.values, sparse.indices)
                 ]
         if any(tensor.data_location == TensorProto.EXTERNAL for tensor in elsewhere):
-            raise ValueError("a node holds values in another file")
+            raise ValueError("a node has values in another file")
         for name in dict.fromkeys(where.get("location", "") for where in self.external.values()):
             place = Path(name)
             if not place.parts or place.is_absolute() or ".." in place.parts or "\0" in name:
@@ -210,21 +210,21 @@ class Content:
 
 
 def sign(path: Path, steps: Sequence[Path] = ()) -> Content:
-    """Give a file its digest; what it then holds."""
+    """Append the digests to a file; return its content."""
     content = Content.read(path)
     others = dict.fromkeys(path.with_name(where["location"]) for where in content.external.values())
     digests = {other.name: digest_of(other) for other in (*others, *steps)}
     listed = _property(OTHERS, json.dumps(digests))
     digest = hashlib.sha256(content.data)
     digest.update(listed)
-    del content  # weights are many: a file is in memory once
+    del content  # weights are large: a file is in memory once
     with path.open("ab") as file:
         file.write(listed + _property(DIGEST, digest.hexdigest()))
     return Content.read(path)
 
 
 def _property(name: str, text: str) -> bytes:
-    """A property as it stands in the file of a model."""
+    """The bytes of a property in the file of a model."""
     entry = onnx.StringStringEntryProto(key=name, value=text)
     return onnx.ModelProto(metadata_props=[entry]).SerializeToString()
 

@@ -68,7 +68,7 @@ def _provider(onnxruntime: Any, name: str) -> dict[str, Any]:
 
 
 def _missing(onnxruntime: Any, name: str) -> str | None:
-    """What keeps a provider of ONNX Runtime's own from starting, as far as loading its library tells."""
+    """Why one of ONNX Runtime's own providers does not start, as far as loading its library shows."""
     kind = name.removesuffix("ExecutionProvider").lower()
     library = Path(onnxruntime.__file__).parent / "capi" / f"libonnxruntime_providers_{kind}.so"
     try:

@@ -104,7 +104,7 @@ class OnnxExporter(Exporter):
         """Write the model to `path` and verify it.
 
         The file appears under its name, with its data, only once it is verified. One that fails is kept in
-        `FILE.rejected` to be examined, with the inputs it failed on; what stood at `path` before stays.
+        `FILE.rejected` to be examined, with the inputs it failed on; what was at `path` before stays.
 
         Raises:
             TaskError: the extra `onnx` is not installed.
@@ -115,7 +115,7 @@ class OnnxExporter(Exporter):
         return write_verified(path, "model.onnx", lambda fresh: self.graphs(model, fresh)[0])
 
     def export_intermediate(self, model: Model, path: Path) -> tuple[Verification, list[Metadata]]:
-        """As `graphs`, of files that another format is made of: one that fails is not kept."""
+        """As `graphs`, for files that another format is made from: one that fails is not kept."""
         try:
             return self.graphs(model, path)
         except Mismatch as fault:
@@ -124,7 +124,7 @@ class OnnxExporter(Exporter):
             ) from fault
 
     def graphs(self, model: Model, path: Path) -> tuple[Verification, list[Metadata]]:
-        """Write and verify the files of a model where nothing else stands; what was measured, and what each file is."""
+        """Write the files of a model to an empty folder and verify them; return the report and each file's metadata."""
         require("export to ONNX", "onnx", "onnxscript", "onnxruntime", extra="peirce-export[onnx]")
         from peirce_export.onnx.functions import call_parts
         from peirce_export.onnx.quantising import quantise
@@ -291,10 +291,10 @@ def _clip_to_max(graph: ir.Model) -> None:
 
 
 def _renumber(graph: ir.Model, opset: int) -> None:
-    """State an opset that is newer than torch writes, where none of the graph's operators is newer than the graph.
+    """State an opset that is newer than torch writes, where no operator of the graph has changed since.
 
     Raises:
-        ExportError: one is.
+        ExportError: an operator has changed.
     """
     import onnx
 
@@ -303,13 +303,13 @@ def _renumber(graph: ir.Model, opset: int) -> None:
     for kind in {node.op_type for node in graph.graph.all_nodes() if not node.domain}:
         if onnx.defs.get_schema(kind, opset).since_version > WRITTEN:
             raise ExportError(
-                f"{kind} changed after opset {WRITTEN}, the last that torch.onnx writes; ask for that"
+                f"{kind} changed after opset {WRITTEN}, the last that torch.onnx writes; export with opset {WRITTEN}"
             )
     graph.opset_imports[""] = opset
 
 
 def _clean(graph: ir.Model) -> None:
-    """Drop what the tracer notes about the machine and its run, and name the weights as the model does."""
+    """Drop the tracer's notes about the machine and its run, and name the weights as the model does."""
     graph.doc_string = None
     graph.graph.metadata_props.clear()
     for node in graph.graph.all_nodes():

@@ -85,7 +85,7 @@ def _part_scope(node: ir.Node) -> str:
 
 
 def _boundary(nodes: Sequence[ir.Node], given: Iterable[ir.Value]) -> tuple[list[ir.Value], list[ir.Value]]:
-    """What the nodes read of others, constants of whole numbers aside, and what others read of them."""
+    """The values that the nodes read from others, integer constants aside, and those that others read from them."""
     inside, final = set(nodes), set(given)
     read = (value for node in nodes for value in node.inputs if value is not None)
     inputs = dict.fromkeys(value for value in read if value.producer() not in inside and not _small(value))
@@ -133,7 +133,7 @@ def _function(
 
 
 def _canonical(function: ir.Function) -> bytes:
-    """The bytes of a function, which are the same where two bodies are."""
+    """The bytes of a function, which are equal where two bodies are."""
     return ir.to_proto(function).SerializeToString(deterministic=True)
 
 

@@ -33,7 +33,7 @@ SCHEMA = "peirce.matrix/1"
 ASKED = range(DEFAULT_OPSET, OPSETS.stop)
 """The opsets of the table: from the default one to the last."""
 REMOTE = "AzureExecutionProvider"
-"""A provider that asks a service, and computes nothing here."""
+"""A provider that calls a service, and computes nothing on this machine."""
 
 
 @frozen(kw_only=True)
@@ -45,7 +45,7 @@ class Cell:
         provider: what computed it.
         passed: whether every output is within its tolerance.
         error: the largest of all outputs; None where nothing was computed.
-        why: what stood in the way, or differs; empty if it passed.
+        why: what prevented the run, or what differs; empty if it passed.
     """
 
     opset: int
@@ -62,7 +62,7 @@ class Matrix(Report):
     Args:
         precision: of the files.
         cells: opset by opset.
-        passed: whether all of them are.
+        passed: whether all cells passed.
     """
 
     precision: str
@@ -78,7 +78,7 @@ class Matrix(Report):
         return {"schema": SCHEMA, **asdict(self), "file": str(self.file)}
 
     def __rich__(self) -> Group:
-        """A table with a column for each provider, and below it what stood in the way."""
+        """A table with a column for each provider, and the reasons for failures below it."""
         from rich import box
         from rich.console import Group
         from rich.table import Table

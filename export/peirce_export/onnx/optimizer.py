@@ -33,7 +33,7 @@ def rewrite(graph: ir.Model) -> None:
         for node in list(body):
             if node.graph is body:
                 rule(node)
-        _sweep(body)  # what is left over would count as a user of what it read
+        _sweep(body)  # an unused node would count as a user of what it reads
 
 
 def _mask(node: ir.Node) -> None:
@@ -43,22 +43,24 @@ def _mask(node: ir.Node) -> None:
     real, yes, no = node.inputs
     if real is None or yes is None or no is None or not _one_for_all(real, node.outputs[0]):
         return
-    (fill, kept, keep_where) = (no, yes, True) if _scalar(no) is not None else (yes, no, False)
+    (fill, masked, keep_where) = (no, yes, True) if _scalar(no) is not None else (yes, no, False)
     value = _scalar(fill)
     if (
         value is None
-        or kept.dtype != ir.DataType.FLOAT
-        or kept.shape is None
-        or kept.shape != node.outputs[0].shape
+        or masked.dtype != ir.DataType.FLOAT
+        or masked.shape is None
+        or masked.shape != node.outputs[0].shape
     ):
         return
-    if value == 0.0 and _finite(kept):
+    if value == 0.0 and _finite(masked):
         keep = real if keep_where else _new(node, "Not", [real], real)
-        _replace(node.outputs[0], _new(node, "Mul", [kept, _cast(node, keep)], node.outputs[0]))
+        _replace(node.outputs[0], _new(node, "Mul", [masked, _cast(node, keep)], node.outputs[0]))
     elif value <= _LOW and all(user.op_type == "Softmax" for user, _ in node.outputs[0].uses()):
         low, zero = _const(node, np.float32(_LOW)), _const(node, np.float32(0.0))
-        added = _new(node, "Where", [real, zero, low] if keep_where else [real, low, zero], real, kept.dtype)
-        _replace(node.outputs[0], _new(node, "Add", [kept, added], node.outputs[0]))
+        added = _new(
+            node, "Where", [real, zero, low] if keep_where else [real, low, zero], real, masked.dtype
+        )
+        _replace(node.outputs[0], _new(node, "Add", [masked, added], node.outputs[0]))
 
 
 def _finite(value: ir.Value) -> bool:
@@ -157,8 +159,8 @@ class _SwappedAxes:
         return _new(node, "Transpose", [value], value, perm=_ROWS)
 
 
-def _push(node: ir.Node, value: ir.Value, way: _Columns | _SwappedAxes) -> ir.Value | None:
-    """A value in another way, down to the product that then gives it so; None where that would copy or repeat work.
+def _push(node: ir.Node, value: ir.Value, layout: _Columns | _SwappedAxes) -> ir.Value | None:
+    """A value in another layout, which its product then writes; None where that would copy or repeat work.
 
     So softmax(x W + b) becomes softmax(x W' + b') with the columns of W and b, or with the axes of both turned.
     """
@@ -166,20 +168,22 @@ def _push(node: ir.Node, value: ir.Value, way: _Columns | _SwappedAxes) -> ir.Va
     if maker is None or value.shape is None or len(value.uses()) != 1 or maker.inputs[0] is None:
         return None
     if maker.op_type == "MatMul":
-        return None if _weight(maker.inputs[1]) is None else way.product(node, maker, value)
+        return None if _weight(maker.inputs[1]) is None else layout.product(node, maker, value)
     if maker.op_type == "Softmax":
-        axis = way.axis(maker.attributes.get_int("axis", -1), len(value.shape))
-        part = None if axis is None else _push(node, maker.inputs[0], way)
+        axis = layout.axis(maker.attributes.get_int("axis", -1), len(value.shape))
+        part = None if axis is None else _push(node, maker.inputs[0], layout)
         return None if part is None else _copy(node, maker, [part], value, axis=axis)
     if maker.op_type not in ("Add", "Mul") or (second := maker.inputs[1]) is None:
         return None
     vector = _weight(second, rank=1) is not None
     if not vector and not _one_for_all(second, value):
         return None
-    part = _push(node, maker.inputs[0], way)
+    part = _push(node, maker.inputs[0], layout)
     if part is None:
         return None
-    return _copy(node, maker, [part, way.constant(node, second) if vector else way.mask(node, second)], value)
+    return _copy(
+        node, maker, [part, layout.constant(node, second) if vector else layout.mask(node, second)], value
+    )
 
 
 def _one_for_all(mask: ir.Value, value: ir.Value) -> bool:

@@ -32,7 +32,7 @@ class BothRuntimesWarning(RuntimeWarning):
 
 
 def both_runtimes() -> str | None:
-    """What is wrong, with the fix, when both distributions of ONNX Runtime are installed; else None."""
+    """A sentence with the fix if both distributions of ONNX Runtime are installed; else None."""
     found = []
     for name in ("onnxruntime", "onnxruntime-gpu"):
         with suppress(PackageNotFoundError):
@@ -49,7 +49,7 @@ def choose(providers: Sequence[str] | None, options: ProviderOptions | None) -> 
     """The providers to start, by preference; None takes CUDA where it is installed, then the CPU.
 
     Raises:
-        InputError: this installation has no such provider, or the options are of one that is not among them.
+        InputError: this installation has no such provider, or options are given for one that is not used.
     """
     known = list(dict.fromkeys((*ort.get_available_providers(), *plugin_providers())))
     if providers is None:
@@ -84,8 +84,8 @@ def caches(names: Sequence[str], path: Path, digest: str | None) -> dict[str, di
     place = str(folder)
     trt = {f"trt_{kind}_cache_enable": "1" for kind in ("engine", "timing")}
     trt |= {f"trt_{kind}_cache_path": place for kind in ("engine", "timing")}
-    kept = {TENSORRT: trt, TENSORRT_RTX: {"nv_runtime_cache_path": place}}
-    return {name: each for name, each in kept.items() if name in names}
+    cache_options = {TENSORRT: trt, TENSORRT_RTX: {"nv_runtime_cache_path": place}}
+    return {name: each for name, each in cache_options.items() if name in names}
 
 
 def start(
@@ -95,36 +95,37 @@ def start(
     provider_options: ProviderOptions | None,
     threads: int | None,
 ) -> Any:
-    """ONNX Runtime's session of a file.
+    """Start ONNX Runtime's session of a file.
 
     Raises:
         InputError: a provider is not there, does not start, or refuses the options.
         ModelFileError: the file cannot be loaded.
     """
     given, names = as_texts(provider_options), choose(providers, provider_options)
-    kept = caches(names, content.path, content.properties.get(DIGEST))
-    options = {name: {**kept.get(name, {}), **given.get(name, {})} for name in names}
-    how = ort.SessionOptions()
+    cache_options = caches(names, content.path, content.properties.get(DIGEST))
+    options = {name: {**cache_options.get(name, {}), **given.get(name, {})} for name in names}
+    session_options = ort.SessionOptions()
     # What it would log is in the error that it raises.
-    how.log_severity_level = _FATAL
+    session_options.log_severity_level = _FATAL
     if threads is not None:
-        how.intra_op_num_threads = threads
+        session_options.intra_op_num_threads = threads
     plugins = [name for name in names if name in plugin_providers()]
     for name in plugins:
-        how.add_provider_for_devices(plugin_devices(name), options[name])
+        session_options.add_provider_for_devices(plugin_devices(name), options[name])
     others = [name for name in names if name not in plugins]
     try:
         to_value = ort.OrtValue.ortvalue_from_numpy_with_onnx_type
-        how.add_external_initializers([*weights], [to_value(array, kind) for array, kind in weights.values()])
+        values = [to_value(array, kind) for array, kind in weights.values()]
+        session_options.add_external_initializers([*weights], values)
         if plugins:
             for name in others:
                 if name != CPU:  # which is always there, after all others
-                    how.add_provider(name, options[name])
-            return ort.InferenceSession(content.data, how)
+                    session_options.add_provider(name, options[name])
+            return ort.InferenceSession(content.data, session_options)
         # The fallback is to the CPU, and prints that to standard output.
         return ort.InferenceSession(
             content.data,
-            how,
+            session_options,
             providers=others,
             provider_options=[options[name] for name in others],
             enable_fallback=int(others != [CPU]),

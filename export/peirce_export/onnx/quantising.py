@@ -44,8 +44,12 @@ def quantise(graph: ir.Model, how: str) -> ir.Model:
     parts = {
         node.name: {p.key: p.value for p in node.metadata_props}.get(PART, "") for node in proto.graph.node
     }
-    kept = [name for name, part in parts.items() if part.startswith("positions.")]
-    found = _dynamic(proto, kept) if how == DYNAMIC else _weights(proto, kept, 4 if BITS[how] == INT4 else 8)
+    excluded = [name for name, part in parts.items() if part.startswith("positions.")]
+    found = (
+        _dynamic(proto, excluded)
+        if how == DYNAMIC
+        else _weights(proto, excluded, 4 if BITS[how] == INT4 else 8)
+    )
     narrow = {onnx.TensorProto.INT8, onnx.TensorProto.UINT8}
     if not any(tensor.data_type in narrow and tensor.dims for tensor in found.graph.initializer):
         raise ExportError(
@@ -58,7 +62,7 @@ def quantise(graph: ir.Model, how: str) -> ir.Model:
     return result
 
 
-def _dynamic(proto: onnx.ModelProto, kept: list[str]) -> onnx.ModelProto:
+def _dynamic(proto: onnx.ModelProto, excluded: list[str]) -> onnx.ModelProto:
     with tempfile.TemporaryDirectory() as folder, _quiet():
         from onnxruntime.quantization import QuantType, quantize_dynamic
 
@@ -67,7 +71,7 @@ def _dynamic(proto: onnx.ModelProto, kept: list[str]) -> onnx.ModelProto:
             proto,
             path,
             op_types_to_quantize=list(_PRODUCTS),
-            nodes_to_exclude=kept,
+            nodes_to_exclude=excluded,
             per_channel=True,
             # CPUs without VNNI add two products in 16 bits: with 8-bit weights the sum would saturate there.
             reduce_range=True,
@@ -78,11 +82,11 @@ def _dynamic(proto: onnx.ModelProto, kept: list[str]) -> onnx.ModelProto:
         return onnx.load(str(path))
 
 
-def _weights(proto: onnx.ModelProto, kept: list[str], bits: int) -> onnx.ModelProto:
+def _weights(proto: onnx.ModelProto, excluded: list[str], bits: int) -> onnx.ModelProto:
     with _quiet():
         from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer as Tool
 
-        tool = Tool(proto, bits=bits, block_size=_BLOCK, is_symmetric=True, nodes_to_exclude=kept)
+        tool = Tool(proto, bits=bits, block_size=_BLOCK, is_symmetric=True, nodes_to_exclude=excluded)
         tool.process()
         return tool.model.model
 

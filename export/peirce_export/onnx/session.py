@@ -86,9 +86,9 @@ class OnnxFile(Generating):
         """Compute outputs, in that order."""
         if any(self.metadata.dtype(name) == "bfloat16" for name in outputs):
             values = {name: ort.OrtValue.ortvalue_from_numpy(array) for name, array in feeds.items()}
-            found = self._running(lambda: self._session.run_with_ort_values(outputs, values))
+            found = self._call(lambda: self._session.run_with_ort_values(outputs, values))
             return [_to_numpy(value) for value in found]
-        return self._running(lambda: self._session.run(outputs, feeds))
+        return self._call(lambda: self._session.run(outputs, feeds))
 
     def run_on_device(
         self, feeds: Mapping[str, NDArray[Any] | OnDevice], outputs: Sequence[str]
@@ -106,18 +106,18 @@ class OnnxFile(Generating):
             self._session.run_with_iobinding(binding)
             return [OnnxValue(value) for value in binding.get_outputs()]
 
-        return self._running(call)
+        return self._call(call)
 
     def beside(self, path: Path) -> OnnxFile:
-        """Another file, with the same providers."""
+        """Open another file with the same providers."""
         return OnnxFile(path, self.providers, self._threads, self._options)
 
     def close(self) -> None:
-        """Let go of the model's memory."""
+        """Release the model's memory."""
         self._session, self._weights = None, {}
         super().close()
 
-    def _running(self, call: Callable[[], Any]) -> Any:
+    def _call(self, call: Callable[[], Any]) -> Any:
         try:
             return call()
         except Exception as error:  # ONNX Runtime's exceptions have no common base class

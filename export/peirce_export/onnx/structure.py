@@ -39,10 +39,10 @@ def check(proto: onnx.ModelProto, signature: Signature, precision: str, source: 
     )
     for kind, nodes, specs in boundary:
         _check_names(kind, [node.name for node in nodes], [spec.name for spec in specs], source)
-    for look in (partial(_check_dtype, precision=precision), _check_dims):
+    for check_tensor in (partial(_check_dtype, precision=precision), _check_dims):
         for kind, nodes, specs in boundary:
             for node, spec in zip(nodes, specs, strict=True):
-                look(source, f"{kind} {spec.name!r}", node, spec)
+                check_tensor(source, f"{kind} {spec.name!r}", node, spec)
 
 
 def _check_names(kind: str, found: Sequence[str], declared: Sequence[str], source: str) -> None:

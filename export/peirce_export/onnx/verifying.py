@@ -65,7 +65,7 @@ def check_graph(path: Path) -> None:
     """
     try:
         onnx.checker.check_model(str(path), full_check=True)
-    except Exception as error:  # beside the two of onnx those of its bindings, on graphs that none wrote
+    except Exception as error:  # onnx has two exceptions, and its bindings have others for malformed graphs
         text = " ".join(str(error).split())
         typed = isinstance(error, onnx.shape_inference.InferenceError) and "type" in text.lower()
         fault = DtypeMismatch if typed else ExportError
@@ -83,7 +83,7 @@ def widen(content: Content) -> tuple[Content, Weights]:
     }
     for tensor in proto.graph.initializer:
         if tensor.data_type == NARROW:
-            if tensor.name not in weights:  # together they may be more than a file in protobuf may hold
+            if tensor.name not in weights:  # all weights together may exceed the limit of protobuf
                 weights[tensor.name] = numpy_helper.to_array(tensor).astype(np.float32), int(_WIDE)
             wide = TensorProto(
                 name=tensor.name, dims=tensor.dims, data_type=_WIDE, data_location=TensorProto.EXTERNAL

@@ -42,7 +42,7 @@ class Backend:
         known = getattr(self.module, "ComputeCapability", None) if self.name == "rtx" else None
         return sorted((_dotted(name) for name in dir(known) if name.startswith("SM")), key=float)
 
-    def known(self, text: str) -> str:
+    def parse_capability(self, text: str) -> str:
         """A compute capability, `8.9` or `SM89`, as `8.9`.
 
         Raises:
@@ -57,8 +57,8 @@ class Backend:
         return _dotted(plain)
 
 
-def installed(name: Name) -> bool:
-    """Whether a distribution is there, without importing it."""
+def is_installed(name: Name) -> bool:
+    """Whether a distribution is installed; does not import it."""
     return find_spec(_MODULES[name]) is not None
 
 
@@ -69,10 +69,10 @@ def backend(name: Name | None = None) -> Backend:
         UnavailableError: it is not installed, or needs a GPU that is not there.
     """
     if name is None:
-        name = "tensorrt" if installed("tensorrt") and has_gpu() else "rtx"
-    if not installed(name):
+        name = "tensorrt" if is_installed("tensorrt") and has_gpu() else "rtx"
+    if not is_installed(name):
         other: Name = "rtx" if name == "tensorrt" else "tensorrt"
-        hint = f"; or use --backend {other}, which is installed" if installed(other) else ""
+        hint = f"; or use --backend {other}, which is installed" if is_installed(other) else ""
         raise UnavailableError(
             f"the TensorRT backend {name!r} is not installed; run {_INSTALL[name]}{hint}"
         ) from ModuleNotFoundError(f"No module named {_MODULES[name]!r}", name=_MODULES[name])

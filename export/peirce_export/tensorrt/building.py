@@ -96,8 +96,8 @@ class TensorRTOptions:
 
 
 @frozen(kw_only=True)
-class Built:
-    """An engine."""
+class BuiltEngine:
+    """An engine: its bytes, its number of layers, and the seconds that the build took."""
 
     plan: memoryview
     layers: int
@@ -111,8 +111,8 @@ def build(
     backend: Backend,
     options: TensorRTOptions,
     capabilities: Sequence[str],
-) -> Built:
-    """An engine of an ONNX file.
+) -> BuiltEngine:
+    """Build an engine from an ONNX file.
 
     Raises:
         NotTaken: TensorRT does not take the graph; the error names parts and nodes.
@@ -122,9 +122,9 @@ def build(
     builder = backend.module.Builder(logger.logger)
     network = parse(file, builder, logger, backend)
     config = _config(builder, signature, profiles, backend, options, capabilities)
-    file_of_times = Path(options.timing_cache) if options.timing_cache else None
-    if file_of_times is not None:
-        _take_times(config, file_of_times)
+    timing_cache = Path(options.timing_cache) if options.timing_cache else None
+    if timing_cache is not None:
+        _use_timing_cache(config, timing_cache)
     started = time.perf_counter()
     plan = builder.build_serialized_network(network, config)
     if plan is None:
@@ -132,9 +132,9 @@ def build(
             f"TensorRT {backend.version} could not build {file.name}: {logger.messages() or 'it gives no reason'}; "
             "look at the sizes of --profile and at --workspace, or run the ONNX file with ONNX Runtime"
         )
-    if file_of_times is not None:
-        write_whole(file_of_times, bytes(config.get_timing_cache().serialize()))
-    return Built(
+    if timing_cache is not None:
+        write_whole(timing_cache, bytes(config.get_timing_cache().serialize()))
+    return BuiltEngine(
         plan=memoryview(plan), layers=network.num_layers, seconds=round(time.perf_counter() - started, 1)
     )
 
@@ -190,22 +190,24 @@ def _config(
     return config
 
 
-def _take_times(config: Any, timing_cache: Path) -> None:
+def _use_timing_cache(config: Any, timing_cache: Path) -> None:
     cache = config.create_timing_cache(read_timing_cache(timing_cache))
     if cache is None or not config.set_timing_cache(cache, ignore_mismatch=False):
         raise ExportError(
-            f"timing cache {timing_cache} is not of this TensorRT and GPU, or damaged; name another file"
+            f"timing cache {timing_cache} is damaged, or of another TensorRT or GPU; name another file"
         )
 
 
 def read_timing_cache(timing_cache: Path) -> bytes:
-    """What a timing cache holds; nothing yet where there is none.
+    """The content of a timing cache; empty if there is none yet.
 
     Raises:
-        ExportError: it cannot be read, or not be written later.
+        ExportError: it cannot be read, or its folder does not exist.
     """
     if not timing_cache.parent.is_dir():
-        raise ExportError(f"timing cache {timing_cache}: there is no folder {timing_cache.parent}; create it")
+        raise ExportError(
+            f"timing cache {timing_cache}: folder {timing_cache.parent} does not exist; create it"
+        )
     try:
         return timing_cache.read_bytes() if timing_cache.exists() else b""
     except OSError as error:

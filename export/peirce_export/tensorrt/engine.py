@@ -105,19 +105,19 @@ class EngineFile(LoadedModel):
         }
         for name, array in found.items():
             self._device.download(self._buffers[name], array)
-        self._device.do("cudaStreamSynchronize", self._device.stream)
+        self._device.call("cudaStreamSynchronize", self._device.stream)
         return [self._widen(name, found[name]) for name in outputs]
 
     def close(self) -> None:
-        """Let go of the engine and its buffers."""
+        """Release the engine and its buffers."""
         for _, graph in (self._graphs or {}).values():
-            self._device.do("cudaGraphExecDestroy", graph)
+            self._device.call("cudaGraphExecDestroy", graph)
         for address in self._buffers.values():
-            self._device.do("cudaFree", address)
+            self._device.call("cudaFree", address)
         self._buffers, self._contexts, self._graphs, self._engine = {}, {}, None, None
 
     def _compute(self, number: int, arrays: Mapping[str, NDArray[Any]]) -> Any:
-        """Let the GPU compute with a profile; the context that did, which knows the shapes of the outputs."""
+        """Run the engine with a profile; return the execution context, which knows the shapes of the outputs."""
         for name, array in arrays.items():
             self._device.upload(array, self._buffers[name])
         if self._graphs is None:
@@ -129,16 +129,16 @@ class EngineFile(LoadedModel):
         key = (number, *((name, array.shape) for name, array in arrays.items()))
         if key in self._graphs:
             self._graphs[key] = context, graph = self._graphs.pop(key)  # the last again
-            self._device.do("cudaGraphLaunch", graph, self._device.stream)
+            self._device.call("cudaGraphLaunch", graph, self._device.stream)
             return context
         if len(self._graphs) == GRAPHS:
             _, graph = self._graphs.pop(next(iter(self._graphs)))
-            self._device.do("cudaGraphExecDestroy", graph)
+            self._device.call("cudaGraphExecDestroy", graph)
         # A graph is of one context, whose shapes stay.
         context = self._context(number)
         self._prepare(context, arrays)
         self._start(context)  # the first run of a shape does what cannot be recorded
-        self._device.do("cudaStreamSynchronize", self._device.stream)
+        self._device.call("cudaStreamSynchronize", self._device.stream)
         self._graphs[key] = context, self._device.capture(partial(self._start, context))
         return context
 
@@ -178,15 +178,15 @@ class _Device:
         from cuda.bindings import runtime
 
         self._cuda: Any = runtime
-        number = self.do("cudaGetDevice")
-        properties = self.do("cudaGetDeviceProperties", number)
+        number = self.call("cudaGetDevice")
+        properties = self.call("cudaGetDeviceProperties", number)
         self.capability = f"{properties.major}.{properties.minor}"
-        self.stream = int(self.do("cudaStreamCreate"))
+        self.stream = int(self.call("cudaStreamCreate"))
 
     def allocate(self, size: int) -> int:
-        """Memory on the device; its address."""
+        """Allocate memory on the device and return its address."""
         try:
-            return int(self.do("cudaMalloc", max(1, size)))
+            return int(self.call("cudaMalloc", max(1, size)))
         except InputError as error:
             raise InputError(
                 f"the GPU has no {size / 1e6:,.0f} MB free for a tensor of the engine's largest profile ({error}); "
@@ -196,28 +196,28 @@ class _Device:
     def upload(self, array: NDArray[Any], address: int) -> None:
         """Copy an array to the device."""
         kind = self._cuda.cudaMemcpyKind.cudaMemcpyHostToDevice
-        self.do("cudaMemcpyAsync", address, array.ctypes.data, array.nbytes, kind, self.stream)
+        self.call("cudaMemcpyAsync", address, array.ctypes.data, array.nbytes, kind, self.stream)
 
     def download(self, address: int, array: NDArray[Any]) -> None:
         """Copy from the device into an array."""
         kind = self._cuda.cudaMemcpyKind.cudaMemcpyDeviceToHost
-        self.do("cudaMemcpyAsync", array.ctypes.data, address, array.nbytes, kind, self.stream)
+        self.call("cudaMemcpyAsync", array.ctypes.data, address, array.nbytes, kind, self.stream)
 
     def capture(self, start: Callable[[], None]) -> Any:
-        """What the device would do, as a graph; it does not do it."""
+        """Record the work of `start` as a graph, without doing it."""
         mode = self._cuda.cudaStreamCaptureMode.cudaStreamCaptureModeThreadLocal
-        self.do("cudaStreamBeginCapture", self.stream, mode)
+        self.call("cudaStreamBeginCapture", self.stream, mode)
         try:
             start()
         finally:
-            graph = self.do("cudaStreamEndCapture", self.stream)
+            graph = self.call("cudaStreamEndCapture", self.stream)
         try:
-            return self.do("cudaGraphInstantiate", graph, 0)
+            return self.call("cudaGraphInstantiate", graph, 0)
         finally:
-            self.do("cudaGraphDestroy", graph)
+            self.call("cudaGraphDestroy", graph)
 
-    def do(self, name: str, *arguments: Any) -> Any:
-        """Call a function of the CUDA runtime; what it gives.
+    def call(self, name: str, *arguments: Any) -> Any:
+        """Call a function of the CUDA runtime and return its result.
 
         Raises:
             InputError: it failed.

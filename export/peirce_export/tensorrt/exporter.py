@@ -19,7 +19,7 @@ from peirce_export.report import Verification, steps
 from peirce_export.roles import GENERATING, exportable_for, role_path
 from peirce_export.tensorrt.backends import Backend, backend, has_gpu
 from peirce_export.tensorrt.building import FLAGS, TensorRTOptions, build, read_timing_cache
-from peirce_export.tensorrt.header import Header, settle
+from peirce_export.tensorrt.header import Header, move_engines
 from peirce_export.tensorrt.profiles import Profile, profiles
 
 TURING = "7.5"
@@ -38,7 +38,7 @@ class TensorRTExporter(Exporter):
     def export(self, model: Model, path: Path) -> Verification:
         """Write an engine to `path` and its header to `path` + `.json`.
 
-        Both appear under their names once they are whole; what stood there before stays until then.
+        Both appear under their names once they are complete; what was there before stays until then.
 
         Raises:
             ExportError: TensorRT is not installed, or cannot build the model.
@@ -95,11 +95,11 @@ class TensorRTExporter(Exporter):
                         "(min:opt:max)."
                     )
             kept = graphs.iterdir() if options.keep_onnx or options.strip_plan else ()
-            settle([*kept, *engines.iterdir()], path.parent)
+            move_engines([*kept, *engines.iterdir()], path.parent)
         return evolve(report, file=path, notes=tuple(notes))
 
     def _check_backend(self, found: Backend) -> None:
-        """Refuse what TensorRT for RTX would refuse after the export, in words that tell nothing."""
+        """Refuse now what TensorRT would refuse only after the export, and without a reason."""
         options = self.options
         if found.name == "rtx" and options.version_compatible:
             raise ExportError(
@@ -121,7 +121,7 @@ class TensorRTExporter(Exporter):
                     "--backend rtx"
                 )
             return ()
-        capabilities = tuple(dict.fromkeys(map(found.known, wanted)))
+        capabilities = tuple(dict.fromkeys(map(found.parse_capability, wanted)))
         if TURING in capabilities and (self.options.precision or precision) != "float16":
             raise ExportError(
                 f"compute capability {TURING} (Turing) multiplies in float16 alone; add --precision float16, or leave "
@@ -131,7 +131,7 @@ class TensorRTExporter(Exporter):
 
 
 def _profiles(signature: Signature, texts: Iterable[str], both: Iterable[Signature]) -> tuple[Profile, ...]:
-    """The profiles of one graph. Of two that generate, each takes the dims that it has."""
+    """The profiles of one graph; of the two graphs of generation, each takes the dims that it has."""
     others = {symbol for each in both for symbol in each.symbols} - set(signature.symbols)
     parts = [part for text in texts for part in text.split(",")]
     return profiles(signature, [part for part in parts if part.partition("=")[0].strip() not in others])

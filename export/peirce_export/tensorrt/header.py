@@ -1,4 +1,4 @@
-"""What stands beside an engine: `model.engine.json` says what `model.engine` is, and whether it is whole.
+"""The header beside an engine: `model.engine.json` describes `model.engine`, and has its digest.
 
 Nothing here needs TensorRT or torch.
 """
@@ -25,7 +25,7 @@ FORMAT = 1
 
 @frozen(kw_only=True)
 class Header:
-    """What an engine is.
+    """The description of an engine.
 
     Args:
         metadata: of the ONNX file that it was built from: signature, spec, provenance, precision.
@@ -76,7 +76,7 @@ class Header:
             content: dict[str, Any] = read_json(path)
             if content.pop("format") != FORMAT:
                 raise ModelFileError(
-                    f"{path} is of a newer Peirce; upgrade peirce, or export the model again"
+                    f"{path} was written by a newer Peirce; upgrade peirce, or export the model again"
                 )
             ranges = [{dim: Range(*sizes) for dim, sizes in each.items()} for each in content.pop("profiles")]
             metadata = Metadata.from_properties(content.pop("metadata"), str(path))
@@ -107,7 +107,7 @@ class Header:
             for spec in (*signature.inputs, *signature.outputs)
         }
 
-    def hold(self, engine: Path) -> str:
+    def check(self, engine: Path) -> str:
         """Check an engine against this header; return its digest.
 
         Raises:
@@ -144,10 +144,10 @@ def header_of(engine: Path) -> Path:
     return engine.with_name(f"{engine.name}.json")
 
 
-def settle(files: Iterable[Path], folder: Path) -> None:
+def move_engines(files: Iterable[Path], folder: Path) -> None:
     """Move new engines, their headers and what belongs to them into a folder, in the place of older ones.
 
-    Headers go last. An engine is refused until its own is there, so that nothing half-moved runs.
+    Headers are moved last: an engine without its header is refused, so nothing half-moved runs.
     """
     for each in sorted(files, key=lambda file: file.suffix == ".json"):
         os.replace(each, folder / each.name)

@@ -43,7 +43,7 @@ class Refusal:
         return f"{who}: {self.operator}{detail} in {self.scope or 'the graph'}: {self.reason}"
 
 
-class NotTaken(ExportError):  # noqa: N818  what TensorRT does with it is the better name
+class NotTaken(ExportError):  # noqa: N818  the name says what TensorRT did
     """TensorRT does not take the graph of a model; it names parts, operators, attributes and nodes.
 
     Attributes:
@@ -55,14 +55,14 @@ class NotTaken(ExportError):  # noqa: N818  what TensorRT does with it is the be
         groups: dict[str, list[str]] = {}
         for each in refusals:
             groups.setdefault(str(each), []).append(each.node or "without a name")
-        lines = [f"{text} (nodes {_few(nodes, ', ', '')})" for text, nodes in groups.items()]
+        lines = [f"{text} (nodes {_shorten(nodes, ', ', '')})" for text, nodes in groups.items()]
         super().__init__(
-            f"TensorRT does not take the model:\n{_few(lines, chr(10), ' kinds of node')}\nWrite that part with "
+            f"TensorRT does not take the model:\n{_shorten(lines, chr(10), ' kinds of node')}\nWrite that part with "
             "operators that TensorRT takes, or export to ONNX and run it with ONNX Runtime"
         )
 
 
-def _few(texts: Sequence[str], between: str, what: str) -> str:
+def _shorten(texts: Sequence[str], between: str, what: str) -> str:
     more = [f"and {len(texts) - SHOWN} more{what}"] if len(texts) > SHOWN else []
     return between.join([*texts[:SHOWN], *more])
 

@@ -23,7 +23,7 @@ class TensorRTRuntime(Runtime):
 
     def check(self, path: Path) -> str | None:
         """Check an engine against its header; return its sha256."""
-        return Header.read(path).hold(path)
+        return Header.read(path).check(path)
 
     def source(self, path: Path) -> Source:
         """The model that an engine was built from."""

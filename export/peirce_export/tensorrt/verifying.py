@@ -28,7 +28,7 @@ class EngineGraph(Verifiable):
         self.path, self.header = path, Header.read(path)
         self.metadata = self.header.metadata
         if checks_digests():
-            self.header.hold(path)
+            self.header.check(path)
 
     def check(self, signature: Signature) -> None:
         """Names, dtypes and dims, as the header has them."""

@@ -1,4 +1,4 @@
-"""What a `.pt2` file says of itself: metadata as an entry of its archive, and a digest at its end. No torch is needed.
+"""The metadata of a `.pt2` file, an entry of its archive, and the digest at its end. No torch is needed.
 
 The archive is a zip file, whose comment ends the file. The comment ends with the SHA-256 of all bytes before it,
 so that no bit can change without notice. What is read here is JSON; nothing of the file is run.
@@ -33,7 +33,7 @@ class Archive:
     Args:
         path: the file.
         metadata: what it says about itself.
-        compiled: whether AOTInductor compiled it, rather than that it holds a program.
+        compiled: whether it is a package of AOTInductor; else it is a program.
         step: the digest of the file of the step; None where it has none.
     """
 
@@ -44,7 +44,7 @@ class Archive:
 
     @classmethod
     def read(cls, path: Path) -> Archive:
-        """Read what a file says of itself.
+        """Read the metadata of a file.
 
         Raises:
             ModelFileError: it is missing, damaged, or was not exported by Peirce.
@@ -64,7 +64,7 @@ class Archive:
                     raise ValueError(f"its entry {entry_name} is compressed, or too large")
                 properties = parse_json(archive.read(entry))
                 if not isinstance(properties, dict) or {*map(type, properties.values())} - {str}:
-                    raise ValueError(f"its entry {entry_name} holds no texts by name")
+                    raise ValueError(f"its entry {entry_name} is not a table of texts")
         except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
             raise ModelFileError(
                 f"{path} cannot be read: {error}; copy it again, or write it with `peirce export --to torch_export`"
@@ -92,7 +92,7 @@ class Archive:
 
 
 def seal(path: Path, metadata: Metadata) -> Archive:
-    """Give a file that torch wrote its metadata and its digest; if the file of a step lies beside it, it is its own."""
+    """Add the metadata and the digest to a file that torch wrote, and the digest of a step beside it."""
     properties = metadata.to_properties()
     if (step := step_of(path)).is_file():
         properties[STEP_DIGEST] = digest_of(step)

@@ -147,14 +147,14 @@ def _clean(module: torch.fx.GraphModule) -> None:
 def _drop_unread(program: ExportedProgram) -> None:
     """Leave out weights that nothing reads, such as those that were folded into others."""
     unread = {node.name: node for node in program.graph.nodes if node.op == "placeholder" and not node.users}
-    kept = []
+    remaining = []
     for spec in program.graph_signature.input_specs:
         if spec.kind in (InputKind.PARAMETER, InputKind.BUFFER) and spec.arg.name in unread:
             program.graph.erase_node(unread[spec.arg.name])
         else:
-            kept.append(spec)
-    program.graph_signature.input_specs[:] = kept
-    read = {spec.target for spec in kept}
+            remaining.append(spec)
+    program.graph_signature.input_specs[:] = remaining
+    read = {spec.target for spec in remaining}
     for tensors in (program.state_dict, program.constants):
         for name in [name for name in tensors if name not in read]:
             del tensors[name]

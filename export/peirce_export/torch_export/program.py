@@ -83,11 +83,11 @@ class ProgramFile(Generating):
         return tensor.to(self._real) if tensor.is_floating_point() else tensor
 
     def beside(self, path: Path) -> ProgramFile:
-        """Another file, loaded in the same way."""
+        """Open another file with the same threads."""
         return ProgramFile(Archive.read(path), self._threads)
 
     def close(self) -> None:
-        """Let go of the model's memory."""
+        """Release the model's memory."""
         self._call = None
         super().close()
 

@@ -28,7 +28,7 @@ class TorchRuntime(Runtime):
         return Archive.read(path).metadata.source
 
     def open(self, path: Path, providers: Sequence[str] | None, threads: int | None) -> LoadedModel:
-        """Load a file, with whatever code it holds, if `providers` names torch."""
+        """Load a file, with whatever code is in it, if `providers` names torch."""
         archive = Archive.read(path)
         _require_trust(path, providers)
         from peirce_export.torch_export.program import ProgramFile
@@ -38,7 +38,7 @@ class TorchRuntime(Runtime):
     def verify(
         self, path: Path, model: Model, *, providers: Sequence[str] | None = None, **how: Any
     ) -> Report:
-        """Run a file, with whatever code it holds, against its model, if `providers` names torch."""
+        """Verify a file by running it, with whatever code is in it, if `providers` names torch."""
         archive = Archive.read(path)
         _require_trust(path, providers)
         if checks_digests():

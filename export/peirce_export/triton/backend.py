@@ -1,4 +1,4 @@
-"""What Triton's Python backend loads: a model as a session, or a pipeline in front of models that the server holds.
+"""What Triton's Python backend loads: a model as a session, or a pipeline in front of models of the same server.
 
 It runs inside the server, in a process for each instance, without torch. `model.py` of a version names one of the two
 classes `TritonPythonModel`.
@@ -24,7 +24,7 @@ from peirce_export.questions import build_question
 from peirce_export.session import Session
 from peirce_export.triton.calls import ARRAYS, FRONT, GRAPH, Front, ServedFile, values_of
 
-PATIENCE = 60.0
+LOAD_TIMEOUT = 60.0
 """Seconds that a pipeline waits for the models behind it, which may load at the same time."""
 THREADS = 16
 """Questions whose answers are streamed at a time by an instance."""
@@ -93,15 +93,15 @@ class TensorModel:
         return found
 
     def finalize(self) -> None:
-        """Let go of the model."""
+        """Release the model."""
         self._session.close()
 
 
 class PipelineModel:
-    """A pipeline in front of the models that the server holds, at the versions that it was exported with."""
+    """A pipeline in front of models of the same server, at the versions that it was exported with."""
 
     def initialize(self, args: Mapping[str, str]) -> None:
-        """Read what stands beside `model.py`."""
+        """Read the files beside `model.py`."""
         check_numpy()
         folder = _folder(args)
         front = Front.read(folder / FRONT)
@@ -140,7 +140,7 @@ class PipelineModel:
             self._pipeline.ask(self._question(request), say)
         except _CancelledError:
             pass
-        except Exception as error:  # it must not end in a thread, unheard
+        except Exception as error:  # an error in a thread would be lost
             sender.send(_error_response(error))
         finally:
             sender.send(flags=triton.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
@@ -165,12 +165,12 @@ class PipelineModel:
         """
         if self._ready:
             return
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + LOAD_TIMEOUT
         for name in self._behind:
             while not triton.is_model_ready(model_name=name, model_version=str(self._version)):
                 if time.monotonic() > end:
                     raise InputError(
-                        f"version {self._version} of {name!r}, which answers, is not loaded; load it"
+                        f"version {self._version} of the model {name!r} behind this pipeline is not loaded; load it"
                     )
                 time.sleep(0.05)
         self._ready = True
@@ -194,7 +194,7 @@ class PipelineModel:
         return [triton.get_output_tensor_by_name(response, name).as_numpy() for name in outputs]
 
     def finalize(self) -> None:
-        """End what is being answered."""
+        """Wait for the answers that are being streamed."""
         if self._pool is not None:
             self._pool.shutdown()
 

@@ -13,7 +13,7 @@ TOLERANCE = {"float32": 1e-4, "float16": 2e-2, "bfloat16": 2e-2}
 ROWS = 3
 
 
-def in_rows(signature: Signature) -> bool:
+def has_rows(signature: Signature) -> bool:
     """Whether every input and output has the same symbolic dim first, and nowhere else."""
     first = signature.inputs[0].dims[0] if signature.inputs[0].dims else None
     if not isinstance(first, str):
@@ -24,8 +24,8 @@ def in_rows(signature: Signature) -> bool:
     )
 
 
-def row_by_row(session: Session, precision: str, seed: int) -> bool:
-    """Whether the rows of a batch come out as they do alone."""
+def rows_are_independent(session: Session, precision: str, seed: int) -> bool:
+    """Whether each row of a batch gives the same outputs as it does alone."""
     signature = session.signature
     first = str(signature.inputs[0].dims[0])
     sizes = {symbol: min(7, signature.largest.get(symbol, 7)) for symbol in signature.symbols} | {first: ROWS}
@@ -38,7 +38,7 @@ def row_by_row(session: Session, precision: str, seed: int) -> bool:
         for name, value in alone.items():
             whole = together[name][row : row + 1]
             scale = float(np.abs(whole[np.isfinite(whole)]).max(initial=1e-6))
-            apart = TOLERANCE[precision] * scale if value.dtype.kind == "f" else 0
-            if not np.allclose(value, whole, rtol=0.0, atol=apart, equal_nan=True):
+            tolerance = TOLERANCE[precision] * scale if value.dtype.kind == "f" else 0
+            if not np.allclose(value, whole, rtol=0.0, atol=tolerance, equal_nan=True):
                 return False
     return True

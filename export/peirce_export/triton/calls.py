@@ -22,7 +22,7 @@ ARRAYS: Mapping[str, Any] = {"int64": np.int64, "float": np.float32, "bool": np.
 """The numpy dtype of each kind of field."""
 FRONT, GRAPH = "front.json", "model.onnx"
 FORMAT = 1
-"""What a pipeline at a server knows of the models behind it, beside its `model.py`, and the version of that file."""
+"""The file beside a pipeline's `model.py` that describes the models behind it, and the version of its format."""
 Call = Callable[[str, Mapping[str, NDArray[Any]], Sequence[str]], list[NDArray[Any]]]
 """Runs a served model by its name: arrays in, the outputs asked for out.
 
@@ -35,7 +35,7 @@ def values_of(fields: Sequence[Field], given: Mapping[str, NDArray[Any]]) -> dic
     """The values in the inputs of a request, whose texts are bytes, by the names of a pipeline's fields.
 
     Raises:
-        InputError: one is of another dtype, or is no UTF-8.
+        InputError: one is of another dtype, or is not UTF-8.
     """
     found: dict[str, list[Any]] = {}
     for each in (each for each in fields if each.name in given):
@@ -47,13 +47,13 @@ def values_of(fields: Sequence[Field], given: Mapping[str, NDArray[Any]]) -> dic
             try:
                 found[each.name] = [value.decode() for value in found[each.name]]
             except UnicodeDecodeError as error:
-                raise InputError(f"input {each.name!r} is no UTF-8: {error}") from error
+                raise InputError(f"input {each.name!r} is not UTF-8: {error}") from error
     return found
 
 
 @define
 class ServedFile(LoadedModel):
-    """A model that the server holds, and of one that generates its step.
+    """A model of the server; of one that generates, also the model that adds a token.
 
     Args:
         name: the model's name at the server.
@@ -112,7 +112,7 @@ class Front:
         pipeline: its name.
         model: the name of the model.
         metadata: of the model's file.
-        step: the same of the model that adds a token, of one that generates.
+        step: the name and the metadata of the model that adds a token; None if the model does not generate.
         batched: whether the server batches the models' requests.
     """
 
@@ -146,7 +146,7 @@ class Front:
             content = read_json(path)
             if content["format"] != FORMAT:
                 raise ModelFileError(
-                    f"{path} is of a newer Peirce; upgrade peirce, or export the model again"
+                    f"{path} was written by a newer Peirce; upgrade peirce, or export the model again"
                 )
             first, *steps = [
                 (each["name"], Metadata.from_properties(each["metadata"], str(path)))

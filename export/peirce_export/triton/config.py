@@ -17,7 +17,7 @@ from peirce_export.pipelines import Field, Pipeline
 Kind = Literal["onnxruntime", "tensorrt", "python"]
 DEVICES = ("auto", "cpu", "gpu")
 FILES: Mapping[str, str] = {"onnxruntime": "model.onnx", "tensorrt": "model.plan", "python": "model.py"}
-"""What a version of each kind is opened by."""
+"""The file that a version of each kind is opened by."""
 CONFIG = "config.pbtxt"
 MASK = "mask"
 """The file of a warm-up that marks all tokens as real, in the folder that Triton reads such files from."""
@@ -89,8 +89,8 @@ def messages() -> Any:
     return model_config_pb2
 
 
-def text_of(config: Any) -> str:
-    """A configuration as `config.pbtxt` holds it."""
+def config_text(config: Any) -> str:
+    """The text of a configuration, for `config.pbtxt`."""
     from google.protobuf import text_format
 
     return text_format.MessageToString(config)
@@ -100,7 +100,7 @@ def parse(text: str, where: str) -> Any:
     """A configuration from its text; an unknown field is an error.
 
     Raises:
-        ExportError: it is none.
+        ExportError: the text is not a configuration.
     """
     from google.protobuf import text_format
 
@@ -112,7 +112,7 @@ def parse(text: str, where: str) -> Any:
         ) from error
 
 
-def of_tensors(
+def tensor_config(
     name: str, metadata: Metadata, options: TritonOptions, labels: Collection[str] = (), profiles: int = 1
 ) -> Any:
     """The configuration of a model of tensors, some outputs of which have names for the places of their last dim."""
@@ -123,7 +123,7 @@ def of_tensors(
         optional = kind == "python" and not spec.required and spec.default is not None
         config.input.append(proto.ModelInput(optional=optional, **_tensor(proto, spec, metadata, batched)))
     for spec in metadata.signature.outputs:
-        label = labels_of(spec.name) if spec.name in labels else ""
+        label = labels_file(spec.name) if spec.name in labels else ""
         config.output.append(
             proto.ModelOutput(label_filename=label, **_tensor(proto, spec, metadata, batched))
         )
@@ -137,7 +137,7 @@ def of_tensors(
     return config
 
 
-def of_pipeline(name: str, pipeline: type[Pipeline], options: TritonOptions) -> Any:
+def pipeline_config(name: str, pipeline: type[Pipeline], options: TritonOptions) -> Any:
     """The configuration of a pipeline: one question a request, a tensor for each of its fields."""
     proto = messages()
     config = _config(name, "python", options)
@@ -158,8 +158,8 @@ def _config(name: str, kind: Kind, options: TritonOptions) -> Any:
     return config
 
 
-def labels_of(output: str) -> str:
-    """The file of the names of an output's last dim."""
+def labels_file(output: str) -> str:
+    """The name of the file with the labels of an output's last dim."""
     return f"labels.{output}.txt"
 
 
@@ -178,7 +178,7 @@ def mask_bytes(signature: Signature) -> bytes:
 
 
 def conflict(old: Any, new: Any) -> str | None:
-    """What of two configurations one version of a model cannot share with another."""
+    """Why the configuration of a model does not suit a new version of it; None if it does."""
     if old.backend != new.backend:
         return f"it is of the kind {old.backend}, not {new.backend}"
     for kind in ("input", "output"):

@@ -23,7 +23,7 @@ from peirce_export.report import Verification
 from peirce_export.roles import role_path
 from peirce_export.session import Session
 from peirce_export.triton import repository
-from peirce_export.triton.batching import in_rows, row_by_row
+from peirce_export.triton.batching import has_rows, rows_are_independent
 from peirce_export.triton.calls import FRONT, Front
 from peirce_export.triton.config import (
     CONFIG,
@@ -31,12 +31,12 @@ from peirce_export.triton.config import (
     MASK,
     WARMUP,
     TritonOptions,
-    labels_of,
+    config_text,
+    labels_file,
     mask_bytes,
     messages,
-    of_pipeline,
-    of_tensors,
-    text_of,
+    pipeline_config,
+    tensor_config,
 )
 
 RECORD = "training.json"
@@ -138,13 +138,13 @@ class TritonExporter(Exporter):
         return report, [_Graph(onnx=f, file=f, metadata=m) for f, m in zip(files, described, strict=True)]
 
     def _engines(self, model: Model, folder: Path) -> tuple[Verification, list[_Graph]]:
-        from peirce_export.tensorrt.backends import has_gpu, installed
+        from peirce_export.tensorrt.backends import has_gpu, is_installed
         from peirce_export.tensorrt.building import TensorRTOptions
         from peirce_export.tensorrt.exporter import TensorRTExporter
         from peirce_export.tensorrt.header import Header
 
-        if not (installed("tensorrt") and has_gpu()):
-            lacks = "no GPU that CUDA sees" if installed("tensorrt") else "no TensorRT"
+        if not (is_installed("tensorrt") and has_gpu()):
+            lacks = "no GPU that CUDA sees" if is_installed("tensorrt") else "no TensorRT"
             raise UnavailableError(
                 f"--kind tensorrt builds an engine on the GPU that will run it, and this machine has {lacks}; run the "
                 "same command there, after `pip install 'peirce[tensorrt]'`, or serve the ONNX file on that GPU with "
@@ -223,20 +223,20 @@ class TritonExporter(Exporter):
         folder: Path,
         version: int,
         labels: Mapping[str, Sequence[str]],
-        asked: bool,
+        has_fronts: bool,
         notes: list[str],
     ) -> Any:
-        """Write a model of tensors with one version; its configuration."""
+        """Write one version of a model of tensors; return its configuration."""
         options, signature = self.options, graph.metadata.signature
         batch = options.max_batch if graph.most is None else min(options.max_batch, graph.most)
-        if batch and not self._in_rows(graph):
+        if batch and not self._is_batchable(graph):
             batch = 0
             notes.append(
-                f"{name} is not batched: its rows depend on each other, or not all tensors have any."
+                f"{name} is not batched: its rows depend on each other, or not every tensor has rows."
             )
-        # What stands in front asks the version that it was exported with, until its next version is ready.
-        serving = evolve(options, max_batch=batch, versions=options.versions + asked)
-        config = of_tensors(name, graph.metadata, serving, labels, graph.profiles)
+        # A pipeline in front calls the version that it was exported with, until its own next version is ready.
+        serving = evolve(options, max_batch=batch, versions=options.versions + has_fronts)
+        config = tensor_config(name, graph.metadata, serving, labels, graph.profiles)
         place = folder / str(version)
         place.mkdir(parents=True)
         self._place(graph, place)
@@ -244,18 +244,20 @@ class TritonExporter(Exporter):
             (folder / WARMUP).mkdir()
             (folder / WARMUP / MASK).write_bytes(mask)
         for output, texts in labels.items():
-            (folder / labels_of(output)).write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+            (folder / labels_file(output)).write_text(
+                "".join(f"{text}\n" for text in texts), encoding="utf-8"
+            )
         if options.kind == "onnxruntime":
             config.default_model_filename = graph.file.name
         return _write_config(folder, config)
 
-    def _in_rows(self, graph: _Graph) -> bool:
-        if not in_rows(graph.metadata.signature):
+    def _is_batchable(self, graph: _Graph) -> bool:
+        if not has_rows(graph.metadata.signature):
             return False
         if graph.metadata.precision == "bfloat16":  # ONNX Runtime's CPU provider runs none
             return True
         with Session(graph.onnx, providers=["CPUExecutionProvider"]) as session:
-            return row_by_row(session, graph.metadata.precision, self.options.seed)
+            return rows_are_independent(session, graph.metadata.precision, self.options.seed)
 
     def _place(self, graph: _Graph, place: Path) -> None:
         """Put the file of a version into its folder, with what belongs to it."""
@@ -272,7 +274,7 @@ class TritonExporter(Exporter):
             shutil.copy2(file, place / file.name)
 
     def _pipeline(self, model: Model, front: Front, kind: type[Pipeline], folder: Path, version: int) -> Any:
-        """Write a pipeline with one version; its configuration."""
+        """Write one version of a pipeline; return its configuration."""
         place = folder / str(version)
         place.mkdir(parents=True)
         _write_program(place, "PipelineModel")
@@ -285,7 +287,7 @@ class TritonExporter(Exporter):
             (place / PROVENANCE).write_text(json.dumps(files.provenance), encoding="utf-8")
         if (model.folder / RECORD).is_file():
             (place / RECORD).write_bytes(read_bytes(model.folder / RECORD, text=True))
-        return _write_config(folder, of_pipeline(folder.name, kind, self.options))
+        return _write_config(folder, pipeline_config(folder.name, kind, self.options))
 
 
 def _labels(fronts: Mapping[str, Pipeline], graph: _Graph) -> dict[str, Sequence[str]]:
@@ -304,6 +306,6 @@ def _write_program(place: Path, name: str) -> None:
 
 
 def _write_config(folder: Path, config: Any) -> Any:
-    """Write a configuration."""
-    (folder / CONFIG).write_text(text_of(config), encoding="utf-8")
+    """Write a configuration and return it."""
+    (folder / CONFIG).write_text(config_text(config), encoding="utf-8")
     return config

@@ -22,7 +22,7 @@ def next_version(repository: Path, names: Sequence[str]) -> int:
 
 
 def check(repository: Path, configs: Mapping[str, Any]) -> None:
-    """Refuse a repository that holds other models under these names.
+    """Refuse a repository that has other models under these names.
 
     Raises:
         ExportError: names the model, and what is different.
@@ -43,25 +43,25 @@ def check(repository: Path, configs: Mapping[str, Any]) -> None:
 
 
 def check_fronts(repository: Path, name: str, names: Collection[str]) -> None:
-    """Refuse to add a version of a model where one in front of it gets none: it asks a version that would go.
+    """Refuse a new version of a model if a pipeline in front of it gets none: the version that it calls would go.
 
     Raises:
-        ExportError: names the model in front, and the version that it asks.
-        ModelFileError: what one in front knows cannot be read.
+        ExportError: names the pipeline, and the version that it calls.
+        ModelFileError: the description of a pipeline cannot be read.
     """
     for folder in sorted(repository.glob(f"{name}_*")):
         newest = folder / str(next_version(repository, [folder.name]) - 1) / FRONT
         if newest.is_file() and folder.name not in names and Front.read(newest).model == name:
             raise ExportError(
-                f"{folder.name} asks version {newest.parent.name} of {name}; remove {folder}, or export with what it "
-                "needs"
+                f"{folder.name} calls version {newest.parent.name} of {name}, which this export would replace; remove "
+                f"{folder}, or export with what it needs"
             )
 
 
 def add(new: Path, repository: Path, version: int, names: Sequence[str]) -> None:
     """Move new models, or new versions of models, into a repository.
 
-    Each version appears by one rename. Configurations follow: they say the same of the tensors of all versions.
+    Each version appears by one rename. Configurations follow; they describe the tensors of all versions alike.
     """
     if not repository.exists():
         os.rename(new, repository)

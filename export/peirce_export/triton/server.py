@@ -47,7 +47,7 @@ def serve(
     """Serve models of the kind `python` without Docker, by the server of the wheel nvidia-pytriton, until Ctrl-C."""
     if not repository.is_dir():
         write = f"peirce export MODEL --to triton --kind python -o {repository}"
-        raise InputError(f"there is no folder {repository}; write one with `{write}`")
+        raise InputError(f"folder {repository} does not exist; write one with `{write}`")
     given = numpy or (Path(os.environ[NUMPY]) if os.environ.get(NUMPY) else None)
     ports = dict(zip(KINDS, (http, grpc, metrics), strict=True))
     with tempfile.TemporaryDirectory(prefix="peirce-serve-") as folder:
@@ -83,9 +83,9 @@ def server_command(
     stub = home / "python_backend_stubs" / version / "triton_python_backend_stub"
     if not stub.is_file():
         known = ", ".join(sorted(each.name for each in stub.parent.parent.glob("*")))
-        raise UnavailableError(f"the server's backend has no part for Python {version}; it has {known}")
+        raise UnavailableError(f"the server's backend does not support Python {version}; it supports {known}")
     if numpy is None or not (numpy / "numpy").is_dir():
-        where = "--numpy DIR names none" if numpy is None else f"{numpy} holds none"
+        where = "--numpy is not given" if numpy is None else f"{numpy} does not contain it"
         raise UnavailableError(
             f"the server's Python backend needs numpy 1, and {where}; run `{INSTALL_NUMPY}`, and give --numpy numpy1"
         )

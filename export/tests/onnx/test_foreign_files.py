@@ -120,7 +120,7 @@ def test_weights_elsewhere_are_not_read(tmp_path: Path) -> None:
     inner.t.CopyFrom(weights)
     del model.graph.initializer[:]
     path.write_bytes(model.SerializeToString())
-    with pytest.raises(ModelFileError, match="a node holds values in another file"):
+    with pytest.raises(ModelFileError, match="a node has values in another file"):
         Session(path)
 
 

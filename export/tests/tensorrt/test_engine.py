@@ -25,7 +25,7 @@ from peirce_export.tensorrt.verifying import EngineGraph
 from peirce_testing import Conformance
 
 RTX = pytest.mark.skipif(
-    not backends.installed("rtx"), reason="TensorRT for RTX is not installed; `tox -e tensorrt`"
+    not backends.is_installed("rtx"), reason="TensorRT for RTX is not installed; `tox -e tensorrt`"
 )
 SIZES = ("batch=1:2:4", "length=1:16:32")
 
@@ -37,7 +37,7 @@ def exported(name: str, path: Path, registry: Registry, **options: object) -> tu
     )
 
 
-@pytest.mark.skipif(backends.installed("rtx"), reason="TensorRT for RTX is installed")
+@pytest.mark.skipif(backends.is_installed("rtx"), reason="TensorRT for RTX is installed")
 def test_without_tensorrt_it_says_what_to_install(registry: Registry, tmp_path: Path) -> None:
     with pytest.raises(ExportError, match=re.escape("pip install 'peirce[tensorrt-rtx]'")):
         exported("bert-base", tmp_path / "model.engine", registry, backend="rtx")
@@ -213,7 +213,7 @@ def test_an_engine_is_refused_where_it_cannot_run(registry: Registry, tmp_path: 
         ({"compute_capability": "ada"}, "does not build for compute capability ada"),
         ({"compute_capability": "7.5"}, "7.5 (Turing) multiplies in float16 alone; add --precision float16"),
         ({"version_compatible": True}, "without the lean runtime that version_compatible needs"),
-        ({"timing_cache": "absent/cache"}, "there is no folder absent"),
+        ({"timing_cache": "absent/cache"}, "folder absent does not exist"),
     ],
 )
 def test_what_cannot_be_built_is_refused_before_any_work(

@@ -69,7 +69,7 @@ def test_a_header_comes_back_as_it_was_written(tmp_path: Path) -> None:
     read = Header.read(path)
     assert read == evolve(wrote, metadata=read.metadata)
     assert read.metadata.to_properties() == wrote.metadata.to_properties()
-    assert read.hold(path) == wrote.sha256
+    assert read.check(path) == wrote.sha256
     # Of two profiles the one that has the size; none has 40 tokens.
     assert [choose(read.profiles, {"batch": 1, "length": size}) for size in (8, 64)] == [0, 1]
     with pytest.raises(InputError, match=r"not built for length 40: .*length=8:16:32; length=48:64:64"):
@@ -113,7 +113,7 @@ def test_a_header_that_is_damaged_or_newer_is_named(tmp_path: Path) -> None:
     file = tmp_path / "model.engine.json"
     content = json.loads(file.read_text())
     file.write_text(json.dumps(content | {"format": 99}))
-    with pytest.raises(ModelFileError, match="of a newer Peirce"):
+    with pytest.raises(ModelFileError, match="by a newer Peirce"):
         Session(path)
     file.write_text("{")
     with pytest.raises(ModelFileError, match=r"model\.engine\.json is damaged"):

@@ -33,7 +33,7 @@ def test_a_question_is_read() -> None:
         ({"query": QUERY, "top": np.array([2.5], np.float32)}, "input 'top' is float32, and must be int64"),
         ({"query": QUERY, "top": np.array([], np.int64)}, "input 'top' has no value"),
         ({"query": np.repeat(QUERY, 10_000)}, "input 'query' has 10,000 values; give one"),
-        ({"query": np.array([b"\xff"], np.object_)}, "input 'query' is no UTF-8"),
+        ({"query": np.array([b"\xff"], np.object_)}, "input 'query' is not UTF-8"),
     ],
 )
 def test_what_is_wrong_is_named(given: dict[str, Any], said: str) -> None:

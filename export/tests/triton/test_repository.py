@@ -24,8 +24,8 @@ from peirce.parts import Signature, TensorSpec
 from peirce.registry import Registry
 from peirce_export import LoadedModel
 from peirce_export.metadata import Metadata, Precision
-from peirce_export.triton.batching import in_rows, row_by_row
-from peirce_export.triton.config import Kind, TritonOptions, mask_bytes, of_tensors, parse, text_of
+from peirce_export.triton.batching import has_rows, rows_are_independent
+from peirce_export.triton.config import Kind, TritonOptions, config_text, mask_bytes, parse, tensor_config
 from peirce_export.triton.exporter import NO_BFLOAT16
 from peirce_export.triton.repository import add, check
 
@@ -67,10 +67,10 @@ def test_the_configuration_of_every_part_is_its_signature(
     kind: Kind, signatures: Mapping[str, Signature]
 ) -> None:
     for name, signature in signatures.items():
-        batched = in_rows(signature)
+        batched = has_rows(signature)
         options = TritonOptions(kind=kind, max_batch=8 * batched, delay=50, instances=2, versions=3)
-        config = of_tensors(name, described(signature, "float16"), options)
-        assert parse(text_of(config), name) == config
+        config = tensor_config(name, described(signature, "float16"), options)
+        assert parse(config_text(config), name) == config
         for specs, tensors in ((signature.inputs, config.input), (signature.outputs, config.output)):
             assert [spec.name for spec in specs] == [tensor.name for tensor in tensors]
             for spec, tensor in zip(specs, tensors, strict=True):
@@ -98,11 +98,11 @@ def test_rows_are_those_of_the_first_dim_alone() -> None:
             [ids], [TensorSpec(name=f"o{i}", dtype="float", dims=d) for i, d in enumerate(outputs)]
         )
 
-    assert in_rows(signature(("batch", 3), ("batch",)))
-    assert not in_rows(signature(("batch", "batch")))
-    assert not in_rows(signature(("batch", "length + batch")))
-    assert not in_rows(signature(("length", "batch")))
-    assert not in_rows(signature((3,)))
+    assert has_rows(signature(("batch", 3), ("batch",)))
+    assert not has_rows(signature(("batch", "batch")))
+    assert not has_rows(signature(("batch", "length + batch")))
+    assert not has_rows(signature(("length", "batch")))
+    assert not has_rows(signature((3,)))
 
 
 @TRITON
@@ -147,7 +147,8 @@ def test_each_export_adds_a_version_whole_or_not_at_all(weather: Path, tmp_path:
     assert second["weather/2/model.onnx"] == first["weather/1/model.onnx"]
     assert config_of(repository / "weather").max_batch_size == 4
     with pytest.raises(
-        ExportError, match=r"weather_classify asks version 2 of weather; remove .*weather_classify"
+        ExportError,
+        match=r"weather_classify calls version 2 of weather, .* remove .*weather_classify",
     ):
         peirce.export(weather, path=repository, to="triton", questions=False)
     assert contents(repository) == second
@@ -186,12 +187,12 @@ def test_a_repository_of_another_model_is_refused(tmp_path: Path) -> None:
     def config(kind: Kind = "onnxruntime", size: int = 3, batch: int = 8) -> Any:
         ids = TensorSpec(name="ids", dtype="int64", dims=("batch", "length"))
         signature = Signature([ids], [TensorSpec(name="out", dtype="float", dims=("batch", size))])
-        return of_tensors("m", described(signature), TritonOptions(kind=kind, max_batch=batch))
+        return tensor_config("m", described(signature), TritonOptions(kind=kind, max_batch=batch))
 
     (tmp_path / "m").mkdir()
     with pytest.raises(ExportError, match=r"has no config.pbtxt, so it is not a model of Triton"):
         check(tmp_path, {"m": config()})
-    (tmp_path / "m" / "config.pbtxt").write_text(text_of(config()), encoding="utf-8")
+    (tmp_path / "m" / "config.pbtxt").write_text(config_text(config()), encoding="utf-8")
     check(tmp_path, {"m": config(batch=4), "another": config()})
     for other, why in (
         (config(kind="python"), "it is of the kind onnxruntime, not python"),
@@ -245,5 +246,5 @@ class Centred(LoadedModel):
 
 
 def test_rows_that_depend_on_each_other_are_found_by_running_them() -> None:
-    assert row_by_row(peirce.Session.over(Centred(0.0), "numbers"), "float32", 0)
-    assert not row_by_row(peirce.Session.over(Centred(0.1), "numbers"), "float32", 0)
+    assert rows_are_independent(peirce.Session.over(Centred(0.0), "numbers"), "float32", 0)
+    assert not rows_are_independent(peirce.Session.over(Centred(0.1), "numbers"), "float32", 0)

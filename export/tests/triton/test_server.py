@@ -27,10 +27,10 @@ def test_what_is_missing_is_said_with_what_to_run(
     monkeypatch.setattr(server, "find_spec", lambda name: found)
     stubs = tmp_path / "pytriton" / "tritonserver" / "python_backend_stubs"
     (stubs / "3.8").mkdir(parents=True)
-    with pytest.raises(UnavailableError, match=r"no part for Python .*; it has 3.8"):
+    with pytest.raises(UnavailableError, match=r"does not support Python .*; it supports 3.8"):
         server.server_command(tmp_path, tmp_path, PORTS, None)
     (stubs / "{}.{}".format(*sys.version_info)).mkdir()
     (stubs / "{}.{}".format(*sys.version_info) / "triton_python_backend_stub").touch()
-    for numpy, why in ((None, "--numpy DIR names none"), (tmp_path, "holds none")):
+    for numpy, why in ((None, "--numpy is not given"), (tmp_path, "does not contain it")):
         with pytest.raises(UnavailableError, match=rf"{why}; run `python -m pip install .* numpy==1"):
             server.server_command(tmp_path, tmp_path, PORTS, numpy)
