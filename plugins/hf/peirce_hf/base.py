@@ -380,7 +380,7 @@ class PeircePreTrainedModel(PreTrainedModel):
 
     @contextmanager
     def _recomputing(self) -> Iterator[None]:
-        """Within it layers keep no activations, if gradient checkpointing is on: the backward pass recomputes them."""
+        """Layers keep no activations inside the block if gradient checkpointing is on; backward recomputes them."""
         layers: Sequence[nn.Module] = ()
         if self.gradient_checkpointing and self.training:
             layers = layers_of(self.peirce)[:: self._every_n_layers]

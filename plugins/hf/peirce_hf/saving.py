@@ -65,7 +65,7 @@ def save_atomically(directory: Path) -> Iterator[Path]:
 
 
 def check_saved(directory: Path) -> None:
-    """Refuse weights that are not those of the save that a directory's digests are of; without digests none are.
+    """Refuse weights that do not match the digests of a directory; without digests do nothing.
 
     Raises:
         ModelFileError: a file is damaged, of another save, or no regular file.

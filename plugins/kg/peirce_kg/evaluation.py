@@ -299,7 +299,7 @@ def random_scorer(seed: int, entities: int) -> Scorer:
 
 
 def frequency_scorer(index: Index) -> Scorer:
-    """What can be said without looking at the query's entities: how often an entity is a relation's head or tail.
+    """A baseline that ignores the query's entities: how often an entity is the head or tail of a relation.
 
     An atom with f in it holds with the share of its relation's triples that have the entity in f's place; shares
     combine as independent events do: products in a conjunction, 1 - p under a negation, p + q - pq in a disjunction.

@@ -30,7 +30,7 @@ class QueryAnswers(Pipeline):
 
     @classmethod
     def answers(cls, signature: Signature, assets: Collection[str], generates: bool) -> bool:
-        """Where there is a vocabulary with its graph."""
+        """Whether the model has a vocabulary with its graph."""
         return {VOCABULARY, TRIPLES} <= set(assets)
 
     def __init__(self, folder: Path, model: Runner) -> None:

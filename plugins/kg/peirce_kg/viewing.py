@@ -18,7 +18,7 @@ class Queries(Viewer):
 
     @classmethod
     def shows(cls, model: Model, assets: Collection[str]) -> bool:
-        """Where there is a vocabulary with its graph."""
+        """Whether the model has a vocabulary with its graph."""
         return {VOCABULARY, TRIPLES} <= set(assets)
 
     def view(self, texts: Sequence[str], observe: Observe) -> View:

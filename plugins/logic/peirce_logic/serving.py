@@ -39,7 +39,7 @@ class ChoicePipeline(Pipeline):
 
     @classmethod
     def answers(cls, signature: Signature, assets: Collection[str], generates: bool) -> bool:
-        """Where the task `multiple_choice` trained the model."""
+        """Whether the task `multiple_choice` trained the model."""
         required = {spec.name for spec in signature.inputs if spec.required}
         scored = any(spec.name == SCORES for spec in signature.outputs)
         return {TOKENIZER, SETTINGS} <= set(assets) and required <= READ and scored
@@ -49,7 +49,7 @@ class ChoicePipeline(Pipeline):
         self._inputs = {spec.name: spec for spec in model.signature.inputs}
 
     def example(self) -> Mapping[str, Any]:
-        """Where does it rain?"""
+        """A question about the weather."""
         return {
             "context": "It rains here and not there.",
             "question": "Where?",
@@ -93,7 +93,7 @@ class SummaryPipeline(Pipeline):
 
     @classmethod
     def answers(cls, signature: Signature, assets: Collection[str], generates: bool) -> bool:
-        """Where the task `summarise` trained the model."""
+        """Whether the task `summarise` trained the model."""
         required = {spec.name for spec in signature.inputs if spec.required}
         return generates and {TOKENIZER, SETTINGS} <= set(assets) and DECODER in required <= {*READ, DECODER}
 

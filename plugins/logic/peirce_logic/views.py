@@ -42,7 +42,7 @@ class Relations(Texts):
 
     @classmethod
     def shows(cls, model: Model, assets: Collection[str]) -> bool:
-        """Where a task of this package has trained the model."""
+        """Whether a task of this package trained the model."""
         return {TOKENIZER, SETTINGS} <= set(assets)
 
     def view(self, texts: Sequence[str], observe: Observe) -> View:

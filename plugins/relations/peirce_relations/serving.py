@@ -31,7 +31,7 @@ class RelationPipeline(Pipeline):
 
     @classmethod
     def answers(cls, signature: Signature, assets: Collection[str], generates: bool) -> bool:
-        """Where the relations have names, and the model reads edges and scores pairs."""
+        """Whether the relations have names, and the model reads edges and scores pairs."""
         return (
             LABELS in assets
             and any(spec.name == "edge_ids" for spec in signature.inputs)

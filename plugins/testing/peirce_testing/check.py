@@ -95,7 +95,7 @@ class Case:
         return ExporterHarness(self.entry, self.registry, self.folder)
 
     def each(self, body: Callable[[Any], None]) -> None:
-        """Run a body on every harness that takes a kind of scope, and say which one a failure is about.
+        """Run a body on every harness that takes a kind of scope; failures name the harness.
 
         Raises:
             NotApplicableError: none is left; the last reason that a body gave, if one did.
@@ -144,7 +144,7 @@ class Check:
 
     @property
     def link(self) -> str:
-        """Where to read on."""
+        """The address of the page about it."""
         return f'the guide\'s page of conformance checks, "Check: {self.name.replace("_", " ")}"'
 
     def applies(self, kind: str, part: Any) -> bool:
@@ -195,7 +195,7 @@ def again(plugin: str, name: str, thorough: bool = False) -> str:
 
 @contextmanager
 def _restore_defaults() -> Iterator[None]:
-    """Give back torch's defaults: what a part changes of them is a finding of one check, not of all that follow."""
+    """Reset torch's defaults, so that a part that changes them fails one check, not all that follow."""
     dtype, grad = torch.get_default_dtype(), torch.is_grad_enabled()
     with torch.random.fork_rng(devices=[]):
         try:
@@ -206,7 +206,7 @@ def _restore_defaults() -> Iterator[None]:
 
 
 def _frames_of_part(error: Exception) -> list[traceback.FrameSummary]:
-    """Where an error was raised, from the code that the checks call on."""
+    """The frames of an error that are not the suite's; all of them if none is."""
     calls = traceback.extract_tb(error.__traceback__)
     return [call for call in calls if _OURS.isdisjoint(Path(call.filename).parents)] or list(calls)
 
@@ -224,7 +224,7 @@ def _describe_error(error: Exception) -> list[str]:
 
 
 def _cause(error: Exception) -> str:
-    """What failures of one cause have in common."""
+    """A key that failures with one cause share."""
     calls = [
         call for call in _frames_of_part(error) if {*_OURS, _TORCH}.isdisjoint(Path(call.filename).parents)
     ]

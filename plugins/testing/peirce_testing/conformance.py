@@ -151,7 +151,7 @@ class Conformance:
 
     @cached_property
     def _parts(self) -> tuple[Registry, tuple[Registered, ...]]:
-        """Where parts are looked up, what is checked, and the plug-ins of which nothing can be."""
+        """The registry, the parts to check, and the plug-ins without any."""
         registry = self.registry or Registry.discover(extra_plugins=self.plugins)
         if not self.plugins:
             return registry, tuple(_all_of(registry))

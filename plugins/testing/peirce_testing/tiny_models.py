@@ -218,7 +218,7 @@ def spec_with_heads(spec: Spec, *heads: HeadSpec) -> Spec:
 
 
 def randomise(model: torch.nn.Module, seed: int = 0) -> None:
-    """Give every parameter values of order one, so that nothing is hidden behind a small or zero start."""
+    """Give every parameter values of order one, so that small or zero initial values hide nothing."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in model.parameters():

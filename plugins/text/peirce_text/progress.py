@@ -51,16 +51,16 @@ class ShardProgress:
         self._bars.stop()
 
     def start(self, name: str) -> None:
-        """A shard is begun."""
+        """Show that a shard is begun."""
         self._bars.update(self._task, description=f"{self._doing} {name}")
 
     def advance(self, count: int) -> None:
-        """So much more has been read."""
+        """Add to what has been read."""
         self._count += count
         self._bars.update(self._task, shown=f"{self._count:,} {self._unit}")
 
     def done(self) -> None:
-        """The shard is done."""
+        """Show that the shard is done."""
         self._bars.advance(self._task)
 
     def print_line(self, text: str) -> None:

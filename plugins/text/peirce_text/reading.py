@@ -167,7 +167,7 @@ def _explain_read_errors(path: Path) -> Iterator[None]:
 
 
 def _check_rows(rows: Iterator[Row], columns: Collection[str], *, broken: bool) -> Iterator[Row]:
-    """The rows, where each has its columns and none is broken, or may be."""
+    """The rows; raises if one is broken or lacks columns, unless that is allowed."""
     for row in rows:
         if not row.broken:
             for column in columns:

@@ -50,7 +50,7 @@ class ClassificationPipeline(Pipeline):
 
     @classmethod
     def answers(cls, signature: Signature, assets: Collection[str], generates: bool) -> bool:
-        """Where there is a tokenizer and one output that scores classes."""
+        """Whether the model has a tokenizer and one output that scores classes."""
         names = {spec.name for spec in signature.inputs if spec.required}
         return FILE in assets and names <= INPUTS and len(_scores(signature)) == 1
 
@@ -106,7 +106,7 @@ class TaggingPipeline(Pipeline):
 
     @classmethod
     def answers(cls, signature: Signature, assets: Collection[str], generates: bool) -> bool:
-        """Where there is a tokenizer, names of classes, and one output that scores those of each token."""
+        """Whether the model has a tokenizer, names of classes, and one output that scores those of each token."""
         names = {spec.name for spec in signature.inputs if spec.required}
         return {FILE, LABELS[0]} <= set(assets) and names <= INPUTS and len(_word_scores(signature)) == 1
 
@@ -208,7 +208,7 @@ class WritingPipeline(Pipeline):
 
     @classmethod
     def answers(cls, signature: Signature, assets: Collection[str], generates: bool) -> bool:
-        """Where there is a tokenizer and a model that generates, from tokens alone."""
+        """Whether the model has a tokenizer and generates from tokens alone."""
         required = {spec.name for spec in signature.inputs if spec.required}
         return generates and FILE in assets and required <= {IDS, DECODER, PREFIX}
 
@@ -224,7 +224,7 @@ class WritingPipeline(Pipeline):
         return {"prompt": "once", "max_new": 1}
 
     def ask(self, question: Mapping[str, Any], say: Say) -> None:
-        """Write the text, and say it after each token."""
+        """Write the text, and send what is written after each token."""
         settings = dict(question)
         prompt, tokens = settings.pop("prompt"), list[int]()
 

@@ -41,7 +41,7 @@ class Texts(Viewer):
 
     @classmethod
     def shows(cls, model: Model, assets: Collection[str]) -> bool:
-        """Where a model reads tokens alone, and has a tokenizer or no files at all."""
+        """Whether a model reads tokens alone, and has a tokenizer or no assets."""
         required = {spec.name for spec in model.signature.inputs if spec.required}
         return (FILE in assets or not assets) and IDS in required <= {IDS, DECODER, PREFIX}
 

@@ -40,7 +40,7 @@ class Roles(Texts):
 
     @classmethod
     def shows(cls, model: Model, assets: Collection[str]) -> bool:
-        """Where there is such a recurrence."""
+        """Whether the model has such a recurrence."""
         return super().shows(model, assets) and bool(_units(model))
 
     def read(self, texts: Sequence[str]) -> ReadTexts:

@@ -25,7 +25,7 @@ class EntailmentPipeline(ClassificationPipeline):
 
     @classmethod
     def answers(cls, signature: Signature, assets: Collection[str], generates: bool) -> bool:
-        """Where the task `entailment` trained the model: two classes of pairs of texts of single characters."""
+        """Whether the task `entailment` trained the model: two classes of pairs of texts of single characters."""
         scored = any((each.name, each.dims[-1]) == (SCORES, CLASSES) for each in signature.outputs)
         return (
             super().answers(signature, assets, generates)

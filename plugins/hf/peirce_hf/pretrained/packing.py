@@ -54,13 +54,13 @@ class Packing:
 
 
 def with_one_visible(real: Tensor) -> Tensor:
-    """Real tokens, bool [b, x], and the first of a row that has none: what sees nothing at all is not a number."""
+    """The mask `real`, bool [b, x], with the first token of an empty row: a softmax over nothing is NaN."""
     first = torch.arange(real.shape[1], device=real.device) == 0
     return real | (first & ~real.any(1, keepdim=True))
 
 
 def assume_for_tracing(values: Tensor) -> AbstractContextManager[object]:
-    """While it is entered, what layers ask of values is answered for them, where there are none.
+    """Answer questions of layers about values inside the block, where a traced or meta tensor has none.
 
     While a model is exported, layers take every value for finite. In float16, encoder layers of BART's family cut what
     is infinite to the largest numbers, and ask for it by `not torch.isfinite(x).all()`. A verification of the exported
@@ -76,7 +76,7 @@ def assume_for_tracing(values: Tensor) -> AbstractContextManager[object]:
 
 
 def shift_positions(decoder: nn.Module, by: Tensor) -> AbstractContextManager[object]:
-    """While it is entered, a decoder's rows count places `by` further, int64 [b, 1].
+    """Shift the positions of a decoder's rows by `by`, int64 [b, 1], inside the block.
 
     Where a decoder has no table of places, it knows tokens' distances alone.
 

@@ -68,7 +68,7 @@ def train(vectors: Vectors, given: Given) -> Senses:
 
 
 def cross_validate(given: Given, folds: int = FOLDS, repeats: int = REPEATS) -> dict[str, Scores]:
-    """How well the senses of sentences are found that were left out of the training.
+    """How well senses are found in sentences left out of the training.
 
     Args:
         given: vectors and senses by keyword.
@@ -97,7 +97,7 @@ def cross_validate(given: Given, folds: int = FOLDS, repeats: int = REPEATS) -> 
 
 
 def score(senses: Sequence[str], rounds: Sequence[Sequence[str] | NDArray[np.str_]]) -> Scores:
-    """Hold what was said, once or several times, against the senses of sentences."""
+    """Compare the predicted senses, of one prediction or several, with those of the sentences."""
     truth = np.array(senses)
     right = np.array([np.array(predicted) == truth for predicted in rounds])
     each = right.mean(1)

@@ -306,7 +306,7 @@ def vectors_file(directory: Path, graph: Graph, predictor: Predictor, width: int
 
 
 def _row_keys(filtered: Mapping[Filtering, Report]) -> Iterator[tuple[Filtering, str, Knowledge]]:
-    """What rows are made of: filterings, types and kinds of answers, those of one type and kind together."""
+    """The filtering, type and kind of answers of each row, those of one type and kind together."""
     for name, by in next(iter(filtered.values())).cells.items():
         for knowledge in by:
             for filtering in filtered:

@@ -88,7 +88,7 @@ _FILTERED: Mapping[Filtering, str] = {
 
 
 def stored_filtering(filtering: Filtering, knowledge: Knowledge) -> Filtering:
-    """The filtering that results call it by: there is no graph before the one that entails an answer."""
+    """The filtering under which results are stored: for entailed answers `before` is `graph`."""
     return "graph" if (filtering, knowledge) == ("before", "entailed") else filtering
 
 

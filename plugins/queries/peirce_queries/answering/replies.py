@@ -100,7 +100,7 @@ def exact_reply(query: AnyQuery, graph: Graph, split: Split, seconds: float | No
 def exact_answers(
     query: AnyQuery, graph: Graph, splits: Sequence[Split], seconds: float | None
 ) -> dict[Split, set[Entity]] | None:
-    """The exact answers on some cumulative graphs, within the same seconds; None where no formula says the query.
+    """The exact answers on some cumulative graphs, within the same seconds; None if the query has no formula.
 
     Raises:
         QueryTooLargeError: it takes too much.

@@ -20,7 +20,7 @@ SHOWN_RELATIONS = 10
 
 
 def progress_console() -> Console | None:
-    """Where a progress bar goes: standard error, if it is a terminal."""
+    """A console for progress bars on standard error; None if it is not a terminal."""
     from rich.console import Console
 
     console = Console(stderr=True)

@@ -67,7 +67,7 @@ def open_index(folder: Path) -> tuple[tuple[Index, ...], NDArray[np.int32], dict
 
 
 def damage_error(folder: Path, error: Exception) -> TaskError:
-    """What is said of a folder that cannot be opened."""
+    """The error of a folder that cannot be opened."""
     why = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
     return TaskError(
         f"{folder} cannot be opened as an index: {why}; write it again with `peirce kg convert --to index`"

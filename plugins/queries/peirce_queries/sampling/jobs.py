@@ -38,7 +38,7 @@ BLOCKS = ".blocks"
 
 @frozen(eq=False)
 class Sampled:
-    """What there is of one type, and what was asked for.
+    """The sampled queries of one type, and the request.
 
     answers: int64 [n], how many answers each query has on the graph of the split; seconds: of CPU time, None where an
     earlier run finished the type.
@@ -78,7 +78,7 @@ def describe(
     *,
     hard: bool = False,
 ) -> Description:
-    """What is asked for; see `sampler.sample`. counts: how many queries, by the type's name."""
+    """The description of a request; see `sampler.sample`. counts: how many queries, by the type's name."""
     check_split(graph, split)
     requests = tuple(TypeRequest(kind, counts[kind.name]) for kind in types)
     return Description(graph.name, files.fingerprint(graph), split, seed, max_answers, requests, hard=hard)

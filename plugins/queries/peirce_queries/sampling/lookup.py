@@ -86,7 +86,7 @@ class Lookup:
         return cls(graph.entities, graph.relations, triples, levels, indexes, graph.folder)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
-        """Where a file has the triples, they do not travel."""
+        """Without the triples if a file has them, so that workers read them there."""
         if self.folder is not None:
             return _open, (self.folder,)
         return super().__reduce_ex__(protocol)

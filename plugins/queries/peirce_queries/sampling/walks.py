@@ -236,12 +236,12 @@ class _Walk:
         return evolve(found, free=self.ends[FREE][self.alive]) if ending else found
 
     def forget(self, kept: Set[Variable] = frozenset()) -> None:
-        """Let the variables go, but for some; the slots stay."""
+        """Unbind all variables but `kept`; slots stay bound."""
         gone = {end for end in self.ends if isinstance(end, Variable)} - kept
         self.ends = {end: value for end, value in self.ends.items() if end not in gone}
 
     def put(self, slot: Slot, numbers: Ints | NDArray[np.int32]) -> None:
-        """Put an atom on triples."""
+        """Bind an atom to triples, one for each row."""
         head, relation, tail = self.lookup.triples.take(numbers, axis=0).T.astype(np.int64)
         if slot.head == slot.tail:
             self.alive &= head == tail

@@ -64,7 +64,7 @@ def limits(harness: Harness) -> None:
 
 
 def _check_far_gradients(harness: Harness) -> None:
-    """Hold gradients through the steps of a long text to finite differences."""
+    """Compare gradients through the steps of a long text with finite differences."""
     instance, view = harness.make(), plain_view(harness.kinds[0], 1, LONG)
     ((_, atoms),) = tensors = harness.draw(view).leaves()
     generator = torch.Generator().manual_seed(0)
@@ -79,7 +79,7 @@ def _finite(harness: Harness, view: View, what: str) -> None:
 
 
 def _check_few_of_many(harness: Harness, kind: str, length: int, where: tuple[int, ...]) -> None:
-    """What few real tokens get among padding, against what they get alone."""
+    """Compare the results of few real tokens among much padding with those without it."""
     picked = torch.tensor(where)
     real = torch.zeros(1, length, dtype=torch.bool)
     real[0, picked] = True

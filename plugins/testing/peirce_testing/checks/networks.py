@@ -69,7 +69,7 @@ def scopes(harness: ArchitectureHarness) -> None:
 
 
 def _check_given_scope(harness: ArchitectureHarness, model: Model, view: View) -> None:
-    """What heads are told of who attends to whom is what the spec says."""
+    """Check that heads get the scope that the spec gives."""
     with torch.no_grad():
         scope = model.network(harness.inputs(model, harness.draw(view), view))[0].scope
     given = torch.ones_like(view.allowed()) if scope.pairs is None else scope.pairs

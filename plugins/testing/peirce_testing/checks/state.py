@@ -97,7 +97,7 @@ def _example_outputs(model: Model) -> Tensors:
 
 
 def _check_loaded(model: Model, registry: Registry, run: Callable[[Model], Tensors]) -> None:
-    """Hold a model to what is loaded from its files."""
+    """Compare a model with the one loaded from its files."""
     with TemporaryDirectory() as directory:
         path = Path(directory) / "model"
         model.save(path)

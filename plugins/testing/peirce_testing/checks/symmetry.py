@@ -65,7 +65,7 @@ def token_permutation(harness: Harness) -> None:
 
 
 def check_permutation(harness: Harness, view: View, tensors: Tensors, order: Tensor) -> None:
-    """Hold what a part gives for tokens in another order to what it gives for them, in that order."""
+    """Compare the results for reordered tokens with the reordered results."""
     results = harness.once(tensors, view)
     others = harness.once(tensors.pick(order), view.reorder(order))
     assert_all_equal(others, results.pick(order), f"with the tokens in the order {order[:9].tolist()}")
@@ -152,7 +152,7 @@ def _check_past_of_tokens(harness: TokenHarness) -> None:
 
 
 def check_past(others: Tensors, results: Tensors, past: Tensor, what: str) -> None:
-    """Hold what is said of the first tokens; a pooled output may depend on the whole sequence."""
+    """Compare the results of the first tokens; a pooled output may depend on the whole sequence."""
     new, old = (Tensors(each for each in found if each[0].tokens).pick(past) for found in (others, results))
     assert_all_equal(
         new, old, f"of the first {len(past)} tokens with {what}: it looks at the future", tolerance=1e-11

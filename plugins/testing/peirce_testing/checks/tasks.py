@@ -395,7 +395,7 @@ def task_errors(task: TaskHarness) -> None:
 
 
 def _same_batches(given: Sequence[Batch], expected: Sequence[Batch], what: str) -> None:
-    """Hold batches equal, tensor by tensor."""
+    """Assert that batches are equal, tensor by tensor."""
     if len(given) != len(expected):
         raise BrokenError(f"{what}: {len(given)} batches where there were {len(expected)}")
     for i, (one, other) in enumerate(zip(given, expected, strict=True)):

@@ -45,7 +45,7 @@ def reference(harness: Harness) -> None:
 
 
 def check_reference(harness: Harness, view: View, tensors: Tensors) -> None:
-    """Hold an operator to its `reference`, relative to the largest value."""
+    """Compare an operator with its `reference`, relative to the largest value."""
     instance = harness.make()
     if isinstance(instance, RecurrentOperator):
         ((_, given),) = tensors
@@ -84,7 +84,7 @@ def check_reference(harness: Harness, view: View, tensors: Tensors) -> None:
 
 
 def _fused_gradients(instance: Any, given: Tensor) -> None:
-    """Hold the gradients of the fused way, which may have a derivative of its own, to those of the steps.
+    """Compare the gradients of the fused function, which may have its own derivative, with those of the steps.
 
     Of all that is trained, and of each alone, as where the rest is frozen.
     """
@@ -165,7 +165,7 @@ def purity(harness: Harness, example: Example) -> None:
 
 
 def kept_tensors(instance: object) -> set[str]:
-    """Where a part keeps tensors beside its parameters and buffers: in attributes, and in lists and tables there."""
+    """Names of the tensors that a part keeps in attributes, beside parameters and buffers."""
     several = instance.values() if isinstance(instance, dict) else [instance]
     parts = [each for one in several for each in (one.modules() if isinstance(one, nn.Module) else [one])]
     found = set()
@@ -282,7 +282,7 @@ def long_sequences(harness: Harness) -> None:
 
 
 def _check_no_wrap(slot: Slot, result: Tensor) -> None:
-    """Places beyond 255 are not those below again, as where they are counted in eight bits."""
+    """Check that places beyond 255 differ from those below, as they would not if counted in eight bits."""
     if not slot.tokens:
         return
     row = result if len(slot.tokens) == 1 else result.select(slot.tokens[0], -1)

@@ -49,7 +49,7 @@ class ArchitectureHarness(Harness):
         return models
 
     def forget(self) -> None:
-        """Let go of the models that were kept; the next ones are composed anew."""
+        """Drop the cached models; the next ones are composed anew."""
         self._models.clear()
 
     def resize(self, dims: Dims) -> Harness:

@@ -57,7 +57,7 @@ class Harness(ABC):
         """
 
     def forget(self) -> None:
-        """Let go of what `make` has kept, where a check has changed it."""
+        """Drop what `make` has cached, after a check has changed it."""
         return
 
     @abstractmethod
@@ -78,15 +78,15 @@ class Harness(ABC):
 
     @abstractmethod
     def compute(self, instance: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
-        """What the part gives for `tensors`, with whatever it leaves outside the scope."""
+        """The outputs of the part for `tensors`, unmasked."""
 
     def complete(self, outputs: Tensors, view: View, scope: Scope) -> Tensors:
-        """What the composer makes of what the part gave: the zeros and the size that it sees to."""
+        """The outputs as the composer completes them: masked, and expanded to the batch."""
         return outputs
 
     @final
     def raw(self, instance: Any, tensors: Tensors, view: View) -> Tensors:
-        """Run the part without what the composer sees to."""
+        """Run the part without `complete`."""
         return self.compute(instance, tensors, view, view.scope())
 
     @final

@@ -17,7 +17,7 @@ SCHEMA = "peirce.pretraining-data/1"
 
 @frozen
 class Record:
-    """Where it is, and whether what it says holds.
+    """The record's file, and whether it must be kept to.
 
     Args:
         path: the file.

@@ -42,7 +42,7 @@ class EncodedWords(EncodedTexts):
         return arrays
 
     def place(self, row: int) -> slice:
-        """Where a row stands in `ids`."""
+        """The slice of `ids` that is a row."""
         return slice(int(self.starts[row]), int(self.starts[row + 1]))
 
     def with_tags(self, classes: Ints) -> EncodedWords:

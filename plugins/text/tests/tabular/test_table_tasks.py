@@ -83,7 +83,7 @@ def test_every_format_is_read_alike(tmp_path: Path) -> None:
         ("text,label\n", "there are no rows"),
         ("text,label\na,b\nc,b\n", "has only the class 'b'"),
         ("text,label\na,\nb,\nc,nan\n", r"3 of 3 train rows cannot be used.*row 1: it has no label"),
-        ("text,label\n" + "".join(f"a,{i}\n" for i in range(50)), "50 classes in 50 rows"),
+        ("text,label\n" + "".join(f"a,{i}\n" for i in range(50)), "50 different values in 50 rows"),
         ("text,label\na,x\nb,y\n", "2 rows are too few"),
     ],
 )
