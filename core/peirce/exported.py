@@ -1,4 +1,4 @@
-"""What `peirce` hands out of `peirce_export`, of the distribution peirce-export."""
+"""The names of `peirce_export`, of the distribution peirce-export, that `peirce` offers as its own."""
 
 from peirce.extras import require
 

@@ -59,15 +59,15 @@ def export(
     try:
         chosen = part.Options(**options)
     except (TypeError, ValueError) as error:
-        message = error.args[0] if error.args else error  # those of attrs hold more
+        message = error.args[0] if error.args else error  # errors of attrs have more arguments
         raise ExportError(f"exporter {to!r} cannot use these options: {message}") from error
     path = Path(path)
-    with explain_disk_errors(str(path)), ExitStack() as alone:
+    with explain_disk_errors(str(path)), ExitStack() as lock:
         fits = path.is_dir() if part.writes == "folder" else path.is_file()
-        # A place where nothing can be written is the exporter's to refuse.
+        # The exporter itself refuses a path that nothing can be written to.
         if path.parent.is_dir() and (fits or not path.exists()):
             try:
-                alone.enter_context(hold_lock(path, folder=False))
+                lock.enter_context(hold_lock(path, folder=False))
             except OSError as error:
                 raise ExportError(f"{path} cannot be written: {error}; write elsewhere") from error
         if isinstance(model, str | os.PathLike):
@@ -95,7 +95,7 @@ def verify(
     progress: Progress | None = None,
     registry: Registry | None = None,
 ) -> Report:
-    """Hold an exported file against its model, with the runtime of its suffix, or a saved model against its digests.
+    """Verify an exported file against its model, with the runtime of its suffix, or a saved model against its digests.
 
     Args:
         file: the exported file, or the directory of a saved model.
@@ -115,14 +115,16 @@ def verify(
     file = Path(file)
     if file.is_dir():
         if model is not None:
-            raise InputError(f"{file} is a saved model, held against its digests alone; leave out the model")
+            raise InputError(
+                f"{file} is a saved model, which is checked against its digests; leave out the model"
+            )
         return verify_folder(file)
     runtime = runtime_for(file)
     if model is None:
         model = file.parent
         if not (model / "spec.toml").is_file():
             raise ModelFileError(
-                f"{model} holds no saved model to verify {file.name} against; name one with --model MODEL"
+                f"{model} has no saved model to verify {file.name} against; name one with --model MODEL"
             )
     if isinstance(model, str | os.PathLike):
         model = read_model(model, registry)

@@ -1,6 +1,5 @@
-"""Whether the files of a saved model are what was saved: the folder alone, without torch and without the parts.
-
-Beside the model's own files these are what was exported from it.
+"""Verification of the folder of a saved model, without torch and without the parts: its files are checked against
+their digests, and exported files in it against the model.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ OK, UNKNOWN, DAMAGED, STALE = "ok", "no digest", "damaged", "stale"
 
 @frozen(kw_only=True)
 class FolderReport(Report):
-    """What a saved model's folder holds.
+    """The report on a saved model's folder.
 
     Args:
         files: of each file its `bytes` and its `state`: `ok`, `no digest`, `damaged`, or `stale` for what was exported
@@ -55,7 +54,7 @@ class FolderReport(Report):
 
 
 def verify_folder(directory: Path) -> FolderReport:
-    """Hold each file of a saved model against its digest, and read what can be read without the model's parts.
+    """Check each file of a saved model against its digest, and read what can be read without the model's parts.
 
     Raises:
         ModelFileError: there is no saved model.
@@ -63,7 +62,7 @@ def verify_folder(directory: Path) -> FolderReport:
     try:
         with saved_files(directory, digests=False) as saved:
             wrong = {
-                name: f"{name} is not what was saved: its content has another digest"
+                name: f"{name} is not what was saved: it does not match its digest"
                 for name in saved.damaged()
             }
             sizes = {PROVENANCE: (directory / PROVENANCE).stat().st_size, **saved.sizes()}
@@ -81,7 +80,7 @@ def verify_folder(directory: Path) -> FolderReport:
     }
     notes = [*wrong.values()]
     if wrong:
-        notes.append("restore what is damaged from where the model was saved, or save the model again")
+        notes.append("restore the damaged files from where the model was saved, or save the model again")
     elif saved.digests is None:
         notes.append("Peirce 0.1 saved this model, without digests; save it again to have them")
     for path in sorted(path for path in directory.iterdir() if path.is_file() and path.name not in files):
@@ -93,7 +92,7 @@ def verify_folder(directory: Path) -> FolderReport:
 
 
 def _exported_state(path: Path) -> tuple[str, str] | None:
-    """The state of a file beside the model's own and a note on it; None of one that carries no digest."""
+    """The state of another file in the folder and a note on it; None for a file that is not an exported one."""
     try:
         runtime = runtime_of(path)()
     except RegistryError:
@@ -106,7 +105,7 @@ def _exported_state(path: Path) -> tuple[str, str] | None:
         if runtime.source(path) is None:
             return None
     except ModelFileError as error:
-        return UNKNOWN, str(error)  # whole, and exported by others
+        return UNKNOWN, str(error)  # intact, and exported by another program
     message = staleness(path, runtime)
     return (STALE, message) if message else (state, "")
 
@@ -116,7 +115,7 @@ class StaleWarning(UserWarning):
 
 
 def staleness(path: Path, runtime: Runtime) -> str | None:
-    """How an exported file differs from the saved model in its folder; None where it does not, or nothing tells."""
+    """How an exported file differs from the saved model in its folder; None if it does not, or nothing says so."""
     folder = path.parent
     if not (folder / PROVENANCE).is_file():
         return None
@@ -129,10 +128,11 @@ def staleness(path: Path, runtime: Runtime) -> str | None:
         if Spec.from_toml(text, source=str(folder / SPEC)) != Spec.from_toml(source.spec, source=str(path)):
             differing.append("spec")
     except (ModelFileError, SpecError, OSError, ValueError):
-        return None  # what is wrong with either is told by whoever opens it
+        return None  # opening either reports what is wrong with it
     if not differing:
         return None
     return (
-        f"{path} was exported from another model than {folder} holds, with other {' and '.join(differing)}: that one "
-        f"was saved later, or elsewhere. Export it again with `peirce export {folder} -o {path}`, or remove it"
+        f"{path} was exported from another model than the one in {folder}, with other {' and '.join(differing)}: "
+        "the model was saved again since, or comes from elsewhere. Export it again with "
+        f"`peirce export {folder} -o {path}`, or remove it"
     )

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from peirce.registry import Kind, hookspec, targets
 
 RUNTIMES, PIPELINES = "runtimes", "pipelines"
-"""The kinds in a registry."""
+"""The names of the kinds in a registry."""
 KINDS = (
     Kind(name=RUNTIMES, read=targets("'.onnx': 'my_lab.session:Session'", names=r"\.[a-z0-9]+")),
     Kind(name=PIPELINES, read=targets("'ask': 'my_lab.serving:Asks'")),

@@ -1,4 +1,4 @@
-"""Whole questions to a model: the contract of what turns texts into its inputs, and its outputs into names and scores.
+"""The contract of pipelines, which turn whole questions into inputs of a model, and its outputs into answers.
 
 A server puts a pipeline in front of an exported model. This module needs no torch.
 """
@@ -30,7 +30,7 @@ class Field:
 
     Args:
         name: its name at the server.
-        kind: what it holds; a `float` is a float32.
+        kind: the type of its value; a `float` is a float32.
         many: whether it is a list.
         required: whether a question must give it.
         meaning: one sentence for the reader.
@@ -81,28 +81,28 @@ class Pipeline(ABC):
     @classmethod
     @abstractmethod
     def answers(cls, signature: Signature, assets: Collection[str], generates: bool) -> bool:
-        """Whether it answers with models of this kind.
+        """Whether the pipeline fits a model.
 
         Args:
             signature: the model's.
             assets: the names of the files that the model keeps in `assets/`.
-            generates: whether what runs it generates.
+            generates: whether the file was exported to generate.
         """
 
     @abstractmethod
     def __init__(self, folder: Path, model: Runner) -> None:
-        """Read what stands beside a model.
+        """Read the files that the pipeline needs.
 
         Args:
-            folder: a saved model's, which need not hold its weights.
-            model: what runs it.
+            folder: of a saved model; its weights may be missing.
+            model: runs the model.
 
         Raises:
             ModelFileError: a file is missing or damaged.
         """
 
     def labels(self) -> Mapping[str, Sequence[str]]:
-        """The names of what an output of the model scores, in the order of its last dim, by output; by default none."""
+        """By output, the names of the things that it scores, in the order of its last dim; by default none."""
         return {}
 
     @abstractmethod
@@ -114,8 +114,8 @@ class Pipeline(ABC):
         """Answer one question.
 
         Args:
-            question: the fields that were given, a value each or a list where it is many.
-            say: takes the answer.
+            question: the values of the given fields; a list for a field with `many`.
+            say: called with the answer.
 
         Raises:
             PeirceError: the question cannot be answered; the message names what is wrong with it.
@@ -125,12 +125,12 @@ class Pipeline(ABC):
 def pipelines_for(
     signature: Signature, assets: Collection[str], generates: bool, registry: Registry | None = None
 ) -> dict[str, type[Pipeline]]:
-    """The pipelines that say that they answer with a model, by name; one that another of them refines is none.
+    """The pipelines that fit a model, by name; one that another fitting pipeline extends is left out.
 
-    One that fails is named, and set aside.
+    A pipeline that fails is reported and left out.
 
     Args:
-        signature, assets, generates: what they are told of it, as `Pipeline.answers` takes them.
+        signature, assets, generates: of the model, as `Pipeline.answers` takes them.
         registry: where to look; what is installed and active if None.
     """
     return fitting_classes(

@@ -1,4 +1,4 @@
-"""The contract of what opens, runs and verifies exported files, and the runtime of a file, by its suffix.
+"""The contract of runtimes, which open, run and verify exported files, and the look-up of a runtime by suffix.
 
 This module needs no torch, so that a runtime works without it.
 """
@@ -48,7 +48,7 @@ class OnDevice(ABC):
 
 @frozen(kw_only=True)
 class Source:
-    """What an exported file says of the model that it was exported from.
+    """The model that an exported file was exported from, as the file states it.
 
     Args:
         spec: as TOML.
@@ -97,7 +97,7 @@ class LoadedModel(ABC):
         raise InputError("the runtime of this file leaves no outputs on a device; use `run`")
 
     def stepper(self) -> Callable[[Mapping[str, NDArray[Any]]], Stepper]:
-        """A function from prompts to what generation steps through; by default a file does not generate.
+        """A function from prompts to a stepper of generation; by default a file does not generate.
 
         Raises:
             InputError: the file was not exported to generate. The function raises it where a prompt is empty.
@@ -106,7 +106,7 @@ class LoadedModel(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of the model's memory."""
+        """Release the model's memory."""
 
 
 class Runtime(ABC):
@@ -116,7 +116,7 @@ class Runtime(ABC):
     """
 
     def check(self, path: Path) -> str | None:
-        """Hold a file against the digest that it carries, before it is opened.
+        """Check a file against its digest, before it is opened.
 
         Returns:
             The digest; None for a file without one, which by default is every file.
@@ -170,7 +170,7 @@ class Runtime(ABC):
         providers: Sequence[str] | None = None,
         progress: Progress | None = None,
     ) -> Report:
-        """Hold a file against its model.
+        """Verify a file against its model.
 
         Args:
             path: the file.
@@ -186,14 +186,14 @@ class Runtime(ABC):
 
 
 def runtime_of(path: str | os.PathLike[str], registry: Registry | None = None) -> type[Runtime]:
-    """The runtime of a file, by its suffix; no part is imported, and torch only if the runtime needs it.
+    """The class of the runtime of a file, by its suffix; no part is imported, and torch only if the runtime needs it.
 
     Args:
         path: the file, which need not exist.
         registry: where runtimes are looked up; what is installed and active if None.
 
     Raises:
-        RegistryError: there is no runtime for such files, its module is not there, or it is no `Runtime`.
+        RegistryError: there is no runtime for such files, its module cannot be imported, or it is not a `Runtime`.
     """
     suffix = Path(path).suffix.removeprefix(".").lower()
     try:
@@ -203,10 +203,10 @@ def runtime_of(path: str | os.PathLike[str], registry: Registry | None = None) -
 
 
 def runtime_for(path: Path) -> Runtime:
-    """The runtime of a file.
+    """The runtime of a file, an instance.
 
     Raises:
-        ModelFileError: the file is not there, or no runtime is known for its suffix.
+        ModelFileError: the file does not exist, or no runtime is known for its suffix.
     """
     if not path.is_file():
         raise ModelFileError(f"{path} is not a file; `peirce export` writes one")

@@ -43,8 +43,8 @@ class Session:
         providers: what computes, in the runtime's own names, in order of preference. None leaves the choice to it:
             ONNX Runtime takes CUDA where it works, then the CPU.
         threads: threads within an operator; None leaves the choice to the runtime.
-        digests: whether the file is held against the digest that it carries, and against the saved model beside it; if
-            None it is, unless `PEIRCE_NO_DIGESTS` is set.
+        digests: whether the file is checked against its digest, and against the saved model beside it; if None, unless
+            `PEIRCE_NO_DIGESTS` is set.
         provider_options: options of providers, in the runtime's own words, by the provider's name, such as
             `{"CUDAExecutionProvider": {"device_id": 1}}`.
 
@@ -52,8 +52,7 @@ class Session:
         signature: the file's inputs and outputs.
         providers: what computes, in the runtime's own names.
         role: which graph of its model the file is, such as `prefill`; `model` for all of it.
-        digest: the digest that the file carries and was held against; None where it carries none, or was not held
-            against it.
+        digest: the digest of the file, which it was checked against; None where it has none or was not checked.
 
     Raises:
         ModelFileError: the file is missing, damaged, or was not exported by Peirce, or no runtime knows its suffix.
@@ -83,10 +82,10 @@ class Session:
     @classmethod
     def over(cls, file: LoadedModel, path: str | Path) -> Session:
         """A session of a file that is open already, such as one that a server holds; errors name the path."""
-        made = cls.__new__(cls)
-        made.path, made.digest = Path(path), None
-        made._set_file(file)
-        return made
+        session = cls.__new__(cls)
+        session.path, session.digest = Path(path), None
+        session._set_file(file)
+        return session
 
     def _set_file(self, file: LoadedModel) -> None:
         self._file: LoadedModel | None = file
@@ -165,11 +164,11 @@ class Session:
         begin, feeds = opened.stepper(), self._feeds(inputs)
         name = opened.generated
         free = None if name is None else free_tokens(self.signature, name, feeds[name].shape[1])
-        how = make_decoding(settings, free)
-        return _run(feeds, lambda: generate(begin(feeds), how, on_tokens))
+        decoding = make_decoding(settings, free)
+        return _run(feeds, lambda: generate(begin(feeds), decoding, on_tokens))
 
     def close(self) -> None:
-        """Let go of the model's memory; the session cannot run after it."""
+        """Release the model's memory; the session cannot run after it."""
         if self._file is not None:
             self._file.close()
         self._file = None
@@ -202,8 +201,10 @@ class Session:
         given: dict[str, Any] = {}
         for name, value in inputs.items():
             try:
-                stays = isinstance(value, OnDevice)
-                given[name] = value if stays and on_device else value.numpy() if stays else np.asarray(value)
+                if isinstance(value, OnDevice):
+                    given[name] = value if on_device else value.numpy()
+                else:
+                    given[name] = np.asarray(value)
             except ValueError as error:
                 raise InputError(f"input {name!r} is not an array: {error}") from error
         sizes = self._inputs.check(given)

@@ -163,7 +163,7 @@ def test_run(saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         (("export", "{saved}", "-o", "m.onnx", "--set", "opsett=18"), "Did you mean 'opset'"),
         (("export", "{saved}", "-o", "no/m.onnx"), "folder no does not exist"),
         (("verify", "none.onnx"), "none.onnx is not a file"),
-        (("verify", "{folder}/y.onnx"), "holds no saved model to verify y.onnx against"),
+        (("verify", "{folder}/y.onnx"), "has no saved model to verify y.onnx against"),
         (("run", "{saved}/model.onnx", "--inputs", "none.npz", "-o", "y.npz"), "none.npz is not a file"),
         (
             ("run", "{saved}/model.onnx", "--inputs", "{folder}/text.npz", "-o", "y.npz"),

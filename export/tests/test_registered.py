@@ -42,7 +42,7 @@ def test_a_runtime_is_found_by_the_suffix() -> None:
     catalogue = Registry.of(plugin(runtimes=mine))
     assert runtime_of("a/model.PLAN", catalogue) is OnnxRuntime
     with pytest.raises(
-        RegistryError, match=r"the runtime 'json' of module:lab, .* is no Runtime of peirce_export"
+        RegistryError, match=r"the runtime 'json' of module:lab, .* is not a Runtime of peirce_export"
     ):
         runtime_of("model.json", catalogue)
     with pytest.raises(RegistryError, match=r"no runtime opens .onnx files: unknown runtime 'onnx'.*Known: "):
@@ -55,7 +55,7 @@ def test_a_pipeline_is_found_by_its_name() -> None:
     catalogue = Registry.of(plugin(pipelines=mine))
     assert class_named("pipelines", "ask", Pipeline, catalogue).__name__ == "QueryAnswers"
     for name, said in {
-        "decode": r"the pipeline 'decode' of module:lab, .* is no Pipeline of peirce_export",
+        "decode": r"the pipeline 'decode' of module:lab, .* is not a Pipeline of peirce_export",
         "gone": r"'gone' of module:lab, json:Gone, cannot be imported",
         "half": r"'half' of .* does not define __init__, answers, ask, example; ",
         "asks": r"unknown pipeline 'asks'. Did you mean 'ask'",
@@ -76,7 +76,7 @@ def test_a_pipeline_that_fails_is_named_and_harms_no_other(caplog: pytest.LogCap
     fails, join = (record.getMessage() for record in caplog.records)
     assert fails.startswith("the pipeline 'fails' of module:lab fails: TypeError: 'NoneType' object is not ")
     assert join.startswith(
-        "the pipeline 'join' of module:lab, os.path:join, is no Pipeline of peirce_export; "
+        "the pipeline 'join' of module:lab, os.path:join, is not a Pipeline of peirce_export; "
     )
 
 

@@ -1,4 +1,4 @@
-"""The model of a folder or of a spec, whichever is given. This module needs no torch until it reads one."""
+"""Reading the model of a folder or of a spec, whichever is given; torch is imported only then."""
 
 from __future__ import annotations
 

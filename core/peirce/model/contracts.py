@@ -1,4 +1,4 @@
-"""The contracts of what works on whole models, tasks and exporters. This module needs no torch."""
+"""The contracts of tasks and exporters, which work on whole models. This module needs no torch."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ DataT = TypeVar("DataT")
 class Task(Part, ABC, Generic[OptionsT, DataT]):
     """Data, loss and metric of one job; `peirce train` and `peirce evaluate` run any of them in one loop.
 
-    `class Returns(Task[ReturnsOptions, ReturnsData])` says what its options are, which its `Options` names too, and
-    what `prepare` gives and every other method takes.
+    `class Returns(Task[ReturnsOptions, ReturnsData])` states the class of its options, which `Options` names too, and
+    of the data that `prepare` returns and every other method takes.
 
     Attributes:
-        settings: settings of a training, such as `{"train.epochs": 5}`, that hold unless the user gives others.
+        settings: default settings of a training, such as `{"train.epochs": 5}`.
     """
 
     Options: ClassVar[type] = NoOptions
@@ -40,7 +40,7 @@ class Task(Part, ABC, Generic[OptionsT, DataT]):
 
     @classmethod
     def example_in(cls, folder: Path) -> Mapping[str, Any]:
-        """Options for the conformance checks beside those of `example`, and the small data that they name.
+        """Further options for the conformance checks, beside `example`; writes the small data files that they name.
 
         Args:
             folder: an empty folder, for files that the task reads.
@@ -49,8 +49,8 @@ class Task(Part, ABC, Generic[OptionsT, DataT]):
 
     @classmethod
     def suits(cls, data: str) -> bool:
-        """Whether it is plain that a file or a data set of the user's own is for this task, whose option `data` takes
-        it; by default it is not.
+        """Whether a file or a data set of the user clearly belongs to this task, whose option `data` takes it; by
+        default it does not.
 
         Raises:
             TaskError: it cannot be read.
@@ -66,7 +66,7 @@ class Task(Part, ABC, Generic[OptionsT, DataT]):
         """Settings of the spec that the data determine, such as `{"model.input.vocabulary": 193}`."""
 
     def overrides_for(self, spec: Spec, data: DataT) -> Mapping[str, Any]:
-        """Those of `overrides` that concern a spec; by default all, so that one without a place for them is refused."""
+        """The `overrides` that apply to a spec; by default all, so that a spec without a place for one is refused."""
         return self.overrides(data)
 
     def check(self, model: Model, data: DataT) -> None:
@@ -88,8 +88,8 @@ class Task(Part, ABC, Generic[OptionsT, DataT]):
     def targets(self, batch: Mapping[str, Tensor]) -> Mapping[str, int]:
         """How many targets each of `terms` is a mean over, by the term's name.
 
-        With them, several batches of a step count as one large batch would. A term that is not named here weighs the
-        same in every batch. A batch with no targets of a term gives a finite one, such as 0.
+        With them, several batches of a step count as one large batch would. A term that is not named here has the same
+        weight in every batch. For a batch without targets a term must be finite, such as 0.
         """
         return {}
 
@@ -107,12 +107,12 @@ class Task(Part, ABC, Generic[OptionsT, DataT]):
 
 
 AnyTask: TypeAlias = Task[Any, Any]
-"""A task that is known by its name alone."""
+"""A task whose options and data are of any type."""
 
 
 @frozen(kw_only=True)
 class Report:
-    """What an exporter or a verification found; a subclass may know more.
+    """The result of an export or a verification; a subclass may have more fields.
 
     Args:
         file: what was written or verified.
@@ -143,7 +143,7 @@ class Exporter(Part, ABC):
     `peirce export --to NAME` offers each field of `Options` as an option, with its meaning from the class's docstring.
 
     Attributes:
-        writes: `file`, or `folder` for what adds to a folder, which may be there already.
+        writes: `file`, or `folder` for an exporter that adds files to a folder, which may exist already.
     """
 
     writes: ClassVar[Literal["file", "folder"]] = "file"

@@ -1,4 +1,4 @@
-"""What plug-ins announce beside parts, found and imported when it is asked for."""
+"""Look-ups of ready specs and of classes that plug-ins announce; a class is imported when it is looked up."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ def ready_specs(registry: Registry | None = None) -> dict[str, Path]:
 
 
 def no_recipe(name: str, data: Mapping[str, Any] | None = None) -> str | None:
-    """What to say of a spec that is given as a recipe; None where it is none.
+    """The message for a spec that is given where a recipe belongs; None for anything else.
 
     Args:
-        name: the path or the name that is given.
-        data: what the file says; None where there is no file.
+        name: the path or the name that was given.
+        data: the content of the file; None where there is no file.
     """
     ready = data is None and name in default_catalogue().names("specs")
     if ready or (data is not None and "model" in data and not RECIPE & data.keys()):
@@ -80,23 +80,23 @@ def class_named(kind: str, name: str, base: type[Any], registry: Registry | None
         registry: where to look; what is installed and active if None.
 
     Raises:
-        RegistryError: there is none, its module is not there, or it is no subclass of `base`, or not a whole one.
+        RegistryError: there is no such name, its module cannot be imported, or it is not a concrete subclass of `base`.
     """
     entry = (registry or default_catalogue()).entry(kind, name)
-    return _imported(entry.part, base, f"the {singular(kind)} {name!r} of {entry.plugin}")
+    return _import_class(entry.part, base, f"the {singular(kind)} {name!r} of {entry.plugin}")
 
 
 def fitting_classes(
     kind: str, base: type[Any], fits: Callable[[Any], bool], registry: Registry | None = None
 ) -> dict[str, type[Any]]:
-    """The classes of a kind that fit, by name; one that another of them refines is none.
+    """The classes of a kind that fit, by name; a class that another fitting class extends is left out.
 
-    One that fails is named, and set aside.
+    A class that fails is reported and left out.
 
     Args:
         kind: what is announced as `MODULE:CLASS`, such as `pipelines`.
         base: what the classes must be subclasses of.
-        fits: whether a class is wanted.
+        fits: returns whether a class is wanted.
         registry: where to look; what is installed and active if None.
     """
     found: dict[str, type[Any]] = {}
@@ -108,12 +108,12 @@ def fitting_classes(
         except Exception as error:
             message = f"the {singular(kind)} {entry.name!r} of {entry.plugin} fails: {one_line(error)}"
             _log.warning("%s; it is not used", error if isinstance(error, RegistryError) else message)
-    refined = {base for cls in found.values() for base in cls.__mro__[1:]}
-    return {name: cls for name, cls in found.items() if cls not in refined}
+    extended = {base for cls in found.values() for base in cls.__mro__[1:]}
+    return {name: cls for name, cls in found.items() if cls not in extended}
 
 
 def drawer_of(kind: str) -> Callable[[type[Any], Path], None]:
-    """What draws a part of a kind into a file; a distribution announces it in the entry-point group `peirce.pictures`.
+    """The function that draws a part of a kind into a file, from the entry-point group `peirce.pictures`.
 
     Args:
         kind: the kind, which is the entry point's name, such as `operators`.
@@ -128,15 +128,15 @@ def drawer_of(kind: str) -> Callable[[type[Any], Path], None]:
     return found
 
 
-def _imported(target: str, base: type[Any], what: str) -> type[Any]:
-    """The class of a `module:attribute`, held to be a whole subclass of a base."""
+def _import_class(target: str, base: type[Any], what: str) -> type[Any]:
+    """Import the class of a `module:attribute`, which must be a concrete subclass of a base."""
     module, _, attribute = target.partition(":")
     try:
         found: Any = getattr(import_module(module), attribute)
     except Exception as error:
         raise RegistryError(f"{what}, {target}, cannot be imported: {one_line(error)}") from error
     if not (isinstance(found, type) and issubclass(found, base)):
-        lacks = f"is no {base.__name__} of {base.__module__.partition('.')[0]}"
+        lacks = f"is not a {base.__name__} of {base.__module__.partition('.')[0]}"
     elif missing := sorted(getattr(found, "__abstractmethods__", ())):
         lacks = f"does not define {', '.join(missing)}"
     else:

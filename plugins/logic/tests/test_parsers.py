@@ -46,7 +46,7 @@ def test_a_plugin_announces_a_parser() -> None:
     assert (made.model, made.parse("a b").failed) == ("big", 1)
     for name, said in (
         ("gone", "'gone' of module:lab, json:Gone, cannot be imported"),
-        ("none", "'none' of module:lab, .* is no Parser"),
+        ("none", "'none' of module:lab, .* is not a Parser"),
         ("word", "unknown parser 'word'. Did you mean 'words'"),
     ):
         with pytest.raises(RegistryError, match=said):
