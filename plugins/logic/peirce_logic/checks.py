@@ -1,4 +1,4 @@
-"""The check of the conformance suite that parsers of text are held to."""
+"""The check of the conformance suite for parsers of text."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def register_positions() -> list[type[Position]]:
 
 @hookimpl
 def register_specs() -> list[Path]:
-    """FOLNet that is told the relations of its text."""
+    """FOLNet that reads the logical relations of its text."""
     return [Path(__file__).parent / "specs"]
 
 
@@ -60,7 +60,7 @@ def register_pipelines() -> dict[str, str]:
 
 @hookimpl(optionalhook=True)
 def register_views() -> dict[str, str]:
-    """Logical relations in a text, with a model that is told them or without one."""
+    """Logical relations in a text, with a model that reads them or without one."""
     return {"logic": "peirce_logic.views:Relations"}
 
 

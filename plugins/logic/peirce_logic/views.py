@@ -1,4 +1,4 @@
-"""Logical relations as `peirce look` shows them, in a text alone or before a model that is told them."""
+"""Logical relations as `peirce look` shows them, in a text alone or as a model reads them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The check of the conformance suite that calculi of relations are held to."""
+"""The check of the conformance suite for calculi of relations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a picture of a model shows, as values: taken from a plan, and held against those of another."""
+"""What a picture of a model shows, as values: taken from a plan, and compared with those of another."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from peirce.model import SPEC, Model, saved_files
 from peirce.parts import Plan, Planned, PlannedHead, PlannedOperator, RecurrentOperator
 from peirce.registry import Registry, load_spec
 from peirce.spec import Spec
-from peirce_export import runtime_of
+from peirce_export import runtime_class
 
 ADDED, GONE, CHANGED = "added", "gone", "changed"
 T = TypeVar("T")
@@ -90,7 +90,7 @@ class Contents:
         inside: positions inside attention; `pair` and `rotary` are in their notes.
         layers: one cycle of them, which is repeated `cycles` times.
         decoder: how many layers of a decoder follow those of the encoder; 0 where there is none.
-        other: the name of the model that this one is held against.
+        other: the name of the model that this one is compared with.
     """
 
     name: str
@@ -122,7 +122,7 @@ def spec_of(source: str | os.PathLike[str] | Spec, registry: Registry | None = N
     path = Path(source)
     if path.is_file() and path.suffix != ".toml":
         try:
-            exported = runtime_of(path)().source(path)
+            exported = runtime_class(path)().source(path)
         except RegistryError as error:
             raise ModelFileError(f"{path}: {error}") from error
         if exported is None:

@@ -97,7 +97,7 @@ def _layer(model: Model, each: BetweenTokens, run: int) -> str:
 
 
 def _texts(count: int, near: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """The tokens of the text that has so many; numbers where a network has made others of them."""
+    """The tokens of the text with `count` tokens; numbers if the network has merged or split tokens."""
     return tuple(next((each for each in near if len(each) == count), map(str, range(1, count + 1))))
 
 

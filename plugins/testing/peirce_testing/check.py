@@ -98,9 +98,9 @@ class Case:
         """Run a body on every harness that takes a kind of scope; failures name the harness.
 
         Raises:
-            NotApplicableError: none is left; the last reason that a body gave, if one did.
+            NotApplicableError: no kind of scope is left; with the last reason that a body gave.
         """
-        reason, done = "it says nothing about this part", 0
+        reason, done = "it does not apply to this part", 0
         for harness in self.harnesses:
             if not harness.kinds:
                 continue

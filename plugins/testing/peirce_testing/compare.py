@@ -33,7 +33,7 @@ class NotRunError(Exception):
 
 
 class NotApplicableError(Exception):
-    """A check that says nothing about this part, such as look-ahead in an operator that refuses causal scopes."""
+    """A check that does not apply to this part, such as look-ahead in an operator that refuses causal scopes."""
 
 
 def assert_all_equal(given: Tensors, expected: Tensors, what: str, tolerance: float = TOLERANCE) -> None:

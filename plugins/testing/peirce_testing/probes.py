@@ -150,5 +150,5 @@ def register_positions() -> list[type[Any]]:
 
 @hookimpl
 def register_augmenters() -> list[type[Any]]:
-    """One that heads are told of."""
+    """An augmenter, whose word embeddings heads get."""
     return [ProbeAugmenter]

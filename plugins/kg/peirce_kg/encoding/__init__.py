@@ -1,1 +1,1 @@
-"""What a model is told of a query: its tokens, its graph, its atoms, and the files kept beside the model."""
+"""The inputs that a query becomes: tokens, query graph, atoms; and the files kept beside the model."""

@@ -1,4 +1,4 @@
-"""What a model is told of a query's graph: the node of each token, and how it stands to every other one.
+"""The inputs from a query's graph: the node of each token, and its distances and roles to every other node.
 
 A token stands for the nodes that it names: a term for the end of its atom, a relation for its own node, `!` for the
 negations below it, `|` for the union. Where the disjunctive normal form repeats an atom, a token stands for several

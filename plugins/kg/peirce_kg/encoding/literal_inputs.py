@@ -1,4 +1,4 @@
-"""What systems that execute queries themselves are told of a query: the literals of its disjunctive normal form."""
+"""The inputs of systems that execute queries: the literals of the disjunctive normal form."""
 
 from __future__ import annotations
 

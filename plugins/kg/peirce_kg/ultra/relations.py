@@ -1,4 +1,4 @@
-"""Which relations of a graph share entities, as ULTRA's network on relations is told."""
+"""Which relations of a graph share entities, the input of ULTRA's network on relations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ EXPANDED = 1 << 22
 
 
 def shared_heads(triples: NDArray[np.integer], entities: int, relations: int) -> NDArray[np.bool_]:
-    """What the network is told of a graph's relations: which of them, inverses included, have a head in common.
+    """The input of the network on relations: which of them, inverses included, have a head in common.
 
     Args:
         triples: [n, 3] of head, relation and tail.

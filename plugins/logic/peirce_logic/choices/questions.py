@@ -102,7 +102,7 @@ def read_questions(rows: Iterable[Row]) -> list[Question]:
     """The questions of some rows.
 
     Raises:
-        TaskError: a row lacks a column, or it holds what it should not.
+        TaskError: a row lacks a column, or a value is invalid.
     """
     return [_question(row) for row in rows]
 

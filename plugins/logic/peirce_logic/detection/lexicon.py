@@ -114,7 +114,7 @@ def read_lexicon(path: str | os.PathLike[str] | None = None) -> Lexicon:
             or the path of another lexicon its keywords are added to that one's; a relation's `remove` takes some away.
 
     Raises:
-        InputError: the file cannot be read, or holds no lexicon.
+        InputError: the file cannot be read, or is not a lexicon.
     """
     file = ENGLISH if path is None else Path(path)
     return Lexicon(tuple(_keywords(file, (file.resolve(),)).values()))

@@ -1,4 +1,4 @@
-"""Trees that somebody else made, in Penn brackets, in place of a text."""
+"""Ready trees in Penn brackets, in place of a text."""
 
 from __future__ import annotations
 

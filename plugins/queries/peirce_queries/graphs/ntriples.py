@@ -30,7 +30,7 @@ _WRITTEN = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r"}
 
 
 class MalformedError(Exception):
-    """A line that holds no triple; whoever reads the file adds where it stands."""
+    """A line that holds no triple; the reader of the file adds its place."""
 
 
 def parse_line(line: str) -> tuple[str, str, str] | None:

@@ -1,1 +1,1 @@
-"""Sampled queries: grounded by walks, held against every check, and kept in Parquet files."""
+"""Sampled queries: grounded by walks, checked, and kept in Parquet files."""

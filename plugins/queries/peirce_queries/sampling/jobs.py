@@ -122,10 +122,10 @@ def run(
         directory, wanted, graph: where to, and what is asked for of which graph.
         engine, workers: see `workers.pool`.
         watch: called with each block.
-        overwrite: whether queries that were asked for otherwise are removed.
+        overwrite: whether to remove queries of another request.
 
     Raises:
-        TaskError: the folder holds something else; a worker died; nothing can be sampled.
+        TaskError: the folder holds other files; a worker died; nothing can be sampled.
         BusyError: another process samples into the folder.
         WriteError: the disk takes no more.
     """

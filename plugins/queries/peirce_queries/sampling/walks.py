@@ -249,7 +249,7 @@ class _Walk:
         self.relations[slot.relation] = relation
 
     def satisfy(self, slots: Sequence[Slot], true: Slot | None = None) -> None:
-        """Make every atom true, those that are most determined first; one more may be true already."""
+        """Bind every atom to triples, the most determined first; `true` is an atom that is bound already."""
         waiting = list(slots)
         while waiting:
             slot = max(waiting, key=self._known_ends)

@@ -28,7 +28,7 @@ class BlockRequest(NamedTuple):
 
 
 Done = tuple[BlockRequest, Block]
-"""A block that was sampled, with how it was asked for."""
+"""A sampled block, with its request."""
 
 
 class Worker:

@@ -1,4 +1,4 @@
-"""A world of our own, in which who is how related to whom depends on facts that lie on no path between the two.
+"""A generated world, in which the relation of two people depends on facts that lie on no path between them.
 
 Five guilds stand in a ring, and each person is of one. Facts say how far round the ring one person's guild is from
 another's: exactly, or with two ways left (`near`, `far`), or only that they differ (`other`). Of some persons the guild

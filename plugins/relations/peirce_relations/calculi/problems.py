@@ -1,4 +1,4 @@
-"""Problems of an algebra, made anew: B paths of K edges between two nodes, whose relation exactly one is left of.
+"""Generated problems of an algebra: B paths of K edges between two nodes, which leave exactly one relation.
 
 A path's edges compose to a set of relations; what the sets of all paths have in common is left for the two ends. Paths
 meet at their ends alone, so this is what path consistency leaves as well. An answer is drawn first, then paths, evenly

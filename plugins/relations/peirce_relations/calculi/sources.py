@@ -29,10 +29,10 @@ class Source(Protocol):
         """A problem with `branches` paths of `steps` edges between the two nodes that are asked for."""
 
     def possible(self, problem: Problem) -> list[str]:
-        """The answers that are left; one for the problems that it makes. Raises InconsistentError if none is."""
+        """The possible answers: exactly one for problems of `make`. Raises InconsistentError if there is none."""
 
     def decided_pairs(self, problem: Problem) -> list[tuple[int, int, str]]:
-        """Every two nodes of which one relation is left, and that relation. Raises InconsistentError if none is."""
+        """The pairs of nodes with one possible relation, and it. Raises InconsistentError if a pair has none."""
 
 
 @cache

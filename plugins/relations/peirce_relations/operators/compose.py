@@ -33,7 +33,7 @@ class Compose(StateOperator):
 
     p is the softmax of a facet's channels: which of its symbols a relation may be. T[f,i,j] is a distribution too: what
     symbols i and j compose to. w = 1 - exp(mean u - max u) is 0 where all symbols are alike, so that a pair of which
-    nothing is known has no say; a is neither x nor y. Dropout hides third nodes, each from each pair anew, so that a
+    nothing is known has no effect; a is neither x nor y. Dropout hides third nodes, each from each pair anew, so that a
     relation is learnt by every way that leads to it and not by all together.
     """
 

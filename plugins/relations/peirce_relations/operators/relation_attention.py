@@ -1,4 +1,4 @@
-"""relation_attention: attention between nodes that is told how they are related."""
+"""relation_attention: attention between nodes that reads their relations."""
 
 from __future__ import annotations
 

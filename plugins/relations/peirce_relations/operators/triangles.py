@@ -1,4 +1,4 @@
-"""Triangle updates: a pair hears of the two other sides of every triangle that it is part of.
+"""Triangle updates: a pair reads the two other sides of every triangle that it is part of.
 
 Both come after a norm of the layer, which is the norm of their input, and give increments.
 """
@@ -16,7 +16,7 @@ from peirce.parts import Dims, StateOperator
 
 @frozen(kw_only=True)
 class TriangleMultiplicationOptions:
-    """Which sides a pair (x, y) hears of.
+    """Which sides of a triangle a pair (x, y) reads.
 
     Args:
         direction: `outgoing` for (x, a) and (y, a), `incoming` for (a, x) and (a, y).
@@ -43,7 +43,7 @@ class TriangleAttentionOptions:
 
 
 class _Triangle(StateOperator):
-    """Each pair hears of others, so it needs the rows of all nodes."""
+    """An operator in which each pair reads others, so it needs the rows of all nodes."""
 
     typing = "B <- B"
     scope_rule = "reduce"

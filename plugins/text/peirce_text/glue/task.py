@@ -93,7 +93,7 @@ class Glue(TextClasses[GlueOptions]):
         """The rows of the splits that are there.
 
         Raises:
-            TaskError: none is.
+            TaskError: no split is there.
         """
         task, folder = self.subtask, Path(self.options.folder)
         if self.options.dataset:

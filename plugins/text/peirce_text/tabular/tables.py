@@ -36,7 +36,7 @@ class TableOptions(FileOptions):
         valid_data: a file to choose by while training; if empty, rows of `data`.
         test_data: a file to evaluate on; if empty, rows of `data`.
         valid_share: how much of `data` is kept aside to choose by, where nothing else is there for it; 0 for nothing.
-        test_share: the same to evaluate on; where it is 0 too, what is chosen by stands for it.
+        test_share: the share to evaluate on; if it is 0 too, the validation rows are used.
         split_seed: which rows are kept aside.
         confusion: a file for the confusion matrix, .png, .svg or .pdf, drawn with each evaluation; empty for none.
     """

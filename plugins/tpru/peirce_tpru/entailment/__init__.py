@@ -1,1 +1,1 @@
-"""Logical entailment: propositions, exact decisions, the published files, the task, and pairs made anew."""
+"""Logical entailment: propositions, exact decisions, the published files, the task, and generated pairs."""

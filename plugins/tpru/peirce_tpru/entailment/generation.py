@@ -1,4 +1,4 @@
-"""Pairs of propositions made anew, of the kind of the published ones: balanced, of their sizes, with exact labels.
+"""Generated pairs of propositions like the published ones: balanced, of their sizes, with exact labels.
 
 Pairs come in fours of two premises and two conclusions: A1 entails B1, A2 entails B2, A1 does not entail B2, and A2
 does not entail B1. Each proposition then stands in one pair of either label, so none of them gives a label away, nor

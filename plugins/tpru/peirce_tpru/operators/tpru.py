@@ -148,7 +148,7 @@ class TPRU(RecurrentOperator):
         return output, {"state": output}
 
     def fused(self, atoms: Tensor) -> Tensor | None:
-        """The whole text as one function, unless somebody reads the fillers."""
+        """The whole text as one function, unless a hook reads the fillers."""
         if self.fillers.is_read:
             return None
         roles, unbinding = self._role_vectors()

@@ -27,7 +27,7 @@ WIDER = tuple(2.0**power for power in range(-1, 6))
 _MORE = "take a file with more examples, or raise --limit"
 RATINGS = np.arange(1.0, 6.0)
 BATCH, EPOCHS, MOST_EPOCHS, PATIENCE = 64, 50, 1000, 4
-"""Relatedness is trained with so many rows a step, so many passes between two looks at the scores, and these ends."""
+"""How relatedness is trained: rows a step, passes between two evaluations, and when it stops."""
 
 
 def pair_features(u: Features, v: Features) -> Features:
