@@ -12,5 +12,5 @@ from .runtimes import OnDevice as OnDevice
 from .runtimes import Progress as Progress
 from .runtimes import Runtime as Runtime
 from .runtimes import Source as Source
-from .runtimes import runtime_of as runtime_of
+from .runtimes import runtime_class as runtime_class
 from .session import Session as Session

@@ -17,7 +17,7 @@ from peirce.files import explain_disk_errors, hold_lock
 from peirce.model import PROVENANCE, SPEC, Report
 from peirce.registry import Registry, default_registry, ready_specs
 from peirce_export.folder import verify_folder
-from peirce_export.runtimes import Progress, runtime_for
+from peirce_export.runtimes import Progress, find_runtime
 
 if TYPE_CHECKING:
     from peirce.model import Model
@@ -119,7 +119,7 @@ def verify(
                 f"{file} is a saved model, which is checked against its digests; leave out the model"
             )
         return verify_folder(file)
-    runtime = runtime_for(file)
+    runtime = find_runtime(file)
     if model is None:
         model = file.parent
         if not (model / "spec.toml").is_file():

@@ -14,7 +14,7 @@ from peirce.errors import ModelFileError, PeirceError, RegistryError, SpecError
 from peirce.files import read_text
 from peirce.model import CONTENT, PROVENANCE, SPEC, WEIGHTS, Report, read_provenance, saved_files
 from peirce.spec import Spec
-from peirce_export.runtimes import Runtime, runtime_of
+from peirce_export.runtimes import Runtime, runtime_class
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -94,7 +94,7 @@ def verify_folder(directory: Path) -> FolderReport:
 def _exported_state(path: Path) -> tuple[str, str] | None:
     """The state of another file in the folder and a note on it; None for a file that is not an exported one."""
     try:
-        runtime = runtime_of(path)()
+        runtime = runtime_class(path)()
     except RegistryError:
         return None
     try:

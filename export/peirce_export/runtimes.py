@@ -185,7 +185,7 @@ class Runtime(ABC):
         """
 
 
-def runtime_of(path: str | os.PathLike[str], registry: Registry | None = None) -> type[Runtime]:
+def runtime_class(path: str | os.PathLike[str], registry: Registry | None = None) -> type[Runtime]:
     """The class of the runtime of a file, by its suffix; no part is imported, and torch only if the runtime needs it.
 
     Args:
@@ -202,7 +202,7 @@ def runtime_of(path: str | os.PathLike[str], registry: Registry | None = None) -
         raise RegistryError(f"no runtime opens .{suffix} files: {error}") from None
 
 
-def runtime_for(path: Path) -> Runtime:
+def find_runtime(path: Path) -> Runtime:
     """The runtime of a file, an instance.
 
     Raises:
@@ -211,6 +211,6 @@ def runtime_for(path: Path) -> Runtime:
     if not path.is_file():
         raise ModelFileError(f"{path} is not a file; `peirce export` writes one")
     try:
-        return runtime_of(path)()
+        return runtime_class(path)()
     except RegistryError as error:
         raise ModelFileError(f"{path}: {error}") from error

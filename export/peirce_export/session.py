@@ -26,7 +26,7 @@ from peirce.model import (
 )
 from peirce.parts import Signature
 from peirce_export.folder import StaleWarning, staleness
-from peirce_export.runtimes import LoadedModel, OnDevice, runtime_for
+from peirce_export.runtimes import LoadedModel, OnDevice, find_runtime
 
 T = TypeVar("T")
 
@@ -73,7 +73,7 @@ class Session:
         if threads is not None and not (isinstance(threads, int) and 1 <= threads <= MOST_THREADS):
             raise InputError(f"threads is {threads!r}; it must be an integer from 1 to {MOST_THREADS}")
         self.path = Path(path)
-        runtime = runtime_for(self.path)
+        runtime = find_runtime(self.path)
         self.digest: str | None = runtime.check(self.path) if checks_digests(digests) else None
         if checks_digests(digests) and (message := staleness(self.path, runtime)):
             warnings.warn(message, StaleWarning, stacklevel=2)

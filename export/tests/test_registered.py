@@ -12,7 +12,7 @@ from peirce import hookimpl
 from peirce.errors import RegistryError
 from peirce.parts import Signature
 from peirce.registry import Registry, class_named
-from peirce_export import Pipeline, pipelines_for, runtime_of
+from peirce_export import Pipeline, pipelines_for, runtime_class
 from peirce_export.onnx.runtime import OnnxRuntime
 
 
@@ -40,13 +40,13 @@ def test_what_a_hook_may_not_return(hooks: dict[str, Any], said: str) -> None:
 def test_a_runtime_is_found_by_the_suffix() -> None:
     mine = {".plan": "peirce_export.onnx.runtime:OnnxRuntime", ".json": "json:JSONDecoder"}
     catalogue = Registry.of(plugin(runtimes=mine))
-    assert runtime_of("a/model.PLAN", catalogue) is OnnxRuntime
+    assert runtime_class("a/model.PLAN", catalogue) is OnnxRuntime
     with pytest.raises(
         RegistryError, match=r"the runtime 'json' of module:lab, .* is not a Runtime of peirce_export"
     ):
-        runtime_of("model.json", catalogue)
+        runtime_class("model.json", catalogue)
     with pytest.raises(RegistryError, match=r"no runtime opens .onnx files: unknown runtime 'onnx'.*Known: "):
-        runtime_of("model.onnx", catalogue)
+        runtime_class("model.onnx", catalogue)
 
 
 def test_a_pipeline_is_found_by_its_name() -> None:
@@ -83,7 +83,7 @@ def test_a_pipeline_that_fails_is_named_and_harms_no_other(caplog: pytest.LogCap
 @pytest.mark.parametrize(
     "asked",
     [
-        'peirce_export.runtime_of("model.onnx"), peirce_export.Session, peirce.Session',
+        'peirce_export.runtime_class("model.onnx"), peirce_export.Session, peirce.Session',
         "[registry.class_named('pipelines', name, object) for name in"
         " registry.default_catalogue().names('pipelines')]",
     ],

@@ -20,7 +20,7 @@ from shared_folder import ROOT
 from peirce.commands import lines
 from peirce.commands import main as cli
 from peirce.registry import KINDS, Registry
-from peirce_export import StaleWarning, runtime_of
+from peirce_export import StaleWarning, runtime_class
 
 
 def test_a_third_party_s_command_runs_with_its_line_of_help(peirce: Run) -> None:
@@ -132,7 +132,7 @@ def test_a_command_and_a_runtime_that_ship_go_off_with_their_plugin(
     with pytest.raises(
         cli.RegistryError, match=r"no runtime opens .onnx files: (.|\n)*Switched off: .*peirce-export:export"
     ):
-        runtime_of("model.onnx")
+        runtime_class("model.onnx")
 
 
 def test_a_command_that_is_not_installed_names_the_distribution_that_brings_it(
