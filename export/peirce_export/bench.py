@@ -17,7 +17,7 @@ from peirce.extras import check_picture, require
 from peirce.files import write_whole
 from peirce.model import SPEC
 from peirce_export.cli import Providers, Seed
-from peirce_export.report import steps
+from peirce_export.report import progress_spinner
 from peirce_export.session import Session
 from peirce_export.timing import EAGER, PERCENTILES, Timing, measure, picture
 
@@ -110,7 +110,7 @@ def bench(
         providers = session.providers
     beside, note = _model(file, model, alone)
     how: dict[str, Any] = {"threads": counts, "repeats": repeats, "seed": seed, "providers": provider}
-    with steps(f"timing {names}") as say:
+    with progress_spinner(f"timing {names}") as say:
         timings = measure(files, sizes, model=beside, progress=say, **how)
     if plot is not None:
         write_whole(plot, picture(timings, names, plot.suffix.lower()[1:]))

@@ -135,7 +135,7 @@ def verify(
 
     On the CPU by default. Exits with 1 where something differs.
     """
-    from peirce_export.report import steps
+    from peirce_export.report import progress_spinner
 
     if alone and (model is not None or matrix):
         raise InputError("--alone compares with no model; leave out --model and --matrix, or --alone")
@@ -145,7 +145,7 @@ def verify(
         )
 
     def work() -> Report:
-        with steps(f"verifying {file.name}") as say:
+        with progress_spinner(f"verifying {file.name}") as say:
             if alone and not file.is_dir():
                 from peirce_export.self_check import self_check
 

@@ -145,7 +145,7 @@ def merge_reports(reports: Sequence[Verification]) -> Verification:
 
 
 @contextmanager
-def steps(title: str) -> Iterator[Callable[[str], None]]:
+def progress_spinner(title: str) -> Iterator[Callable[[str], None]]:
     """Show a spinner with the elapsed time on stderr; yields a function that changes the text beside it."""
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn

@@ -163,12 +163,15 @@ def exportable_for(role: str, model: Model | Exportable) -> Exportable:
 
 
 def metadata_of(
-    shown: Exportable, precision: Precision, packages: Iterable[str], opset: tuple[int, int] | None = None
+    view: Exportable,
+    precision: Precision,
+    packages: Iterable[str],
+    opset: tuple[int, int] | None = None,
 ) -> Metadata:
     """The metadata of a file.
 
     Args:
-        shown: the model, before any change of precision.
+        view: the model, before any change of precision.
         precision: of the file.
         packages: those that wrote it beside Peirce, of which it names the versions.
         opset: of an ONNX file, the one asked for and the one that it has.
@@ -178,12 +181,12 @@ def metadata_of(
         with suppress(PackageNotFoundError):  # the GPU distribution of a runtime has another name
             versions[package] = version(package)
     return Metadata(
-        signature=shown.signature,
-        spec=shown.spec.to_toml(),
-        provenance=shown.provenance,
+        signature=view.signature,
+        spec=view.spec.to_toml(),
+        provenance=view.provenance,
         precision=precision,
-        role=shown.role,
-        weights=weights_digest(shown.model.state_dict()),
+        role=view.role,
+        weights=weights_digest(view.model.state_dict()),
         opset_requested=opset and opset[0],
         opset_actual=opset and opset[1],
         versions=versions,

@@ -67,7 +67,7 @@ class GraphStepper:
         }
 
 
-class Generating(LoadedModel):
+class GenerativeFile(LoadedModel):
     """A file that may be the one that reads prompts, with the one that adds a token beside it.
 
     Attributes:
@@ -77,10 +77,10 @@ class Generating(LoadedModel):
 
     path: Path
     metadata: Metadata
-    _step_file: Generating | None = None
+    _step_file: GenerativeFile | None = None
 
     @abstractmethod
-    def beside(self, path: Path) -> Generating:
+    def open_companion(self, path: Path) -> GenerativeFile:
         """Open another file as this one was opened."""
 
     def stepper(self) -> Callable[[Mapping[str, NDArray[Any]]], GraphStepper]:
@@ -96,7 +96,7 @@ class Generating(LoadedModel):
                     f"{self.path} was not exported to generate; export the model with `--set generate=true`"
                 )
             path = step_of(self.path)
-            self._step_file = self.beside(path)
+            self._step_file = self.open_companion(path)
             if (self._step_file.role, self._step_file.metadata.spec) != (STEP, self.metadata.spec):
                 raise ModelFileError(
                     f"{path} belongs to another model than {self.path}; export the model again with "

@@ -135,12 +135,12 @@ def verify(
     """
     say = progress or (lambda words: None)
     say("checking names, dtypes and dims")
-    shown = exportable_for(file.metadata.role, model)
-    other_spec = spec_difference(file.metadata.spec, shown.spec.to_toml())
+    view = exportable_for(file.metadata.role, model)
+    other_spec = spec_difference(file.metadata.spec, view.spec.to_toml())
     try:
-        file.check(shown.signature)
+        file.check(view.signature)
         with file.open_file(providers) as opened:
-            report = _ValueCheck(file, shown, opened, seed, say).check()
+            report = _ValueCheck(file, view, opened, seed, say).check()
     except Mismatch as fault:
         if other_spec is None:
             raise

@@ -32,7 +32,7 @@ from peirce_export.metadata import (
 )
 from peirce_export.onnx.quiet import silence_warnings
 from peirce_export.placement import write_verified
-from peirce_export.report import Verification, merge_reports, steps
+from peirce_export.report import Verification, merge_reports, progress_spinner
 from peirce_export.roles import GENERATING, exportable_for, metadata_of, role_path
 from peirce_export.verification import verify
 
@@ -137,20 +137,20 @@ class OnnxExporter(Exporter):
         if not integers:
             precision = options.precision or precision_of(model)  # type: ignore[assignment]  # one of them
         reports, written = [], []
-        with steps(f"exporting {path.name}") as say:
+        with progress_spinner(f"exporting {path.name}") as say:
             for role in self._roles(precision):
                 say(f"tracing {role}")
-                shown = exportable_for(role, model)
-                graph = trace(shown, options.opset, precision, optimize=options.optimize)
+                view = exportable_for(role, model)
+                graph = trace(view, options.opset, precision, optimize=options.optimize)
                 if integers:
                     say(f"quantising {role}")
                     graph = quantise(graph, quantisation)
                 if options.functions:
-                    origins = shown.provenance["parts"].items()
+                    origins = view.provenance["parts"].items()
                     call_parts(graph, {part: domain_of(origin["plugin"]) for part, origin in origins})
                 say(f"writing {role}")
                 content = write(graph, role_path(role, path), options.external_above)
-                reports.append(verify(OnnxGraph(content), shown, seed=options.seed, progress=say))
+                reports.append(verify(OnnxGraph(content), view, seed=options.seed, progress=say))
                 written.append(content.metadata)
         return merge_reports(reports[::-1]), written[::-1]
 
@@ -175,8 +175,8 @@ def trace(model: Model | Exportable, opset: int, precision: Precision, *, optimi
         NameMismatch: the model does not give an output that its signature declares.
         ExportError: torch.onnx cannot export it.
     """
-    shown = exportable_for(MODEL, model)
-    twin: Exportable = cast_copy(shown, DTYPES[precision])
+    view = exportable_for(MODEL, model)
+    twin: Exportable = cast_copy(view, DTYPES[precision])
     # torch cannot note anything in the nodes of a scan.
     recurrent = any(isinstance(module, RecurrentOperator) for module in twin.modules())
     noting = nullcontext if recurrent else record_parts
@@ -207,7 +207,7 @@ def trace(model: Model | Exportable, opset: int, precision: Precision, *, optimi
         rewrite(graph)
     _name_nodes(graph)
     packages = ("torch", "onnx", "onnxscript", "onnxruntime")
-    metadata = metadata_of(shown, precision, packages, (opset, graph.opset_imports[""]))
+    metadata = metadata_of(view, precision, packages, (opset, graph.opset_imports[""]))
     graph.metadata_props.update(metadata.to_properties())
     return graph
 

@@ -125,21 +125,21 @@ def matrix(
     known = (*ort.get_available_providers(), *plugin_providers())
     names = list(providers or (name for name in known if name != REMOTE))
     precision, how = (like.precision, like.quantisation) if like else (precision_of(model), None)
-    shown = exportable_for(like.role if like else MODEL, model)
+    view = exportable_for(like.role if like else MODEL, model)
     cells = []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.onnx"
         for opset in ASKED:
             say(f"tracing at opset {opset}")
             try:
-                graph = trace(shown, opset, precision, optimize=True)
+                graph = trace(view, opset, precision, optimize=True)
                 content = write(quantise(graph, how) if how else graph, path)
             except PeirceError as error:
                 cells += [Cell(opset=opset, provider=name, passed=False, why=_line(error)) for name in names]
                 continue
             for name in names:
                 say(f"opset {opset} on {name}")
-                cells.append(_cell(OnnxGraph(content), shown, opset, name, seed))
+                cells.append(_cell(OnnxGraph(content), view, opset, name, seed))
     return Matrix(file=file, precision=BITS[how] if how else precision, cells=tuple(cells))
 
 
@@ -156,12 +156,12 @@ def matrix_of(file: Path, model: str | None = None, **how: Any) -> Matrix:
     return matrix(file, read_model(folder), like, **how)
 
 
-def _cell(graph: OnnxGraph, shown: Exportable, opset: int, provider: str, seed: int) -> Cell:
+def _cell(graph: OnnxGraph, view: Exportable, opset: int, provider: str, seed: int) -> Cell:
     only = [provider] if provider == CPU else [provider, CPU]
     report: Report | None
     why = ""
     try:
-        report = verify(graph, shown, seed=seed, providers=only)
+        report = verify(graph, view, seed=seed, providers=only)
         if report.providers[0] != provider:
             report, why = None, "it does not start; `peirce doctor` says why"
     except PeirceError as error:

@@ -20,7 +20,7 @@ from peirce_export.onnx.content import Content, Weights
 from peirce_export.onnx.providers import CPU, ProviderOptions, both_runtimes, start
 from peirce_export.onnx.structure import check
 from peirce_export.runtimes import OnDevice
-from peirce_export.stepper import Generating
+from peirce_export.stepper import GenerativeFile
 
 BFLOAT16 = "tensor(bfloat16)"
 DTYPES: dict[str, np.dtype[Any]] = {
@@ -34,7 +34,7 @@ DTYPES: dict[str, np.dtype[Any]] = {
 }
 
 
-class OnnxFile(Generating):
+class OnnxFile(GenerativeFile):
     """A file that ONNX Runtime has loaded.
 
     Args:
@@ -108,7 +108,7 @@ class OnnxFile(Generating):
 
         return self._call(call)
 
-    def beside(self, path: Path) -> OnnxFile:
+    def open_companion(self, path: Path) -> OnnxFile:
         """Open another file with the same providers."""
         return OnnxFile(path, self.providers, self._threads, self._options)
 

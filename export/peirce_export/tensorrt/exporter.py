@@ -15,7 +15,7 @@ from peirce_export.casting import precision_of
 from peirce_export.metadata import Precision
 from peirce_export.onnx.exporter import OnnxExporter
 from peirce_export.placement import check_place
-from peirce_export.report import Verification, steps
+from peirce_export.report import Verification, progress_spinner
 from peirce_export.roles import GENERATING, exportable_for, role_path
 from peirce_export.tensorrt.backends import Backend, backend, has_gpu
 from peirce_export.tensorrt.building import FLAGS, TensorRTOptions, build, read_timing_cache
@@ -69,7 +69,7 @@ class TensorRTExporter(Exporter):
             report, described = OnnxExporter(options.onnx()).export_intermediate(model, onnx)
             notes = [*report.notes, NO_RUN]
             target = ", ".join(capabilities) or "this GPU"
-            with steps(f"building {path.name}") as say:
+            with progress_spinner(f"building {path.name}") as say:
                 for metadata, ranges in zip(described, ranges_of, strict=True):
                     graph, engine = (role_path(metadata.role, file) for file in (onnx, engines / path.name))
                     say(f"building {engine.name} for {target}")

@@ -19,7 +19,7 @@ from peirce.model import MODEL, Exportable, Exporter, Model
 from peirce_export.casting import DTYPES, cast_copy, precision_of
 from peirce_export.failures import trace_error
 from peirce_export.placement import write_verified
-from peirce_export.report import Verification, merge_reports, steps
+from peirce_export.report import Verification, merge_reports, progress_spinner
 from peirce_export.roles import GENERATING, exportable_for, metadata_of, role_path
 from peirce_export.torch_export.archive import TORCH, seal
 from peirce_export.torch_export.verifying import ProgramGraph
@@ -83,12 +83,12 @@ class TorchExportExporter(Exporter):
         if path.suffix in (".onnx", ".engine"):
             raise ExportError(f"{path.name}: what this writes is opened by its suffix; name it model.pt2")
         precision = options.precision or precision_of(model)
-        with steps(f"exporting {path.name}") as say:
+        with progress_spinner(f"exporting {path.name}") as say:
             # The file of a step first: the other one holds its digest.
             for role in GENERATING[::-1] if options.generate else (MODEL,):
                 say(f"tracing {role}")
-                shown = exportable_for(role, model)
-                program = trace(shown, DTYPES[precision])
+                view = exportable_for(role, model)
+                program = trace(view, DTYPES[precision])
                 say(f"writing {role}")
                 written = path.with_name("model.pt2")  # torch takes no other suffix
                 if compiler is None:
@@ -96,9 +96,9 @@ class TorchExportExporter(Exporter):
                 else:
                     _compile(program, written, compiler)
                 os.replace(written, file := role_path(role, path))
-                archive = seal(file, metadata_of(shown, precision, ["torch"]))
+                archive = seal(file, metadata_of(view, precision, ["torch"]))
                 graph = ProgramGraph(archive)
-                reports.append(verify(graph, shown, seed=options.seed, providers=(TORCH,), progress=say))
+                reports.append(verify(graph, view, seed=options.seed, providers=(TORCH,), progress=say))
         return merge_reports(reports[::-1])
 
 

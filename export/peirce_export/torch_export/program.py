@@ -17,11 +17,11 @@ from torch import Tensor
 from peirce.errors import InputError, ModelFileError, lacks_memory
 from peirce_export.casting import DTYPES
 from peirce_export.runtimes import OnDevice
-from peirce_export.stepper import Generating
+from peirce_export.stepper import GenerativeFile
 from peirce_export.torch_export.archive import TORCH, Archive
 
 
-class ProgramFile(Generating):
+class ProgramFile(GenerativeFile):
     """A file that torch has loaded, which may have run code of it.
 
     Args:
@@ -82,7 +82,7 @@ class ProgramFile(Generating):
         tensor = value.value if isinstance(value, TorchValue) else torch.tensor(np.asarray(value))
         return tensor.to(self._real) if tensor.is_floating_point() else tensor
 
-    def beside(self, path: Path) -> ProgramFile:
+    def open_companion(self, path: Path) -> ProgramFile:
         """Open another file with the same threads."""
         return ProgramFile(Archive.read(path), self._threads)
 
