@@ -234,7 +234,9 @@ def ranking(
         named = f"{evaluation}: " if "," in evaluations else ""
         for filtered in filtering.split(","):
             for cell in cells.split():
-                asked.setdefault((evaluation, cell, stored_filtering(filtered, cell)), named + head(cell, filtered))
+                asked.setdefault(
+                    (evaluation, cell, stored_filtering(filtered, cell)), named + head(cell, filtered)
+                )
     lead = [f"Table {experiment.removeprefix('tega/table')}" if "table" in experiment else "", "seeds"]
     lines, said = [], ""
     for label, spec in specs.items():
@@ -276,7 +278,9 @@ def systems(name: str) -> Iterator[str]:
         rows = taken.of(spec)
         types = {row["type"] for row in whole.of(spec) if row["evaluation"] == "all"}
         said += (own := marks(rows, whole.graph, PUBLISHED))
-        ranked = [spread(taken.values(spec, cell, stored_filtering(PUBLISHED, cell), how)) for cell, how in asked]
+        ranked = [
+            spread(taken.values(spec, cell, stored_filtering(PUBLISHED, cell), how)) for cell, how in asked
+        ]
         costs = rows[0]["parameters"], f"{1000 * float(rows[0]['query_seconds']):.2f}"
         lines.append([label + own, str(len(types)), *ranked, *costs])
     heads = (

@@ -126,7 +126,7 @@ def test_grades_in_order(guide: SimpleNamespace) -> None:
     logits = torch.tensor([[30.0, 30.0, -30.0]])
     losses = [float(head.loss({"logits": logits}, torch.tensor([grade]))) for grade in range(4)]
     assert losses == pytest.approx([20.0, 10.0, 0.0, 10.0])
-    with pytest.raises(InputError, match="from 0 to 3"):
+    with pytest.raises(InputError, match="0 to 3"):
         head.loss({"logits": logits}, torch.tensor([4]))
 
 

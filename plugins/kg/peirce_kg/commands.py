@@ -22,7 +22,9 @@ from peirce_kg.parts.augmenters.kge_files import Optimizer, Predictor
 from peirce_queries import GraphOption, progress_console
 
 attention = application()
-add_moved_command(attention, "attention", "peirce kg attention", "peirce look MODEL QUERY -o FILE --beside MODEL")
+add_moved_command(
+    attention, "attention", "peirce kg attention", "peirce look MODEL QUERY -o FILE --beside MODEL"
+)
 
 
 def embed(

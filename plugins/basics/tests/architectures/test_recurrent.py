@@ -117,9 +117,7 @@ def test_what_cannot_work_is_refused(registry: Registry) -> None:
         build(SPEC.replace({"model.operators.layer": "j.a"}), registry=registry)
     with pytest.raises(PlanError, match=r"'join' cannot .* 'recurrent' is a recurrent operator: gru, lstm"):
         build(SPEC.replace({"model.operators.layer": [{"use": "join"}]}), registry=registry)
-    with pytest.raises(
-        PlanError, match="no other that mixes tokens: keep one of lstm, gru"
-    ):
+    with pytest.raises(PlanError, match="no other that mixes tokens: keep one of lstm, gru"):
         build(SPEC.replace({"model.operators.layer": [{"use": "lstm"}, {"use": "gru"}]}), registry=registry)
     active = SPEC.replace({"model.operators.layer": [{"use": "lstm", "activation": "modus_ponens"}]})
     with pytest.raises(SpecError, match="unknown option 'activation' of operator 'lstm'"):

@@ -40,7 +40,9 @@ def folnet(
         from peirce_folnet.checkpoints.folnet import export_folnet
 
         export_folnet(to_published, output)
-        print_result(json, {"config": str(output / "config.json"), "weights": str(output / "weights.safetensors")})
+        print_result(
+            json, {"config": str(output / "config.json"), "weights": str(output / "weights.safetensors")}
+        )
         return
     if config is None or weights is None:
         raise ModelFileError("an import needs two files: peirce import folnet CONFIG WEIGHTS -o DIR")

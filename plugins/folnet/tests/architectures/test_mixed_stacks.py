@@ -23,8 +23,8 @@ STACKS: dict[str, tuple[Spec, list[dict[str, Any]]]] = {
 }
 WRONG: dict[str, tuple[Spec, dict[str, Any], str]] = {
     "no multiple": (FOLNET, {"layers": [{"layer": "gru", "repeat": 3}]}, "are 3 layers, .* is 4"),
-    "both": (FOLNET, {"layer": "jm.at", "layers": [{"layer": "gru"}]}, "`layer` or `state` beside `layers`"),
-    "two recurrences": (FOLNET, {"layers": [{"layer": [{"use": "gru"}, {"use": "join"}]}]}, "has 2: gru, join"),
+    "both": (FOLNET, {"layer": "jm.at", "layers": [{"layer": "gru"}]}, "beside `layers`"),
+    "two recurrences": (FOLNET, {"layers": [{"layer": [{"use": "gru"}, {"use": "join"}]}]}, "keep one of gru, join"),
     "relations": (TRANSFORMER, {"layers": [{"layer": "jm.a"}]}, "assoc and join together"),
     "state twice": (FOLNET, {"layer": [{"use": "join"}, {"use": "bool"}], "state": "bool"}, "in one of the two"),
     "state that mixes": (FOLNET, {"layer": "j.a", "state": "mu"}, "'mu' cannot be used here: it mixes tokens"),

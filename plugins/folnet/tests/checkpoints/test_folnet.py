@@ -210,7 +210,7 @@ def test_the_command_imports_and_goes_back(
     for arguments, message in (
         ((config, "-o", model), "needs two files"),
         (there, f"{model} already has spec.toml"),
-        (("--to-published", model, "-o", back), "config.json and weights.safetensors already"),
+        (("--to-published", model, "-o", back), "already has config.json and weights.safetensors"),
     ):
         assert run("import", "folnet", *arguments) == 2
         assert message in capsys.readouterr().err

@@ -68,7 +68,9 @@ def _observations(harness: Harness) -> Iterator[str | Tensor]:
         yield str((kinds, bare.kinds, [list(each.state_dict()) for each in modules(bare.make())]))
     padded = plain_view(harness.kinds[0], 2, 4, PADDED)
     large = attrs.evolve(dims_of(11, 2, 5, 6), max_length=512)
-    long = plain_view(harness.kinds[-1], 1, 20 if getattr(part, "typing", "").startswith("B <- B x B") else 150)
+    long = plain_view(
+        harness.kinds[-1], 1, 20 if getattr(part, "typing", "").startswith("B <- B x B") else 150
+    )
     with_dropout = attrs.evolve(harness.dims, dropout=0.5)
     ways = (harness.dims, padded, False), (large, long, False), (with_dropout, padded, True)
     for dims, view, training in ways:

@@ -75,7 +75,9 @@ def gradients(harness: Harness) -> None:
     lengths = (1, 2, 3, 4, 5, 24) if issubclass(harness.part, RecurrentOperator) else (1, 2, 3, 4, 5)
     try:
         on_examples(harness, body, kinds=kinds, count=count, padded=padded, lengths=lengths)
-        if harness.effort < 1 and not all(reached.values()):  # few examples do not show that nothing depends on it
+        if harness.effort < 1 and not all(
+            reached.values()
+        ):  # few examples do not show that nothing depends on it
             more = round(1 / harness.effort)
             on_examples(harness, body, kinds=kinds, count=count, factor=more, padded=padded, lengths=lengths)
     finally:
