@@ -72,7 +72,7 @@ def announcements(group: str) -> tuple[EntryPoint, ...]:
                     target=point.value.partition("[")[0].replace(" ", ""),
                     distribution=name,
                     version=metadata["Version"],
-                    summary=metadata["Summary"] or "",
+                    summary=metadata.get("Summary") or "",
                 )
                 for point in points
             ]
