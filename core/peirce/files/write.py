@@ -137,10 +137,21 @@ def scratch_folder(place: Path) -> Iterator[Path]:
     finally:
         try:
             _release(lock)
-            shutil.rmtree(folder, ignore_errors=True)
+            _remove(folder)
         except KeyboardInterrupt:  # a signal may come while nothing but this is left to do
-            shutil.rmtree(folder, ignore_errors=True)
+            _remove(folder)
             raise
+
+
+def _remove(folder: Path) -> None:
+    """Remove a scratch folder, its lock last: one with files and no lock would pass for somebody's own for good."""
+    with suppress(OSError):
+        for each in os.scandir(folder):
+            if each.is_dir(follow_symlinks=False):
+                shutil.rmtree(each.path, ignore_errors=True)
+            elif each.name != LOCK:
+                os.unlink(each.path)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def clear_leftovers(folder: Path) -> None:
@@ -155,7 +166,7 @@ def clear_leftovers(folder: Path) -> None:
                 if not (each / LOCK).exists():
                     each.rmdir()  # made a moment ago, or somebody's own
                 elif lock := _acquire(each / LOCK):
-                    shutil.rmtree(each, ignore_errors=True)
+                    _remove(each)
                     _release(lock)
 
 
