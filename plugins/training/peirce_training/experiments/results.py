@@ -85,4 +85,4 @@ def commit() -> str:
 
     tracked = git("ls-files", here.name)
     found = tracked and git("describe", "--always", "--dirty=+", "--exclude=*")
-    return found or f"peirce {version('peirce')}"
+    return found or f"peirce {version('peirce-core')}"
