@@ -1,8 +1,9 @@
 """Writes what the site consists of: `python docs/writer`, and then `mkdocs build -f build/mkdocs.yml`.
 
 `build/docs` gets the pages of this folder and of each distribution (`places`), those that are made of what is
-registered (`reference`, `api`), those of ready specs and experiments (`gallery`), the notebooks, KaTeX of an installed
-npm package, and the pages on which models answer (`demos`), so that no page needs a network. `build/mkdocs.yml` is the
+registered (`reference`, `api`), those of ready specs and experiments (`gallery`), that of what others reported
+(`strangers`), the notebooks, KaTeX of an installed npm package, and the pages on which models answer (`demos`), so that
+no page needs a network. `build/mkdocs.yml` is the
 site's configuration: an entry of the navigation that ends in `/` became the pages of that folder.
 """
 
@@ -20,6 +21,7 @@ import demos
 import gallery
 import places
 import reference
+import strangers
 from places import ROOT
 
 BUILD = ROOT / "build"
@@ -53,7 +55,7 @@ def generated() -> dict[str, str | bytes]:
     from peirce.registry import default_registry
 
     registry = default_registry()
-    return {**gallery.pages(registry), **reference.pages(registry), **notebooks()}
+    return {**gallery.pages(registry), **reference.pages(registry), **strangers.pages(), **notebooks()}
 
 
 def notebooks() -> dict[str, str | bytes]:

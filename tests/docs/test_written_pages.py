@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import posixpath
 import re
 import runpy
@@ -171,3 +172,16 @@ def test_links_of_pages_that_the_site_leaves_out_lead_somewhere(page: str) -> No
 def _links(text: str) -> list[str]:
     """The targets of a page's links, without anchors and those within the page."""
     return re.findall(r"\]\(([^)#\s]+)", re.sub(r"`(?:[^`\n]|\n(?!\n))*`", "", FENCE.sub("", text)))
+
+
+def test_every_test_of_a_stranger_stands_on_the_page_with_its_report(pages: dict[str, str]) -> None:
+    strangers, page = import_module("strangers"), pages["results/strangers.md"]
+    modules = [ast.parse(path.read_text(encoding="utf-8")) for path in strangers.TESTS.glob("test_*.py")]
+    tests = [
+        node for module in modules for node in module.body if getattr(node, "name", "").startswith("test_")
+    ]
+    reports = [report for module in modules for report in strangers.reports(module)]
+    assert len(reports) >= len(tests) > 0
+    for address, *_ in reports:
+        assert address.startswith("https://")
+        assert f"([report]({address}))" in page
