@@ -40,3 +40,4 @@ from .roles import NEXT as NEXT
 from .roles import PREFILL as PREFILL
 from .roles import STEP as STEP
 from .storage import weights_digest as weights_digest
+from .wrappers import unwrap as unwrap
