@@ -15,8 +15,6 @@ from peirce_training.sharding import place_like, whole_tensor
 
 STATE_KEYS = ("step", "exp_avg", "exp_avg_sq")
 """The entries of an optimiser's state that the next step depends on."""
-_LARGEST_NORM = 10.0
-"""The bound of the norm of a tensor in LAMB's trust ratio."""
 
 
 def make_optimizer(parameters: Mapping[str, nn.Parameter], options: TrainingOptions) -> torch.optim.Optimizer:
@@ -28,40 +26,51 @@ def make_optimizer(parameters: Mapping[str, nn.Parameter], options: TrainingOpti
     trained = [p for p in parameters.values() if p.requires_grad]
     if not trained:
         raise TaskError("the model has no parameters to train")
-    # Biases and scales are exempt from LAMB's trust ratio where they are from decay, as in its reference.
-    spared, decay = options.decay == "matrices", options.weight_decay
+    decay = options.weight_decay
     groups: list[dict[str, Any]] = [
-        {"params": [p for p in trained if p.dim() > 1], "weight_decay": decay, "adam": False},
+        {"params": [p for p in trained if p.dim() > 1], "weight_decay": decay},
         {
             "params": [p for p in trained if p.dim() <= 1],
-            "weight_decay": 0.0 if spared else decay,
-            "adam": spared,
+            "weight_decay": 0.0 if options.decay == "matrices" else decay,
         },
     ]
     groups = [group for group in groups if group["params"]]
-    betas = (options.beta1, options.beta2)
-    if options.optimizer == "lamb":
-        return Lamb(groups, lr=options.lr, betas=betas, eps=options.epsilon)
-    return torch.optim.AdamW(groups, lr=options.lr, betas=betas, eps=options.epsilon, fused=True)
+    common: dict[str, Any] = {
+        "lr": options.lr,
+        "betas": (options.beta1, options.beta2),
+        "eps": options.epsilon,
+    }
+    if options.optimizer == "adamw":
+        return torch.optim.AdamW(groups, **common, fused=True)
+    return Lamb(groups, **common, layerwise=options.optimizer == "lamb")
 
 
 class Lamb(torch.optim.Optimizer):
     """LAMB, also where each process holds a part of each tensor: norms are those of the whole tensors.
 
-    Decay belongs to the update whose norm the trust ratio is made of, without bias correction (You et al., 2020,
-    Algorithm 2); what corrected the bias would make the first step ten times as long.
+    It is apex's `FusedLAMB`, which FOLNet was pretrained with: You et al. (2020), Algorithm 2, where phi is the
+    identity and a tensor without weight decay has no trust ratio. Clipping the gradients is the training's own step.
 
     Args:
-        groups: groups of parameters, each with `weight_decay` and, where there is no trust ratio, `adam`.
+        groups: groups of parameters, each with `weight_decay`.
         lr: the learning rate.
         betas: decays of both moments.
         eps: what is added to the root of the second moment.
+        layerwise: whether there are a trust ratio and a correction of the moments' bias. Without both it is the
+            `FusedAdam` with `bias_correction=False` that FOLNet was fine-tuned with.
     """
 
     def __init__(
-        self, groups: list[dict[str, Any]], *, lr: float, betas: tuple[float, float], eps: float
+        self,
+        groups: list[dict[str, Any]],
+        *,
+        lr: float,
+        betas: tuple[float, float],
+        eps: float,
+        layerwise: bool = True,
     ) -> None:
         super().__init__(groups, {"lr": lr, "betas": betas, "eps": eps})
+        self.layerwise = layerwise
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
@@ -73,22 +82,27 @@ class Lamb(torch.optim.Optimizer):
                     continue
                 state = self.state[p]
                 if not state:
+                    state["step"] = torch.zeros(())
                     state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(p), torch.zeros_like(p)
                 mean, square = state["exp_avg"], state["exp_avg_sq"]
+                state["step"] += 1
                 mean.mul_(first).add_(p.grad, alpha=1 - first)
                 square.mul_(second).addcmul_(p.grad, p.grad, value=1 - second)
+                if self.layerwise:
+                    count = float(state["step"])
+                    mean, square = mean / (1 - first**count), square / (1 - second**count)
                 update = mean / (square.sqrt() + group["eps"])
                 if group["weight_decay"]:
                     update.add_(p, alpha=group["weight_decay"])
-                ratio = 1.0 if group["adam"] else _trust_ratio(p, update, group["eps"])
-                p.sub_(update * (group["lr"] * ratio))
+                    if self.layerwise:
+                        update *= _trust_ratio(p, update)
+                p.sub_(update, alpha=group["lr"])
 
 
-def _trust_ratio(parameter: Tensor, update: Tensor, epsilon: float) -> Tensor:
+def _trust_ratio(parameter: Tensor, update: Tensor) -> Tensor:
     """How large a step may be, by the norms of a tensor and of its update: a scalar that every process agrees on."""
-    weight = whole_tensor(torch.linalg.vector_norm(parameter)).clamp(max=_LARGEST_NORM)
-    change = whole_tensor(torch.linalg.vector_norm(update))
-    return torch.where((weight != 0) & (change != 0), weight / (change + epsilon), 1.0)
+    weight, change = (whole_tensor(torch.linalg.vector_norm(each)) for each in (parameter, update))
+    return torch.where((weight != 0) & (change != 0), weight / change, 1.0)
 
 
 def warmup_steps(options: TrainingOptions, total: int) -> int:

@@ -36,7 +36,8 @@ class TrainingOptions:
             of the steps.
         power: the power of the schedule `poly`; 1 falls along a line.
         end_lr: where a learning rate that falls ends.
-        optimizer: `adamw`, or `lamb` for batches of many thousands.
+        optimizer: `adamw`; `adam_uncorrected`, which is the same without correction of the moments' bias; or `lamb`,
+            as apex's `FusedLAMB`, for batches of many thousands.
         weight_decay: how much parameters shrink in each step, as a part of the learning rate.
         decay: what shrinks: `matrices`, which is all that has more than one axis, or `all`. Under LAMB, what does not
             shrink has no trust ratio.
@@ -74,7 +75,7 @@ class TrainingOptions:
     schedule: Literal["linear", "constant", "cosine", "poly", "thirds"] = one_of(*SCHEDULES)
     power: float = field(default=1.0, validator=gt(0))
     end_lr: float = field(default=0.0, validator=ge(0))
-    optimizer: Literal["adamw", "lamb"] = one_of("adamw", "lamb")
+    optimizer: Literal["adamw", "adam_uncorrected", "lamb"] = one_of("adamw", "adam_uncorrected", "lamb")
     weight_decay: float = field(default=0.01, validator=ge(0))
     decay: Literal["matrices", "all"] = one_of("matrices", "all")
     beta1: float = field(default=0.9, validator=[ge(0), lt(1)])

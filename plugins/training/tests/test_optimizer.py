@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import attrs
@@ -16,6 +17,7 @@ from peirce_training.optimizer import make_optimizer, optimizer_tensors, restore
 
 ADAMW = TrainingOptions(steps=6, lr=1e-2, save_every=2, device="cpu", threads=1)
 LAMB = attrs.evolve(ADAMW, optimizer="lamb", epsilon=1e-6)
+ADAM = attrs.evolve(ADAMW, optimizer="adam_uncorrected", epsilon=1e-6)
 
 
 @pytest.fixture
@@ -23,7 +25,7 @@ def model(parts: Registry) -> peirce.Model:
     return peirce.build(TRANSFORMER.replace({"model.input.vocabulary": 10}), registry=parts)
 
 
-@pytest.mark.parametrize("options", [ADAMW, LAMB], ids=["adamw", "lamb"])
+@pytest.mark.parametrize("options", [ADAMW, LAMB, ADAM], ids=["adamw", "lamb", "adam"])
 @pytest.mark.parametrize(("decay", "of_vectors"), [("matrices", 0.0), ("all", 0.01)])
 def test_what_shrinks(options: TrainingOptions, decay: str, of_vectors: float, model: peirce.Model) -> None:
     groups = make_optimizer(dict(model.named_parameters()), attrs.evolve(options, decay=decay)).param_groups
@@ -33,40 +35,81 @@ def test_what_shrinks(options: TrainingOptions, decay: str, of_vectors: float, m
     assert sum(len(group["params"]) for group in groups) == len(list(model.parameters()))
 
 
-def _steps(optimizer: torch.optim.Optimizer, parameters: dict[str, nn.Parameter], count: int) -> None:
-    for step in range(count):
+def _steps(
+    optimizer: torch.optim.Optimizer, parameters: dict[str, nn.Parameter], count: int, first: int = 0
+) -> None:
+    for step in range(first, first + count):
         for index, parameter in enumerate(parameters.values()):
-            parameter.grad = torch.sin(torch.arange(parameter.numel()) * (1.3 + step) + index).view_as(
-                parameter
-            )
+            angles = torch.arange(parameter.numel(), dtype=parameter.dtype) * (1.3 + step) + index
+            parameter.grad = torch.sin(angles).view_as(parameter)
         optimizer.step()
 
 
 def _parameters() -> dict[str, nn.Parameter]:
     torch.manual_seed(0)
     return {
-        "large": nn.Parameter(torch.randn(40, 30)),  # its norm is above LAMB's bound of 10
+        "large": nn.Parameter(
+            torch.randn(40, 30)
+        ),  # its norm is far above 10, the bound of LAMB's first draft
         "matrix": nn.Parameter(torch.randn(4, 3)),
         "zero": nn.Parameter(torch.zeros(3, 3)),
         "bias": nn.Parameter(torch.ones(3)),
     }
 
 
-def test_a_step_of_lamb_by_hand() -> None:
+def _apex(
+    weights: dict[str, list[float]],
+    gradients: list[dict[str, list[float]]],
+    decay: dict[str, float],
+    options: TrainingOptions,
+) -> dict[str, list[float]]:
+    """Some steps of apex's `FusedLAMB`, or of its `FusedAdam` with `bias_correction=False`, number by number."""
+    weights = {name: list(values) for name, values in weights.items()}
+    means = {name: [0.0] * len(values) for name, values in weights.items()}
+    squares = {name: [0.0] * len(values) for name, values in weights.items()}
+    layerwise = options.optimizer == "lamb"
+    for step, gradient in enumerate(gradients, 1):
+        of_first, of_second = (1 - beta**step if layerwise else 1 for beta in (options.beta1, options.beta2))
+        for name, values in weights.items():
+            updates = []
+            for i, value in enumerate(values):
+                g = gradient[name][i]
+                means[name][i] = options.beta1 * means[name][i] + (1 - options.beta1) * g
+                squares[name][i] = options.beta2 * squares[name][i] + (1 - options.beta2) * g * g
+                root = math.sqrt(squares[name][i] / of_second)
+                updates.append(means[name][i] / of_first / (root + options.epsilon) + decay[name] * value)
+            of_weights, of_updates = (math.sqrt(sum(x * x for x in xs)) for xs in (values, updates))
+            scaled = layerwise and decay[name] != 0 and of_weights != 0 and of_updates != 0
+            rate = options.lr * (of_weights / of_updates if scaled else 1)
+            weights[name] = [value - rate * update for value, update in zip(values, updates, strict=True)]
+    return weights
+
+
+@pytest.mark.parametrize("optimizer", ["lamb", "adam_uncorrected"])
+@pytest.mark.parametrize(("decay", "strength"), [("matrices", 0.01), ("all", 0.3), ("matrices", 0.0)])
+def test_steps_as_apex_makes_them(optimizer: str, decay: str, strength: float) -> None:
+    options = attrs.evolve(LAMB, optimizer=optimizer, decay=decay, weight_decay=strength)
+    parameters = {name: nn.Parameter(p.detach().double()) for name, p in _parameters().items()}
+    before = {name: p.detach().flatten().tolist() for name, p in parameters.items()}
+    gradients: list[dict[str, list[float]]] = []
+    made = make_optimizer(parameters, options)
+    for step in range(5):
+        _steps(made, parameters, 1, step)
+        gradients.append({n: p.grad.flatten().tolist() for n, p in parameters.items() if p.grad is not None})
+    shrinks = {name: strength if p.dim() > 1 or decay == "all" else 0.0 for name, p in parameters.items()}
+    wanted = _apex(before, gradients, shrinks, options)
+    for name, p in parameters.items():
+        torch.testing.assert_close(
+            p.detach().flatten(), torch.tensor(wanted[name]).double(), rtol=1e-6, atol=0
+        )
+
+
+def test_nothing_to_train() -> None:
     with pytest.raises(TaskError, match="no parameters to train"):
         make_optimizer({"w": nn.Parameter(torch.ones(2), requires_grad=False)}, ADAMW)
-    parameters = {"w": nn.Parameter(torch.tensor([[3.0, 4.0]])), "b": nn.Parameter(torch.tensor([1.0]))}
-    optimizer = make_optimizer(parameters, attrs.evolve(LAMB, lr=0.1, weight_decay=0.5, epsilon=1e-12))
-    parameters["w"].grad, parameters["b"].grad = torch.tensor([[1.0, -2.0]]), torch.tensor([4.0])
-    optimizer.step()
-    # Moments 0.1 g and 0.001 g^2: the ratio is 0.1 / sqrt(0.001) = sqrt(10) with the sign of g; the norm of w is 5.
-    update = torch.tensor([[10**0.5 + 0.5 * 3, -(10**0.5) + 0.5 * 4]])
-    wanted = torch.tensor([[3.0, 4.0]]) - 0.1 * 5 / update.norm() * update
-    torch.testing.assert_close(parameters["w"].data, wanted)
-    torch.testing.assert_close(parameters["b"].data, torch.tensor([1 - 0.1 * 10**0.5]))
 
 
-@pytest.mark.parametrize("options", [ADAMW, LAMB], ids=["adamw", "lamb"])
+@pytest.mark.parametrize("options", [ADAMW, LAMB, ADAM], ids=["adamw", "lamb", "adam"])
 def test_the_state_goes_by_the_names_of_parameters(options: TrainingOptions) -> None:
     first = _parameters()
     before = make_optimizer(first, options)
@@ -85,7 +128,7 @@ def test_the_state_goes_by_the_names_of_parameters(options: TrainingOptions) -> 
         assert torch.equal(parameter, second[name])
 
 
-@pytest.mark.parametrize("options", [ADAMW, LAMB], ids=["adamw", "lamb"])
+@pytest.mark.parametrize("options", [ADAMW, LAMB, ADAM], ids=["adamw", "lamb", "adam"])
 def test_resumed_to_the_bit(options: TrainingOptions, parts: Registry, tmp_path: Path) -> None:
     whole = train(FOLNET, Marked(MarkedOptions()), options, tmp_path / "whole", registry=parts)
     with pytest.raises(StoppedError):

@@ -58,6 +58,7 @@ def test_table_9(task: str, name: str, column: str, size: str) -> None:
         assert (point["length"], point["schedule"], point["dropout"]) == (LENGTH[column], "linear", 0.1)
         assert (point["beta1"], point["beta2"], point["epsilon"]) == (0.9, 0.999, 1e-6)
         assert (point["clip_norm"], point["weight_decay"]) == (0.0, 0.01)
+        assert point["optimizer"] == "adam_uncorrected"
 
 
 @pytest.mark.parametrize("name", ready_recipes())
