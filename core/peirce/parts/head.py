@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from torch import Tensor
 
@@ -58,3 +58,7 @@ class Head(ModulePart):
     @abstractmethod
     def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
         """The mean loss of predictions (by the names of `outputs`) against labels, a scalar."""
+
+    def reference_loss(self, outputs: Mapping[str, Any], labels: Any) -> float | None:
+        """The loss written out over nested lists, of a batch; None where it is not stated."""
+        return None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch import nn
@@ -12,6 +12,9 @@ from torch import nn
 from peirce.parts.base import Dims, SizedPart
 from peirce.parts.signature import TensorSpec
 from peirce.parts.tracing import annotate_part
+
+if TYPE_CHECKING:
+    from peirce.parts.operator import PlainScope
 
 T = TypeVar("T")
 
@@ -33,6 +36,25 @@ class ModulePart(SizedPart, nn.Module, ABC):
         It is called once, after a model is built and initialised, and never when one is loaded: what it changes is in
         the state dict.
         """
+
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any]
+    ) -> Mapping[str, Any] | None:
+        """The equations written out over nested lists, for one example without padding; None where none are stated.
+
+        Args:
+            given: the inputs by name, `token_type_ids` among them. An augmenter finds `embeddings` [x][d1] there, a
+                position inside attention `query` and `key` [x][h][s] and the number of the `layer`, and a head `unary`
+                [x][d1], `binary` [x][y][d2], `pooled` [p] and `embeddings` [v][d1].
+            scope: who may attend to whom, and where the tokens stand.
+            parameters: the parameters and buffers, nested lists by their names.
+
+        Returns:
+            By name: a head's outputs; an augmenter's `embeddings`; and of a position what its places are given,
+            `unary` [x][d1], `binary` [x][y][d2], `scope` [x][a] and `index` [a], what it adds in the layer to each
+            pair's `score` [x][a][h] and `value` [x][a][h][s], and the turned `query` and `key`.
+        """
+        return None
 
 
 def call_named(what: str, function: Callable[..., T], *arguments: Any) -> T:

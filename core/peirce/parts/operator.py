@@ -243,6 +243,21 @@ class StateOperator(SizedPart, nn.Module, ABC):
         """
         return {}
 
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any]
+    ) -> Mapping[str, Any] | None:
+        """The equations written out over nested lists, for one example without padding; None where none are stated.
+
+        Args:
+            given: the atoms, `unary` [x][d1] and `binary` [x][y][d2], which are zero outside the scope.
+            scope: who may attend to whom, and where the tokens stand.
+            parameters: the parameters and buffers, nested lists by their names.
+
+        Returns:
+            The increments that are not zero, `unary` and `binary`, and the `terms` by their names.
+        """
+        return None
+
     def __getstate__(self) -> dict[str, Any]:
         """The state for copies and pickles, where tensors of the last pass's graph, such as terms, become None."""
         state = self.__dict__.items()
