@@ -7,7 +7,7 @@ from shared_folder import ROOT
 from thorough import TAKE_LONG, checked_often
 from workspace import distributions
 
-from peirce.registry import KINDS, Registry
+from peirce.registry import KINDS, Registry, installed_plugins
 from peirce_testing import Conformance
 from peirce_testing.checks import CHECKS
 
@@ -15,6 +15,16 @@ from peirce_testing.checks import CHECKS
 @pytest.fixture(scope="module")
 def suite(registry: Registry) -> Conformance:
     return Conformance(registry=registry)
+
+
+def test_every_built_in_plugin_loads(registry: Registry) -> None:
+    assert registry.quarantined == ()
+    assert registry.conflicts == ()
+    assert {plugin.name for plugin in registry.plugins} == {
+        plugin.name for plugin in installed_plugins() if str(plugin.distribution).startswith("peirce-")
+    }
+    for kind in KINDS:
+        assert registry.names(kind), f"nothing of kind {kind} ships"
 
 
 def test_every_part_has_checks_and_every_check_has_parts(suite: Conformance, registry: Registry) -> None:

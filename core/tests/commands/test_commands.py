@@ -120,14 +120,14 @@ def test_a_command_and_a_runtime_that_ship_go_off_with_their_plugin(
     peirce: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "off.toml"
-    off = ("peirce-queries:queries", "peirce-kg:kg", "peirce-export:export")
+    off = ("peirce-training:training", "peirce-export:export")
     file.write_text("format = 1\n[plugins]\n" + "".join(f'"{name}" = "off"\n' for name in off))
     listed = peirce("--help", PEIRCE_REGISTRY=str(file)).stdout
-    assert "Answer a first-order query" not in listed
-    assert "Train a model" in listed
-    done = peirce("kg", "types", PEIRCE_REGISTRY=str(file))
+    assert "Train a model" not in listed
+    assert "doctor" in listed
+    done = peirce("train", "folnet-base", PEIRCE_REGISTRY=str(file))
     assert (done.returncode, done.stdout) == (2, "")
-    assert "command 'kg types' belongs to peirce-queries:queries, which is switched off" in done.stderr
+    assert "command 'train' belongs to peirce-training:training, which is switched off" in done.stderr
     monkeypatch.setenv("PEIRCE_REGISTRY", str(file))
     with pytest.raises(
         cli.RegistryError, match=r"no runtime opens .onnx files: (.|\n)*Switched off: .*peirce-export:export"

@@ -37,7 +37,7 @@ def test_the_ready_specs_are_listed() -> None:
     assert all(listed.values())
     shown = peirce("spec", "list")
     assert shown.exit_code == 0
-    assert "transformer-relative" in shown.stdout
+    assert "folnet-base" in shown.stdout
 
 
 def test_a_good_spec_is_ok(small: str) -> None:

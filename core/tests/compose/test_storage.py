@@ -32,7 +32,6 @@ def saved(tmp_path: Path, registry: Registry) -> Path:
 @pytest.mark.parametrize("spec", [FOLNET, TRANSFORMER], ids=lambda s: s.name)
 @pytest.mark.parametrize("fuse", [True, False])
 def test_a_model_comes_back(spec: Spec, fuse: bool, tmp_path: Path, registry: Registry) -> None:
-    spec = spec.replace({"model.augmenters": [{"use": "tpr", "roles": 3}]})
     model = peirce.build(spec, registry=registry, fuse=fuse).eval()
     model.save(tmp_path / "m")
     back = peirce.load(tmp_path / "m", registry=registry, fuse=not fuse).eval()

@@ -16,7 +16,7 @@ from peirce import hookimpl
 from peirce.compose import resolve
 from peirce.errors import PlanError, RegistryError
 from peirce.parts import Architecture, Head, NoOptions, Operator, Position, Reader, Writer
-from peirce.registry import KINDS, Registry, RegistryFile, installed_plugins, load_spec
+from peirce.registry import KINDS, Registry, RegistryFile, load_spec
 from peirce.registry.registry import RECIPE_SECTIONS
 
 
@@ -338,16 +338,6 @@ def test_switched_off_plugins_are_not_imported_and_named() -> None:
         registry.get("operators", "join")
     added = Registry.discover(RegistryFile(default="off"), extra_plugins=["peirce-folnet:folnet"])
     assert "join" in added.names("operators")
-
-
-def test_every_built_in_plugin_loads(registry: Registry) -> None:
-    assert registry.quarantined == ()
-    assert registry.conflicts == ()
-    assert {plugin.name for plugin in registry.plugins} == {
-        plugin.name for plugin in installed_plugins() if str(plugin.distribution).startswith("peirce-")
-    }
-    for kind in KINDS:
-        assert registry.names(kind), f"nothing of kind {kind} ships"
 
 
 def test_a_letter_that_a_wrong_preference_takes_away_is_explained() -> None:
