@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import ClassVar, NamedTuple, TypeAlias
 
@@ -20,8 +20,9 @@ from peirce_kg.parts.systems.system import Literals, RankingOptions, complex_pro
 PORTION = 2**21
 """Numbers of a matrix that are made at once: few enough for a cache."""
 CERTAIN = 0.9999
-"""The most that a link which is not known can be."""
-
+"""What a link is in QTO that is not known and would be 1 or more."""
+ALMOST = 0.999
+"""The most that a link which is not known is in FIT."""
 NEVER = 1e-30
 """What has the logarithm of a truth value that is 0; no product of links is so small."""
 
@@ -50,9 +51,14 @@ class FitOptions(QtoOptions):
     """How scores become truth values, and how wide cycles are searched.
 
     Args:
-        candidates: the likeliest values that a variable is tried with where a cycle is cut; 10 are published.
+        threshold: as for QTO; published are 0.005 on FB15k and FB15k-237, and 0.0002 on NELL.
+        negation: as for QTO; published is 1.
+        candidates: the likeliest values that a variable is tried with where a cycle is cut, beside all that are
+            certain; 10 are published.
     """
 
+    threshold: float = field(default=0.005, validator=[validators.ge(0.0), validators.lt(1.0)])
+    negation: float = field(default=1.0, validator=validators.ge(0.0))
     candidates: int = field(default=10, validator=validators.ge(1))
 
 
@@ -86,10 +92,10 @@ class QueryTreeSearch(Search):
     """The greatest truth of the query over all values of its variables, from entities to the answer.
 
     The matrix of a relation has softmax_t(score(h, r, t)) max(1, n) at (h, t), with n the known tails of h; less than
-    `threshold` is 0, a known link is 1, and what would be 1 else is 0.9999. A variable's value is as true as the
-    product of the literals that lead to it; along literals r from u to v, T(v) = max_u T(u) prod M_r(u, v); a negated
-    literal has 1 - min(1, `negation` M_r) in place of M_r. A union is 1 - prod (1 - T) where its branches meet; one
-    branch that says the same as another does not count.
+    `threshold` is 0, a known link is 1, and what would be 1 or more else is 0.9999. A variable's value is as true as
+    the product of the literals that lead to it; along literals r from u to v, T(v) = max_u T(u) prod M_r(u, v); a
+    negated literal has 1 - min(1, `negation` M_r) in place of M_r. A union is 1 - prod (1 - T) where its branches meet;
+    one branch that says the same as another does not count.
 
     Rows of a matrix are made when they are asked for, of the heads whose truth is not zero, a portion at a time.
     """
@@ -163,10 +169,15 @@ class QueryTreeSearch(Search):
     def _project_on(self, before: Tensor, edges: Sequence[_Atom], words: Tensor, entities: Tensor) -> Tensor:
         """From the truth of one variable's values to that of the next one's: [e] -> [e]."""
         best = torch.zeros_like(before)
-        for heads in before.nonzero()[:, 0].split(max(1, PORTION // len(entities))):
+        for heads in self._portions(before):
             rows = self._rows(edges, heads, words, entities).mul_(before[heads].unsqueeze(1))
             best = torch.maximum(best, rows.amax(0))
         return best
+
+    def _portions(self, truths: Tensor) -> Iterator[Tensor]:
+        """The values whose truth is not 0, as many at a time as a portion has rows of; none where nothing is true."""
+        found = truths.nonzero()[:, 0]
+        yield from found.split(max(1, PORTION // len(truths))) if len(found) else ()
 
     def _rows(self, edges: Sequence[_Atom], heads: Tensor, words: Tensor, entities: Tensor) -> Tensor:
         """The product of the matrices of some literals, in the rows of some heads: [n] -> [n, e]."""
@@ -182,22 +193,31 @@ class QueryTreeSearch(Search):
         asked = complex_product(
             words[self.options.first + heads], words[edge.relation].expand(len(heads), -1)
         )
-        matrix = F.linear(asked, entities).softmax(1)
+        rows = tails = heads.new_empty(0)
         if self.links is not None:
             rows, tails = self.links.tails(heads, torch.full_like(heads, edge.relation))
-            matrix *= torch.bincount(rows, minlength=len(heads)).clamp_min(1).unsqueeze(1)
-        F.threshold(matrix, self.options.threshold, 0, inplace=True).clamp_max_(CERTAIN)
-        if self.links is not None:
-            matrix[rows, tails] = 1
+        matrix = self.truths(F.linear(asked, entities).softmax(1), rows, tails)
+        matrix[rows, tails] = 1
         return matrix.mul_(-self.options.negation).clamp_min_(-1).add_(1) if edge.negated else matrix
+
+    def truths(self, likely: Tensor, rows: Tensor, tails: Tensor) -> Tensor:
+        """How true links are of which no more is known: softmax [n, e], changed in place, and known tails by row."""
+        likely *= torch.bincount(rows, minlength=len(likely)).clamp_min(1).unsqueeze(1)
+        F.threshold(likely, self.options.threshold, 0, inplace=True)
+        return likely.masked_fill_(likely >= 1, CERTAIN)
 
 
 class GraphSearch(QueryTreeSearch):
-    """As `QueryTreeSearch` for queries that are not trees, each conjunction of the disjunctive normal form by itself.
+    """Search in queries that are no trees, each conjunction of the disjunctive normal form by itself.
 
-    A variable to which nothing leads, an existential leaf, may be any entity. One that leads to several variables
-    stands on a cycle: with each of its `candidates` likeliest values it is an entity, and what is left has one cycle
-    less. The greatest truth is taken, so that all entities as candidates give the exact one.
+    The matrix of a relation has softmax_t(score(h, r, t)) n / p at (h, t), with n the known tails of h and p the sum of
+    their softmax, both 1 where there are none; at most `threshold` is 0, a known link is 1, and others are at most
+    0.999. A negated literal has 1 - min(1, `negation` M_r).
+
+    A variable that is joined to one other alone is folded into it: T(v) max_u T(u) M(u, v). An existential leaf, to
+    which nothing leads, begins with T = 1. Where all stand on cycles, one of the variables with the fewest neighbours
+    takes each of its `candidates` likeliest values in turn, and every value whose truth is 1. With all entities as
+    candidates the truth is exact.
     """
 
     name = "fit_graph"
@@ -208,29 +228,110 @@ class GraphSearch(QueryTreeSearch):
         "options": "`candidates` counts on cycles, and the suite's random literals have none that end at f",
     }
 
+    def truths(self, likely: Tensor, rows: Tensor, tails: Tensor) -> Tensor:
+        """See `QueryTreeSearch.truths`."""
+        count = torch.bincount(rows, minlength=len(likely))
+        known = likely.new_zeros(len(likely)).index_add_(0, rows, likely[rows, tails]).clamp_min(NEVER)
+        likely *= torch.where(count > 0, count / known, 1).unsqueeze(1)
+        return F.threshold(likely, self.options.threshold, 0, inplace=True).clamp_max_(ALMOST)
+
     def _truth(self, variable: int, trees: Iterable[_Tree], words: Tensor, entities: Tensor) -> Tensor:
         """How true each value of a variable is by the union of some conjunctions: [e]."""
         truths = [self._conjunction(variable, tree, words, entities) for tree in sorted(trees, key=sorted)]
-        return 1 - torch.stack([1 - truth for truth in truths]).prod(0)
+        return 1 - torch.stack([1 - truth for truth in truths]).prod(0) if len(truths) > 1 else truths[0]
 
     def _conjunction(self, variable: int, tree: _Tree, words: Tensor, entities: Tensor) -> Tensor:
-        targets = {
-            source: {a.target for a in tree if a.source == source} for source in {a.source for a in tree}
-        }
-        cut = [
-            (len(_subtree(v, tree)), v) for v, led in targets.items() if v and v != variable and len(led) > 1
-        ]
-        if not cut:
-            return super()._truth(variable, [tree], words, entities)
-        _, node = min(cut)
-        below = _subtree(node, tree)
-        before = self._conjunction(node, below, words, entities)
-        best = torch.zeros_like(before)
-        for value in before.topk(min(self.options.candidates, len(before))).indices.tolist():
-            rest = (a._replace(source=0, entity=value) if a.source == node else a for a in tree - below)
-            truth = before[value] * self._conjunction(variable, frozenset(rest), words, entities)
-            best = torch.maximum(best, truth)
+        graph = _Graph({variable: entities.new_ones(len(entities))}, {})
+        for atom in sorted(atom for atom in tree if atom.target):
+            for end in {atom.source, atom.target} - {0}:
+                graph.values.setdefault(end, torch.ones_like(graph.values[variable]))
+            if atom.source not in (0, atom.target):
+                graph.edges.setdefault((atom.source, atom.target), []).append(atom)
+                continue
+            before = graph.values[atom.target]
+            if not atom.source:
+                truth = self._rows([atom], torch.tensor([atom.entity]), words, entities)[0]
+            else:  # an edge from the variable to itself
+                truth = torch.zeros_like(before)
+                for heads in self._portions(before):
+                    rows = self._rows([atom], heads, words, entities)
+                    truth[heads] = rows.gather(1, heads.unsqueeze(1)).squeeze(1)
+            graph.values[atom.target] = before * truth
+        return self._solve(variable, graph, words, entities)
+
+    def _solve(self, variable: int, graph: _Graph, words: Tensor, entities: Tensor) -> Tensor:
+        """How true each value of a variable is by a graph: [e]."""
+        around = graph.around()
+        if not around:
+            return graph.values[variable]
+        leaves = [node for node, others in around.items() if len(others) == 1]
+        if variable in leaves:  # what the only neighbour is by all else goes on to it
+            (other,) = around[variable]
+            before = self._solve(other, graph.without(variable), words, entities)
+            return graph.values[variable] * self._cross(other, variable, before, graph, words, entities)
+
+        def possible(node: int) -> int:
+            return int(graph.values[node].count_nonzero())
+
+        if leaves:
+            leaf = min(leaves, key=possible)
+            return self._solve(
+                variable, self._fold(leaf, graph.values[leaf], graph, words, entities), words, entities
+            )
+        node = min(
+            (node for node in around if node != variable),
+            key=lambda node: (len(around[node]), possible(node)),
+        )
+        truths = graph.values[node]
+        best, count = torch.zeros_like(truths), self.options.candidates + int((truths == 1).sum())
+        for value in truths.topk(min(count, possible(node))).indices:
+            alone = torch.zeros_like(truths).index_fill_(0, value, 1)
+            rest = self._fold(node, alone, graph, words, entities)
+            best = torch.maximum(best, truths[value] * self._solve(variable, rest, words, entities))
         return best
+
+    def _fold(self, node: int, truths: Tensor, graph: _Graph, words: Tensor, entities: Tensor) -> _Graph:
+        """The graph without a variable, whose neighbours are as true as it lets them be."""
+        rest = graph.without(node)
+        for other in graph.around()[node]:
+            rest.values[other] = rest.values[other] * self._cross(node, other, truths, graph, words, entities)
+        return rest
+
+    def _cross(
+        self, one: int, other: int, truths: Tensor, graph: _Graph, words: Tensor, entities: Tensor
+    ) -> Tensor:
+        """From the truth of one variable's values to that of another's, whichever way edges point: [e] -> [e]."""
+        forth, back = (graph.edges.get(ends, []) for ends in ((one, other), (other, one)))
+        if not back:
+            return self._project_on(truths, forth, words, entities)
+        found = torch.zeros_like(truths)
+        for heads in self._portions(graph.values[other]):
+            rows = self._rows(back, heads, words, entities)
+            if forth:
+                every = torch.arange(len(truths), device=heads.device)
+                rows *= self._rows(forth, every, words, entities)[:, heads].T
+            found[heads] = rows.mul_(truths).amax(1)
+        return found
+
+
+class _Graph(NamedTuple):
+    """Variables with the truth of each value, [e], and the literals from one variable to another."""
+
+    values: dict[int, Tensor]
+    edges: dict[tuple[int, int], list[_Atom]]
+
+    def around(self) -> dict[int, set[int]]:
+        """The neighbours of every variable that has some."""
+        found: dict[int, set[int]] = {}
+        for one, other in self.edges:
+            found.setdefault(one, set()).add(other)
+            found.setdefault(other, set()).add(one)
+        return found
+
+    def without(self, node: int) -> _Graph:
+        """The graph without a variable and its literals."""
+        values = {each: truths for each, truths in self.values.items() if each != node}
+        return _Graph(values, {ends: atoms for ends, atoms in self.edges.items() if node not in ends})
 
 
 def _merge(branches: list[frozenset[_Factor]]) -> list[frozenset[_Factor]]:
