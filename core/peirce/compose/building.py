@@ -15,14 +15,11 @@ from torch.overrides import TorchFunctionMode
 from peirce.compose.provenance import provenance_of
 from peirce.compose.resolution import resolve
 from peirce.errors import InputError, PeirceError, PlanError, SpecError, lacks_memory
-from peirce.model import Model
+from peirce.model import FLOATS, Model
 from peirce.parts import Architecture, ModulePart, Plan, initialise, record_defaults
 from peirce.registry import Registry, default_registry, load_spec
 from peirce.resources import machine_memory
 from peirce.spec import Spec
-
-FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
-"""What models compute in; nothing multiplies matrices of the other floating dtypes."""
 
 _FILLS = {
     *("uniform_", "normal_", "random_", "bernoulli_", "exponential_", "geometric_", "cauchy_", "log_normal_"),

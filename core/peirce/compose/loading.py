@@ -9,11 +9,19 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from peirce.compose.building import FLOATS, SeededGenerators, check_vocabulary, place_model
+from peirce.compose.building import SeededGenerators, check_vocabulary, place_model
 from peirce.compose.provenance import differences, provenance_of
 from peirce.compose.resolution import resolve
 from peirce.errors import ModelFileError, PeirceError
-from peirce.model import SPEC, WEIGHTS, Model, saved_files
+from peirce.model import (
+    SPEC,
+    WEIGHTS,
+    Model,
+    dtype_differences,
+    list_differences,
+    saved_files,
+    weight_differences,
+)
 from peirce.registry import Registry, default_registry
 from peirce.spec import Spec
 
@@ -75,19 +83,10 @@ def load(
         # Copied, since safetensors maps the file: a change of the file would change the weights or end the process.
         weights = {name: value.clone() for name, value in weights.items()}
     needed = model.state_dict()
-    wrong_dtypes = [
-        f"{name} is of the type {value.dtype}, and the spec needs {needed[name].dtype}"
-        for name, value in weights.items()
-        if name in needed
-        and value.dtype not in (FLOATS if needed[name].is_floating_point() else [needed[name].dtype])
-    ]
-    try:
-        if wrong_dtypes:
-            raise RuntimeError("; ".join(wrong_dtypes))
-        model.load_state_dict(weights, assign=True)
-    except RuntimeError as error:
-        what = f"{path} does not have the weights of the model in {SPEC}"
-        raise ModelFileError(f"{what}: {' '.join(str(error).split())}") from error
+    problems = weight_differences(weights, {name: value.shape for name, value in needed.items()})
+    if listed := list_differences(problems | dtype_differences(weights, needed)):
+        raise ModelFileError(f"{path} does not have the weights of the model in {SPEC}: {listed}")
+    model.load_state_dict(weights, assign=True)
     # Buffers that parts compute are in no file; they get the dtype that they had when the model was saved.
     recorded = files.provenance.get(
         "dtype", str(model.dtype).removeprefix("torch.")

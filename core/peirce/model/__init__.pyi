@@ -31,10 +31,14 @@ from .manifest import SavedFiles as SavedFiles
 from .manifest import read_provenance as read_provenance
 from .manifest import saved_files as saved_files
 from .model import Model as Model
+from .published import FLOATS as FLOATS
 from .published import check_published as check_published
+from .published import dtype_differences as dtype_differences
+from .published import list_differences as list_differences
 from .published import published_config as published_config
 from .published import published_tensors as published_tensors
 from .published import shorten_list as shorten_list
+from .published import weight_differences as weight_differences
 from .roles import MODEL as MODEL
 from .roles import NEXT as NEXT
 from .roles import PREFILL as PREFILL

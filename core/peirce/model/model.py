@@ -64,6 +64,8 @@ class Model(nn.Module):
         dtypes = {spec.name: _DTYPES[spec.dtype] for spec in self.signature.inputs if spec.dtype in _DTYPES}
         self._inputs = Inputs(self.signature, Tensor, dtypes, _bounds, self._float_bytes)
         self._names = [spec.name for spec in self.signature.outputs]
+        # What the spec makes, and so what loading needs; a part may be wrapped, cut or replaced later.
+        self._needed = {name: value.detach().to("meta") for name, value in self.state_dict().items()}
 
     def forward(self, **inputs: Tensor) -> dict[str, Tensor]:
         """Run the model on named inputs.
@@ -296,16 +298,19 @@ class Model(nn.Module):
             assets: files to keep below assets/, by relative path.
 
         Raises:
-            ModelFileError: the directory cannot be written, or an asset's name leads out of it.
+            ModelFileError: the directory cannot be written, an asset's name leads out of it, or the weights are not
+                those that the spec makes.
+            InputError: the weights are sharded over processes.
         """
         from peirce.model.card import write_card
         from peirce.model.storage import save
+        from peirce.model.wrappers import saved_state
 
         directory = Path(directory)
         save(
             directory,
             spec=self.spec.to_toml(),
-            tensors=self.state_dict(),
+            tensors=saved_state(self, self._needed),
             dtype=self._dtypes(),
             provenance=self.provenance,
             assets=assets or {},
@@ -320,11 +325,13 @@ class Model(nn.Module):
 
     def _dtypes(self) -> str | dict[str, str]:
         """The floating dtype of all parameters and buffers, or of each by its name where there are several."""
+        from peirce.model.wrappers import unwrapped_name
+
         parameters, buffers = (
             self.named_parameters(remove_duplicate=False),
             self.named_buffers(remove_duplicate=False),
         )
-        tensors = (*parameters, *buffers)
+        tensors = ((unwrapped_name(name, self._needed), each) for name, each in (*parameters, *buffers))
         found = {n: str(t.dtype).removeprefix("torch.") for n, t in tensors if t.is_floating_point()}
         kinds = set(found.values())
         return found if len(kinds) > 1 else next(iter(kinds), "float32")

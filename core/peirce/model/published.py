@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,10 @@ from torch import Tensor
 
 from peirce.errors import ModelFileError
 from peirce.files import read_json, read_tensors
+
+FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
+"""What models compute in; nothing multiplies matrices of the other floating dtypes."""
+_log = logging.getLogger("peirce")
 
 
 def published_config(path: Path) -> dict[str, Any]:
@@ -44,30 +50,64 @@ def published_tensors(path: Path, inside: str = "") -> dict[str, Tensor]:
         raise ModelFileError(f"{path} cannot be read as tensors: {error.strerror or error}") from error
 
 
-def check_published(found: Mapping[str, Tensor], shapes: Mapping[str, Sequence[int]], source: Path) -> None:
-    """Check tensors against the names and shapes that a model needs: all must be finite and of one floating dtype.
+def check_published(found: dict[str, Tensor], shapes: Mapping[str, Sequence[int]], source: Path) -> None:
+    """Check tensors against the names and shapes that a model needs: all must be finite floating numbers.
+
+    A model has one dtype. Where there are several, as of norms that were kept in float32 beside weights in bfloat16,
+    tensors of a narrower one are cast in `found` to the narrowest that holds all values, and a warning names them.
 
     Raises:
         ModelFileError: they differ; one error lists everything.
     """
+    problems = weight_differences(found, shapes)
+    problems["not floating"] = [
+        f"{key} is {_dtype_name(tensor)}" for key, tensor in found.items() if not tensor.is_floating_point()
+    ]
+    if not any(problems.values()):
+        problems["not finite"] = [key for key, tensor in found.items() if not tensor.isfinite().all()]
+    if any(problems.values()):
+        listed = list_differences(problems)
+        raise ModelFileError(f"{source} does not have the tensors that its configuration needs. {listed}")
+    widest = reduce(torch.promote_types, {tensor.dtype for tensor in found.values()})
+    if cast := [f"{key} from {_dtype_name(each)}" for key, each in found.items() if each.dtype != widest]:
+        found |= {key: tensor.to(widest) for key, tensor in found.items()}
+        _log.warning(
+            "%s has tensors of several dtypes; cast to %s: %s",
+            *(source, str(widest).removeprefix("torch."), shorten_list(cast)),
+        )
+
+
+def _dtype_name(tensor: Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")
+
+
+def weight_differences(
+    found: Mapping[str, Tensor], shapes: Mapping[str, Sequence[int]]
+) -> dict[str, list[str]]:
+    """The names of tensors that differ from those that a model needs, by what is wrong with them."""
     both = [(key, list(found[key].shape), list(shape)) for key, shape in shapes.items() if key in found]
-    problems = {
+    return {
         "missing": [key for key in shapes if key not in found],
         "unknown": [key for key in found if key not in shapes],
         "misshapen": [f"{key} is {its} and must be {shape}" for key, its, shape in both if its != shape],
     }
-    kinds = {tensor.dtype for tensor in found.values()}
-    if len(kinds) > 1 or not all(kind.is_floating_point for kind in kinds):
-        problems["not in one floating dtype"] = [
-            f"{key} is {str(tensor.dtype).removeprefix('torch.')}"
-            for key, tensor in found.items()
-            if tensor.dtype != torch.float32
+
+
+def dtype_differences(found: Mapping[str, Tensor], needed: Mapping[str, Tensor]) -> dict[str, list[str]]:
+    """The names of tensors whose dtype a model cannot have: any that it computes in for floating ones."""
+    return {
+        "of the wrong type": [
+            f"{name} is {_dtype_name(value)} and must be {_dtype_name(needed[name])}"
+            for name, value in found.items()
+            if name in needed
+            and value.dtype not in (FLOATS if needed[name].is_floating_point() else [needed[name].dtype])
         ]
-    if not any(problems.values()):
-        problems["not finite"] = [key for key, tensor in found.items() if not tensor.isfinite().all()]
-    if any(problems.values()):
-        listed = "; ".join(f"{what}: {shorten_list(names)}" for what, names in problems.items() if names)
-        raise ModelFileError(f"{source} does not have the tensors that its configuration needs. {listed}")
+    }
+
+
+def list_differences(problems: Mapping[str, Sequence[str]]) -> str:
+    """Differences as one clause, a short list of names for each."""
+    return "; ".join(f"{what}: {shorten_list(names)}" for what, names in problems.items() if names)
 
 
 def shorten_list(items: Sequence[str], most: int = 12) -> str:

@@ -83,8 +83,7 @@ def save(
             fresh = folder / "model"
             fresh.mkdir(0o755)
             (fresh / SPEC).write_text(spec, encoding="utf-8", newline="\n")
-            whole = {name: value.detach().contiguous().cpu() for name, value in tensors.items()}
-            save_file(whole, fresh / WEIGHTS, metadata={"format": "pt"})
+            save_file(_separate(tensors), fresh / WEIGHTS, metadata={"format": "pt"})
             (fresh / WEIGHTS).chmod((fresh / SPEC).stat().st_mode)  # safetensors lets nobody else read it
             for name, content in assets.items():
                 (fresh / ASSETS / name).parent.mkdir(parents=True, exist_ok=True)
@@ -93,6 +92,18 @@ def save(
     except (OSError, SafetensorError) as error:
         what = f"the model cannot be saved in {directory}: {error}; what was there is unchanged"
         raise ModelFileError(f"{what}: make room, or save elsewhere") from error
+
+
+def _separate(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors in this machine's memory, each with a storage of its own, as the file has them."""
+    found: dict[str, Tensor] = {}
+    used: set[int] = set()
+    for name, tensor in tensors.items():
+        value = tensor.detach().cpu().contiguous()
+        shared = value.untyped_storage().data_ptr() in used
+        found[name] = value.clone() if shared else value
+        used.add(found[name].untyped_storage().data_ptr())
+    return found
 
 
 def _replace(directory: Path, fresh: Path, provenance: Mapping[str, Any]) -> None:
