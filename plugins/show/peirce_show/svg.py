@@ -7,8 +7,10 @@ sheet in the picture replaces it where a reader prefers dark.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable
 from html import escape
+from itertools import accumulate
 
 from peirce.errors import escape_controls
 
@@ -117,11 +119,10 @@ def text_of(
 
 def truncate(text: str, size: float, room: float, *, bold: bool = False) -> str:
     """The text, cut with an ellipsis if it is wider than `room`."""
-    if text_width(text, size, bold=bold) <= room:
+    widths = list(accumulate(text_width(letter, size, bold=bold) for letter in text))
+    if not widths or widths[-1] <= room:
         return text
-    while text and text_width(f"{text}…", size, bold=bold) > room:
-        text = text[:-1]
-    return f"{text.rstrip()}…"
+    return f"{text[: bisect_right(widths, room - text_width('…', size, bold=bold))].rstrip()}…"
 
 
 def picture(
@@ -162,7 +163,8 @@ def picture(
 
 def dark_rules(markup: str) -> str:
     """The rules that give the colours which some markup uses their dark ones."""
-    used = sorted(set(re.findall(r"\b([fs])-([a-z-]+)(?=[ \"])", markup)))
-    names = {"f": "fill", "s": "stroke"}
-    rules = (f".{of}-{role}{{{names[of]}:{THEME[role][1]}}}" for of, role in used if role in THEME)
-    return "".join(rules)
+    used = {name for names in re.findall('class="([a-z -]*)"', markup) for name in names.split()}
+    colours = {
+        f"{of[0]}-{role}": f"{of}:{dark}" for role, (_, dark) in THEME.items() for of in ("fill", "stroke")
+    }
+    return "".join(f".{name}{{{colours[name]}}}" for name in sorted(used & colours.keys()))
