@@ -372,6 +372,8 @@ class Training:
             "processes": self.accelerator.num_processes,
             "steps in all": self.total,
             "weights to start from": self.start.digest if self.start is not None else None,
+            # Another form, without correction of the bias, had this name before 1.0.
+            **({"form of LAMB": "apex's FusedLAMB"} if self.options.optimizer == "lamb" else {}),
         }
 
     def _finish(self) -> TrainResult:
