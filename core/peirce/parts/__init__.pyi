@@ -24,6 +24,7 @@ from .operator import PlainScope as PlainScope
 from .operator import PureOperator as PureOperator
 from .operator import Reader as Reader
 from .operator import StateOperator as StateOperator
+from .operator import Weight as Weight
 from .operator import Writer as Writer
 from .operator import axes_of as axes_of
 from .operator import typing_of as typing_of

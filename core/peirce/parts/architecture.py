@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from peirce.errors import renamed
 from peirce.parts.base import Part
 from peirce.parts.head import Encoded, Head
-from peirce.parts.position import Place
+from peirce.parts.position import Place, Position
 from peirce.parts.signature import TensorSpec
 from peirce.parts.tokens import Tokens
 from peirce.spec import Spec
@@ -158,4 +158,15 @@ class GenerativeArchitecture(Architecture):
         Returns:
             The atoms of the new tokens, equal to those that `forward` infers from the whole text; the tokens; and the
             next cached state, by the names of `cached_state()`.
+
+        Raises:
+            InputError: the cached state is of no use for the longer text, as `reuses_cache` says.
         """
+
+    def reuses_cache(self, before: int, after: int) -> bool:
+        """Whether the cached state of a text of `before` real tokens serves the same text with `after` of them.
+
+        Where it does not, generation reads the whole text again, and no such model is exported to generate. By default
+        it serves unless a position depends on the length.
+        """
+        return not any(part.depends_on_length for part in self.modules() if isinstance(part, Position))

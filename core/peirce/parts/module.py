@@ -38,7 +38,7 @@ class ModulePart(SizedPart, nn.Module, ABC):
         """
 
     def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any]
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
     ) -> Mapping[str, Any] | None:
         """The equations written out over nested lists, for one example without padding; None where none are stated.
 
@@ -47,7 +47,8 @@ class ModulePart(SizedPart, nn.Module, ABC):
                 position inside attention `query` and `key` [x][h][s] and the number of the `layer`, and a head `unary`
                 [x][d1], `binary` [x][y][d2], `pooled` [p] and `embeddings` [v][d1].
             scope: who may attend to whom, and where the tokens stand.
-            parameters: the parameters and buffers, nested lists by their names.
+            parameters: the parameters and buffers, nested lists by their names; it reads every parameter.
+            dims: the sizes that the part was made for.
 
         Returns:
             By name: a head's outputs; an augmenter's `embeddings`; and of a position what its places are given,

@@ -65,6 +65,19 @@ class Writer:
     bias: bool = True
 
 
+@frozen(kw_only=True)
+class Weight:
+    """A learned tensor of an operator's equation, such as the gain of a norm between a sum and its gate.
+
+    Args:
+        shape: the sizes by name, in order, such as `{"h": 12, "s": 64}`; there is no axis of examples or tokens.
+        initial: the value of every entry of a new model.
+    """
+
+    shape: Mapping[str, int] = field(converter=_channels)
+    initial: float = 1.0
+
+
 def typing_of(readings: Mapping[str, Reader], output: Writer) -> str:
     """The typing of the declared channels, output from each reading, as in `"U <- B x U"`."""
     return f"{output.branch} <- {' x '.join(reader.branch for reader in readings.values())}"
@@ -84,7 +97,7 @@ class PlainScope(list[list[bool]]):
 
 
 class PureOperator(SizedPart, ABC):
-    """A neural logic operator, `u = infer(*channels, scope)`: pure, without projections of its own.
+    """A neural logic operator, `u = infer(*channels, *weights, scope)`: pure, without projections of its own.
 
     The composer reads what the operator declares from the branches, calls `infer`, applies the operator's activation
     and writes the result. It also keeps the mask contract: by `scope_rule`,
@@ -123,14 +136,21 @@ class PureOperator(SizedPart, ABC):
     def output(self) -> Writer:
         """What the result is written to, and its channels."""
 
+    def weights(self) -> Mapping[str, Weight]:
+        """Learned tensors of the equation itself, which the composer keeps beside the projections; by default none.
+
+        Names are as those of the readings.
+        """
+        return {}
+
     @abstractmethod
     def infer(self, *channels: Any, **named: Any) -> Tensor:
         """The operator's equation; a subclass names its channels, as in `infer(self, query, key, value, scope)`.
 
         Args:
             channels: what was read, in the order of `readings`, each [b, x, *shape] or [b, x, a, *shape], or
-                [b, a, *shape] or [b, a, y, *shape] from a `cached` reader; and at last the scope, a
-                `peirce.algebra.Scope` that says which x may attend to which a.
+                [b, a, *shape] or [b, a, y, *shape] from a `cached` reader; then the `weights`, each [*shape]; and
+                at last the scope, a `peirce.algebra.Scope` that says which x may attend to which a.
             named: none; every argument is given by position.
 
         Returns:
@@ -204,6 +224,11 @@ class AttentionOperator(PureOperator):
     scope_rule = "reduce"
     pair = "attention"
 
+    @final
+    def weights(self) -> Mapping[str, Weight]:
+        """None: positions act between the two halves of the equation."""
+        return {}
+
     @abstractmethod
     def scores(self, query: Tensor, key: Tensor) -> Tensor:
         """[b, x, h, s], [b, a, *shape] -> [b, x, a, h]; keys may have fewer heads, which groups of queries share."""
@@ -244,14 +269,15 @@ class StateOperator(SizedPart, nn.Module, ABC):
         return {}
 
     def reference(
-        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any]
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
     ) -> Mapping[str, Any] | None:
         """The equations written out over nested lists, for one example without padding; None where none are stated.
 
         Args:
             given: the atoms, `unary` [x][d1] and `binary` [x][y][d2], which are zero outside the scope.
             scope: who may attend to whom, and where the tokens stand.
-            parameters: the parameters and buffers, nested lists by their names.
+            parameters: the parameters and buffers, nested lists by their names; it reads every parameter.
+            dims: the sizes that the part was made for.
 
         Returns:
             The increments that are not zero, `unary` and `binary`, and the `terms` by their names.

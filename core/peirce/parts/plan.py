@@ -15,7 +15,7 @@ from peirce.algebra import Attended, Scope
 from peirce.errors import PlanError, unusable
 from peirce.kernels import PairTerm, Rotation
 from peirce.parts.base import Dims
-from peirce.parts.operator import AttentionOperator, Branch, PureOperator, Reader, Writer
+from peirce.parts.operator import AttentionOperator, Branch, PureOperator, Reader, Weight, Writer
 from peirce.parts.tracing import annotate_part
 from peirce.spec import ScopeSpec, Spec
 
@@ -53,6 +53,7 @@ class PlannedOperator(Planned):
     activation: str = "none"
     operator: PureOperator | None = None
     readings: Mapping[str, Reader] = field(factory=dict)
+    weights: Mapping[str, Weight] = field(factory=dict)
     output: Writer | None = None
 
     @property
@@ -72,6 +73,7 @@ class PlannedOperator(Planned):
         scope: Scope,
         terms: Sequence[PairTerm | Rotation] = (),
         attended: Attended | None = None,
+        weights: Sequence[Tensor] = (),
     ) -> Tensor:
         """What the operator infers, with the terms of pair positions and the activation.
 
@@ -84,6 +86,7 @@ class PlannedOperator(Planned):
             terms: what positions do, for an operator that says in `pair` where pair terms belong; its queries and keys
                 are turned already.
             attended: the module that the weights pass through before they sum values.
+            weights: the operator's own, in the order of `weights`.
         """
         operator, pair = self.operator, self.part.pair
         pairs = [term for term in terms if not isinstance(term, Rotation)] if terms else ()
@@ -94,16 +97,17 @@ class PlannedOperator(Planned):
             )
             if attended is not None and attended.is_read:
                 attended(scope.zero_binary(scores), "scores", False)
-            weights = scope.softmax(scores)
-            weights = weights if attended is None else attended(weights)
-            weights = F.dropout(weights, scope.dropout) if scope.dropout else weights
-            result = _add_value_terms(self._call_operator(operator.sums, weights, value), weights, pairs)
+            attention = scope.softmax(scores)
+            attention = attention if attended is None else attended(attention)
+            attention = F.dropout(attention, scope.dropout) if scope.dropout else attention
+            sums = self._call_operator(operator.sums, attention, value)
+            result = _add_value_terms(sums, attention, pairs)
         else:
             assert operator is not None
             first, *others = channels
             if attended is not None:
                 first = attended(first)
-            result = self._call_operator(operator.infer, first, *others, scope)
+            result = self._call_operator(operator.infer, first, *others, *weights, scope)
             if pair == "score":
                 result = self._add_score_terms(result, first, others[0], scope, pairs)
             elif pair == "value":

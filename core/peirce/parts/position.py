@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, final
+from typing import Any, ClassVar, Literal, final
 
 import torch
 from torch import Tensor, nn
@@ -22,7 +22,14 @@ Place = Literal["unary", "binary", "pair", "rotary", "scope"]
 
 class Position(ModulePart):
     """Where tokens stand. Subclass the places that a position serves: `UnaryPosition`, `BinaryPosition`,
-    `PairPosition`, `RotaryPosition`, `ScopePosition`, or several of them."""
+    `PairPosition`, `RotaryPosition`, `ScopePosition`, or several of them.
+
+    Attributes:
+        depends_on_length: whether what it gives for the first tokens changes when others follow, as with angles that
+            shrink in long texts. What was cached of a shorter text is then not used for a longer one.
+    """
+
+    depends_on_length: ClassVar[bool] = False
 
     @final
     @classmethod

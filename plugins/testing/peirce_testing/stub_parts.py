@@ -136,7 +136,7 @@ class _Layer(nn.Module):
 
     def __init__(self, plan: Plan) -> None:
         super().__init__()
-        projections = [Projections(plan.dims, p.readings, p.output) for p in plan.mixing]
+        projections = [Projections.of(p, plan.dims) for p in plan.mixing]
         self.operators = nn.ModuleList(projections)
         self.mixing = Mixing(plan, projections)
         self.states = nn.ModuleList(planned.build(plan.dims) for planned in plan.state)

@@ -21,6 +21,7 @@ from peirce_testing.checks import (
     numerics,
     options,
     record,
+    references,
     registered,
     state,
     symmetry,
@@ -33,8 +34,8 @@ from peirce_testing.checks import (
 def _find_checks() -> tuple[Check, ...]:
     """The suite's own checks and those that installed distributions add."""
     modules = [
-        declared, options, inputs, values, record, limits, symmetry, numerics, training, losses, state, networks,
-        tasks, exporters, registered,
+        declared, options, inputs, references, values, record, limits, symmetry, numerics, training, losses, state,
+        networks, tasks, exporters, registered,
     ]  # fmt: skip
     for entry in announcements("peirce.checks"):
         try:

@@ -7,8 +7,8 @@ import torch
 
 from peirce.parts import PureOperator, RecurrentOperator, StateOperator
 from peirce_testing.check import NETWORK, check
+from peirce_testing.checks.references import check_reference
 from peirce_testing.checks.symmetry import check_permutation
-from peirce_testing.checks.values import check_reference
 from peirce_testing.compare import assert_all_equal, assert_finite, assert_gradients
 from peirce_testing.examples import View, dims_of, plain_view
 from peirce_testing.harness.architectures import ArchitectureHarness

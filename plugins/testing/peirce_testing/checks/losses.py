@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import partial
 from typing import Any
 
@@ -16,19 +15,13 @@ from peirce_testing.checks.numerics import check_finite
 from peirce_testing.checks.options import with_option
 from peirce_testing.compare import BrokenError, NotApplicableError, assert_equal, assert_gradients
 from peirce_testing.examples import Example, Slot, Tensors, plain_view
-from peirce_testing.harness.labels import REFUSED, WHOLE_GROUPS, losses
+from peirce_testing.harness.labels import REFUSED, WHOLE_GROUPS, declared_forms, form_of, losses
 from peirce_testing.harness.sized import HeadHarness
 from peirce_testing.options import variations
 
 SLOPES: Any = {"steps": (1e-3, 1e-4), "relative": 0.02, "absolute": 1e-3}
 """Finite differences of a loss, which may be computed in float32."""
 Outputs = dict[str, Tensor]
-
-
-def _declared(sentence: str) -> set[tuple[str, int]]:
-    """The dtypes and numbers of axes that a head's `labels` names, such as `int64 [b, x]`."""
-    found = re.findall(r"\b(int64|float|bool)\w*\s*\[([^\]]*)\]", sentence)
-    return {(dtype, len([axis for axis in axes.split(",") if axis.strip()])) for dtype, axes in found}
 
 
 @check("heads", count=8, batches=(1, 2, WHOLE_GROUPS))
@@ -52,8 +45,8 @@ def loss(harness: HeadHarness, example: Example) -> None:
     form, labels, value = found[0]
     if value.dim():
         raise BrokenError(f"the loss has the shape {list(value.shape)} and must be a scalar")
-    forms = _declared(labelled)
-    taken = {("float" if each.is_floating_point() else "int64", each.dim()) for _, each, _ in found}
+    forms = declared_forms(labelled)
+    taken = {form_of(each) for _, each, _ in found}
     if forms and not forms & taken:
         kind = f"{str(labels.dtype).removeprefix('torch.')} {list(labels.shape)}"
         raise BrokenError(f"`labels` says {labelled!r}, but the loss takes {form}: {kind}")

@@ -5,15 +5,13 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
 
 import attrs
 import torch
 from torch import Tensor, nn
 
-from peirce.networks import recur
-from peirce.parts import PlainScope, RecurrentOperator, StateOperator
-from peirce_testing.check import NETWORK, check, on_examples
+from peirce.parts import RecurrentOperator, StateOperator
+from peirce_testing.check import NETWORK, check
 from peirce_testing.compare import (
     BrokenError,
     assert_all_equal,
@@ -24,96 +22,9 @@ from peirce_testing.compare import (
 )
 from peirce_testing.examples import PADDED, Example, Slot, Tensors, View, dims_of, plain_view
 from peirce_testing.harness.base import Harness, modules, state_of
-from peirce_testing.harness.sized import prepare
 
 HEAD_SIZES = (2, 128)
 """Channels of a head between which the scale of an operator without `scale` shows: 64 ** 0.25 is 2.8."""
-
-
-@check("operators", but=StateOperator)
-def reference(harness: Harness) -> None:
-    """`infer` computes what `reference` does, term by term, in every scope that the operator takes; `step` too. In
-    float64, where a row sees something; a recurrent operator's fused way, where it has one, is its step too.
-    """
-    recurrent = issubclass(harness.part, RecurrentOperator)
-
-    def body(harness: Harness, example: Example) -> None:
-        scale = (1.0, 1.0, 1e-6, 40.0)[example.seed % 4]
-        check_reference(harness, example.view, harness.draw(example.view, example.generator(), scale=scale))
-
-    on_examples(harness, body, count=25, padded=False if recurrent else None)
-
-
-def check_reference(harness: Harness, view: View, tensors: Tensors) -> None:
-    """Compare an operator with its `reference`, relative to the largest value."""
-    instance = harness.make()
-    if isinstance(instance, RecurrentOperator):
-        ((_, given),) = tensors
-        parameters = {name: value.tolist() for name, value in instance.state_dict().items()}
-        expected = torch.tensor(
-            [instance.reference(x.tolist(), parameters) for x in given], dtype=torch.float64
-        )
-        with torch.no_grad():
-            for what, result in (
-                ("step by step", recur(instance, given)[0]),
-                ("fused", instance.fused(given)),
-            ):
-                if result is not None:
-                    assert_equal(result, expected, f"the outputs {what}")
-        _fused_gradients(instance, given)
-        return
-    scope, allowed = view.scope(), view.allowed()
-    channels = prepare(instance, tensors, scope)
-    result = instance.infer(*channels, scope)
-    places = view.index.expand(view.batch, -1)
-    pairs = len(harness.writes(instance)[0].tokens) == 2
-    for i in range(view.batch):
-        at = places[i].tolist()
-        plain = PlainScope(allowed[i].tolist(), rows=at, columns=at)
-        given = instance.reference(*(each[i].tolist() for each in channels), plain)
-        expected = torch.tensor(given, dtype=torch.float64)
-        if expected.shape != result[i].shape:
-            message = f"reference gives the shape {list(expected.shape)}, infer {list(result[i].shape)}"
-            raise BrokenError(message)
-        seen = allowed[i] if pairs else allowed[i].any(1)
-        wanted = expected[seen]
-        size = float(wanted.abs().max()) if wanted.numel() else 1.0
-        size = size if 0 < size < 1e-3 else 1.0
-        what = f"infer in example {i}, over what is in scope" + ("" if size == 1 else f", in {size:.1e}")
-        assert_equal(result[i][seen] / size, wanted / size, what)
-
-
-def _fused_gradients(instance: Any, given: Tensor) -> None:
-    """Compare the gradients of the fused function, which may have its own derivative, with those of the steps.
-
-    Of all that is trained, and of each alone, as where the rest is frozen.
-    """
-    atoms = given.detach().clone()
-    leaves = {"the atoms": atoms, **{name: p for name, p in instance.named_parameters() if p.requires_grad}}
-    shape = recur(instance, given)[0].shape
-    wave = torch.arange(1.0, shape.numel() + 1, dtype=given.dtype).cos().view(shape)
-    try:
-        for trained in (leaves, *({name: leaf} for name, leaf in leaves.items())):
-            for leaf in leaves.values():
-                leaf.requires_grad_(any(leaf is each for each in trained.values()))
-            fused, (steps, _) = instance.fused(atoms), recur(instance, atoms)
-            if fused is None:
-                return
-            if not steps.requires_grad:
-                continue  # nothing depends on it
-            one, two = (
-                torch.autograd.grad(
-                    each, [*trained.values()], wave, allow_unused=True, materialize_grads=True
-                )
-                for each in (fused, steps)
-            )
-            for name, result, wanted in zip(trained, one, two, strict=True):
-                assert_equal(
-                    result, wanted, f"the gradient of {name}, fused, against step by step", tolerance=1e-7
-                )
-    finally:
-        for leaf in leaves.values():
-            leaf.requires_grad_()
 
 
 @check("operators", but=(StateOperator, RecurrentOperator))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ import torch
 from torch import Tensor
 
 from peirce.errors import InputError
+from peirce.parts import IGNORED
 from peirce_testing.compare import BrokenError
 
 WHOLE_GROUPS = 12
@@ -48,3 +50,28 @@ def losses(
     if not found:
         raise BrokenError("\n".join(errors)) from refused
     return found
+
+
+def declared_forms(sentence: str) -> set[tuple[str, int]]:
+    """The dtypes and numbers of axes that a head's `labels` names, such as `int64 [b, x]`."""
+    found = re.findall(r"\b(int64|float|bool)\w*\s*\[([^\]]*)\]", sentence)
+    return {(dtype, len([axis for axis in axes.split(",") if axis.strip()])) for dtype, axes in found}
+
+
+def form_of(labels: Tensor) -> tuple[str, int]:
+    """The dtype and the number of axes of labels, as `declared_forms` has them."""
+    return "float" if labels.is_floating_point() else "int64", labels.dim()
+
+
+def fitting_losses(
+    head: Any, outputs: Mapping[str, Tensor], generator: torch.Generator
+) -> Iterator[tuple[str, Tensor, Tensor]]:
+    """As `losses`, of the declared forms, where the head names them; then with some labels of -100 where these count
+    for nothing."""
+    found, forms = losses(head, outputs, generator), declared_forms(head.labels)
+    for form, labels, loss in [each for each in found if form_of(each[1]) in forms] or found[:1]:
+        yield form, labels, loss
+        if str(IGNORED) in head.labels:
+            some = labels.clone()
+            some.view(-1)[::3] = IGNORED
+            yield f"{form}, some of -100", some, head.loss(outputs, some)

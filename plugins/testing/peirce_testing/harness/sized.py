@@ -5,16 +5,17 @@ What operators read is prepared as the composer does, without an architecture.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from itertools import zip_longest
 from types import MappingProxyType
-from typing import Any, ClassVar, TypeVar, final
+from typing import Any, ClassVar, final
 
 import torch
 from attrs import define, evolve, field
 from torch import Tensor, nn
 
 from peirce.algebra import Predicates, Scope
-from peirce.kernels import PairBias, PairTerm
+from peirce.kernels import PairBias, PairTerm, Rotation
 from peirce.networks import recur
 from peirce.parts import (
     PLACES,
@@ -38,8 +39,6 @@ from peirce_testing.compare import BrokenError
 from peirce_testing.examples import SCOPE_KINDS, Slot, Tensors, View
 from peirce_testing.harness.base import Harness, name_outputs, slots
 from peirce_testing.tiny_models import randomise
-
-T = TypeVar("T")
 
 
 @define
@@ -116,11 +115,14 @@ class OperatorHarness(LayerHarness):
     examples: ClassVar[int] = 16
 
     def reads(self) -> tuple[Slot, ...]:
-        """Its readings."""
-        return tuple(
+        """Its readings, and the weights of its equation."""
+        instance = self.make()
+        channels = (
             atoms(name, end.branch, *end.shape.values(), logits=end.activation == "softmax")
-            for name, end in self.make().readings().items()
+            for name, end in instance.readings().items()
         )
+        weights = (Slot(name, (*weight.shape.values(),)) for name, weight in instance.weights().items())
+        return (*channels, *weights)
 
     def writes(self, instance: Any) -> tuple[Slot, ...]:
         """The output."""
@@ -135,13 +137,16 @@ class OperatorHarness(LayerHarness):
 
 
 def prepare(operator: PureOperator, tensors: Tensors, scope: Scope) -> list[Tensor]:
-    """Channels as `infer` gets them, from what their projections give.
+    """Channels as `infer` gets them, from what their projections give; weights behind them stay as they are.
 
     A binary softmax kernel is normalised over the scope. Other binary channels of an operator that sums over tokens
     are zero outside the scope. Everything else stays: unary logits, and whatever stands at padding.
     """
     ready = []
-    for reader, (_, values) in zip(operator.readings().values(), tensors, strict=True):
+    for reader, (_, values) in zip_longest(operator.readings().values(), tensors):
+        if reader is None:
+            ready.append(values)
+            continue
         if reader.branch == "B" and reader.activation == "softmax":
             values = scope.softmax(values)
         elif reader.branch == "B" and operator.scope_rule == "reduce":
@@ -307,39 +312,54 @@ class PositionHarness(TokenHarness):
 
     def compute(self, instance: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
         """What each place is given: by methods that are called as the places are."""
-        tokens = self.tokens(tensors, view)
-        outputs = Tensors((slot, getattr(instance, slot.name)(tokens)) for slot in self.writes(instance))
-        if isinstance(instance, PairPosition):
-            for layer, term in enumerate(self._each(instance.pairs(tokens), "pairs")):
-                name = f"layer {layer}"
+        outputs, inside = self._given(instance, tensors, view)
+        for layer, terms in enumerate(inside):
+            for term in terms:
+                name = f"layer {layer} turned" if isinstance(term, Rotation) else f"layer {layer}"
                 if isinstance(term, PairBias):
                     outputs += _pair_vectors(term, name, self.dims)
                 else:
-                    outputs += self._added(term, name, tensors, scope)
-        if isinstance(instance, RotaryPosition):
-            for layer, rotation in enumerate(self._each(instance.rotations(tokens), "rotations")):
-                for slot, tensor in tensors[-2:]:
-                    shown = evolve(slot, name=f"layer {layer} turned {slot.name}")
-                    outputs.append((shown, rotation.turn(tensor)))
+                    shown = self._effect(term, tensors, scope)
+                    outputs += ((evolve(slot, name=f"{name} {slot.name}"), value) for slot, value in shown)
         return outputs
 
-    def _each(self, found: Sequence[T], method: str) -> Sequence[T]:
-        """What a method gives, one for each layer."""
-        if len(found) != self.dims.layers:
-            raise BrokenError(f"{method} gives {len(found)} for {self.dims.layers} layers; give one for each")
-        return found
+    def in_layer(self, layer: int, instance: Any, tensors: Tensors, view: View) -> Tensors:
+        """The outputs, those inside attention of one layer alone: `score`, `value`, and turned `query` and `key`."""
+        scope = view.scope()
+        outputs, inside = self._given(instance, tensors, view)
+        for term in inside[layer] if inside else ():
+            outputs += self._effect(term, tensors, scope)
+        return self.complete(outputs, view, scope)
 
-    def _added(self, term: PairTerm, name: str, tensors: Tensors, scope: Scope) -> Tensors:
-        """What a term adds to scores of the queries and the keys, and to sums of the keys by these scores."""
-        (_, query), (slot, key) = tensors[-2:]
+    def _given(
+        self, instance: Any, tensors: Tensors, view: View
+    ) -> tuple[Tensors, list[tuple[PairTerm | Rotation, ...]]]:
+        """What the places before attention are given, and what each layer's attention is."""
+        tokens = self.tokens(tensors, view)
+        outputs = Tensors((slot, getattr(instance, slot.name)(tokens)) for slot in self.writes(instance))
+        inside = []
+        for place, method in ((PairPosition, "pairs"), (RotaryPosition, "rotations")):
+            if isinstance(instance, place):
+                inside.append(found := getattr(instance, method)(tokens))
+                if len(found) != self.dims.layers:
+                    raise BrokenError(
+                        f"{method} gives {len(found)} for {self.dims.layers} layers; give one for each"
+                    )
+        return outputs, list(zip(*inside, strict=True))
+
+    def _effect(self, term: PairTerm | Rotation, tensors: Tensors, scope: Scope) -> Tensors:
+        """What a term adds to scores of the queries and the keys, and to sums of the keys by them; or how it turns."""
+        (asks, query), (slot, key) = tensors[-2:]
+        if isinstance(term, Rotation):
+            return Tensors([(asks, term.turn(query)), (slot, term.turn(key))])
         scores = torch.einsum("bxhs,bahs->bxah", query, key)
         score, value = term.score_term(query, key, scores, scope), term.value_term(scope.softmax(scores))
         outputs = Tensors()
         if score is not None:
-            pairs = atoms(f"{name} score", "B", self.dims.heads)
+            pairs = atoms("score", "B", self.dims.heads)
             outputs.append((pairs, scope.zero_binary(score.expand_as(scores))))
         if value is not None:
-            outputs.append((evolve(slot, name=f"{name} value"), value))
+            outputs.append((evolve(slot, name="value"), value))
         return outputs
 
     def complete(self, outputs: Tensors, view: View, scope: Scope) -> Tensors:

@@ -1,0 +1,242 @@
+"""What a part computes is what it states: the equations written out over nested lists, as `reference`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from peirce.networks import recur
+from peirce.parts import (
+    ModulePart,
+    PairPosition,
+    PlainScope,
+    PureOperator,
+    RecurrentOperator,
+    RotaryPosition,
+    StateOperator,
+)
+from peirce_testing.check import check, on_examples
+from peirce_testing.compare import BrokenError, NotApplicableError, assert_equal
+from peirce_testing.examples import Example, Tensors, View, plain_view
+from peirce_testing.harness.base import Harness
+from peirce_testing.harness.labels import WHOLE_GROUPS, fitting_losses
+from peirce_testing.harness.sized import HeadHarness, PositionHarness, prepare
+
+
+@check("operators", "positions", "augmenters", "heads")
+def reference(harness: Harness) -> None:
+    """A part computes what its `reference` does, term by term, in every scope that it takes; a loss `reference_loss`.
+    In float64, where a row sees something; a recurrent operator step by step, and fused where it has such a way.
+    Operators without parameters and recurrent ones must state one, other parts may.
+    """
+    recurrent, pure = (issubclass(harness.part, each) for each in (RecurrentOperator, PureOperator))
+
+    def body(harness: Harness, example: Example) -> None:
+        scale = (1.0, 1.0, 1e-6, 40.0)[example.seed % 4] if pure else 1.0
+        tensors = harness.draw(example.view, example.generator(), scale=scale)
+        check_reference(harness, example.view, tensors, unread)
+
+    unread: dict[str, bool] = {}
+    of_loss = isinstance(harness, HeadHarness) and _check_stated_loss(harness)
+    if harness.part.reference not in (ModulePart.reference, StateOperator.reference):
+        on_examples(harness, body, count=25 if pure or recurrent else 12, padded=False if recurrent else None)
+        if never := [name for name, still in unread.items() if still]:
+            raise BrokenError(
+                f"`reference` never reads the parameters {', '.join(never)}; should the part have them?"
+            )
+    elif not of_loss:
+        raise NotApplicableError("it states no `reference`")
+
+
+def check_reference(
+    harness: Harness, view: View, tensors: Tensors, unread: dict[str, bool] | None = None
+) -> None:
+    """Compare a part with its `reference`; an operator relative to the largest value.
+
+    Args:
+        harness: the part.
+        view: who sees whom.
+        tensors: what it reads.
+        unread: told of each parameter whether no reference has read it yet.
+    """
+    instance = harness.make()
+    if isinstance(instance, RecurrentOperator):
+        _check_recurrent(instance, tensors)
+    elif isinstance(instance, PureOperator):
+        _check_pure(harness, instance, view, tensors)
+    else:
+        with torch.no_grad():
+            _check_stated(harness, instance, view, tensors, {} if unread is None else unread)
+
+
+def _check_recurrent(instance: RecurrentOperator, tensors: Tensors) -> None:
+    ((_, given),) = tensors
+    parameters = {name: value.tolist() for name, value in instance.state_dict().items()}
+    expected = torch.tensor([instance.reference(x.tolist(), parameters) for x in given], dtype=torch.float64)
+    with torch.no_grad():
+        for what, result in (
+            ("step by step", recur(instance, given)[0]),
+            ("fused", instance.fused(given)),
+        ):
+            if result is not None:
+                assert_equal(result, expected, f"the outputs {what}")
+    _fused_gradients(instance, given)
+
+
+def _check_pure(harness: Harness, instance: PureOperator, view: View, tensors: Tensors) -> None:
+    scope, allowed = view.scope(), view.allowed()
+    channels = prepare(instance, tensors, scope)
+    result = instance.infer(*channels, scope)
+    places = view.index.expand(view.batch, -1)
+    pairs = len(harness.writes(instance)[0].tokens) == 2
+    for i in range(view.batch):
+        at = places[i].tolist()
+        plain = PlainScope(allowed[i].tolist(), rows=at, columns=at)
+        read = len(instance.readings())
+        given = instance.reference(
+            *(each[i].tolist() for each in channels[:read]),
+            *(each.tolist() for each in channels[read:]),
+            plain,
+        )
+        expected = torch.tensor(given, dtype=torch.float64)
+        if expected.shape != result[i].shape:
+            message = f"reference gives the shape {list(expected.shape)}, infer {list(result[i].shape)}"
+            raise BrokenError(message)
+        seen = allowed[i] if pairs else allowed[i].any(1)
+        wanted = expected[seen]
+        size = float(wanted.abs().max()) if wanted.numel() else 1.0
+        size = size if 0 < size < 1e-3 else 1.0
+        what = f"infer in example {i}, over what is in scope" + ("" if size == 1 else f", in {size:.1e}")
+        assert_equal(result[i][seen] / size, wanted / size, what)
+
+
+class _Parameters(dict[str, Any]):
+    """Parameters by name, which note what is read of them."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.read: set[str] = set()
+
+    def __getitem__(self, name: str) -> Any:
+        self.read.add(name)
+        return super().__getitem__(name)
+
+
+def _check_stated(
+    harness: Harness, instance: Any, view: View, tensors: Tensors, unread: dict[str, bool]
+) -> None:
+    """Compare a part that has parameters with its `reference`, example by example without padding."""
+    parameters = _Parameters(
+        (name, value.tolist()) for name, value in (*instance.named_parameters(), *instance.named_buffers())
+    )
+    unread.update({name: unread.get(name, True) for name, _ in instance.named_parameters()})
+    inside = isinstance(instance, PairPosition | RotaryPosition)
+    for layer in range(harness.dims.layers if inside else 1):
+        outputs = (
+            harness.in_layer(layer, instance, tensors, view)
+            if isinstance(harness, PositionHarness)
+            else harness.run(instance, tensors, view)
+        )
+        for i in range(view.batch):
+            where = view.real_places(i)
+            alone, seen = tensors.example(i, where), view.example(i, where)
+            given, pairs = _as_lists(alone, seen) | {"layer": layer}, seen.allowed()[0]
+            places = list(range(len(where)))
+            plain = PlainScope(pairs.tolist(), places, places)
+            expected = instance.reference(given, plain, parameters, harness.dims)
+            found = {slot.name: (len(slot.tokens) > 1, t[0]) for slot, t in outputs.example(i, where)}
+            if isinstance(instance, StateOperator):
+                instance.train()  # its terms are those of the last pass in training
+                harness.run(instance, alone, seen)
+                found |= {name: (False, term) for name, term in instance.terms().items()}
+                instance.eval()
+            _compare(
+                found, _summed(expected, given, seen), pairs, f"in example {i}" + f", layer {layer}" * inside
+            )
+    unread.update(dict.fromkeys(parameters.read & unread.keys(), False))
+
+
+def _as_lists(tensors: Tensors, view: View) -> dict[str, Any]:
+    """The tensors of one example as nested lists; relations are zero outside the scope."""
+    scope = view.scope()
+    ready = tensors.map(lambda s, t: scope.zero_binary(t) if s.name == "binary" else t)
+    return {slot.name: (t[0] if "batch" in slot.axes else t).tolist() for slot, t in ready}
+
+
+def _summed(expected: Mapping[str, Any], given: Mapping[str, Any], view: View) -> dict[str, Tensor]:
+    """What a reference gives as tensors; what it adds to each pair's value as a sum by the attention's weights."""
+    stated = {name: torch.from_numpy(np.asarray(each, dtype=float)) for name, each in expected.items()}
+    if "value" in stated:
+        query, key = (torch.tensor(given[name], dtype=torch.float64) for name in ("query", "key"))
+        weights = view.scope().softmax(torch.einsum("xhs,ahs->xah", query, key).unsqueeze(0))[0]
+        stated["value"] = torch.einsum("xah,xahs->xhs", weights, stated["value"].expand(*weights.shape, -1))
+    return stated
+
+
+def _compare(
+    found: dict[str, tuple[bool, Tensor]], stated: dict[str, Tensor], pairs: Tensor, when: str
+) -> None:
+    """Compare outputs with what is stated of them; those of pairs where they are in scope."""
+    if unknown := sorted(stated.keys() - found.keys()):
+        raise BrokenError(f"`reference` states {', '.join(unknown)}, and the part gives {', '.join(found)}")
+    for name, (of_pairs, result) in found.items():
+        if name in stated:
+            given = (
+                each[pairs] if of_pairs else each
+                for each in (result.detach(), stated[name].expand_as(result))
+            )
+            one, wanted = (each.double() for each in given)
+            assert_equal(one, wanted, f"{name} {when}, against `reference`")
+        elif name != "index" and bool(result.any()):
+            raise BrokenError(f"`reference` does not state {name}, which the part gives")
+
+
+def _check_stated_loss(harness: HeadHarness) -> bool:
+    """Compare the loss of labels of the declared forms with `reference_loss`; whether that is stated."""
+    view, instance = plain_view(harness.kinds[0], WHOLE_GROUPS, 3), harness.make()
+    outputs = harness.predict(instance, harness.draw(view), view)
+    plain = {name: value.tolist() for name, value in outputs.items()}
+    for form, labels, loss in fitting_losses(instance, outputs, torch.Generator().manual_seed(1)):
+        stated = instance.reference_loss(plain, labels.tolist())
+        if stated is None:
+            return False
+        wanted = torch.tensor(stated, dtype=torch.float64)
+        assert_equal(loss.detach().double(), wanted, f"the loss with {form}, against `reference_loss`", 1e-6)
+    return True
+
+
+def _fused_gradients(instance: Any, given: Tensor) -> None:
+    """Compare the gradients of the fused function, which may have its own derivative, with those of the steps.
+
+    Of all that is trained, and of each alone, as where the rest is frozen.
+    """
+    atoms = given.detach().clone()
+    leaves = {"the atoms": atoms, **{name: p for name, p in instance.named_parameters() if p.requires_grad}}
+    shape = recur(instance, given)[0].shape
+    wave = torch.arange(1.0, shape.numel() + 1, dtype=given.dtype).cos().view(shape)
+    try:
+        for trained in (leaves, *({name: leaf} for name, leaf in leaves.items())):
+            for leaf in leaves.values():
+                leaf.requires_grad_(any(leaf is each for each in trained.values()))
+            fused, (steps, _) = instance.fused(atoms), recur(instance, atoms)
+            if fused is None:
+                return
+            if not steps.requires_grad:
+                continue  # nothing depends on it
+            one, two = (
+                torch.autograd.grad(
+                    each, [*trained.values()], wave, allow_unused=True, materialize_grads=True
+                )
+                for each in (fused, steps)
+            )
+            for name, result, wanted in zip(trained, one, two, strict=True):
+                assert_equal(
+                    result, wanted, f"the gradient of {name}, fused, against step by step", tolerance=1e-7
+                )
+    finally:
+        for leaf in leaves.values():
+            leaf.requires_grad_()
