@@ -6,6 +6,7 @@ The exporter, the verification and the session that runs the file share its name
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any, TypeAlias, TypeVar, final
@@ -102,7 +103,7 @@ class _Prefill(Exportable):
 
     def __init__(self, model: AnyModel) -> None:
         super().__init__(model)
-        network, _ = model.generation_parts()
+        network, _ = _stable_parts(model)
         cache = network.cached_state()
         has_source = any("length" in spec.dims for spec in cache)
         read = network.rows if has_source else " + ".join(dict.fromkeys(("length", network.rows)))
@@ -121,7 +122,7 @@ class _Step(Exportable):
 
     def __init__(self, model: AnyModel) -> None:
         super().__init__(model)
-        network, heads = model.generation_parts()
+        network, heads = _stable_parts(model)
         self.generated = network.generated
         token_input = model.signature.input(network.generated)
         token = evolve(token_input, dims=("batch", 1), largest={}, meaning="The new tokens.")
@@ -175,6 +176,25 @@ def example_tensors(
     arrays = example_arrays(signature, example_sizes(signature, sizes), seed=seed, padding=padding)
     tensors = {name: torch.from_numpy(array).to(weight.device) for name, array in arrays.items()}
     return {name: t.to(weight.dtype) if t.is_floating_point() else t for name, t in tensors.items()}
+
+
+def _stable_parts(model: AnyModel) -> tuple[Any, Mapping[str, Any]]:
+    """The parts that generate, of which a file's cached state serves texts of any length that the model takes.
+
+    Raises:
+        ExportError: the cached state of a shorter text does not serve a longer one.
+    """
+    network, heads = model.generation_parts()
+    longest = model.plan.dims.max_length
+    if network.reuses_cache(1, longest):
+        return network, heads
+    stable = bisect_left(range(1, longest), True, key=lambda length: not network.reuses_cache(1, length))
+    advice = f"lower model.input.max_length to {stable}, or " if stable > 1 else ""
+    raise ExportError(
+        f"{model.spec.name!r} cannot be exported to generate: its positions depend on the length, so that what is "
+        f"cached of a short text does not serve a longer one; {advice}export it without `generate` (in torch it "
+        "generates, and reads the text again where it must)"
+    )
 
 
 def _cache_output(spec: TensorSpec, size: str, name: str) -> TensorSpec:

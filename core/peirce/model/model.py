@@ -190,7 +190,8 @@ class Model(nn.Module):
 
         Args:
             inputs: the prompts, as `signature.inputs` says; they may have different lengths, padded on either side.
-            cache: whether the state of the tokens before is cached; without it every step recomputes the whole text.
+            cache: whether the state of the tokens before is cached, where the architecture can use it for a longer
+                text; without it every step recomputes the whole text.
             settings: how tokens are chosen, as in `peirce.model.Decoding`.
 
         Returns:
@@ -401,6 +402,8 @@ class _Stepper:
     def __init__(self, model: Model, inputs: Mapping[str, Tensor], cache: bool) -> None:
         self.model, self.cache = model, cache
         self.name, self.output = model.generation_names()
+        self.network, _ = model.generation_parts()
+        self.stable = self.network.reuses_cache(1, model.plan.dims.max_length)
         self.inputs = dict(inputs)
         ids = inputs[self.name]
         mask = model.signature.mask(self.name)
@@ -423,9 +426,12 @@ class _Stepper:
     def step(self, tokens: Ids) -> NDArray[Any]:
         """Append a token to each row."""
         new = torch.from_numpy(np.asarray(tokens)).to(self.real.device).unsqueeze(1)
-        if not self.cache:
-            self._append(new)
-        return self._logits({self.name: new})[:, -1].double().cpu().numpy()
+        before = int(self.real.sum(1).max())
+        self._append(new)
+        if self.stable or self.network.reuses_cache(before, before + 1):
+            return self._logits({self.name: new})[:, -1].double().cpu().numpy()
+        self.cached = {}
+        return self._logits(self.inputs, self.real.shape[1] - 1)[:, -1].double().cpu().numpy()
 
     @torch.no_grad()
     def _logits(self, new: Mapping[str, Tensor], column: int | None = None) -> Tensor:

@@ -138,8 +138,16 @@ class TokenInput(nn.Module):
             cache: the tokens before, as this method returned them; empty at first.
 
         Raises:
-            InputError: an input without a default is missing for the new tokens.
+            InputError: an input without a default is missing for the new tokens, or a position depends on the length.
         """
+        for planned, position in zip(
+            self.plan.positions, cast(Iterable[Position], self.positions), strict=True
+        ):
+            if cache and position.depends_on_length:
+                raise InputError(
+                    f"position {planned.name!r} depends on the length, so that what is cached of a shorter text does "
+                    "not serve a longer one; read the whole text again, with an empty cache"
+                )
         ids = inputs["input_ids"]
         joined, new_cache = dict(inputs), {}
         for spec, axis in self._token_inputs:
