@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NoReturn, final
 
 import torch
 from attrs import asdict, define, field, fields_dict
@@ -36,7 +36,13 @@ from peirce_training.options import HARMLESS, TrainingOptions, TrainResult
 from peirce_training.processes import thread_advice
 from peirce_training.records import METRICS, METRICS_SCHEMA, TRAINING, TRAINING_SCHEMA, differences
 from peirce_training.settings import plain_options
-from peirce_training.sharding import load_whole_tensors, set_synchronisation, shard, whole_tensors
+from peirce_training.sharding import (
+    load_whole_tensors,
+    set_synchronisation,
+    shard,
+    whole_tensor,
+    whole_tensors,
+)
 from peirce_training.warm_start import WarmStart, flatten
 
 if TYPE_CHECKING:
@@ -47,6 +53,9 @@ TRAIN = "train"
 _LOSSES, _TERM = "losses", "term/"
 _STEPS, _SECONDS, _LEAST_ESTIMATE = 3, 20.0, 60.0
 """The fewest steps to estimate from, the seconds after which to estimate, and the shortest estimate to print."""
+_LEAST_SCALE = 1e-4
+"""The least scale of a loss in float16, as fairseq has it; it is halved at each step that overflows."""
+_ADVICE = "lower train.lr, lengthen train.warmup or set train.clip_norm, and look at the batch"
 
 
 @define
@@ -208,9 +217,10 @@ class Training:
         progress.step += 1
 
     def _fetch_losses(self) -> None:
-        """Fetch the losses of the last steps from the device, averaged over processes, and refuse NaN and infinity.
+        """Fetch the losses of the last steps from the device, averaged over processes, and end at NaN and infinity.
 
-        Fetched together, they do not hold up an accelerator at each step.
+        Fetched together, they do not hold up an accelerator at each step. What is evaluated or saved next has finite
+        parameters: gradients may overflow where the loss did not.
         """
         if not self.pending:
             return
@@ -225,15 +235,37 @@ class Training:
         rows = torch.stack([torch.stack([sums[name] for name in names]) for sums in self.pending])
         self.pending.clear()
         for row in self.accelerator.reduce(rows, reduction="mean").tolist():
+            if not all(map(math.isfinite, row)):
+                self._end(f"the loss of step {len(losses[_LOSSES]) + 1} is {sum(row)}")
             loss = math.fsum(row)
-            if not math.isfinite(loss):
-                before = [f"; the checkpoint before it is {path}" for path in self.checkpoints.paths()]
-                raise TaskError(
-                    f"the loss of step {len(losses[_LOSSES]) + 1} is {loss}; lower train.lr, lengthen train.warmup or "
-                    f"set train.clip_norm, and look at the batch{''.join(before[-1:])}"
-                )
             for key, value in zip([_LOSSES, *(_TERM + name for name in names)], [loss, *row], strict=True):
                 losses.setdefault(key, []).append(value)
+
+        named = {name: p.detach() for name, p in self.parameters.items() if p.requires_grad}
+        norms = torch.stack([whole_tensor(torch.linalg.vector_norm(p)) for p in named.values()])
+        if lost := [name for name, there in zip(named, norms.isfinite().tolist(), strict=True) if not there]:
+            self._end(f"step {self.progress.step} left no finite numbers in {', '.join(lost[:3])}")
+        scaler = self.accelerator.scaler
+        if scaler is not None and scaler.get_scale() < _LEAST_SCALE:
+            self._end(
+                "the gradients overflow float16 at any scale, and no step is made", "set train.precision=bf16"
+            )
+
+    def _end(self, reason: str, advice: str = _ADVICE) -> NoReturn:
+        """End a training that can't go on, once the best model so far, or the last checkpoint's, is saved.
+
+        Raises:
+            TaskError: in any case.
+        """
+        model, kept = self._whole_model(), ""
+        found = None if self.best else self.checkpoints.newest()[0]
+        if state := self.best or (found and found.tensors["model"]):
+            step = found.state["step"] if found else self.progress.best_step
+            kept = f". The model of step {step} is saved in {self.directory}; start another training from it (--from)"
+            if self.is_main:
+                model.load_state_dict(state)
+                model.save(self.directory, self.task.assets(self.data))
+        raise TaskError(f"{reason}; {advice}{kept}")
 
     def _log(self) -> None:
         self._fetch_losses()
