@@ -84,12 +84,23 @@ def _dtype_name(tensor: Tensor) -> str:
 def weight_differences(
     found: Mapping[str, Tensor], shapes: Mapping[str, Sequence[int]]
 ) -> dict[str, list[str]]:
-    """The names of tensors that differ from those that a model needs, by what is wrong with them."""
+    """The names of tensors that differ from those that a model needs, by what is wrong with them.
+
+    A size that is 0 in a new model is any: of a buffer as long as the data that a part reads when it is trained.
+    """
+
+    def fits(its: list[int], shape: list[int]) -> bool:
+        return len(its) == len(shape) and all(
+            wanted in (0, size) for size, wanted in zip(its, shape, strict=True)
+        )
+
     both = [(key, list(found[key].shape), list(shape)) for key, shape in shapes.items() if key in found]
     return {
         "missing": [key for key in shapes if key not in found],
         "unknown": [key for key in found if key not in shapes],
-        "misshapen": [f"{key} is {its} and must be {shape}" for key, its, shape in both if its != shape],
+        "misshapen": [
+            f"{key} is {its} and must be {shape}" for key, its, shape in both if not fits(its, shape)
+        ],
     }
 
 

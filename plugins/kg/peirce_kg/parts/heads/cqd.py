@@ -33,6 +33,7 @@ from peirce_kg.parts.systems.system import (
     is_free,
     literal_specs,
 )
+from peirce_kg.parts.systems.unions import Unions, compose
 
 NUMBERS = 2**24
 """Scores of candidates that are held at once."""
@@ -146,12 +147,15 @@ class BeamOptions(SearchOptions):
         candidates: the likeliest values of a variable that are tried.
         branches: `joined` tries that many values of each variable, each judged by all literals that lead to it; `apart`
             is the published code, see the class.
+        unions: `apart` searches each conjunction of the disjunctive normal form by itself; `whole`, as published for
+            CQD-Hybrid, unites where the branches of the formula meet, so that the variable of up has one set of values.
         links: a file that `peirce kg embed` wrote, whose training triples are certain, as in CQD-Hybrid; none is when
             empty.
     """
 
     candidates: int = field(default=16, validator=validators.ge(1))
     branches: Literal["joined", "apart"] = "joined"
+    unions: Literal["apart", "whole"] = "apart"
     links: str = ""
 
 
@@ -179,6 +183,13 @@ class BeamSearch(TruthSearch):
         super().__init__(options, dims)
         self.links = KnownLinks(options.links, dims.vocabulary) if options.links else None
 
+    @classmethod
+    def check(cls, options: BeamOptions, dims: Dims, scope: str) -> str | None:
+        """What is searched apart cannot be united on the way."""
+        if options.branches == "apart" and options.unions == "whole":
+            return "branches = 'apart' reads the first branch of a union alone; leave out unions = 'whole'"
+        return super().check(options, dims, scope)
+
     def begin(self) -> None:
         """Read the known links."""
         if self.links is not None:
@@ -188,13 +199,18 @@ class BeamSearch(TruthSearch):
         """See `Search.answer_scores`."""
         if self.options.branches == "apart":
             asked = asked & ~_later_branches(literals)
+        if self.options.unions == "whole":  # what was united below is one answer
+            rows = torch.arange(len(asked), device=asked.device)
+            asked = Unions(literals).branches[rows, asked.long().argmax(1)] & asked.any(1, keepdim=True)
         return super().answer_scores(literals, words, entities, asked)
 
     def search(self, literals: Literals, words: Tensor, entities: Tensor) -> Tensor:
         """See `Search.search`; a second literal between two variables is judged with the first, and true by itself."""
         sources, targets, options = literals.sources, literals.targets, self.options
         feeds = literals.same_variable(sources, targets)
-        levels, begun = count_levels(feeds), literals.real & ~feeds.any(2)
+        meets = Unions(literals) if options.unions == "whole" else None
+        levels = count_levels(feeds if meets is None else compose(feeds, meets.united))
+        begun = literals.real & ~feeds.any(2)
         group = literals.same_variable(sources, sources) & literals.same_variable(targets, targets)
         leading = feeds.any(2) & ~group.tril(-1).any(2)
         last, apart = is_free(targets), options.branches == "apart"
@@ -210,7 +226,12 @@ class BeamSearch(TruthSearch):
             size = max(1, NUMBERS // (width * len(entities) * literals.real.shape[1]))
             places = (leading & (levels == level)).nonzero()
             for rows, columns in (part.unbind(1) for part in torch.split(places, size)):
-                before = self._source_truth(truths[rows], feeds[rows, columns])
+                feeding = feeds[rows, columns]
+                if meets is None:
+                    before = self._source_truth(truths[rows], feeding)
+                else:
+                    branches = meets.branches[rows, feeding.long().argmax(1)]
+                    before = self.any_of(self.all_of(truths[rows], meets.together[rows]), branches)
                 truths[rows, columns] = self._project_on(
                     before, relations[rows], literals.relations[rows], group[rows, columns], entities, width,
                     last[rows, columns],

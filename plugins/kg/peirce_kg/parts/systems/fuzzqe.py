@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
@@ -12,10 +12,13 @@ from torch import Tensor, nn
 from peirce.parts import Plan, has_static_shapes
 from peirce_kg.parts.systems.literals import DEPTH
 from peirce_kg.parts.systems.set_system import SetSystem, count_levels
-from peirce_kg.parts.systems.system import Literals, embed_tokens
+from peirce_kg.parts.systems.system import Literals, embed_tokens, ranked_tokens
+from peirce_kg.parts.systems.unions import Unions, compose
 
 EPSILON = 1e-7
 """What a truth value is at least before its logarithm is taken."""
+_MAPS = ("entity", "projection", "intersection", "union")
+"""What has a scale and a shift of its own in the published code."""
 
 
 @frozen(kw_only=True)
@@ -23,9 +26,12 @@ class FuzzyOptions:
     """How relations are made.
 
     Args:
+        form: `paper`, or the published `code`, which maps the results of intersections and unions to [0, 1] once more,
+            see the class.
         bases: matrices of which each relation has a mean, weighed by the first numbers of its vector; 30 are published.
     """
 
+    form: Literal["paper", "code"] = "paper"
     bases: int = field(default=30, validator=validators.ge(1))
 
 
@@ -34,6 +40,9 @@ class FuzzQE(SetSystem):
 
     Projection: sigma(LN(sum_j a_j (M_j q + b_j))), with the weights a of the relation and matrices of all; LN has no
     parameters. Intersection is the product, negation 1 - q, union 1 - prod (1 - q) where its branches meet.
+
+    In the form `code`, s(x) = sigma(a x + b) stands for sigma, with learnt a and b, 8 and -4 at first, of entities, of
+    projections, of intersections s(LN(prod q)) and of unions s(sum q - prod q).
     """
 
     name = "fuzzqe"
@@ -50,6 +59,11 @@ class FuzzQE(SetSystem):
         self.biases = nn.Parameter(torch.empty(self.bases, width))
         nn.init.orthogonal_(self.matrices)
         nn.init.xavier_normal_(self.biases)
+        self.code = options.form == "code"
+        if self.code:
+            # so that vectors in [0, 1) are memberships over most of it
+            self.maps = nn.Parameter(torch.tensor([[8.0, -4.0]] * len(_MAPS)))
+            self.vectors.data[ranked_tokens(plan)].uniform_()
 
     def initial_vectors(self, count: int, width: int) -> Tensor:
         """Normal."""
@@ -57,11 +71,18 @@ class FuzzQE(SetSystem):
 
     def points(self, words: Tensor) -> Tensor:
         """The memberships of entities."""
-        return words.sigmoid()
+        return self._memberships(words, "entity")
 
     def entities(self, vectors: Tensor) -> Tensor:
         """An entity's memberships."""
-        return vectors.sigmoid()
+        return self._memberships(vectors, "entity")
+
+    def _memberships(self, values: Tensor, operation: str) -> Tensor:
+        """The numbers of a result, mapped to [0, 1]."""
+        if self.code:
+            scale, shift = self.maps[_MAPS.index(operation)].to(values.dtype)
+            values = scale * values + shift
+        return values.sigmoid()
 
     def project(self, sets: Tensor, relations: Tensor) -> Tensor:
         """See the class."""
@@ -70,10 +91,17 @@ class FuzzQE(SetSystem):
             sets.dtype
         )
         mixed = (weights.unsqueeze(-1) * each).sum(-2)
-        return F.layer_norm(mixed, mixed.shape[-1:]).sigmoid()
+        return self._memberships(F.layer_norm(mixed, mixed.shape[-1:]), "projection")
 
     def intersect(self, sets: Tensor, chosen: Tensor) -> Tensor:
-        """The product, in logarithms."""
+        """The product."""
+        product = self._product(sets, chosen)
+        if not self.code:
+            return product
+        return self._memberships(F.layer_norm(product, product.shape[-1:]), "intersection")
+
+    def _product(self, sets: Tensor, chosen: Tensor) -> Tensor:
+        """In logarithms."""
         return (chosen.to(sets.dtype) @ sets.clamp_min(EPSILON).log()).exp()
 
     def complement(self, sets: Tensor) -> Tensor:
@@ -82,8 +110,8 @@ class FuzzQE(SetSystem):
 
     def execute(self, literals: Literals, words: Tensor) -> Tensor:
         """See `QuerySystem.execute`; conjunctions of a union meet at the variable below which they differ."""
-        meets, feeds = _Unions(literals), literals.same_variable(literals.sources, literals.targets)
-        levels, led = count_levels(_compose(feeds, meets.united)), feeds.any(2, keepdim=True)
+        meets, feeds = Unions(literals), literals.same_variable(literals.sources, literals.targets)
+        levels, led = count_levels(compose(feeds, meets.united)), feeds.any(2, keepdim=True)
         # any literal that leads to the variable at the head has the variable's set at its tail
         first = feeds & (feeds.long().cumsum(2) == 1)
         begun = self.entities(embed_tokens(words, literals.heads))
@@ -98,42 +126,11 @@ class FuzzQE(SetSystem):
             sets = torch.where(here.unsqueeze(2), self._literal(starts, relations, literals.negated), sets)
         return self._unite(sets, meets)
 
-    def _unite(self, sets: Tensor, meets: _Unions) -> Tensor:
+    def _unite(self, sets: Tensor, meets: Unions) -> Tensor:
         """The union of what stands at each literal's tail in all conjunctions that meet there."""
-        met = self._intersection(sets, meets.together)
-        return 1 - self.intersect(1 - met, meets.branches)
-
-
-class _Unions:
-    """Where the conjunctions of a query are united: at the variable below which alone they differ.
-
-    together: literals that lead to one variable in one conjunction; united: those that lead to it in conjunctions which
-    agree on everything else; branches: of these one for each set that is another: bool [b, x, y] each. So (A and C) or
-    (B and C) is (A or B) and C.
-    """
-
-    def __init__(self, literals: Literals) -> None:
-        together, equal = literals.same_conjunction(), literals.equal()
-        self.together = literals.same_variable(literals.targets, literals.targets)
-        below = together & literals.same_variable(literals.sources, literals.targets)
-        for _ in range(DEPTH - 1):
-            below = below | _compose(below, below)
-        inside = self.together | _compose(self.together, below)
-        outside = together & ~inside
-        # y is outside of x and x' has nothing outside that equals it
-        lacks = _compose(outside, ~_compose(equal, outside.transpose(1, 2)))
-        names = literals.same_target()
-        self.united = names & ~lacks & ~lacks.transpose(1, 2)
-        under = _compose(self.together, below)
-        alike = _compose(_compose(under, self.united), under.transpose(1, 2)) & self.united
-        conjunction = literals.conjunctions()
-        earlier = conjunction.unsqueeze(1) < conjunction.unsqueeze(2)
-        # one literal for each conjunction, and no set twice that was united below
-        first = ~self.together.tril(-1).any(2)
-        again = (alike & earlier.transpose(1, 2)).any(2)
-        self.branches = self.united & (first & ~again).unsqueeze(1)
-
-
-def _compose(left: Tensor, right: Tensor) -> Tensor:
-    """Whether some y stands between: bool [b, x, y], [b, y, z] -> [b, x, z]."""
-    return (left.float() @ right.float()) > 0
+        met, branches = self._intersection(sets, meets.together), meets.branches
+        if not self.code:
+            return 1 - self._product(1 - met, branches)
+        total = branches.to(met.dtype) @ met
+        united = self._memberships(total - self._product(met, branches), "union")
+        return torch.where(branches.sum(2, keepdim=True) > 1, united, total)

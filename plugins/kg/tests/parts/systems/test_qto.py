@@ -14,12 +14,12 @@ from query_systems import ENTITIES, TYPES, VOCABULARY, grounded, run, small
 from torch import Tensor
 
 from peirce.compose import load
-from peirce.errors import ModelFileError
+from peirce.errors import ModelFileError, SpecError
 from peirce.model import Model
 from peirce.registry import Registry
 from peirce_kg.parts.augmenters.kge_files import KgeFacts, write_kge
 from peirce_kg.parts.heads import qto
-from peirce_kg.parts.systems.cqd import Qto
+from peirce_kg.parts.systems.cqd import Cqd, Qto
 from peirce_kg.parts.systems.system import complex_product
 from peirce_queries.engine.template import Groundings, Template
 from peirce_queries.languages.language import FREE, And, Atom, Formula, Not, Query, Variable, parse
@@ -140,23 +140,36 @@ def test_a_graph_is_as_true_as_its_best_values(links: str, registry: Registry) -
             torch.testing.assert_close(found, 1 - never, msg=lambda text, name=name: f"{name}: {text}")
 
 
-def test_certain_links_of_the_hybrid_beam(links: str, registry: Registry) -> None:
+def test_the_hybrid_beam_unites_before_it_projects(links: str, registry: Registry) -> None:
     model = small("cqd-hybrid", registry, links=links)
     truths = 0.9 * _scores(model).sigmoid()
     truths[TRIPLES[:, 1].long(), TRIPLES[:, 0].long(), TRIPLES[:, 2].long()] = 1
-    for kind in ("1p", "2p", "2i", "2m"):
-        template, groundings = grounded(kind)
+    positive = {n: TYPES[n] for n in EXPRESSED if Cqd.why_unsupported(Template.of(TYPES[n].query)) is None}
+    assert {"2m", "up", "2pu", "2u"} <= set(positive)
+    for name, kind in {**positive, "2u2u": QueryType("2u2u", parse(OWN["2u2u"]), False)}.items():
+        template, groundings = grounded(kind, rows=2)
         found = run(model, template, groundings).exp()
-        for row in range(3):
-            first, *more = (truths[relation] for relation in groundings.relations[row])
-            begun = first[groundings.constants[row][0]]
-            wanted = begun
-            if kind == "2i":
-                wanted = begun * more[0][groundings.constants[row][1]]
-            elif more:
-                edges = more[0] * more[1] if kind == "2m" else more[0]
-                wanted = (begun.unsqueeze(1) * edges).amax(0)
-            torch.testing.assert_close(found[row], wanted)
+        for row in range(2):
+            ids = _ids(template, groundings, row)
+            branches = kind.query.ground({name: f"x{i}" for name, i in ids.items()}).conjunctions()
+            if len({frozenset(branch) for branch in branches}) == len(template.conjunctions):
+                wanted = _best(kind.query, ids, truths, 1)
+                torch.testing.assert_close(found[row], wanted, msg=lambda text, name=name: f"{name}: {text}")
+    with pytest.raises(SpecError, match="reads the first branch of a union alone"):
+        small("cqd-hybrid", registry, links=links, branches="apart")
+
+
+@pytest.mark.parametrize("name", ["qto", "fit", "cqd-hybrid"])
+def test_a_variable_without_a_likely_value_makes_zeros(name: str, links: str, registry: Registry) -> None:
+    """One query of a batch has nothing above the threshold after its first step, and the others their answers."""
+    sparse = {} if name == "cqd-hybrid" else {"threshold": 0.999}
+    model = small(name, registry, links=links, **sparse)
+    asked = Template.of(TYPES["2p"].query), Groundings(np.array([[2, 0], [1, 2]]), np.array([[0], [2]]))
+    found = run(model, *asked).exp()
+    assert found.isfinite().all()
+    if sparse:
+        assert found[0].max() < 1e-20
+    assert found[1, 0] == 1  # c -s-> e -t-> a is known
 
 
 def test_a_saved_model_knows_its_links(links: str, registry: Registry, tmp_path: Path) -> None:
