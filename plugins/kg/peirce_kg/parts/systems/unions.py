@@ -12,8 +12,8 @@ class Unions:
     """Where the conjunctions of a query are united: at the variable below which alone they differ.
 
     together: literals that lead to one variable in one conjunction; united: those that lead to it in conjunctions which
-    agree on everything else; branches: of these one for each set that is another: bool [b, x, y] each. What leads to the
-    variable itself is intersected before it is united.
+    agree on everything else; branches: of these one for each set that is another: bool [b, x, y] each. What leads to
+    the variable itself is intersected before it is united.
     """
 
     def __init__(self, literals: Literals) -> None:
