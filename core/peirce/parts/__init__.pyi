@@ -28,6 +28,12 @@ from .operator import Weight as Weight
 from .operator import Writer as Writer
 from .operator import axes_of as axes_of
 from .operator import typing_of as typing_of
+from .plain import plain_cross_entropy as plain_cross_entropy
+from .plain import plain_gelu as plain_gelu
+from .plain import plain_linear as plain_linear
+from .plain import plain_relu as plain_relu
+from .plain import plain_sigmoid as plain_sigmoid
+from .plain import plain_softmax as plain_softmax
 from .plan import Plan as Plan
 from .plan import Planned as Planned
 from .plan import PlannedHead as PlannedHead
