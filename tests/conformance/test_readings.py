@@ -1,4 +1,4 @@
-"""Operators of one, three and four readings meet the whole suite, but for the export, which `test_exports.py` makes."""
+"""Operators of several readings and with a weight meet the suite, but for the export, which `test_exports.py` makes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from peirce_testing.compare import NotApplicableError, NotRunError
 from peirce_testing.stub_parts import with_stub_parts
 
 
-@pytest.mark.parametrize("name", ["edges", "difference", "bend"])
+@pytest.mark.parametrize("name", ["edges", "difference", "bend", "retention"])
 def test_they_pass_every_check(name: str) -> None:
     registry = with_stub_parts(Registry.of(many_readings))
     case = Case(registry.entry("operators", name), registry)

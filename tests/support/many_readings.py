@@ -1,4 +1,4 @@
-"""Operators of one, three and four readings, which several tests compose; they are a plug-in too."""
+"""Operators of one, three and four readings, and one with a weight, which several tests compose; a plug-in too."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 
 import peirce
 from peirce.algebra import Scope
-from peirce.parts import PureOperator, Reader, Writer
+from peirce.parts import PureOperator, Reader, Weight, Writer
 
 
 class Edges(PureOperator):
@@ -114,7 +114,46 @@ class Bend(PureOperator):
         return [row.tolist() for row in np.tanh(np.asarray(atoms))]
 
 
+class Retention(PureOperator):
+    """u[h,s](x) = sigmoid(g[h,s](x)) G[h,s] n[h,s](x), with n the norm over s of sum_a K[h](x,a) v[h,s](a)."""
+
+    name = "retention"
+    typing = "U <- B x U x U"
+    scope_rule = "reduce"
+    source = "Retentive networks (Sun et al., 2023), eq. 8, with kernels that are read from relations"
+
+    def readings(self) -> Mapping[str, Reader]:
+        """K: [b, x, a, h]; v: [b, a, h, s]; g: [b, x, h, s]."""
+        shape = self.output().shape
+        return {
+            "kernel": Reader(branch="B", shape={"h": self.dims.heads}),
+            "values": Reader(branch="U", shape=shape, cached=True),
+            "gate": Reader(branch="U", shape=shape),
+        }
+
+    def weights(self) -> Mapping[str, Weight]:
+        """G: [h, s]."""
+        return {"gain": Weight(shape=self.output().shape)}
+
+    def output(self) -> Writer:
+        """u: [b, x, h, s]."""
+        return Writer(branch="U", shape={"h": self.dims.heads, "s": self.dims.head_size})
+
+    def infer(self, kernel: Tensor, values: Tensor, gate: Tensor, gain: Tensor, scope: Scope) -> Tensor:
+        """[b, x, a, h], [b, a, h, s], [b, x, h, s], [h, s] -> [b, x, h, s]."""
+        sums = (kernel.permute(0, 3, 1, 2) @ values.transpose(1, 2)).transpose(1, 2)
+        return torch.sigmoid(gate) * gain * sums * (sums.square().mean(-1, keepdim=True) + 1e-3).rsqrt()
+
+    def reference(
+        self, kernel: list[Any], values: list[Any], gate: list[Any], gain: list[Any], scope: list[list[bool]]
+    ) -> list[Any]:
+        """The sum over a, its norm, the gain and the gate."""
+        sums = np.einsum("xah,ahs->xhs", kernel, values)
+        normed = sums / np.sqrt((sums**2).mean(-1, keepdims=True) + 1e-3)
+        return (np.asarray(gain) * normed / (1 + np.exp(-np.asarray(gate)))).tolist()
+
+
 @peirce.hookimpl
 def register_operators() -> list[type[PureOperator]]:
-    """All three."""
-    return [Edges, Difference, Bend]
+    """All four."""
+    return [Edges, Difference, Bend, Retention]

@@ -75,7 +75,11 @@ def shapes(kind: str, part: type[Any], registry: Registry) -> list[dict[str, str
 def _part_tensors(part: Any) -> list[dict[str, str]]:
     if isinstance(part, PureOperator):
         ends: dict[str, Reader | Writer] = {**part.readings(), "output": part.output()}
-        return [_end(part, name, end) for name, end in ends.items()]
+        weights = (
+            _tensor(name, [*weight.shape], f"learned, {weight.initial:g} at first")
+            for name, weight in part.weights().items()
+        )
+        return [*(_end(part, name, end) for name, end in ends.items()), *weights]
     if isinstance(part, StateOperator):
         notes = "read, and its increment written"
         both = {"unary": ["b", "x", "unary"], "binary": ["b", "x", "y", "binary"]}

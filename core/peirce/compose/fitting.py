@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
 from peirce.algebra import Scope
 from peirce.parts import (
     Architecture,
-    PureOperator,
+    PlannedOperator,
     Reader,
     RecurrentOperator,
     ScopePosition,
+    Weight,
     Writer,
     typing_of,
 )
@@ -83,18 +84,25 @@ def head_misfit(part: type[Any], architecture: type[Architecture], gives: frozen
     return None
 
 
-def declaration_mismatch(operator: PureOperator, readings: Mapping[Any, Any], output: Any) -> str | None:
+def declaration_mismatch(planned: PlannedOperator) -> str | None:
     """Where an operator's typing, channels and equation disagree; `infer` is run once on shapes without storage."""
+    operator, output = planned.operator, planned.output
+    # An author's code gave them, so their types are those that it should have given.
+    readings, weights = (cast(Mapping[Any, Any], each) for each in (planned.readings, planned.weights))
+    assert operator is not None
     ends = [(name, reader, Reader) for name, reader in readings.items()]
-    for name, end, kind in (*ends, ("output", output, Writer)):
+    learned = [(name, weight, Weight) for name, weight in weights.items()]
+    for name, end, kind in (*ends, *learned, ("output", output, Writer)):
         if not isinstance(end, kind):
             return f"its {name} must be a {kind.__name__}, not {end!r}"
-    for name in map(str, readings):
+    for name in map(str, (*readings, *weights)):
         if not re.fullmatch("(?!output$|source_)[a-z][a-z0-9_]*", name) or hasattr(_NO_PROJECTIONS, name):
             words = (
                 "a lower-case word, neither 'output' nor 'source_...', and no attribute of torch's modules"
             )
-            return f"its reading {name!r} needs another name: {words}"
+            return f"its {'weight' if name in weights else 'reading'} {name!r} needs another name: {words}"
+    if both := sorted({*readings} & {*weights}):
+        return f"{both[0]!r} is a reading and a weight; give one of them another name"
     typing = typing_of(readings, output)
     if operator.typing != typing:
         reads = ", ".join(f"{name} of {reader.branch}" for name, reader in readings.items())
@@ -103,12 +111,13 @@ def declaration_mismatch(operator: PureOperator, readings: Mapping[Any, Any], ou
             f"{output.branch} make {typing!r}"
         )
     shapes: dict[str, list[int]] = {}
-    every: dict[str, Reader | Writer] = {**readings, "output": output}
+    every = {**readings, **weights, "output": output}
     for role, end in every.items():
         for name, size in end.shape.items():
             if size < 1:
                 return f"its {role} has {size} channels {name!r} at these dims"
-        shapes[role] = [2, *((3,) if end.branch == "U" else (3, 3)), *end.shape.values()]
+        tokens = [] if role in weights else [2, 3] if end.branch == "U" else [2, 3, 3]
+        shapes[role] = [*tokens, *end.shape.values()]
     declared = shapes.pop("output")
     try:
         with torch.device("meta"):  # shapes without storage

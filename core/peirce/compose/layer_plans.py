@@ -19,10 +19,8 @@ from peirce.parts import (
     PlannedLayer,
     PlannedOperator,
     PureOperator,
-    Reader,
     RecurrentOperator,
     StateOperator,
-    Writer,
 )
 from peirce.spec import Activation, LayerSpec, OperatorSpec
 
@@ -174,13 +172,20 @@ class LayerPlanner:
         if activation not in get_args(Activation):
             finder.refuse_if(unknown("activation", activation, get_args(Activation)), found, path)
 
-        def declare() -> tuple[PureOperator, dict[str, Reader], Writer]:
+        def declare() -> PlannedOperator:
             operator = part(found.options, self.dims)
-            return operator, dict(operator.readings()), operator.output()
+            return attrs.evolve(
+                found,
+                activation=activation,
+                operator=operator,
+                readings=dict(operator.readings()),
+                weights=dict(operator.weights()),
+                output=operator.output(),
+            )
 
-        operator, readings, output = finder.attempt(found, "declare its readings and its output", declare)
-        finder.refuse_if(declaration_mismatch(operator, readings, output), found, path)
-        return attrs.evolve(found, activation=activation, operator=operator, readings=readings, output=output)
+        declared = finder.attempt(found, "declare its readings, its weights and its output", declare)
+        finder.refuse_if(declaration_mismatch(declared), found, path)
+        return declared
 
     def _loop_mismatch(self, found: Planned) -> str | None:
         """What is wrong with the loop of a recurrent operator; it is run once on shapes without storage."""

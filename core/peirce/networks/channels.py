@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from peirce.algebra import Scope
 from peirce.kernels import FusedLinear
-from peirce.parts import Branch, Dims, PlannedOperator, Reader, Writer
+from peirce.parts import Branch, Dims, PlannedOperator, Reader, Weight, Writer
 
 CachedState = Mapping[str, Tensor]
 """The cached keys and values of earlier tokens, by name: channels of `cached` readers, [b, a, *shape] from unary
@@ -27,12 +27,15 @@ Channels = dict[ReadingKey, Tensor]
 class Projections(nn.Module):
     """The projections of one operator, under the names that the state dict keeps: those of its readings, and output.
 
+    Its weights are beside them, under theirs.
+
     Args:
         dims: the sizes.
         readings: what is read, by name.
         output: what the result is written to.
         source: whether the `cached` readers also read a source's final atoms, such as `source_premise` beside
             `premise`. A decoder's do.
+        weights: what the equation learns besides, by name.
     """
 
     def __init__(
@@ -42,6 +45,7 @@ class Projections(nn.Module):
         output: Writer | None = None,
         *,
         source: bool = False,
+        weights: Mapping[str, Weight] | None = None,
     ) -> None:
         super().__init__()
         for role, reader in readings.items():
@@ -51,6 +55,13 @@ class Projections(nn.Module):
         for role, reader in readings.items():
             if source and reader.cached:
                 self.add_module(f"source_{role}", _linear(dims, reader))
+        for name, weight in (weights or {}).items():
+            self.register_parameter(name, nn.Parameter(torch.full([*weight.shape.values()], weight.initial)))
+
+    @classmethod
+    def of(cls, planned: PlannedOperator, dims: Dims, *, source: bool = False) -> Projections:
+        """Those of an operator of a plan."""
+        return cls(dims, planned.readings, planned.output, source=source, weights=planned.weights)
 
 
 class Mask(IntEnum):

@@ -106,6 +106,7 @@ class Mixing(nn.Module):
         self.normed = normed
         self.plans, self.dropout, self.fuse = plan.mixing, plan.dims.dropout, plan.fuse
         self.groups = groups_of(self.plans)
+        self._projections = tuple(operators)  # a tuple, since the layer owns them
         outputs = [cast(Writer, planned.output) for planned in self.plans]
         self._outputs = [channel_count(output) for output in outputs]
         self._writes: dict[str, list[int]] = {
@@ -175,7 +176,7 @@ class Mixing(nn.Module):
         if execution.early and binary is not None:
             channels |= self._read_early(execution, binary, norms.binary, scope)
         new_cache = {} if cache is None else self._extend_cache(channels, cache)
-        results = {i: self._infer(i, channels, scope, biases) for i in execution.at_once}
+        results = {i: self._infer(i, channels, scope, biases, self._weights(i)) for i in execution.at_once}
         if execution.in_blocks and binary is not None:
             binary = self._infer_late(execution, binary, norms.binary, scope, biases, channels, results)
         elif binary is not None:
@@ -236,15 +237,25 @@ class Mixing(nn.Module):
                 )
         return new_cache
 
+    def _weights(self, i: int) -> list[Tensor]:
+        """What an operator's equation learns besides its projections."""
+        return [getattr(self._projections[i], name) for name in self.plans[i].weights]
+
     def _infer(
-        self, i: int, channels: Mapping[ReadingKey, Tensor], scope: Scope, biases: Sequence[PairTerm]
+        self,
+        i: int,
+        channels: Mapping[ReadingKey, Tensor],
+        scope: Scope,
+        biases: Sequence[PairTerm],
+        weights: Sequence[Tensor],
     ) -> Tensor:
         planned = self.plans[i]
         if self._rate and self._drops[i]:
             scope = scope.dropping(self._rate)
         inputs = [channels[i, role] for role in planned.readings]
         attended = self._attended[i]
-        result = planned.deduce(inputs, scope, biases, attended if _is_attention(planned) else None)
+        through = attended if _is_attention(planned) else None
+        result = planned.deduce(inputs, scope, biases, through, weights)
         if attended.is_read:
             _emit_attention(planned, inputs, result, scope, attended)
         return result
@@ -306,11 +317,12 @@ class Mixing(nn.Module):
             given = iter(tensors)
             found = {i: cast(Tensor, next(given)) for i in inferred}
             block_channels = {key: cast(Tensor, next(given)) for key in (*by_rows, *by_items)}
+            own = {i: [cast(Tensor, next(given)) for _ in self.plans[i].weights] for i in late}
             *weights, weight, bias = given
             part, block_biases = scope.part(items, rows), [each.part(items, rows) for each in biases]
             normal = _normalise(block, weights, norm.epsilon, part)
             block_channels |= self._read(execution.late, normal, weights, part)
-            found |= {i: self._infer(i, block_channels, part, block_biases) for i in late}
+            found |= {i: self._infer(i, block_channels, part, block_biases, own[i]) for i in late}
             old = normal if self.normed else block
             written = old.clone() if weight is None else self._write(old, found, weight, bias, joined=False)
             return [written, *(found[i].flatten(2) for i in unary)]
@@ -323,7 +335,11 @@ class Mixing(nn.Module):
             channels=_widest_channels(execution.late),
             rows=[binary, *(results[i] for i in inferred), *(channels[key] for key in by_rows)],
             items=[channels[key] for key in by_items],
-            whole=[*_norm_and_map_weights(norm, execution.late), *writer],
+            whole=[
+                *(weight for i in late for weight in self._weights(i)),
+                *_norm_and_map_weights(norm, execution.late),
+                *writer,
+            ],
             random=self._rate > 0,
         )
         results |= zip(unary, others, strict=True)

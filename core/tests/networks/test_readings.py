@@ -24,7 +24,7 @@ from peirce.spec import Spec
 from peirce_export.onnx.exporter import OnnxExporter, OnnxOptions
 
 LAYER: list[dict[str, Any]] = [
-    {"use": "edges", "activation": "modus_ponens"}, {"use": "difference"}, {"use": "bend"},
+    {"use": "edges", "activation": "modus_ponens"}, {"use": "difference"}, {"use": "bend"}, {"use": "retention"},
     {"use": "attention", "kv_heads": 1}, {"use": "join"},
 ]  # fmt: skip
 IDS = torch.randint(1, 40, (2, 9), generator=torch.Generator().manual_seed(0))
@@ -61,6 +61,19 @@ def test_projections_and_summaries_have_the_names_of_the_readings(readings: Regi
     ]  # fmt: skip
     row, *_ = summarise(spec, length=4, registry=readings).operators
     assert row["reads"] == dict.fromkeys(["query", "key", "left", "right"], "B: h=3 s=4")
+
+
+def test_a_weight_stands_beside_the_projections_and_learns(readings: Registry) -> None:
+    model = made(FOLNET, readings)
+    gains = {name: value for name, value in model.named_parameters() if name.endswith("retention.gain")}
+    assert len(gains) == FOLNET.dims["layers"]
+    assert all((value == 1).all() and value.shape == (3, 4) for value in gains.values())
+    sum(value.square().sum() for value in model(**INPUTS).values()).backward()
+    assert all(value.grad is not None and value.grad.abs().sum() > 0 for value in gains.values())
+    before = model(**INPUTS)
+    with torch.no_grad():
+        next(iter(gains.values())).fill_(0.5)
+    assert any((value != before[name]).any() for name, value in model(**INPUTS).items())
 
 
 def test_fusion_and_blocks_change_nothing(readings: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,8 +131,8 @@ def test_tokens_one_by_one_are_those_of_one_pass(kind: str, readings: Registry) 
             pieces.append(outputs["lm_logits"])
     close({"lm_logits": whole}, {"lm_logits": torch.cat(pieces, 1)})
     assert [name.removeprefix("memory_0_") for name in cache if name.startswith("memory_0_")] == [
-        "0_edges_key", "0_edges_right", "1_difference_values", "3_attention_key", "3_attention_value",
-        "4_join_premise",
+        "0_edges_key", "0_edges_right", "1_difference_values", "3_retention_values",
+        "4_attention_key", "4_attention_value", "5_join_premise",
     ]  # fmt: skip
 
 

@@ -227,7 +227,7 @@ class Layer(nn.Module):
         mixed: Sequence[tuple[PlannedOperator, nn.Module]]
         self.attention: Attention | None = None
         self.mixing: Mixing | Recurrence | None = None
-        if {*by_pair} == {"score", "value"}:
+        if {*by_pair} == {"score", "value"} and not any(p.weights for p in plan.mixing):
             kv_heads = plan.model_dims.kv_heads or dims.heads
             score, value = (
                 _with_kv_heads(by_pair[role], kv_heads, bias=options.bias) for role in ("score", "value")
@@ -238,7 +238,7 @@ class Layer(nn.Module):
             mixed = [(score, scoring), (value, summing)]
             self.attention = Attention(plan, score, value, scoring, summing)
         elif by_pair:
-            projections = [Projections(dims, p.readings, p.output) for p in plan.mixing]
+            projections = [Projections.of(p, dims) for p in plan.mixing]
             mixed = list(zip(plan.mixing, projections, strict=True))
             self.mixing = Mixing(plan, projections)
         else:

@@ -238,7 +238,7 @@ class Layer(nn.Module):
     def __init__(self, plan: Plan, options: FolNetOptions, *, source: bool = False) -> None:
         super().__init__()
         projections: list[Any] = [
-            Projections(plan.dims, p.readings, p.output, source=source) if p.operator else p.build(plan.dims)
+            Projections.of(p, plan.dims, source=source) if p.operator else p.build(plan.dims)
             for p in plan.mixing
         ]
         states: list[StateOperator] = [p.build(plan.dims) for p in plan.state]

@@ -155,7 +155,7 @@ class Layer(nn.Module):
 
     def __init__(self, plan: Plan, options: RelationalOptions) -> None:
         super().__init__()
-        projections: list[Any] = [Projections(plan.dims, p.readings, p.output) for p in plan.mixing]
+        projections: list[Any] = [Projections.of(p, plan.dims) for p in plan.mixing]
         states: list[StateOperator] = [p.build(plan.dims) for p in plan.state]
         named = [*zip(plan.mixing, projections, strict=True), *zip(plan.state, states, strict=True)]
         self.operators = nn.ModuleList(nn.ModuleDict({p.name: module}) for p, module in named)
