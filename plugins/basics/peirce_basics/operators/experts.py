@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import torch
 from attrs import field, frozen, validators
 from torch import Tensor, nn
 
 from peirce.algebra import Predicates, Scope, at_least_float32
-from peirce.parts import Dims, StateOperator, has_static_shapes, without_autocast
-from peirce_basics.operators.feedforward import KINDS, GeluOptions, hidden_layer
+from peirce.parts import (
+    Dims,
+    PlainScope,
+    StateOperator,
+    has_static_shapes,
+    plain_linear,
+    plain_softmax,
+    without_autocast,
+)
+from peirce_basics.operators.feedforward import KINDS, GeluOptions, hidden_layer, plain_hidden
 
 Kind = Literal["gelu", "relu", "silu", "reglu", "geglu", "swiglu"]
 BALANCE = "experts_balance"
@@ -104,6 +112,25 @@ class Experts(StateOperator):
             given = expert(flat[rows]) * weights[rows, place, None]
             total = total.index_add(0, rows, given.to(total.dtype))
         return Predicates(total.view_as(atoms))
+
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """Token by token: the choice, the networks' sum, and how busy they were and were wanted."""
+        options, tokens = self.options, range(len(given["unary"]))
+        count = options.experts
+        chances = plain_softmax(plain_linear(given["unary"], parameters, "router", count, bias=False))
+        every = [
+            plain_hidden(given["unary"], options.network, options, parameters, f"experts.{i}", dims)
+            for i in range(count)
+        ]
+        chosen = [sorted(range(count), key=lambda i: -chances[x][i])[: options.top_k] for x in tokens]
+        sums = [sum(chances[x][i] for i in chosen[x]) if options.normalise else 1.0 for x in tokens]
+        found = [sum(chances[x][i] / sums[x] * every[i][x] for i in chosen[x]) for x in tokens]
+        busy = [sum(i in chosen[x] for x in tokens) / len(tokens) for i in range(count)]
+        wanted = [sum(chances[x][i] for x in tokens) / len(tokens) for i in range(count)]
+        balance = options.balance * count * sum(f * p for f, p in zip(busy, wanted, strict=True))
+        return {"unary": found, BALANCE: balance}
 
     def terms(self) -> Mapping[str, Tensor]:
         """The balancing loss of the last pass in training."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
@@ -11,7 +11,15 @@ from attrs import frozen
 from torch import Tensor, nn
 
 from peirce.algebra import Predicates, Scope
-from peirce.parts import Dims, StateOperator
+from peirce.parts import (
+    Dims,
+    PlainScope,
+    StateOperator,
+    plain_gelu,
+    plain_linear,
+    plain_relu,
+    plain_sigmoid,
+)
 
 Activation = Callable[[Tensor], Tensor]
 
@@ -86,6 +94,30 @@ class FeedForward(StateOperator):
     def forward(self, state: Predicates, scope: Scope) -> Predicates:
         """The increments of the unary atoms, [b, x, d1]."""
         return Predicates(self.unary(state.unary))
+
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """The network on each token."""
+        return {"unary": plain_hidden(given["unary"], self.name, self.options, parameters, "unary", dims)}
+
+
+def plain_hidden(
+    atoms: Any, kind: str, options: Any, parameters: Mapping[str, Any], name: str, dims: Dims
+) -> Any:
+    """The network of a kind and a name among the parameters, in plain numbers: [..., d] -> [..., d]."""
+
+    def read(part: str) -> Any:
+        return plain_linear(atoms, parameters, f"{name}.{part}", dims.feedforward_unary, bias=options.bias)
+
+    def activate(z: Any) -> Any:
+        if kind in ("relu", "reglu"):
+            return plain_relu(z)
+        return z * plain_sigmoid(z) if kind in ("silu", "swiglu") else plain_gelu(z, tanh=options.tanh)
+
+    gated = kind in ("reglu", "geglu", "swiglu")
+    hidden = activate(read("gate")) * read("hidden") if gated else activate(read("hidden"))
+    return plain_linear(hidden, parameters, f"{name}.output", dims.unary, bias=options.bias)
 
 
 def hidden_layer(kind: type[FeedForward], options: BiasOptions, dims: Dims) -> Hidden:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import math
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import torch
 from attrs import field, frozen, validators
 from torch import Tensor
 
 from peirce.errors import InputError
-from peirce.parts import Dims, Tokens, UnaryPosition, new_table
+from peirce.parts import Dims, PlainScope, Tokens, UnaryPosition, new_table
 from peirce_basics.positions.waves import angles
 
 KINDS = ("learned", "sinusoidal")
@@ -68,3 +70,16 @@ class Absolute(UnaryPosition):
         turned = angles(index, self.width, self.get_buffer("like"))
         waves = torch.stack([turned.sin(), turned.cos()], 3).flatten(2)
         return waves[..., : self.width].to(self.get_buffer("like").dtype)
+
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """Token by token: a row of the table, or sines and cosines in turn."""
+        if self.options.kind == "learned":
+            return {"unary": [parameters["table.weight"][t] for t in scope.rows]}
+
+        def wave(t: int, channel: int) -> float:
+            angle = t / 10_000 ** ((channel - channel % 2) / dims.unary)
+            return math.cos(angle) if channel % 2 else math.sin(angle)
+
+        return {"unary": [[wave(t, channel) for channel in range(dims.unary)] for t in scope.rows]}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -9,7 +11,7 @@ from torch import Tensor
 
 from peirce.algebra import at_least_float32
 from peirce.kernels import DenseBias
-from peirce.parts import Dims, PairPosition, Tokens, offsets
+from peirce.parts import Dims, PairPosition, PlainScope, Tokens, offsets
 
 
 class Alibi(PairPosition):
@@ -35,6 +37,16 @@ class Alibi(PairPosition):
         exact = at_least_float32(self.get_buffer("like"))
         distances = offsets(tokens).abs().to(exact.dtype).unsqueeze(3)
         return [DenseBias(-distances * self.slopes(exact))] * self.layers
+
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """Head by head: slopes of the power of two below, and every second one of the power above."""
+        power = 2 ** math.floor(math.log2(dims.heads))
+        slopes = [2 ** (-8 * h / power) for h in range(1, power + 1)]
+        slopes += [2 ** (-8 * h / (2 * power)) for h in range(1, 2 * (dims.heads - power), 2)]
+        places = scope.rows
+        return {"score": [[[-m * abs(y - x) for m in slopes] for y in places] for x in places]}
 
     def slopes(self, like: Tensor) -> Tensor:
         """m, [h]."""

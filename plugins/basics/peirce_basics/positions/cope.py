@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import torch
 from attrs import field, frozen, validators
 from torch import Tensor, nn
 
 from peirce.algebra import Scope, at_least_float32
-from peirce.parts import Dims, PairPosition, Tokens
+from peirce.parts import Dims, PairPosition, PlainScope, Tokens, plain_sigmoid
 
 
 @frozen(kw_only=True)
@@ -89,3 +91,27 @@ class Cope(PairPosition):
         """One term a layer."""
         terms = [CopeTerm(each * self.scale) for each in self.vectors.unbind(0)]
         return terms * self.layers if len(terms) == 1 else terms
+
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """Pair by pair and head by head: the count, and the vector between its two neighbours."""
+        bank = 0 if self.options.share_layers else given["layer"]
+        query, key, vectors = given["query"], given["key"], parameters["vectors"][bank]
+
+        def product(one: list[float], other: list[float]) -> float:
+            return sum(a * b for a, b in zip(one, other, strict=True))
+
+        def score(x: int, y: int, h: int) -> float:
+            opened = [a for a in range(y, len(key)) if scope[x][a]]
+            count = sum(float(plain_sigmoid(product(query[x][h], key[a][h]))) for a in opened)
+            count = min(count, self.options.positions - 1)
+            below, own = (
+                min(int(count), self.options.positions - 2),
+                vectors[0 if self.options.share_heads else h],
+            )
+            lower, upper = (product(query[x][h], own[place]) for place in (below, below + 1))
+            return math.sqrt(dims.head_size) * (lower + (count - below) * (upper - lower))
+
+        tokens = range(len(scope))
+        return {"score": [[[score(x, y, h) for h in range(dims.heads)] for y in tokens] for x in tokens]}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -10,7 +11,16 @@ from attrs import field, frozen, validators
 from torch import Tensor, nn
 
 from peirce.kernels import PairBias
-from peirce.parts import Dims, PairPosition, Tokens, distance_limit, new_table, offsets
+from peirce.parts import (
+    Dims,
+    PairPosition,
+    PlainScope,
+    Tokens,
+    distance_limit,
+    new_table,
+    offsets,
+    plain_linear,
+)
 
 
 @frozen(kw_only=True)
@@ -87,3 +97,30 @@ class Disentangled(PairPosition):
         if not len(maps):
             return [None] * self.layers
         return [each(rows).view(1, rows.shape[0], *self.shape) for each in maps]
+
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """Pair by pair and head by head: both terms."""
+        k, table, size = self.options.clip, parameters["distances.weight"], dims.heads * dims.head_size
+        shape, layer, converse = (2 * k, dims.heads, dims.head_size), given["layer"], self.options.converse
+        keys = queries = None
+        if self.options.content_to_position:
+            keys = plain_linear(table, parameters, f"keys.{layer}", size, bias=False).reshape(shape)
+        if self.options.position_to_content:
+            queries = plain_linear(table, parameters, f"queries.{layer}", size).reshape(shape)
+
+        def delta(i: int, j: int) -> int:
+            return max(0, min(2 * k - 1, i - j + k))
+
+        def score(x: int, y: int, h: int) -> float:
+            total = 0.0
+            if keys is not None:
+                total += sum(a * b for a, b in zip(given["query"][x][h], keys[delta(x, y)][h], strict=True))
+            if queries is not None:
+                to = delta(y, x) if converse == "paper" else delta(x, y)
+                total += sum(a * b for a, b in zip(given["key"][y][h], queries[to][h], strict=True))
+            return total
+
+        places = scope.rows
+        return {"score": [[[score(x, y, h) for h in range(dims.heads)] for y in places] for x in places]}

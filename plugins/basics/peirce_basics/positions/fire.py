@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+from typing import Any
+
 import torch
 from attrs import field, frozen, validators
 from torch import Tensor, nn
 
 from peirce.algebra import at_least_float32
 from peirce.kernels import DenseBias
-from peirce.parts import Dims, Linear, PairPosition, Tokens, offsets
+from peirce.parts import Dims, Linear, PairPosition, PlainScope, Tokens, offsets, plain_linear, plain_relu
 
 EPSILON = 1e-6
 """Added to what distances are divided by, as in the published code."""
@@ -53,6 +57,22 @@ class Fire(PairPosition):
         distance, row = offsets(tokens).abs(), tokens.rows(tokens.index).unsqueeze(2)
         biases = [DenseBias(network(distance, row)) for network in self.networks]
         return biases * self.layers if len(biases) == 1 else biases
+
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """Pair by pair: the share of the distance, and the network of one number."""
+        name = f"networks.{0 if self.options.share_layers else given['layer']}"
+        slope, share = parameters[f"{name}.slope"], parameters[f"{name}.threshold"]
+
+        def score(x: int, y: int) -> Any:
+            near, far = abs(x - y), max(abs(share * self.options.threshold), x)
+            seen = math.log(abs(slope * near) + 1) / (math.log(abs(slope * far) + 1) + EPSILON)
+            hidden = plain_relu(plain_linear([seen], parameters, f"{name}.hidden", self.options.hidden))
+            return plain_linear(hidden, parameters, f"{name}.output", dims.heads)
+
+        places = scope.rows
+        return {"score": [[score(x, y) for y in places] for x in places]}
 
 
 class _Network(nn.Module):

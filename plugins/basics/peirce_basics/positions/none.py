@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from peirce.parts import Dims, Tokens, UnaryPosition
+from peirce.parts import Dims, PlainScope, Tokens, UnaryPosition
 
 
 class NoPosition(UnaryPosition):
@@ -23,3 +24,9 @@ class NoPosition(UnaryPosition):
     def unary(self, tokens: Tokens) -> Tensor:
         """[1, x, d1]."""
         return self.get_buffer("zero").expand(-1, tokens.rows(tokens.index).shape[1], -1)
+
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """Zeros."""
+        return {"unary": [[0.0] * dims.unary for _ in scope]}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import torch
 from attrs import field, frozen, validators
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from peirce.algebra import at_least_float32
 from peirce.kernels import Rotation
-from peirce.parts import Dims, RotaryPosition, Tokens
+from peirce.parts import Dims, PlainScope, RotaryPosition, Tokens
 
 PAIRINGS = ("halves", "interleaved")
 SCALINGS = ("none", "linear", "llama3", "yarn")
@@ -136,3 +137,52 @@ class Rope(RotaryPosition):
         low, high = max(low, 0), min(high, 2 * count - 1)
         # The published code keeps the ends apart so, that nothing is divided by zero.
         return low, high + 0.001 if high == low else high
+
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """Vector by vector: each pair of channels turned by its angle."""
+        options, size = self.options, dims.head_size
+        count, turns = int(options.fraction * size) // 2, 2 * math.pi
+        amount = 1.0
+
+        def ramp_end(often: float) -> float:
+            return count * math.log(options.original_length / (often * turns)) / math.log(options.base)
+
+        def rate(pair: int) -> float:
+            plain = float(options.base ** (-pair / count))
+            if options.scaling == "none":
+                return plain
+            if options.scaling == "linear":
+                return plain / options.factor
+            if options.scaling == "llama3":
+                over, low = options.original_length * plain / turns, options.low_freq_factor
+                stays = min(1.0, max(0.0, (over - low) / (options.high_freq_factor - low)))
+            else:
+                first, last = ramp_end(options.beta_fast), ramp_end(options.beta_slow)
+                if options.truncate:
+                    first, last = math.floor(first), math.ceil(last)
+                first, last = max(first, 0), min(last, 2 * count - 1)
+                last += 0.001 * (first == last)
+                stays = 1 - min(1.0, max(0.0, (pair - first) / (last - first)))
+            return stays * plain + (1 - stays) * plain / options.factor
+
+        if options.scaling == "yarn":
+            given_amount = options.attention_factor
+            amount = 0.1 * math.log(options.factor) + 1 if given_amount is None else given_amount
+
+        def turn(vector: list[float], place: int) -> list[float]:
+            result = [*vector]
+            for pair in range(count):
+                one, other = (
+                    (2 * pair, 2 * pair + 1) if options.pairing == "interleaved" else (pair, pair + count)
+                )
+                cos, sin = (amount * f(place * rate(pair)) for f in (math.cos, math.sin))
+                result[one] = vector[one] * cos - vector[other] * sin
+                result[other] = vector[other] * cos + vector[one] * sin
+            return result
+
+        return {
+            name: [[turn(v, x) for v in heads] for x, heads in enumerate(given[name])]
+            for name in ("query", "key")
+        }

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from attrs import frozen
 from torch import Tensor
 
-from peirce.parts import Dims, ScopePosition, Tokens
+from peirce.parts import Dims, PlainScope, ScopePosition, Tokens
 
 
 @frozen(kw_only=True)
@@ -55,3 +58,12 @@ class SameText(ScopePosition):
     def scope(self, tokens: Tokens) -> Tensor:
         """bool [b, x, y]."""
         return tokens.rows(tokens.types).unsqueeze(2) == tokens.types.unsqueeze(1)
+
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """Pair by pair: whether both have one type; each token's place, or that in its text."""
+        types = given["token_type_ids"]
+        own = [sum(types[a] == kind for a in range(x)) for x, kind in enumerate(types)]
+        index = own if self.options.restart else scope.rows
+        return {"scope": [[one == other for other in types] for one in types], "index": index}

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from attrs import field, frozen, validators
 from torch import Tensor, nn
 
 from peirce.kernels import PairBias
-from peirce.parts import Dims, PairPosition, Tokens, distance_limit, layer_biases, new_table, offsets
+from peirce.parts import (
+    Dims,
+    PairPosition,
+    PlainScope,
+    Tokens,
+    distance_limit,
+    layer_biases,
+    new_table,
+    offsets,
+)
 
 TERMS = ("key", "key+value")
 
@@ -66,3 +76,25 @@ class Shaw(PairPosition):
         """[1, r, g, s]."""
         weight = table.get_parameter("weight")[self.clip - far : self.clip + far + 1]
         return weight.reshape(1, 2 * far + 1, *self.shape)
+
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """Pair by pair: the vectors of the clipped distance."""
+        clip, options, places = self.options.clip, self.options, scope.rows
+        bank, heads = 0 if options.share_layers else given["layer"], range(dims.heads)
+
+        def vector(table: str, x: int, y: int, h: int) -> list[float]:
+            size = dims.head_size
+            own = 0 if options.share_heads else h
+            row: list[float] = parameters[f"{table}.{bank}.weight"][clip + max(-clip, min(clip, y - x))]
+            assert len(row) == size * (1 if options.share_heads else dims.heads)
+            return row[own * size : (own + 1) * size]
+
+        def score(x: int, y: int, h: int) -> float:
+            return sum(q * k for q, k in zip(given["query"][x][h], vector("keys", x, y, h), strict=True))
+
+        found = {"score": [[[score(x, y, h) for h in heads] for y in places] for x in places]}
+        if options.terms == "key+value":
+            found["value"] = [[[vector("values", x, y, h) for h in heads] for y in places] for x in places]
+        return found

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import torch
 from attrs import field, frozen, validators
 
 from peirce.kernels import PairBias
-from peirce.parts import Dims, PairPosition, Tokens, new_table, offsets
+from peirce.parts import Dims, PairPosition, PlainScope, Tokens, new_table, offsets
 
 
 @frozen(kw_only=True)
@@ -70,6 +72,24 @@ class T5(PairPosition):
         if self.options.bidirectional:
             ids = ids + (offset > 0).long() * (self.options.num_buckets // 2)
         return [PairBias(ids=ids, score=self.table.weight.unsqueeze(0))] * self.layers
+
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """Pair by pair: the bucket of the distance."""
+        options, table = self.options, parameters["table.weight"]
+        count = options.num_buckets // 2 if options.bidirectional else options.num_buckets
+
+        def bucket(offset: int) -> int:
+            distance = abs(offset) if options.bidirectional else max(-offset, 0)
+            first = count if options.bidirectional and offset > 0 else 0
+            if distance < count // 2:
+                return first + distance
+            share = math.log(distance / (count // 2)) / math.log(options.max_distance / (count // 2))
+            return first + min(count // 2 + int(share * (count - count // 2) + 1e-6), count - 1)
+
+        places = scope.rows
+        return {"score": [[table[bucket(y - x)] for y in places] for x in places]}
 
 
 def _buckets_per_direction(options: T5Options) -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -11,7 +13,7 @@ from torch import Tensor, nn
 
 from peirce.algebra import Scope
 from peirce.kernels import PairBias, pair_scores
-from peirce.parts import Dims, PairPosition, Tokens, distance_limit, offsets
+from peirce.parts import Dims, PairPosition, PlainScope, Tokens, distance_limit, offsets, plain_linear
 from peirce_basics.positions.waves import angles
 
 STD = 0.02
@@ -92,3 +94,28 @@ class TransformerXL(PairPosition):
             TransformerXLTerm(PairBias(ids, key=key), self.content[bank], self.position[bank] * self.scale)
             for key, bank in zip(keys, banks, strict=True)
         ]
+
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """Pair by pair and head by head: the three terms beside q . k."""
+        layer, places, width = given["layer"], scope.rows, dims.unary
+        bank, shape = 0 if self.options.share_biases else layer, (dims.heads, dims.head_size)
+        content, position = parameters["content"][bank], parameters["position"][bank]
+
+        def score(x: int, y: int) -> list[float]:
+            turned = [(x - y) / 10_000 ** (2 * i / width) for i in range((width + 1) // 2)]
+            wave = ([math.sin(t) for t in turned] + [math.cos(t) for t in turned])[:width]
+            size = dims.heads * dims.head_size
+            far = plain_linear(wave, parameters, f"maps.{layer}", size, bias=False).reshape(shape)
+            return [
+                sum(
+                    (q + v / math.sqrt(dims.head_size)) * r + u * k
+                    for q, v, r, u, k in zip(
+                        given["query"][x][h], position[h], far[h], content[h], given["key"][y][h], strict=True
+                    )
+                )
+                for h in range(dims.heads)
+            ]
+
+        return {"score": [[score(x, y) for y in places] for x in places]}
