@@ -14,18 +14,15 @@ from typing import Any
 import killed_moves
 import numpy as np
 import pytest
-from every_part import SEARCHES, SPECS
 from served_models import CLASSES
 
 import peirce
-from peirce.compose import build
 from peirce.errors import ExportError
 from peirce.parts import Signature, TensorSpec
-from peirce.registry import Registry
 from peirce_export import LoadedModel
 from peirce_export.metadata import Metadata, Precision
 from peirce_export.triton.batching import has_rows, rows_are_independent
-from peirce_export.triton.config import Kind, TritonOptions, config_text, mask_bytes, parse, tensor_config
+from peirce_export.triton.config import Kind, TritonOptions, config_text, parse, tensor_config
 from peirce_export.triton.exporter import NO_BFLOAT16
 from peirce_export.triton.repository import add, check
 
@@ -53,42 +50,6 @@ def test_without_tritonclient_it_says_what_to_install(weather: Path, tmp_path: P
     with pytest.raises(ExportError, match=r"pip install 'peirce\[triton\]'"):
         peirce.export(weather, path=tmp_path / "repository", to="triton")
     assert not list(tmp_path.iterdir())
-
-
-@pytest.fixture(scope="module")
-def signatures(registry: Registry) -> Mapping[str, Signature]:
-    names = (name for name in SPECS if name not in SEARCHES)
-    return {name: build(SPECS[name], registry=registry).signature for name in names}
-
-
-@TRITON
-@pytest.mark.parametrize("kind", ["onnxruntime", "tensorrt", "python"])
-def test_the_configuration_of_every_part_is_its_signature(
-    kind: Kind, signatures: Mapping[str, Signature]
-) -> None:
-    for name, signature in signatures.items():
-        batched = has_rows(signature)
-        options = TritonOptions(kind=kind, max_batch=8 * batched, delay=50, instances=2, versions=3)
-        config = tensor_config(name, described(signature, "float16"), options)
-        assert parse(config_text(config), name) == config
-        for specs, tensors in ((signature.inputs, config.input), (signature.outputs, config.output)):
-            assert [spec.name for spec in specs] == [tensor.name for tensor in tensors]
-            for spec, tensor in zip(specs, tensors, strict=True):
-                dims = [dim if isinstance(dim, int) else -1 for dim in spec.dims[batched:]]
-                assert [*tensor.dims] == (dims or [1])
-                assert tensor.HasField("reshape") == (not dims)
-                assert tensor.data_type == {"int64": 9, "bool": 1, "float": 10}[spec.dtype]
-        optional = {spec.name for spec in signature.inputs if not spec.required and spec.default is not None}
-        assert {each.name for each in config.input if each.optional} == (
-            optional if kind == "python" else set()
-        )
-        assert config.backend == kind
-        assert (config.instance_group[0].count, config.version_policy.latest.num_versions) == (2, 3)
-        assert config.HasField("dynamic_batching") == batched
-        assert [each.batch_size for each in config.model_warmup] == ([1, 8] if batched else [1])
-        for each in config.model_warmup:
-            assert sorted(each.inputs) == sorted(spec.name for spec in signature.inputs)
-        assert bool(mask_bytes(signature)) == any(spec.masks for spec in signature.inputs)
 
 
 def test_rows_are_those_of_the_first_dim_alone() -> None:
