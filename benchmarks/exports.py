@@ -173,17 +173,22 @@ def traced(text: str) -> Iterator[list[float]]:
     """What is exported meanwhile is traced once; the seconds of traces that were not made again."""
     spent = []
 
-    def once(model: Any, opset: int, precision: Any, *, optimize: bool = False) -> ir.Model:
-        key = (text, opset, precision)
+    def once(
+        model: Any, opset: int, precision: Any, *, simplify: bool = True, for_cpus: bool = False
+    ) -> ir.Model:
+        key = (text, opset, precision, simplify)
         if key in GRAPHS:
             spent.append(GRAPHS[key][1])
         else:
             for other in [other for other in GRAPHS if other[0] != text]:
                 del GRAPHS[other]
             started = time.process_time()
-            GRAPHS[key] = ir.to_proto(trace(model, opset, precision)), time.process_time() - started
+            GRAPHS[key] = (
+                ir.to_proto(trace(model, opset, precision, simplify=simplify)),
+                time.process_time() - started,
+            )
         graph = ir.from_proto(GRAPHS[key][0])
-        if optimize and precision == "float32":
+        if for_cpus and precision == "float32":
             rewrite(graph)
         return graph
 

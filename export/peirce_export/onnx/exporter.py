@@ -65,8 +65,9 @@ class OnnxOptions:
         top_k: rank the scores of entities, or of whatever a head scores [batch, n], inside the graph and give so many
             of the best with their places; 0 gives all scores. In float32 alone, since narrow scores have many ties.
         attention: also give what rows attend to, as outputs `attention_LAYER_OPERATOR_WEIGHTS` [batch, x, a, heads].
-        optimize: rewrite a graph in float32, before it is quantised, for fewer passes over memory, which CPUs are
-            faster with; see `peirce_export.onnx.optimizer`. Without it the graph is as torch.onnx wrote it.
+        optimize: fold constants and join what is computed twice, without a change of any number; and rewrite a graph
+            in float32, before it is quantised, for fewer passes over memory, which CPUs are faster with. See
+            `peirce_export.onnx.optimizer`. Without it the graph is as torch.onnx wrote it.
         functions: write each part as a function, such as `peirce.folnet::trans`, that the layers call; runtimes inline
             it, and viewers show it as one node.
         external_above: bytes of weights above which they go into FILE.data beside the file.
@@ -114,17 +115,26 @@ class OnnxExporter(Exporter):
         """
         return write_verified(path, "model.onnx", lambda fresh: self.graphs(model, fresh)[0])
 
-    def export_intermediate(self, model: Model, path: Path) -> tuple[Verification, list[Metadata]]:
+    def export_intermediate(
+        self, model: Model, path: Path, *, for_cpus: bool = True
+    ) -> tuple[Verification, list[Metadata]]:
         """As `graphs`, for files that another format is made from: one that fails is not kept."""
         try:
-            return self.graphs(model, path)
+            return self.graphs(model, path, for_cpus=for_cpus)
         except Mismatch as fault:
             raise fault.with_message(
                 f"{fault}\n`peirce export --to onnx` shows it and keeps the file"
             ) from fault
 
-    def graphs(self, model: Model, path: Path) -> tuple[Verification, list[Metadata]]:
-        """Write the files of a model to an empty folder and verify them; return the report and each file's metadata."""
+    def graphs(
+        self, model: Model, path: Path, *, for_cpus: bool = True
+    ) -> tuple[Verification, list[Metadata]]:
+        """Write the files of a model to an empty folder and verify them; return the report and each file's metadata.
+
+        Args:
+            model, path: as for `export`.
+            for_cpus: whether graphs are laid out as CPUs read them, where the option `optimize` is set.
+        """
         require("export to ONNX", "onnx", "onnxscript", "onnxruntime", extra="peirce-export[onnx]")
         from peirce_export.onnx.functions import call_parts
         from peirce_export.onnx.quantising import quantise
@@ -141,7 +151,10 @@ class OnnxExporter(Exporter):
             for role in self._roles(precision):
                 say(f"tracing {role}")
                 view = exportable_for(role, model)
-                graph = trace(view, options.opset, precision, optimize=options.optimize)
+                graph = trace(
+                    view, options.opset, precision,
+                    simplify=options.optimize, for_cpus=options.optimize and for_cpus,
+                )  # fmt: skip
                 if integers:
                     say(f"quantising {role}")
                     graph = quantise(graph, quantisation)
@@ -167,14 +180,31 @@ class OnnxExporter(Exporter):
         return (f"{TOP}{self.options.top_k}",)
 
 
-def trace(model: Model | Exportable, opset: int, precision: Precision, *, optimize: bool = False) -> ir.Model:
-    """The ONNX graph of a model, with its metadata, its weights in memory; `optimize` rewrites one in float32.
+def trace(
+    model: Model | Exportable,
+    opset: int,
+    precision: Precision,
+    *,
+    simplify: bool = True,
+    for_cpus: bool = False,
+) -> ir.Model:
+    """The ONNX graph of a model, with its metadata, its weights in memory.
+
+    Args:
+        model: the model, or what the file shows of it.
+        opset, precision: of the file.
+        simplify: whether constants are folded and what is computed twice is joined; see
+            `peirce_export.onnx.optimizer.simplify`.
+        for_cpus: whether a simplified graph in float32 is laid out as CPUs read it; see
+            `peirce_export.onnx.optimizer.rewrite`.
 
     Raises:
         DimMismatch: the model fixes a dim that its signature declares symbolic.
         NameMismatch: the model does not give an output that its signature declares.
         ExportError: torch.onnx cannot export it.
     """
+    from peirce_export.onnx import optimizer
+
     view = exportable_for(MODEL, model)
     twin: Exportable = cast_copy(view, DTYPES[precision])
     # torch cannot note anything in the nodes of a scan.
@@ -191,20 +221,21 @@ def trace(model: Model | Exportable, opset: int, precision: Precision, *, optimi
                 input_names=[spec.name for spec in twin.signature.inputs],
                 output_names=[spec.name for spec in twin.signature.outputs],
                 verbose=False,
+                optimize=False,  # onnxscript takes numbers that are nearly 0 or 1 for them, and drops them
             )
+            assert program is not None
+            graph = program.model
+            if simplify:
+                optimizer.simplify(graph)
     except Exception as error:  # torch.onnx raises many kinds, from any depth
         raise trace_error(error, twin.signature, "torch.onnx") from error
-    assert program is not None
-    graph = program.model
     _note_parts(graph, program.exported_program)
     _clip_to_max(graph)
     _renumber(graph, opset)
     _clean(graph)
     _note_scopes(graph)
-    if optimize and precision == "float32":
-        from peirce_export.onnx.optimizer import rewrite
-
-        rewrite(graph)
+    if simplify and for_cpus and precision == "float32":
+        optimizer.rewrite(graph)
     _name_nodes(graph)
     packages = ("torch", "onnx", "onnxscript", "onnxruntime")
     metadata = metadata_of(view, precision, packages, (opset, graph.opset_imports[""]))

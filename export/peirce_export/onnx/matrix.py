@@ -132,7 +132,7 @@ def matrix(
         for opset in ASKED:
             say(f"tracing at opset {opset}")
             try:
-                graph = trace(view, opset, precision, optimize=True)
+                graph = trace(view, opset, precision, for_cpus=True)
                 content = write(quantise(graph, how) if how else graph, path)
             except PeirceError as error:
                 cells += [Cell(opset=opset, provider=name, passed=False, why=_line(error)) for name in names]

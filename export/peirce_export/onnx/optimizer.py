@@ -1,8 +1,10 @@
-"""The exported graph with fewer passes over large tensors: the same products and norms, laid out as they are read.
+"""The exported graph without what it computes in vain, in two steps.
 
-torch writes a graph as a model computes. What a runtime for CPUs then does costs passes that no operation needs: masks
-as a `Where`, which reads and writes three times; one wide product that a `Split` copies apart; a softmax over an axis
-that is not the last, and copies between layouts on both sides of it. Values change by rounding alone.
+`simplify` folds constants, joins what is computed twice and drops what nothing reads; no number changes. `rewrite` lays
+a simplified graph out as CPUs read it: the same products and norms with fewer passes over large tensors. torch writes
+a graph as a model computes, and what a runtime for CPUs then does costs passes that no operation needs: masks as a
+`Where`, which reads and writes three times; one wide product that a `Split` copies apart; a softmax over an axis that
+is not the last, and copies between layouts on both sides of it. Values change by rounding alone.
 """
 
 from __future__ import annotations
@@ -14,6 +16,9 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 from numpy.typing import NDArray
+from onnx_ir.passes import common as passes
+from onnxscript import optimizer, rewriter
+from onnxscript.rewriter.rules import common as rules
 
 from peirce.parts import PART
 from peirce_export.metadata import SCOPE
@@ -24,6 +29,47 @@ _FINITE = {"LayerNormalization", "MatMul", "Add", "Mul", "Split", "Gelu", "Tanh"
 """What gives finite numbers of finite ones. A softmax does once its scores are masked with `_LOW`."""
 _ROWS = (0, 1, 3, 2)
 """[b, x, y, c] with the channels before the tokens that are attended to: a product gives that without a copy."""
+
+
+_EXACT = rewriter.RewriteRuleSet(
+    [
+        rules.no_op_cast_rule,
+        rules.cast_cast_rule,
+        rules.cast_constant_of_shape_rule,
+        rules.cast_constant_of_shape_without_value_rule,
+        rules.no_op_expand_rule,
+        rules.squeeze_reshape_1d_rule,
+        rules.reshape_reshape_rule,
+        rules.materialize_reshape_shape_rule,
+        rules.two_reshapes_matmul_reshape_rule,
+        rules.one_reshape_matmul_reshape_rule,
+        rules.no_op_transpose_rule,
+        rules.transpose_transpose_rule,
+        rules.unsqueeze_unsqueeze_rule,
+        rules.collapse_slice_rule,
+        rules.collapse_slice2_rule,
+        rules.no_op_dynamic_scatter_nd_rule,
+        rules.no_op_static_scatter_nd_rule,
+    ]
+)
+"""onnxscript's rules of shapes and types; those of numbers compare within a tolerance, and make `x` of `x + 1e-9`."""
+
+
+def simplify(graph: ir.Model) -> None:
+    """Simplify a graph as torch writes it, in place; each number of the model stays as it is."""
+    passes.InlinePass()(graph)
+    for _ in range(2):
+        optimizer.fold_constants_ir(graph, onnx_shape_inference=True)
+        rewriter.rewrite(graph, _EXACT)
+    for each in (
+        passes.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0),
+        passes.LiftSubgraphInitializersToMainGraphPass(),
+        passes.DeduplicateInitializersPass(),
+        passes.CommonSubexpressionEliminationPass(),
+        passes.OutputFixPass(),
+        passes.NameFixPass(),
+    ):
+        each(graph)
 
 
 def rewrite(graph: ir.Model) -> None:

@@ -90,7 +90,6 @@ class TensorRTOptions:
             opset=self.opset,
             precision=self.precision,
             generate=self.generate,
-            optimize=False,  # what CPUs are faster with
             seed=self.seed,
         )
 

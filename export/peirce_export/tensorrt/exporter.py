@@ -66,7 +66,7 @@ class TensorRTExporter(Exporter):
             graphs.mkdir(parents=True)
             engines.mkdir()
             onnx = graphs / f"{path.stem}.onnx"
-            report, described = OnnxExporter(options.onnx()).export_intermediate(model, onnx)
+            report, described = OnnxExporter(options.onnx()).export_intermediate(model, onnx, for_cpus=False)
             notes = [*report.notes, NO_RUN]
             target = ", ".join(capabilities) or "this GPU"
             with progress_spinner(f"building {path.name}") as say:

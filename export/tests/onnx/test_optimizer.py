@@ -28,7 +28,7 @@ def test_a_graph_without_the_passes_that_no_operation_needs(tmp_path: Path) -> N
     feeds = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
     for optimized in (False, True):
         file = tmp_path / f"{optimized}.onnx"
-        write(trace(model.eval(), 20, "float32", optimize=optimized), file)
+        write(trace(model.eval(), 20, "float32", for_cpus=optimized), file)
         opened = OnnxFile(file)
         names = [spec.name for spec in opened.signature.outputs]
         found[optimized] = dict(zip(names, opened.run(feeds, names), strict=True))
