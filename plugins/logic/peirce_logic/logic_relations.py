@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from peirce.algebra import at_least_float32
-from peirce.parts import BinaryPosition, Dims, TensorSpec, Tokens, new_table
+from peirce.parts import BinaryPosition, Dims, PlainScope, TensorSpec, Tokens, new_table
 from peirce_logic.relations import LOGICAL_ID_COUNT, LOGICAL_IDS, ROLES
 
 AFTER = {
@@ -82,3 +83,23 @@ class LogicRelations(BinaryPosition):
         weight = at_least_float32(table.get_parameter("weight"))
         vectors = F.embedding(self.get_buffer("rows")[first], weight)
         return joined.to(weight.dtype).permute(0, 2, 3, 1) @ vectors.transpose(1, 2)
+
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """Pair by pair: the vectors of the relations where one's span comes after the other's part."""
+        joined, tokens = [*AFTER.items()], range(len(scope))
+        tables = parameters["pairs.weight"], parameters["converse_pairs.weight"]
+
+        def pair(x: int, y: int) -> list[float]:
+            total = [0.0] * dims.binary
+            for relation in given["logical_relations"]:
+                for row, after in enumerate(joined):
+                    for table, found in zip(
+                        tables, ((relation[x], relation[y]), (relation[y], relation[x])), strict=True
+                    ):
+                        if found == after:
+                            total = [one + other for one, other in zip(total, table[row], strict=True)]
+            return total
+
+        return {"binary": [[pair(x, y) for y in tokens] for x in tokens]}

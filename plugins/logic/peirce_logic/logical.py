@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
 from torch import Tensor, nn
 
 from peirce.errors import InputError
-from peirce.parts import Augmenter, Dims, TensorSpec, Tokens, set_small_normal
+from peirce.parts import (
+    Augmenter,
+    Dims,
+    PlainScope,
+    TensorSpec,
+    Tokens,
+    plain_gelu,
+    plain_linear,
+    set_small_normal,
+)
 from peirce_logic.relations import LOGICAL_ID_COUNT
 
 
@@ -76,3 +88,18 @@ class Logical(Augmenter):
         for level in range(self.depth):
             state = F.gelu(self.projection(torch.cat([state, self.embedding(ids[:, level])], 2)))
         return embeddings + (state if self.gate is None else self.gate * state)
+
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """Token by token and level by level."""
+        found = []
+        for x, atoms in enumerate(given["embeddings"]):
+            state = atoms
+            for level in range(self.options.depth):
+                vector = parameters["embedding.weight"][given["logical_ids"][level][x]]
+                assert len(vector) == (self.options.width or dims.unary)
+                state = plain_gelu(plain_linear([*state, *vector], parameters, "projection", dims.unary))
+            gate = parameters["gate"] if self.options.gate else 1.0
+            found.append([w + gate * u for w, u in zip(atoms, state, strict=True)])
+        return {"embeddings": found}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import torch
 from attrs import field, frozen, validators
 from torch import Tensor, nn
 
 from peirce.kernels import PairBias
-from peirce.parts import Dims, PairPosition, Tokens, layer_biases, new_table
+from peirce.parts import Dims, PairPosition, PlainScope, Tokens, layer_biases, new_table
 
 DEEPEST = 16
 """Brackets nested deeper count as nested so deep."""
@@ -80,3 +83,41 @@ class Brackets(PairPosition):
         """[t, t * (max_distance + 1), g, s]: the kind of x, then the kind of y and the distance."""
         kinds = self.options.signs + 1
         return table.get_parameter("weight").view(kinds, -1, *self.shape)
+
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """Pair by pair: the kinds of both, and the way from node to node of the tree."""
+        options, ids, heads, size = self.options, given["input_ids"], range(dims.heads), dims.head_size
+        way, missing, nodes = [-1], 0, []
+        for place, token in enumerate(ids):
+            if token == options.opens and missing:
+                missing -= 1  # it makes up for a bracket that closed nothing
+            elif token == options.opens:
+                way.append(place)
+            nodes.append([*way])
+            if token == options.closes and len(way) > 1:
+                way.pop()
+            elif token == options.closes:
+                missing += 1
+
+        def far(x: int, y: int) -> int:
+            one, other = nodes[x], nodes[y]
+            common = sum(a == b for a, b in zip(one, other, strict=False))
+            return min(len(one) + len(other) - 2 * common, options.max_distance)
+
+        def vector(table: str, x: int, y: int, h: int) -> list[float]:
+            kinds, distances = options.signs + 1, options.max_distance + 1
+            first, second = (min(ids[each], options.signs) for each in (x, y))
+            row = parameters[f"{table}.weight"][(first * kinds + second) * distances + far(x, y)]
+            own = 0 if options.share_heads else h
+            return list(row[own * size : (own + 1) * size])
+
+        def score(x: int, y: int, h: int) -> float:
+            return sum(q * k for q, k in zip(given["query"][x][h], vector("keys", x, y, h), strict=True))
+
+        tokens = range(len(ids))
+        return {
+            "score": [[[score(x, y, h) for h in heads] for y in tokens] for x in tokens],
+            "value": [[[vector("values", x, y, h) for h in heads] for y in tokens] for x in tokens],
+        }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -10,7 +11,7 @@ from attrs import field, frozen, validators
 from torch import Tensor, nn
 
 from peirce.algebra import at_least_float32
-from peirce.parts import Augmenter, Dims, Tokens, set_small_normal
+from peirce.parts import Augmenter, Dims, PlainScope, Tokens, plain_linear, plain_relu, set_small_normal
 
 LEAST_SUM = 1e-7
 """The sum that fillers are divided by is at least this, so that a token without any has zeros."""
@@ -66,3 +67,22 @@ class TensorProduct(Augmenter):
         unbound = self.reader(embeddings) @ self.unbinding(self.get_buffer("basis")).T
         squares = F.relu(at_least_float32(unbound) + self.shift).square()
         return (squares / squares.sum(-1, keepdim=True).clamp_min(LEAST_SUM)).to(embeddings.dtype)
+
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """Token by token: the fillers of its roles, and their binding complex."""
+        size, basis = self.options.size or dims.unary, parameters["basis"]
+        unbinding, binding = (
+            plain_linear(basis, parameters, name, size, bias=False) for name in ("unbinding", "binding")
+        )
+        found = []
+        for atoms in given["embeddings"]:
+            read = plain_linear(atoms, parameters, "reader", size, bias=False)
+            squares = [float(plain_relu(sum(read * role) + parameters["shift"])) ** 2 for role in unbinding]
+            total = max(sum(squares), LEAST_SUM)
+            bound = sum(square / total * role for square, role in zip(squares, binding, strict=True))
+            if size != dims.unary:
+                bound = plain_linear(bound, parameters, "writer", dims.unary, bias=False)
+            found.append(atoms + bound)
+        return {"embeddings": found}

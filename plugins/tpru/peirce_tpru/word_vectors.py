@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from attrs import field, frozen, validators
 from torch import Tensor, nn
 
-from peirce.parts import Augmenter, Dims, TensorSpec, Tokens
+from peirce.parts import Augmenter, Dims, PlainScope, TensorSpec, Tokens, plain_linear
 
 INPUT = "word_vectors"
 
@@ -51,3 +54,16 @@ class WordVectors(Augmenter):
         """[b, x, d1] -> [b, x, d1]."""
         vectors = tokens.rows(tokens.inputs[INPUT], 1)
         return embeddings + (vectors if self.projection is None else self.projection(vectors))
+
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """Token by token: the sum."""
+        found = []
+        for atoms, vector in zip(given["embeddings"], given[INPUT], strict=True):
+            mapped = self.options.size not in (None, dims.unary)
+            more = (
+                plain_linear(vector, parameters, "projection", dims.unary, bias=False) if mapped else vector
+            )
+            found.append([w + v for w, v in zip(atoms, more, strict=True)])
+        return {"embeddings": found}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -10,7 +12,7 @@ from attrs import field, frozen, validators
 from torch import Tensor, nn
 
 from peirce.algebra import at_least_float32
-from peirce.parts import Dims, Encoded, Head, TensorSpec, Tokens, check_labels
+from peirce.parts import Dims, Encoded, Head, PlainScope, TensorSpec, Tokens, check_labels, plain_linear
 
 
 @frozen(kw_only=True)
@@ -72,3 +74,24 @@ class Contrastive(Head):
         nearness = similarity.masked_fill(~same, low).logsumexp(1) - similarity.logsumexp(1)
         counts = same.any(1)
         return -nearness.masked_fill(~counts, 0.0).sum() / counts.sum().clamp_min(1)
+
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """The map of the pooled vector."""
+        return {"": plain_linear(given["pooled"], parameters, "dense", dims.pooled)}
+
+    def reference_loss(self, outputs: Mapping[str, Any], labels: Any) -> float:
+        """Row by row: the other views' share of the softmax of the cosines."""
+        views, rows, losses = outputs[""], range(len(labels)), []
+
+        def power(i: int, j: int) -> float:
+            lengths = math.sqrt(sum(a * a for a in views[i])) * math.sqrt(sum(b * b for b in views[j]))
+            cosine = sum(a * b for a, b in zip(views[i], views[j], strict=True)) / lengths
+            return math.exp(cosine / self.options.temperature)
+
+        for i in rows:
+            if same := [j for j in rows if j != i and labels[j] == labels[i]]:
+                total = sum(power(i, j) for j in rows if j != i)
+                losses.append(-math.log(sum(power(i, j) for j in same) / total))
+        return sum(losses) / max(1, len(losses))

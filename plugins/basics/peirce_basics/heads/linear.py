@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
@@ -12,7 +13,22 @@ from torch import Tensor, nn
 
 from peirce.algebra import at_least_float32
 from peirce.errors import InputError
-from peirce.parts import IGNORED, Dims, Encoded, Head, TensorSpec, Tokens, check_labels, mean_cross_entropy
+from peirce.parts import (
+    IGNORED,
+    Dims,
+    Encoded,
+    Head,
+    PlainScope,
+    TensorSpec,
+    Tokens,
+    check_labels,
+    mean_cross_entropy,
+    plain_cross_entropy,
+    plain_linear,
+    plain_relu,
+    plain_sigmoid,
+    plain_softmax,
+)
 
 AXES: Mapping[str, tuple[str | int, ...]] = {
     "pooled": ("batch",),
@@ -61,6 +77,19 @@ class Linear(Head):
     def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
         """Mean cross-entropy where labels are not -100; zero if none is."""
         return mean_cross_entropy(outputs["logits"], labels)
+
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """The map of what is read."""
+        width = getattr(self.options, "classes", self.scores)
+        logits = plain_linear(given[self.reads], parameters, "dense", width)
+        return {"logits": logits[..., 0] if self.scores == 1 else logits}
+
+    def reference_loss(self, outputs: Mapping[str, Any], labels: Any) -> float:
+        """The cross-entropy, place by place."""
+        logits = np.asarray(outputs["logits"])
+        return plain_cross_entropy(logits.reshape(-1, logits.shape[-1]), np.ravel(labels))
 
 
 @frozen(kw_only=True)
@@ -122,6 +151,13 @@ class Classification(Linear):
                 f"labels are {list(labels.shape)} and must be one number for each of {len(logits)} rows"
             )
         return F.mse_loss(logits.squeeze(-1), labels.flatten().to(logits.dtype))
+
+    def reference_loss(self, outputs: Mapping[str, Any], labels: Any) -> float:
+        """The cross-entropy, or the mean square of how far numbers are off."""
+        if self.options.problem != "regression":
+            return super().reference_loss(outputs, labels)
+        rows = zip(outputs["logits"], labels, strict=True)
+        return sum((row[0] - number) ** 2 for row, number in rows) / len(labels)
 
 
 class SentencePair(Linear):
@@ -194,6 +230,18 @@ class Relation(Linear):
             encoded = encoded._replace(binary=self.hidden(encoded.binary).relu())
         return super().forward(encoded, tokens)
 
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """The relations, of each facet the softmax, the hidden layer, and the map."""
+        read = np.asarray(given["binary"])
+        if self.options.facets:
+            groups = read.reshape(*read.shape[:2], self.options.facets, -1)
+            read = plain_softmax(groups).reshape(read.shape)
+        if self.options.hidden:
+            read = plain_relu(plain_linear(read, parameters, "hidden", dims.binary))
+        return super().reference({"binary": read}, scope, parameters, dims)
+
 
 class Swap(Linear):
     """Whether two tokens have changed places: one score for each pair, the same both ways."""
@@ -217,6 +265,19 @@ class Swap(Linear):
         wanted = labels.to(logits.dtype).masked_fill(~counts, 0.0)
         losses = F.binary_cross_entropy_with_logits(logits, wanted, reduction="none")
         return losses.masked_fill(~counts, 0.0).sum() / counts.sum().clamp_min(1)
+
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """The scores of both directions, added up."""
+        scores = plain_linear(given["binary"], parameters, "dense", 1)[..., 0]
+        return {"logits": scores + scores.T}
+
+    def reference_loss(self, outputs: Mapping[str, Any], labels: Any) -> float:
+        """The binary cross-entropy, pair by pair."""
+        places = zip(np.ravel(outputs["logits"]), np.ravel(labels), strict=True)
+        shares = [plain_sigmoid(z if label else -z) for z, label in places if label != IGNORED]
+        return float(sum(-np.log(share) for share in shares) / max(1, len(shares)))
 
 
 class Span(Linear):
@@ -244,6 +305,17 @@ class Span(Linear):
         wanted = logits.masked_fill(~right, low).logsumexp(1)
         losses = logits.masked_fill(~allowed, low).logsumexp(1) - wanted
         return losses.masked_fill(~counts, 0.0).sum() / counts.sum().clamp_min(1)
+
+    def reference_loss(self, outputs: Mapping[str, Any], labels: Any) -> float:
+        """Of each text and each end: the share of the right places among those where it may be."""
+        losses = []
+        for scores, marks in zip(outputs["logits"], labels, strict=True):
+            for end in (0, 1):
+                places = [x for x, mark in enumerate(marks) if mark[end] != IGNORED]
+                powers = {x: np.exp(scores[x][end]) for x in places}
+                if right := [x for x in places if marks[x][end] == 1]:
+                    losses.append(-np.log(sum(powers[x] for x in right) / sum(powers.values())))
+        return float(sum(losses) / max(1, len(losses)))
 
 
 @frozen(kw_only=True)
@@ -289,3 +361,15 @@ class MultipleChoice(Linear):
                 f"{choices} choices: give int64 [{len(grouped)}], or float [{len(logits)}]"
             )
         return mean_cross_entropy(grouped, labels)
+
+    def reference_loss(self, outputs: Mapping[str, Any], labels: Any) -> float:
+        """Of each question: the cross-entropy of its rows."""
+        count, losses = self.options.choices, []
+        for i in range(len(outputs["logits"]) // count):
+            shares = plain_softmax(outputs["logits"][i * count : (i + 1) * count])
+            if len(labels) == len(outputs["logits"]):
+                wanted = labels[i * count : (i + 1) * count]
+            else:
+                wanted = [float(choice == labels[i]) for choice in range(count)]
+            losses.append(-sum(w * np.log(p) for w, p in zip(wanted, shares, strict=True)))
+        return float(sum(losses) / len(losses))

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from attrs import field, frozen, validators
 from torch import Tensor, nn
 
 from peirce.algebra import at_least_float32
-from peirce.parts import Dims, Encoded, Head, TensorSpec, Tokens, mean_cross_entropy
+from peirce.parts import (
+    Dims,
+    Encoded,
+    Head,
+    PlainScope,
+    TensorSpec,
+    Tokens,
+    mean_cross_entropy,
+    plain_cross_entropy,
+    plain_linear,
+    plain_relu,
+)
 
 POOLS, JOINS = ("last", "ends", "max", "mean"), ("plain", "compared")
 
@@ -91,6 +102,35 @@ class Matching(Head):
             half = atoms.shape[2] // 2
             last = torch.cat([last[:, :half], _gather_token(atoms, real.long().argmax(1))[:, half:]], 1)
         return last.masked_fill(~there, 0)
+
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """A vector of each text, joined, and the two maps."""
+        options, width = self.options, range(dims.unary)
+
+        def pooled(text: int) -> list[float]:
+            own = [u for u, of in zip(given["unary"], given["token_type_ids"], strict=True) if of == text]
+            if not own:
+                return [0.0] * dims.unary
+            if options.pool == "mean":
+                return [sum(atoms[c] for atoms in own) / len(own) for c in width]
+            if options.pool == "max":
+                return [max(atoms[c] for atoms in own) for c in width]
+            half = dims.unary // 2 if options.pool == "ends" else dims.unary
+            return [*own[-1][:half], *own[0][half:]]
+
+        one, two = pooled(0), pooled(1)
+        joined = [*one, *two]
+        if options.join == "compared":
+            joined += [abs(u - v) for u, v in zip(one, two, strict=True)]
+            joined += [u * v for u, v in zip(one, two, strict=True)]
+        hidden = plain_relu(plain_linear(joined, parameters, "hidden", options.hidden or dims.unary))
+        return {"logits": plain_linear(hidden, parameters, "dense", options.classes)}
+
+    def reference_loss(self, outputs: Mapping[str, Any], labels: Any) -> float:
+        """The cross-entropy, row by row."""
+        return plain_cross_entropy(outputs["logits"], labels)
 
 
 def _gather_token(atoms: Tensor, places: Tensor) -> Tensor:

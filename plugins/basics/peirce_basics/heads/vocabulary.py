@@ -6,13 +6,27 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar, Literal, get_args
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
 from torch import Tensor, nn
 
 from peirce.algebra import NORM_EPS, Norm
-from peirce.parts import Dims, Encoded, Head, TensorSpec, Tokens, mean_cross_entropy
+from peirce.parts import (
+    Dims,
+    Encoded,
+    Head,
+    PlainScope,
+    TensorSpec,
+    Tokens,
+    mean_cross_entropy,
+    plain_cross_entropy,
+    plain_gelu,
+    plain_linear,
+    plain_relu,
+    plain_sigmoid,
+)
 
 Affine = Literal["plain", "affine"]
 Activation = Literal["gelu", "gelu_tanh", "relu", "silu"]
@@ -69,6 +83,24 @@ class Vocabulary(Head):
         """Mean cross-entropy where labels [b, x] are not -100; zero if all are."""
         return mean_cross_entropy(outputs["logits"], labels)
 
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """Token by token: the products with the words."""
+        words = given["embeddings"] if self.options.tied else parameters["decoder.weight"]
+        bias = parameters["bias"] if self.options.bias else 0.0
+        atoms = self.plain_hidden(given["unary"], parameters, dims)
+        return {"logits": np.asarray(atoms) @ np.asarray(words).T + bias}
+
+    def plain_hidden(self, atoms: Any, parameters: Mapping[str, Any], dims: Dims) -> Any:
+        """What is classified, in plain numbers."""
+        return atoms
+
+    def reference_loss(self, outputs: Mapping[str, Any], labels: Any) -> float:
+        """The cross-entropy, token by token."""
+        logits = np.asarray(outputs["logits"])
+        return plain_cross_entropy(logits.reshape(-1, logits.shape[-1]), np.ravel(labels))
+
 
 class CausalLanguageModel(Vocabulary):
     """The next token from the final unary atoms.
@@ -120,3 +152,16 @@ class MaskedLanguageModel(Vocabulary):
     def hidden(self, atoms: Tensor) -> Tensor:
         """The transformed atoms."""
         return self.norm(self.activation(self.dense(atoms)))
+
+    def plain_hidden(self, atoms: Any, parameters: Mapping[str, Any], dims: Dims) -> Any:
+        """The dense layer, the activation and the norm."""
+        hidden, kind = plain_linear(atoms, parameters, "dense", dims.unary), self.options.activation
+        if kind in ("gelu", "gelu_tanh"):
+            hidden = plain_gelu(hidden, tanh=kind == "gelu_tanh")
+        else:
+            hidden = plain_relu(hidden) if kind == "relu" else hidden * plain_sigmoid(hidden)
+        centred = hidden - hidden.mean(-1, keepdims=True)
+        normed = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + self.options.epsilon)
+        if self.options.norm == "plain":
+            return normed
+        return normed * parameters["norm.weight"] + parameters["norm.bias"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
@@ -11,7 +12,7 @@ from torch import Tensor, nn
 
 from peirce.algebra import Predicates, Scope
 from peirce.kernels import in_blocks, uses_blocks, uses_blocks_in_training
-from peirce.parts import Dims, StateOperator
+from peirce.parts import Dims, PlainScope, StateOperator, plain_gelu, plain_linear, plain_relu
 
 
 @frozen(kw_only=True)
@@ -65,6 +66,29 @@ class Bool(StateOperator):
             whole=weights,
         )
         return result
+
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """Both perceptrons, the second on each relation beside its converse."""
+
+        def clause(values: Any, name: str, hidden: int, width: int) -> Any:
+            inner = plain_linear(values, parameters, f"{name}.hidden", hidden)
+            if self.options.activation == "gelu":
+                inner = plain_gelu(inner)
+            else:
+                inner = inner * plain_relu(plain_linear(values, parameters, f"{name}.gate", hidden))
+            return plain_linear(inner, parameters, f"{name}.output", width)
+
+        unary = clause(given["unary"], "unary", dims.feedforward_unary, dims.unary)
+        relations, tokens = given["binary"], range(len(scope))
+        both = [[relations[x][y] + relations[y][x] for y in tokens] for x in tokens]
+        converse = [[relations[y][x] for y in tokens] for x in tokens]
+        binary = clause(both, "binary", dims.feedforward_binary, dims.binary)
+        return {
+            "unary": unary,
+            "binary": binary + plain_linear(converse, parameters, "converse", dims.binary),
+        }
 
 
 class Clause(nn.Module):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import torch
 from attrs import field, frozen, validators
 from torch import Tensor
 
-from peirce.parts import BinaryPosition, Dims, Tokens, new_table, offsets
+from peirce.parts import BinaryPosition, Dims, PlainScope, Tokens, new_table, offsets
 
 
 @frozen(kw_only=True)
@@ -62,3 +65,20 @@ class Distance(BinaryPosition):
             ids = torch.where(row & ~column, 2 * clip, ids)
             ids = torch.where(column & ~row, 2 * clip + 1, ids)
         return ids
+
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """Pair by pair: the vector of the id."""
+        clip, places, types = self.options.clip, scope.rows, given["token_type_ids"]
+
+        def row(x: int, y: int) -> int:
+            if self.options.cls and x == 0 < y:
+                return 2 * clip
+            if self.options.cls and y == 0 < x:
+                return 2 * clip + 1
+            if types[x] != types[y]:
+                return clip
+            return min(y - x, clip - 1) if y >= x else 2 * clip + max(y - x, 1 - clip)
+
+        return {"binary": [[parameters["table.weight"][row(x, y)] for y in places] for x in places]}

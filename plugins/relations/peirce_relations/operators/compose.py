@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import torch
 from attrs import field, frozen, validators
 from torch import Tensor, nn
 
 from peirce.algebra import Predicates, Scope, at_least_float32
-from peirce.parts import Dims, StateOperator
+from peirce.parts import Dims, PlainScope, StateOperator, plain_softmax
 
 EPSILON, FLOOR = 1e-6, 0.01
 
@@ -95,3 +97,36 @@ class Compose(StateOperator):
         if self.training and self.rate:
             third = third * (torch.rand_like(weights[0]) >= self.rate)
         return third
+
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """Pair by pair and facet by facet: what the symbols on both sides of each third node compose to."""
+        facets, tokens = self.options.facets, range(len(scope))
+        count = dims.binary // facets
+
+        def symbols(x: int, y: int, f: int) -> list[float]:
+            return list(given["binary"][x][y][f * count : (f + 1) * count])
+
+        def certainty(x: int, y: int, f: int) -> float:
+            found = symbols(x, y, f)
+            return (1 - math.exp(sum(found) / count - max(found))) if scope[x][y] else 0.0
+
+        def pair(x: int, y: int, f: int) -> list[float]:
+            total, sums = FLOOR, [0.0] * count
+            for a in (a for a in tokens if a not in (x, y) and x != y):
+                weight = certainty(x, a, f) * certainty(a, y, f)
+                left, right = plain_softmax(symbols(x, a, f)), plain_softmax(symbols(a, y, f))
+                total += weight
+                for k in range(count):
+                    composed = sum(
+                        left[i] * right[j] * (plain_softmax(parameters["tables"][f][i][j])[k] + EPSILON)
+                        for i in range(count)
+                        for j in range(count)
+                    )
+                    sums[k] += weight * math.log(composed)
+            return [(each - max(sums)) / total for each in sums]
+
+        return {
+            "binary": [[[k for f in range(facets) for k in pair(x, y, f)] for y in tokens] for x in tokens]
+        }

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import torch.nn.functional as F
 from attrs import frozen
 from torch import nn
 
 from peirce.algebra import Predicates, Scope
-from peirce.parts import Dims, StateOperator
+from peirce.parts import Dims, PlainScope, StateOperator, plain_gelu, plain_linear, plain_relu
 
 
 @frozen(kw_only=True)
@@ -52,3 +53,11 @@ class PairFeedForward(StateOperator):
         activate = F.gelu if self.options.gelu else F.relu
         hidden = self.dropout(activate(self.hidden(state.binary)))
         return Predicates(state.unary.new_zeros(()).expand_as(state.unary), self.output(hidden))
+
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """The network on each relation."""
+        hidden = plain_linear(given["binary"], parameters, "hidden", dims.feedforward_binary)
+        active = plain_gelu(hidden) if self.options.gelu else plain_relu(hidden)
+        return {"binary": plain_linear(active, parameters, "output", dims.binary)}

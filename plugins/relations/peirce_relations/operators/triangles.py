@@ -5,13 +5,15 @@ Both come after a norm of the layer, which is the norm of their input, and give 
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 from attrs import field, frozen, validators
 from torch import Tensor, nn
 
 from peirce.algebra import Norm, Predicates, Scope
-from peirce.parts import Dims, StateOperator
+from peirce.parts import Dims, PlainScope, StateOperator, plain_linear, plain_sigmoid, plain_softmax
 
 
 @frozen(kw_only=True)
@@ -91,6 +93,31 @@ class TriangleMultiplication(_Triangle):
             state, self.gate(atoms).sigmoid() * self.output(self.norm(sums.permute(0, 2, 3, 1)))
         )
 
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """Pair by pair: the sum over the third node, its norm, and the gate."""
+        relations, tokens, width = given["binary"], range(len(scope)), dims.binary
+
+        def read(name: str) -> Any:
+            return plain_linear(relations, parameters, name, width)
+
+        one, other = (read(side) * plain_sigmoid(read(f"{side}_gate")) for side in ("left", "right"))
+
+        def sums(x: int, y: int, c: int) -> float:
+            if self.options.direction == "outgoing":
+                return sum(one[x][a][c] * other[y][a][c] for a in tokens if scope[x][a] and scope[y][a])
+            return sum(one[a][x][c] * other[a][y][c] for a in tokens if scope[a][x] and scope[a][y])
+
+        def norm(values: list[float]) -> list[float]:
+            mean = sum(values) / width
+            deviation = math.sqrt(sum((v - mean) ** 2 for v in values) / width + self.options.epsilon)
+            scales = zip(values, parameters["norm.weight"], parameters["norm.bias"], strict=True)
+            return [(v - mean) / deviation * weight + bias for v, weight, bias in scales]
+
+        found = [[norm([sums(x, y, c) for c in range(width)]) for y in tokens] for x in tokens]
+        return {"binary": plain_sigmoid(read("gate")) * plain_linear(found, parameters, "output", width)}
+
 
 class TriangleAttention(_Triangle):
     """u(x,y) += W (g(x,y) * sum_a K[h](x,y,a) v(x,a)), K a softmax over a of q(x,y) k(x,a) / sqrt(s) + b[h](y,a).
@@ -130,6 +157,34 @@ class TriangleAttention(_Triangle):
         sums = (weights @ value).transpose(2, 3).flatten(3)
         result = self.output(self.gate(atoms).sigmoid() * sums)
         return _increment(state, result.transpose(1, 2) if ending else result)
+
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """Pair by pair and head by head: the softmax over the third node, and the gated sum."""
+        tokens, size, ending = range(len(scope)), dims.head_size, self.options.direction == "ending"
+        relations = [
+            [given["binary"][y][x] if ending else given["binary"][x][y] for y in tokens] for x in tokens
+        ]
+        inner, count = dims.heads * size, len(tokens)
+
+        def read(name: str) -> Any:
+            found = plain_linear(relations, parameters, name, inner, bias=False)
+            return found.reshape(count, count, dims.heads, size)
+
+        query, key, value = (read(name) for name in ("query", "key", "value"))
+        bias = plain_linear(relations, parameters, "bias", dims.heads, bias=False)
+
+        def head(x: int, y: int, h: int) -> list[float]:
+            seen = [scope[a][x] if ending else scope[x][a] for a in tokens]
+            products = [sum(query[x][y][h] * key[x][a][h]) / math.sqrt(size) + bias[y][a][h] for a in tokens]
+            weights = plain_softmax(products, seen)
+            return [sum(weights[a] * value[x][a][h][s] for a in tokens) for s in range(size)]
+
+        sums = [[[s for h in range(dims.heads) for s in head(x, y, h)] for y in tokens] for x in tokens]
+        gated = plain_sigmoid(plain_linear(relations, parameters, "gate", inner)) * sums
+        result = plain_linear(gated, parameters, "output", dims.binary)
+        return {"binary": result.transpose(1, 0, 2) if ending else result}
 
 
 def _increment(state: Predicates, binary: Tensor) -> Predicates:

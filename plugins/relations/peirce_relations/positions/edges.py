@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import torch
 from attrs import field, frozen, validators
 from torch import Tensor, nn
 
-from peirce.parts import BinaryPosition, Dims, TensorSpec, Tokens, new_table
+from peirce.parts import BinaryPosition, Dims, PlainScope, TensorSpec, Tokens, new_table
 
 
 @frozen(kw_only=True)
@@ -89,3 +90,24 @@ class Edges(BinaryPosition):
             return table(ids)
         known = ids < self.options.relations
         return table(ids.clamp(max=self.options.relations - 1)) * known.unsqueeze(-1)
+
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """Pair by pair: the vector of its edge, and that of the edge back."""
+        options, nodes = self.options, range(len(scope))
+        ids, known = given["edge_ids"], given.get("edge_mask")
+
+        def vector(table: str, x: int, y: int) -> list[float]:
+            edge = ids[x][y] if known is None or known[x][y] else options.relations
+            unknown = edge == options.relations and options.blank
+            row: list[float] = parameters[f"{table}.weight"][0 if unknown else edge]
+            return [0.0] * dims.binary if unknown else row
+
+        def pair(x: int, y: int) -> list[float]:
+            edge, back = vector("table", x, y), [0.0] * dims.binary
+            if options.converse:
+                back = vector("converse", y, x)
+            return [one + other for one, other in zip(edge, back, strict=True)]
+
+        return {"binary": [[pair(x, y) for y in nodes] for x in nodes]}

@@ -37,7 +37,7 @@ def scale(harness: Harness) -> None:
         sized = harness.resize(dims_of(2, size, 3, 3))
         instance, view = sized.make(), plain_view(sized.kinds[0], 4, 9)
         scales = {name: reader.scale for name, reader in instance.readings().items()}
-        results = sized.run(instance, sized.draw(view).map(lambda s, t: t * scales[s.name]), view)  # noqa: B023
+        results = sized.run(instance, sized.draw(view).map(lambda s, t: t * scales.get(s.name, 1.0)), view)  # noqa: B023
         deviations.append(float(results[0][1].std()))
     if not 0.5 <= deviations[1] / max(deviations[0], 1e-300) <= 2:
         small, large = (f"{each:.3g}" for each in deviations)

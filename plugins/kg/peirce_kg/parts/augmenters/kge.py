@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -11,7 +12,7 @@ from attrs import field, frozen, validators
 from torch import Tensor, nn
 
 from peirce.errors import ModelFileError
-from peirce.parts import Augmenter, Dims, Tokens
+from peirce.parts import Augmenter, Dims, PlainScope, Tokens, plain_linear
 from peirce_kg.parts.augmenters.kge_files import read_kge
 
 INIT_STD = 0.02
@@ -98,3 +99,20 @@ class Kge(Augmenter):
 
     def _map(self, vectors: Tensor) -> Tensor:
         return vectors if self.map is None else self.map(vectors)
+
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """Token by token: the vector of what is known, mapped where its width is another."""
+        width = self.options.width or dims.unary
+
+        def vector(token: int) -> Any:
+            found = parameters["vectors"][token]
+            return (
+                found
+                if width == dims.unary
+                else plain_linear(found, parameters, "map", dims.unary, bias=False)
+            )
+
+        tokens = zip(given["input_ids"], given["embeddings"], strict=True)
+        return {"embeddings": [vector(t) if parameters["known"][t] else atoms for t, atoms in tokens]}

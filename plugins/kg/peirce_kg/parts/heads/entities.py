@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
@@ -12,7 +13,16 @@ from torch import Tensor
 
 from peirce.algebra import at_least_float32
 from peirce.errors import InputError
-from peirce.parts import Dims, Encoded, Head, TensorSpec, Tokens, mean_cross_entropy
+from peirce.parts import (
+    Dims,
+    Encoded,
+    Head,
+    PlainScope,
+    TensorSpec,
+    Tokens,
+    mean_cross_entropy,
+    plain_softmax,
+)
 from peirce_kg.parts.systems.system import RankingOptions
 
 
@@ -86,6 +96,40 @@ class Entities(Head):
     def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
         """Label-smoothed cross-entropy of `logits` against `labels`, see the class."""
         return ranking_loss(outputs["logits"], labels, self.options.smoothing)
+
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """Entity by entity: its product with what is pooled."""
+        options, width = self.options, range(dims.unary)
+        count = options.count or dims.vocabulary - options.first
+        chosen = [
+            atoms
+            for x, (atoms, token) in enumerate(zip(given["unary"], given["input_ids"], strict=True))
+            if (x == 0 if options.pool == "cls" else token == options.free)
+        ] or [[0.0] * dims.unary]
+        if options.pool == "max":
+            query = [max(atoms[c] for atoms in chosen) for c in width]
+        else:
+            query = [sum(atoms[c] for atoms in chosen) for c in width]
+        if options.pool == "mean":
+            query = [each / len(chosen) for each in query]
+        entities = given["embeddings"][options.first : options.first + count]
+        return {"logits": [sum(q * e for q, e in zip(query, entity, strict=True)) for entity in entities]}
+
+    def reference_loss(self, outputs: Mapping[str, Any], labels: Any) -> float:
+        """The mean over queries of the cross-entropy with the smoothed labels."""
+        total, counted = 0.0, 0
+        for scores, label in zip(outputs["logits"], labels, strict=True):
+            if isinstance(label, int) and label < 0:
+                continue  # it counts for nothing
+            count = len(scores)
+            wanted = label if isinstance(label, list) else [float(e == label) for e in range(count)]
+            smooth = self.options.smoothing
+            shares = [(1 - smooth) * w + smooth / count for w in wanted]
+            total -= sum(w * math.log(p) for w, p in zip(shares, plain_softmax(scores), strict=True))
+            counted += 1
+        return total / max(counted, 1)
 
 
 def ranking_loss(logits: Tensor, labels: Tensor, smoothing: float = 0.0) -> Tensor:

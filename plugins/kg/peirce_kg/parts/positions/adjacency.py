@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import torch
 from attrs import field, frozen, validators
 from torch import Tensor
 
-from peirce.parts import ScopePosition, TensorSpec, Tokens
+from peirce.parts import Dims, PlainScope, ScopePosition, TensorSpec, Tokens
 from peirce_kg.parts.positions import query_graph as graph
 from peirce_kg.parts.positions.query_graph import APART, FARTHEST, OUTSIDE, of_pairs
 
@@ -49,3 +50,16 @@ class Adjacency(ScopePosition):
         itself = tokens.rows(place, 0).unsqueeze(1) == place
         allowed = near | itself | tokens.rows(outside).unsqueeze(2)
         return allowed | outside.unsqueeze(1) if self.options.outside == "both" else allowed
+
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """Pair by pair: whether a path is short enough, or one of the tokens is outside."""
+        nodes, codes, tokens = given["graph_nodes"], given["graph_distances"], range(len(scope))
+
+        def sees(x: int, y: int) -> bool:
+            code, both = codes[x][nodes[y]], self.options.outside == "both"
+            near = code != APART and abs(code - FARTHEST) <= self.options.hops
+            return near or x == y or nodes[x] == OUTSIDE or (both and nodes[y] == OUTSIDE)
+
+        return {"scope": [[sees(x, y) for y in tokens] for x in tokens]}

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from attrs import frozen
 from torch import Tensor
 
 from peirce.algebra import at_least_float32
-from peirce.parts import BinaryPosition, Dims, TensorSpec, Tokens, new_table
+from peirce.parts import BinaryPosition, Dims, PlainScope, TensorSpec, Tokens, new_table
 from peirce_kg.parts.positions import query_graph as graph
 from peirce_kg.parts.positions.query_graph import APART, DISTANCES, ROLE_SETS, ROLES, of_pairs
 
@@ -69,3 +72,25 @@ class GraphAtoms(BinaryPosition):
         """The vector of every set of roles, [2**roles, d2], in at least float32: a sum, rounded once it is whole."""
         vectors = at_least_float32(roles.get_parameter("weight"))
         return self.get_buffer("members").to(vectors.dtype) @ vectors
+
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """Pair by pair: the vectors of its roles, of the converse ones, and of the distance."""
+        nodes, tokens = given["graph_nodes"], range(len(scope))
+        tables = [parameters[f"{name}.weight"] for name in ("roles", "converse_roles")]
+        far = parameters["distances.weight"] if self.options.distances else None
+
+        def pair(x: int, y: int) -> list[float]:
+            sets = given["graph_roles"][x][nodes[y]], given["graph_roles"][y][nodes[x]]
+            vectors = [
+                table[place]
+                for table, roles in zip(tables, sets, strict=True)
+                for place in range(len(ROLES))
+                if roles >> place & 1
+            ]
+            if far is not None and (code := given["graph_distances"][x][nodes[y]]) != APART:
+                vectors.append(far[code])
+            return [sum(vector[channel] for vector in vectors) for channel in range(dims.binary)]
+
+        return {"binary": [[pair(x, y) for y in tokens] for x in tokens]}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import torch
 from attrs import field, frozen, validators
 from torch import nn
 
 from peirce.kernels import PairBias
-from peirce.parts import Dims, PairPosition, TensorSpec, Tokens, new_table
+from peirce.parts import Dims, PairPosition, PlainScope, TensorSpec, Tokens, new_table
 from peirce_kg.parts.positions.query_graph import APART, FARTHEST, GRAPH_DISTANCES, GRAPH_NODES, of_pairs
 
 
@@ -57,3 +60,17 @@ class DirectedDistance(PairPosition):
             PairBias(ids=ids, score=table.get_parameter("weight").unsqueeze(0)) for table in self.tables
         ]
         return biases * self.layers if len(biases) == 1 else biases
+
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """Pair by pair: the number of the nodes' distance."""
+        clip, nodes, codes = self.options.clip, given["graph_nodes"], given["graph_distances"]
+        table = parameters[f"tables.{0 if self.options.share_layers else given['layer']}.weight"]
+
+        def row(x: int, y: int) -> int:
+            code = codes[x][nodes[y]]
+            return 2 * clip + 1 if code == APART else clip + max(-clip, min(clip, code - FARTHEST))
+
+        tokens = range(len(scope))
+        return {"score": [[table[row(x, y)] for y in tokens] for x in tokens]}

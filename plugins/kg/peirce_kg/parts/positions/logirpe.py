@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from attrs import field, frozen, validators
 from torch import Tensor, nn
@@ -11,6 +12,7 @@ from peirce.kernels import PairBias
 from peirce.parts import (
     Dims,
     PairPosition,
+    PlainScope,
     TensorSpec,
     Tokens,
     distance_limit,
@@ -95,3 +97,27 @@ class LogiRPE(PairPosition):
         kinds = self.options.kinds
         bank = table.get_parameter("weight").view(kinds, kinds, self.options.max_distance + 1, -1)
         return bank[:, :, : far + 1].transpose(1, 2).reshape(kinds, kinds * (far + 1), *self.shape)
+
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """Pair by pair: the vectors of both kinds and the distance."""
+        options, kinds, heads, size = self.options, given["token_kinds"], range(dims.heads), dims.head_size
+        bank = 0 if options.share_layers else given["layer"]
+
+        def vector(table: str, x: int, y: int, h: int) -> list[float]:
+            distance = min(abs(x - y), options.max_distance)
+            row = (kinds[x] * options.kinds + kinds[y]) * (options.max_distance + 1) + distance
+            own = 0 if options.share_heads else h
+            found: list[float] = parameters[f"{table}.{bank}.weight"][row]
+            assert len(found) == size * (1 if options.share_heads else dims.heads)
+            return found[own * size : (own + 1) * size]
+
+        def score(x: int, y: int, h: int) -> float:
+            return sum(q * k for q, k in zip(given["query"][x][h], vector("keys", x, y, h), strict=True))
+
+        places = scope.rows
+        found = {"score": [[[score(x, y, h) for h in heads] for y in places] for x in places]}
+        if options.terms == "key+value":
+            found["value"] = [[[vector("values", x, y, h) for h in heads] for y in places] for x in places]
+        return found
