@@ -151,7 +151,7 @@ class TokenInput(nn.Module):
         ids = inputs["input_ids"]
         joined, new_cache = dict(inputs), {}
         for spec, axis in self._token_inputs:
-            new = inputs[spec.name] if spec.name in inputs else _default_tensor(spec, ids)
+            new = inputs[spec.name] if spec.name in inputs else self._default_tensor(spec, ids)
             past = cache.get(_cache_name(spec.name))
             joined[spec.name] = new_cache[_cache_name(spec.name)] = (
                 new if past is None else torch.cat([past, new], axis)
@@ -233,6 +233,18 @@ class TokenInput(nn.Module):
         turns = [self._call_part(p, p.rotations, tokens) for p in positions]
         return [tuple(turn[layer] for turn in turns) for layer in range(self.plan.dims.layers)]
 
+    def _default_tensor(self, spec: TensorSpec, ids: Tensor) -> Tensor:
+        """The default of an absent optional input, for tokens `ids` [b, x]."""
+        if spec.default is None:
+            raise InputError(
+                f"generation cannot provide {spec.name!r} for new tokens, of which only the ids are known; leave out "
+                "the part that needs it"
+            )
+        sizes = {"batch": ids.shape[0], "length": ids.shape[1]}
+        shape = [sizes[dim] if isinstance(dim, str) else dim for dim in spec.dims]
+        dtypes = {"int64": torch.int64, "bool": torch.bool, "float": self.words().dtype}
+        return ids.new_full(shape, spec.default, dtype=dtypes[spec.dtype])
+
     def _call_part(self, part: nn.Module, method: Callable[..., T], *arguments: object) -> T:
         """Call a method of a position or an augmenter; an error gets a note with the part's name."""
         kind = "augmenter" if isinstance(part, Augmenter) else "position"
@@ -262,21 +274,6 @@ def _is_one_row(tokens: Tokens) -> bool:
     return not torch.compiler.is_compiling() and tokens.length - (tokens.before or 0) == 1
 
 
-_TYPES = {"int64": torch.int64, "bool": torch.bool}
-
-
 def _cache_name(name: str) -> str:
     """The name of an input in the cached state."""
     return f"memory_{name}"
-
-
-def _default_tensor(spec: TensorSpec, ids: Tensor) -> Tensor:
-    """The default of an absent optional input, for tokens `ids` [b, x]."""
-    if spec.default is None:
-        raise InputError(
-            f"generation cannot provide {spec.name!r} for new tokens, of which only the ids are known; leave out the "
-            "part that needs it"
-        )
-    sizes = {"batch": ids.shape[0], "length": ids.shape[1]}
-    shape = [sizes[dim] if isinstance(dim, str) else dim for dim in spec.dims]
-    return ids.new_full(shape, spec.default, dtype=_TYPES[spec.dtype])

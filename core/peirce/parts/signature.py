@@ -50,7 +50,7 @@ class TensorSpec:
     required: bool = True
     meaning: str = ""
     high: int | None = None
-    default: int | bool | None = None
+    default: float | bool | None = None
     masks: str | None = None
     largest: Mapping[str, int] = field(factory=dict, hash=False)
 
