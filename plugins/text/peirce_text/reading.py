@@ -1,9 +1,10 @@
-"""Rows of CSV, TSV, JSON-lines and Parquet files, and of data sets; every error names the file and the row."""
+"""Rows of CSV, TSV, JSON-lines, Parquet and CoNLL files, and of data sets; every error names the file and the row."""
 
 from __future__ import annotations
 
 import csv
 import io
+import re
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,7 +15,8 @@ from attrs import frozen
 
 from peirce.errors import TaskError, unknown
 from peirce.extras import require
-from peirce.files import check_file, open_file, parse_json, read_lines
+from peirce.files import check_file, check_ratio, open_file, parse_json, read_lines
+from peirce_text.conll import read_sentences
 
 LONGEST_FIELD = 2**24
 """Characters of one field of a CSV file; the csv module's own bound is below what a long document has."""
@@ -27,9 +29,12 @@ _KINDS = {
     ".jsonl": "jsonl",
     ".json": "jsonl",
     ".parquet": "parquet",
+    **dict.fromkeys((".conll", ".conllu", ".conllx", ".bio", ".iob", ".iob2", ".bmes"), "conll"),
 }
-_BATCH_ROWS = 1000
-"""Rows of a Parquet file that are read at once."""
+_BATCH_ROWS, _BATCH_BYTES = 10_000, 1 << 24
+"""The most rows of a Parquet file that are read at once, and the bytes that they have by its metadata."""
+_SURROGATE = re.compile(r"\\ud[89a-f][0-9a-f]{2}")
+"""Half of a character of UTF-16, as Python's `repr` writes it."""
 
 
 @frozen
@@ -41,12 +46,14 @@ class Row:
         number: which row, from 1, not counting a header.
         values: by column.
         broken: why the row cannot be read; empty for a good one.
+        after_gap: whether an empty line stands before it.
     """
 
     file: Path | str
     number: int
     values: Mapping[str, Any]
     broken: str = ""
+    after_gap: bool = False
 
     @property
     def where(self) -> str:
@@ -98,8 +105,9 @@ def read_rows(
     header: Sequence[str] = (),
     broken: bool = False,
 ) -> Iterator[Row]:
-    """The rows of a file, by the end of its name: `.csv`, `.tsv` or `.txt` with a header, `.jsonl` or `.json`, any of
-    these with `.gz` after it; or `.parquet`. They are read as they are asked for, so that a file may be large.
+    """The rows of a file, by the end of its name: `.csv`, `.tsv` or `.txt` with a header, `.jsonl` or `.json`, `.conll`
+    and the like with a sentence a row, any of these with `.gz` after it; or `.parquet`. They are read as they are asked
+    for, so that a file may be large.
 
     Args:
         path: the file.
@@ -119,12 +127,15 @@ def read_rows(
             yield from _check_rows(_records(path), columns, broken=broken)
             return
         with io.TextIOWrapper(open_file(path), encoding="utf-8-sig", newline="" if quoted else "\n") as file:
-            rows = _objects(path, file) if kind == "jsonl" else _fields(path, file, kind, quoted, header)
+            if kind == "conll":
+                rows = (Row(path, i, *each) for i, each in enumerate(read_sentences(file), 1))
+            else:
+                rows = _objects(path, file) if kind == "jsonl" else _fields(path, file, kind, quoted, header)
             yield from _check_rows(rows, columns, broken=broken)
 
 
 def kind_of(path: Path) -> str:
-    """The format of a file of rows, by the end of its name: `csv`, `tsv`, `jsonl` or `parquet`.
+    """The format of a file of rows, by the end of its name: `csv`, `tsv`, `jsonl`, `parquet` or `conll`.
 
     Raises:
         TaskError: it tells none.
@@ -132,8 +143,8 @@ def kind_of(path: Path) -> str:
     kind = _KINDS.get(Path(path.name.removesuffix(".gz")).suffix)
     if kind is None or (kind == "parquet" and path.suffix == ".gz"):
         raise TaskError(
-            f"{path}: its name has no known suffix; end it in .csv, .tsv, .jsonl or .parquet, followed by .gz "
-            "when it is gzipped"
+            f"{path}: its name has no known suffix; end it in .csv, .tsv, .jsonl, .parquet or .conll, followed "
+            "by .gz when it is gzipped"
         )
     return kind
 
@@ -143,11 +154,12 @@ def count_rows(path: Path) -> int:
     kind = kind_of(path)
     with _explain_read_errors(path):
         if kind == "parquet":
-            with _parquet(path) as file:
+            with _parquet(path) as (file, _):
                 return int(file.metadata.num_rows)
         with open_file(path) as lines:
             chunks = iter(lambda: lines.read(1 << 20), b"")
-            return max(0, sum(chunk.count(b"\n") for chunk in chunks) - (kind != "jsonl"))
+            ends = b"\n\n" if kind == "conll" else b"\n"
+            return max(0, sum(chunk.count(ends) for chunk in chunks) - (kind in ("csv", "tsv")))
 
 
 @contextmanager
@@ -180,37 +192,97 @@ def _check_rows(rows: Iterator[Row], columns: Collection[str], *, broken: bool) 
 
 
 @contextmanager
-def _parquet(path: Path) -> Iterator[Any]:
-    """An open Parquet file."""
+def _parquet(path: Path) -> Iterator[tuple[Any, Any]]:
+    """An open Parquet file, whose batches keep a text once that it has for many rows; and the schema without that."""
     require(f"the Parquet file {path}", "pyarrow", extra="peirce-text[train]")
     import pyarrow.parquet
 
     check_file(path)
     try:
         with pyarrow.parquet.ParquetFile(path) as file:
-            yield file
+            texts = [each.path for each in file.schema if each.physical_type == "BYTE_ARRAY"]
+            plain = file.schema_arrow
+        with pyarrow.parquet.ParquetFile(path, read_dictionary=texts) as file:
+            yield file, plain
     except pyarrow.ArrowException as error:
         cause = str(error).partition("\n")[0]
         raise TaskError(f"{path} cannot be read as Parquet: {cause}; fetch the file again") from error
 
 
 def _records(path: Path) -> Iterator[Row]:
-    with _parquet(path) as file:
-        rows = (values for batch in file.iter_batches(_BATCH_ROWS) for values in batch.to_pylist())
-        for number, values in enumerate(rows, 1):
-            yield Row(path, number, values)
+    """The rows of a Parquet file; what it unpacks to is bounded as for other compressed files.
+
+    Its metadata say how large the columns are, and each batch how large its values become, one that is kept once for
+    many rows as often as it is given.
+    """
+    with _parquet(path) as (file, plain):
+        packed, parts = check_file(path), file.metadata
+        groups = [parts.row_group(i) for i in range(parts.num_row_groups)]
+        chunks = [group.column(i) for group in groups for i in range(group.num_columns)]
+        claimed = sum(max(each.total_uncompressed_size, 8 * each.num_values) for each in chunks)
+        check_ratio(claimed, packed)
+        rows = max(1, min(_BATCH_ROWS, _BATCH_BYTES * parts.num_rows // max(1, claimed)))
+        names = _column_names(str(path), plain.names)
+        number = unpacked = 0
+        for batch in file.iter_batches(rows):
+            unpacked += sum(map(_unpacked_size, batch.columns))
+            check_ratio(unpacked, packed)
+            for values in zip(*(column.to_pylist() for column in batch.cast(plain).columns), strict=True):
+                number += 1
+                yield Row(path, number, dict(zip(names, values, strict=True)))
+
+
+def _unpacked_size(array: Any) -> int:
+    """About how many bytes the values of an Arrow array take when none is shared."""
+    import pyarrow
+    from pyarrow import compute, types
+
+    kind = array.type
+    if types.is_dictionary(kind) and kind.value_type in (pyarrow.string(), pyarrow.binary()):
+        return int(compute.sum(compute.binary_length(array.dictionary).take(array.indices)).as_py() or 0)
+    if types.is_struct(kind):
+        return sum(map(_unpacked_size, array.flatten()))
+    if types.is_map(kind):
+        return _unpacked_size(array.keys) + _unpacked_size(array.items)
+    return _unpacked_size(array.flatten()) if types.is_nested(kind) else int(array.nbytes)
+
+
+def _column_names(where: str, names: Sequence[str]) -> list[str]:
+    """The names of columns without spaces around them.
+
+    Raises:
+        TaskError: two are called the same.
+    """
+    found = [name.strip() for name in names]
+    for i, name in enumerate(found):
+        if name in found[:i]:
+            raise TaskError(
+                f"{where}: columns {found.index(name) + 1} and {i + 1} are both called {name!r:.60}; give each a name "
+                "of its own"
+            )
+    return found
 
 
 def _objects(path: Path, file: IO[str]) -> Iterator[Row]:
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        return dict(
+            zip(_column_names(where, [name for name, _ in pairs]), (each for _, each in pairs), strict=True)
+        )
+
     for number, line in enumerate(read_lines(file), 1):
         if not line.strip():
             continue
+        where = f"{path}, row {number}"
         try:
-            value = parse_json(line)
+            value = parse_json(line, object_pairs_hook=unique)
         except ValueError as error:
-            raise TaskError(f"{path}, row {number}: not JSON: {error}") from error
+            raise TaskError(f"{where}: not JSON: {error}") from error
         if not isinstance(value, dict):
-            raise TaskError(f"{path}, row {number}: must be a JSON object, not {line.strip()[:60]}")
+            raise TaskError(f"{where}: must be a JSON object, not {line.strip()[:60]}")
+        if "\\u" in line and (half := _SURROGATE.search(str(value))):
+            raise TaskError(
+                f"{where}: it has {half.group()}, half of a character whose other half was cut off; take it out"
+            )
         yield Row(path, number, value)
 
 
@@ -223,16 +295,19 @@ def _fields(path: Path, file: IO[str], kind: str, quoted: bool, header: Sequence
     else:
         ended = (line.rstrip("\r\n") for line in read_lines(file))
         lines = (line.split(delimiter) if line else [] for line in ended)
-    number = 0
+    number, after_gap = 0, False
     try:
-        columns = list(header) or [name.strip() for name in next(lines, ())]
+        columns = list(header) or _column_names(str(path), next(lines, ()))
         if not columns:
             raise TaskError(f"{path} is empty and has no header")
+        if columns[0].startswith("-DOCSTART-"):
+            raise TaskError(f"{path} has a word a line, as CoNLL's files have; let its name end in .conll")
         for number, fields in enumerate(lines, 1):
             if len(fields) == len(columns):
-                yield Row(path, number, dict(zip(columns, fields, strict=True)))
+                yield Row(path, number, dict(zip(columns, fields, strict=True)), after_gap=after_gap)
             elif fields:
                 yield Row(path, number, {}, f"{len(fields)} fields where the header has {len(columns)}")
+            after_gap = not fields
     except csv.Error as error:
         raise TaskError(f"{path}, row {number + 1}: not valid {kind.upper()}: {error}") from error
 

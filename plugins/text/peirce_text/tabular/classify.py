@@ -20,9 +20,11 @@ from peirce_text.progress import print_line
 from peirce_text.reading import Example, Row
 from peirce_text.samples import WHO, sentence, write_csv
 from peirce_text.tabular.columns import (
+    check_classes,
     class_in_column,
     class_number,
     column,
+    list_classes,
     sort_classes,
     usual_column,
     usual_pair,
@@ -128,9 +130,9 @@ class Classify(TableTask[ClassifyOptions, Example, EncodedTexts], TextClasses[Cl
                 f"{self.source_of(TRAIN)}: column {label!r} has {len(names):,} different values in {count:,} rows, too "
                 "many for classes; name the column of the classes with task.label"
             )
+        check_classes(self.classes, f"{self.source_of(TRAIN)}: column {label!r}")
         roles = ", ".join(f"{role} from column {name!r}" for role, name in self.columns.items())
-        few = ", ".join(self.classes[:10]) + (", ..." if len(self.classes) > 10 else "")
-        print_line(f"{self.name}: {roles}; {len(self.classes)} classes: {few}")
+        print_line(f"{self.name}: {roles}; {list_classes(self.classes, 'classes')}")
         return self.split_off(read, self.labels_of(read[TRAIN]))
 
     def labels_of(self, examples: Sequence[Example]) -> NDArray[Any]:

@@ -10,8 +10,9 @@ import typer
 
 from peirce.commands import Json, print_json, print_table
 from peirce.errors import TaskError
-from peirce_text.reading import Row, count_rows, kind_of, read_rows
-from peirce_text.tabular.columns import Roles, class_name, items, peek
+from peirce_text.reading import Row, count_rows, read_rows
+from peirce_text.tabular.columns import Roles, class_name, peek
+from peirce_text.tabular.lists import items
 
 if TYPE_CHECKING:
     from peirce_text.tabular.measures import Measurement
@@ -28,14 +29,16 @@ def predict(
             help="A saved model's folder, an exported file in it, or a served model: http://HOST:PORT/NAME.",
         ),
     ],
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A .csv, .tsv, .jsonl or .parquet file.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A .csv, .tsv, .jsonl, .parquet or .conll file.")
+    ],
     output: Annotated[
         Path,
         typer.Option(
             "--output",
             "-o",
             metavar="FILE",
-            help="The file to write, in any of these formats: all columns, and prediction and probability.",
+            help="The .csv, .tsv, .jsonl or .parquet file to write: all columns, and prediction and probability.",
         ),
     ],
     text: Annotated[
@@ -79,10 +82,11 @@ def predict(
     from peirce.progress import progress_bars
     from peirce_text.tabular.measures import Measurement
     from peirce_text.tabular.predictor import predictor, read_cell
-    from peirce_text.tabular.writer import table_writer
+    from peirce_text.tabular.words import join_words
+    from peirce_text.tabular.writer import table_writer, written_kind
     from peirce_text.text.encoding import CHUNK
 
-    kind_of(output)
+    written_kind(output)
     if not output.parent.is_dir():
         raise TaskError(f"folder {output.parent} does not exist; create it, or write elsewhere")
     if confusion is not None:
@@ -93,14 +97,21 @@ def predict(
         raise TaskError(f"{file} has a column {taken[0]!r} already, which would be added; rename it")
     with predictor(model, device, provider, threads) as found:
         roles = Roles.of(first, found.columns, tags=found.tags, text=text, pair=second, label=label)
-        measured = Measurement()
+        if found.tags:
+            known = found.columns.get("sentence", "")
+            rows = join_words(rows, roles.texts[0], known if known in first.values else "")
+        measured = Measurement(tags=found.tags)
         count = empty = 0
         bars = progress_bars(console if console.is_terminal else None)
         bar = bars.add_task("predicting", total=count_rows(file), shown="")
         with bars, replace_file(output) as fresh, table_writer(fresh, output) as write:
             for chunk in _chunks(rows, CHUNK):
                 columns = [
-                    [read_cell(row.value(name), words=found.tags) for row in chunk] for name in roles.texts
+                    [
+                        read_cell(row.value(name), f"{row.where}: column {name!r}", words=found.tags)
+                        for row in chunk
+                    ]
+                    for name in roles.texts
                 ]
                 full = [i for i, each in enumerate(zip(*columns, strict=True)) if all(each)]
                 texts = [[column[i] for i in full] for column in columns]
@@ -134,7 +145,7 @@ def _measure(measured: Measurement, row: Row, name: str, predicted: Any) -> None
     """Count a prediction, where the true class is known."""
     value, tags = row.value(name), isinstance(predicted, list)
     where = f"{row.where}: column {name!r}"
-    right = [class_name(each, where) for each in (items(value) if tags else [value])]
+    right = [class_name(each, where) for each in (items(value, where) if tags else [value])]
     guesses = predicted if tags else [predicted]
     if tags and len(right) != len(guesses):
         raise TaskError(f"{where} has {len(right)} tags for {len(guesses)} words; give every word one tag")

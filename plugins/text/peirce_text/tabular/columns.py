@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 import numpy as np
 from attrs import frozen
 
-from peirce.errors import TaskError, unknown
+from peirce.errors import TaskError, escape_controls, unknown
+from peirce_text.progress import print_line
 from peirce_text.reading import Row, read_rows, read_splits
+from peirce_text.tabular.lists import list_in_text
 from peirce_text.text.encoding import Ints
 
 PAIRS = (
@@ -33,10 +37,18 @@ TEXTS = (
     "title",
 )
 LABELS = ("label", "labels", "class", "category", "target", "sentiment", "intent", "gold_label", "topic")
-TOKENS = ("tokens", "words")
-TAGS = ("tags", "ner_tags", "pos_tags", "labels")
-ROLES: Mapping[str, Sequence[str]] = {"text": TEXTS, "label": LABELS, "tokens": TOKENS, "tags": TAGS}
+TOKENS = ("tokens", "words", "token", "word", "form")
+TAGS = ("tags", "ner_tags", "pos_tags", "labels", "tag", "ner_tag", "ner", "upos")
+SENTENCES = ("sentence #", "sentence_id", "sentence id", "sent_id", "sentence_number", "sentence")
+ROLES: Mapping[str, Sequence[str]] = {
+    "text": TEXTS, "label": LABELS, "tokens": TOKENS, "tags": TAGS, "sentence": SENTENCES,
+}  # fmt: skip
 """What a column is usually called, by the option that names it."""
+LONGEST_SHOWN = 40
+"""Characters of a class's name in lines and pictures."""
+_WHOLE = re.compile(r"(-?(?:0|[1-9]\d*))\.0*")
+_DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_INVISIBLE = "\ufeff\u200b\u200c\u200d\u2060"
 
 
 def is_file(data: str) -> bool:
@@ -86,8 +98,17 @@ def usual_column(columns: Iterable[str], role: str) -> str:
     """The column that plays a role by its name; of two columns, the one beside a column that plays another role.
 
     Empty where no name tells it.
+
+    Raises:
+        TaskError: two columns are called so, but for capitals.
     """
-    known = {name.lower(): name for name in columns}
+    known: dict[str, str] = {}
+    for name in columns:
+        if name.lower() in ROLES[role] and name.lower() in known:
+            raise TaskError(
+                f"columns {known[name.lower()]!r} and {name!r} may both hold the {role}; rename one of them"
+            )
+        known[name.lower()] = name
     for name in ROLES[role]:
         if name in known:
             return known[name]
@@ -180,11 +201,6 @@ class Roles:
         return cls((one, second) if second else (one,), there)
 
 
-def items(value: Any) -> list[Any]:
-    """The items of a list, or of a text with spaces between them."""
-    return value.split() if isinstance(value, str) else list(value or ())
-
-
 def class_in_column(row: Row, name: str) -> str | None:
     """The class that a column names; None where it is empty, or no number.
 
@@ -195,13 +211,15 @@ def class_in_column(row: Row, name: str) -> str | None:
 
 
 def class_name(value: Any, where: str) -> str | None:
-    """The class that a value names, `1` for 1 and 1.0; None for what is empty, or no number."""
+    """The class that a value names, `1` for 1, 1.0 and the text `1.0`; None for what is empty, or no number."""
     if isinstance(value, float):
         return None if math.isnan(value) else str(int(value)) if value.is_integer() else str(value)
     if value is None or isinstance(value, bool | int):
         return None if value is None else str(value)
-    if isinstance(value, str):
-        return None if value.strip() in ("", "nan", "NaN") else " ".join(value.split())
+    if isinstance(value, str) and list_in_text(value) is None:
+        name = " ".join(value.split()).strip(_INVISIBLE)
+        whole = _WHOLE.fullmatch(name)
+        return None if name in ("", "nan", "NaN") else whole[1] if whole else name
     raise TaskError(f"{where} holds {value!r:.80}, and must hold the name or the number of a class")
 
 
@@ -209,12 +227,49 @@ def sort_classes(names: Iterable[str]) -> tuple[str, ...]:
     """The names of classes, sorted, numbers by their size."""
 
     def key(name: str) -> tuple[int, float, str]:
-        try:
-            return 0, float(name), name
-        except ValueError:
-            return 1, 0.0, name
+        number = _number(name)
+        return (1, 0.0, name) if number is None else (0, number, name)
 
     return tuple(sorted(set(names), key=key))
+
+
+def check_classes(classes: Iterable[str], where: str) -> None:
+    """Refuse two names of one class, and print a line about names that differ in capitals alone.
+
+    Raises:
+        TaskError: two names are one number, as `1` and `01` are, or look the same.
+    """
+    seen: dict[object, str] = {}
+    for name in classes:
+        number = _number(name)
+        key = normalize("NFKC", name).casefold() if number is None else number
+        other = seen.setdefault(key, name)
+        if other == name:
+            continue
+        if number is None and normalize("NFKC", other) != normalize("NFKC", name):
+            print_line(f"{where}: the classes {shown(other)} and {shown(name)} differ in capitals alone")
+        else:
+            what = "look the same" if number is None else "are one number"
+            raise TaskError(
+                f"{where}: the classes {other!r} and {name!r} {what}; write each class in one way"
+            )
+
+
+def list_classes(classes: Sequence[str], what: str) -> str:
+    """How many classes or tags there are, and the first ten."""
+    few = ", ".join(map(shown, classes[:10]))
+    return f"{len(classes):,} {what}: {few}{', ...' if len(classes) > 10 else ''}"
+
+
+def _number(name: str) -> float | None:
+    """The number that a name is."""
+    return float(name) if _DECIMAL.fullmatch(name) else None
+
+
+def shown(name: str) -> str:
+    """The name of a class as a line or a picture shows it."""
+    name = escape_controls(name)
+    return name if len(name) <= LONGEST_SHOWN else f"{name[: LONGEST_SHOWN - 1]}…"
 
 
 def class_number(name: str, numbers: Mapping[str, int], where: str) -> int:

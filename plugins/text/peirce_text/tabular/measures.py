@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 from attrs import frozen
 
+from peirce.errors import TaskError
 from peirce.files import write_whole
-from peirce_text.tabular.columns import sort_classes
+from peirce_text.tabular.columns import shown, sort_classes
 from peirce_text.text.encoding import Ints
 
 MOST_LINES, MOST_DRAWN = 20, 60
@@ -74,13 +76,15 @@ class Confusion:
         for i in order[:MOST_LINES]:
             precision = right[i] / max(1, predicted[i])
             sentence = (
-                f"{self.classes[i]}: {there[i]:,}, precision {precision:.3f}, recall {right[i] / there[i]:.3f}, "
+                f"{shown(self.classes[i])}: {there[i]:,}, precision {precision:.3f}, recall {right[i] / there[i]:.3f}, "
                 f"F1 {f1[i]:.3f}"
             )
             wrong = (one == i) & (other != i)
             if wrong.any():
                 worst = np.flatnonzero(wrong)[self.counts[wrong].argmax()]
-                sentence += f"; most often taken for {self.classes[other[worst]]} ({self.counts[worst]:,})"
+                sentence += (
+                    f"; most often taken for {shown(self.classes[other[worst]])} ({self.counts[worst]:,})"
+                )
             yield sentence
         if len(order) > MOST_LINES:
             yield f"and {len(order) - MOST_LINES:,} classes that are told apart better"
@@ -104,9 +108,9 @@ class Confusion:
         FigureCanvasAgg(figure)
         axes = figure.subplots()
         axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
-        names = [self.classes[i] for i in chosen]
-        axes.set_xticks(range(len(names)), names, rotation=90)
-        axes.set_yticks(range(len(names)), names)
+        names = [shown(self.classes[i]) for i in chosen]
+        axes.set_xticks(range(len(names)), names, rotation=90, parse_math=False)
+        axes.set_yticks(range(len(names)), names, parse_math=False)
         axes.set(xlabel="predicted", ylabel="right")
         for row, column in zip(*counts.nonzero(), strict=True):
             color = "white" if shares[row, column] > 0.5 else "black"
@@ -118,32 +122,65 @@ class Confusion:
         write_whole(path, picture.getvalue())
 
 
-_TAG = re.compile(r"([BIESLU])-(.+)")
 Span = tuple[int, int, str]
 """The first word, the one after the last, and the kind."""
+_TAG = re.compile(r"(?i:([BIEMSLUW]))(?:[-_](.+))?|(.+)[-_]([BIEMSLUW])")
+_PIECE = re.compile(r"[\[({'\"].*\w.*|.*\w.*[,'\"\]]")
+"""What a list becomes where it is cut at its spaces; tags of punctuation have no letter."""
+_OUTSIDE = frozenset("Oo")
+
+
+@lru_cache(4096)
+def _parse_tag(tag: str) -> tuple[str, str | None]:
+    """The letter of a tag and its kind, as in `B-person`, `b_person`, `person-B` and `B`; O and None outside."""
+    match = _TAG.fullmatch(tag)
+    return ((match[1] or match[4]).upper(), match[2] or match[3] or "") if match else ("O", None)
 
 
 def marks_spans(tags: Iterable[str]) -> bool:
     """Whether tags mark spans, as `B-person` and `I-person` do."""
-    return any(_TAG.fullmatch(tag) for tag in tags)
+    parsed = [_parse_tag(tag) for tag in set(tags) - _OUTSIDE]
+    return all(kind is not None for _, kind in parsed) and any(letter in "BISU" for letter, _ in parsed)
+
+
+def check_tags(tags: Iterable[str], where: str) -> None:
+    """Refuse tags that are pieces of a list, or that mark spans in a scheme that is not read.
+
+    Raises:
+        TaskError: there is such a tag.
+    """
+    names = sorted(set(tags) - _OUTSIDE)
+    if piece := next(filter(_PIECE.fullmatch, names), None):
+        raise TaskError(
+            f"{where} holds the tag {piece!r:.60}, which looks like a piece of a list; save the table as .jsonl, with "
+            "lists, or put spaces alone between tags"
+        )
+    odd = [name for name in names if _parse_tag(name)[1] is None]
+    begun = any(re.match("[BI]-.", name) for name in names)
+    prefixes = Counter(re.split("[-_]", name, maxsplit=1)[-1] for name in odd)
+    own = {*tags} & _OUTSIDE and odd == names and min(prefixes.values(), default=0) > 1
+    if odd and (begun or own):
+        raise TaskError(
+            f"{where} holds the tag {odd[0]!r:.60}, which is of no scheme of spans that is read: B- begins one, I- or "
+            "M- goes on, E- or L- ends one, S-, U- or W- is one by itself, and O is outside; rename the tags"
+        )
 
 
 def spans(tags: Sequence[str]) -> set[Span]:
-    """The spans that tags mark, in the schemes IOB, IOB2, IOBES and BILOU, as conlleval counts them.
+    """The spans that tags mark, in the schemes IOB, IOB2, IOBES, BILOU and BMES, as conlleval counts them.
 
     A span ends where another kind or another span begins, so that `I-a` after `O` begins one, too.
     """
     found: set[Span] = set()
-    start, kind, ended = 0, "", True
+    start, kind, ended = 0, None, True
     for i, tag in enumerate([*tags, "O"]):
-        match = _TAG.fullmatch(tag)
-        prefix, tag_kind = match.groups() if match else ("O", "")
-        if kind and (tag_kind != kind or ended or prefix in "BSU"):
+        letter, tag_kind = _parse_tag(tag)
+        if kind is not None and (tag_kind != kind or ended or letter in "BSUW"):
             found.add((start, i, kind))
-            kind = ""
-        if tag_kind and not kind:
+            kind = None
+        if tag_kind is not None and kind is None:
             start, kind = i, tag_kind
-        ended = prefix in "ESLU"
+        ended = letter in "ESLUW"
     return found
 
 
@@ -164,16 +201,22 @@ def span_scores(counts: Ints) -> dict[str, float]:
 
 
 class Measurement:
-    """Counts predictions and true classes, chunk by chunk."""
+    """Counts predictions and true classes, chunk by chunk.
 
-    def __init__(self) -> None:
+    Args:
+        tags: whether the classes are tags of words, which may mark spans.
+    """
+
+    def __init__(self, *, tags: bool) -> None:
+        self._tags = tags
         self._pairs: Counter[tuple[str, str]] = Counter()
         self._spans = np.zeros(3, np.int64)
 
     def add(self, right: Sequence[str], predicted: Sequence[str]) -> None:
         """One text's class, or the tags of its words; as many are right as are predicted."""
         self._pairs.update(zip(right, predicted, strict=True))
-        self._spans += span_counts(right, predicted)
+        if self._tags:
+            self._spans += span_counts(right, predicted)
 
     @property
     def confusion(self) -> Confusion | None:
@@ -185,6 +228,6 @@ class Measurement:
         found = self.confusion
         if found is None:
             return {}
-        if not marks_spans(found.classes):
+        if not (self._tags and marks_spans(found.classes)):
             return found.scores
         return {"accuracy": found.scores["accuracy"], **span_scores(self._spans)}

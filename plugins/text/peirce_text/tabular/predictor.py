@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import json
+import math
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError, URLError
-from urllib.request import Request, urlopen
+from urllib.error import HTTPError
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 import numpy as np
 from numpy.typing import NDArray
 
-from peirce.errors import InputError, ModelFileError, one_line
+from peirce.errors import InputError, ModelFileError, escape_controls, one_line
 from peirce.extras import require
+from peirce.files import parse_json
 from peirce.model import ASSETS, PROVENANCE, WEIGHTS, saved_files
 from peirce_export import Runner
 from peirce_text.serving import ClassificationPipeline, TaggingPipeline
-from peirce_text.tabular.columns import items
+from peirce_text.tabular.lists import words_in
 from peirce_text.text.encoding import softmax
 
-CONCURRENT_REQUESTS, TIMEOUT = 8, 60.0
-"""How many questions a server is asked at once, and the seconds that it may take for one."""
+CONCURRENT_REQUESTS, TIMEOUT, LARGEST_REPLY = 8, 60.0, 1 << 26
+"""How many questions a server is asked at once, and the seconds and bytes that it may take for one."""
 
 
 Prediction = tuple[Any, Any]
@@ -149,30 +153,115 @@ class _TritonPredictor(Predictor):
         for name, value in zip(names, row, strict=False):
             data = value if isinstance(value, list) else [value]
             inputs.append({"name": name, "shape": [len(data)], "datatype": "BYTES", "data": data})
-        answer = self._answer(f"/v2/models/{self._name}/infer", {"inputs": inputs})
+        path = f"/v2/models/{self._name}/infer"
+        answer = self._answer(path, {"inputs": inputs})
         if answer is None:
             raise InputError(f"{self._url} no longer serves {self._name}")
-        found = {each["name"]: each["data"] for each in answer["outputs"]}
+        columns = _Columns(answer, f"{self._url}{path}")
         if self.tags:
-            return (found["tags"], found["probabilities"])
-        return (found["classes"][0], float(softmax(np.array(found["scores"], np.float64))[0]))
+            return columns.texts("tags", len(row[0])), columns.numbers("probabilities", len(row[0]))
+        classes = columns.texts("classes")
+        scores = columns.numbers("scores", len(classes))
+        return classes[0], float(softmax(np.array(scores, np.float64))[0])
 
     def _answer(self, path: str, body: Mapping[str, Any] | None) -> Any:
-        """What the server answers; None where it has no such model."""
+        """The JSON that the server answers; None where it has no such model."""
         data = None if body is None else json.dumps(body).encode()
-        request = Request(f"{self._url}{path}", data, {"Content-Type": "application/json"})
+        url, content, begun = f"{self._url}{path}", bytearray(), time.monotonic()
         try:
-            with urlopen(request, timeout=TIMEOUT) as reply:
-                return json.load(reply)
+            request = Request(url, data, {"Content-Type": "application/json"})
+            with _OPENER.open(request, timeout=TIMEOUT) as reply:
+                kind = reply.headers.get_content_type()
+                # The timeout is one of each chunk, and an answer may come in chunks without end.
+                while len(content) <= LARGEST_REPLY and time.monotonic() < begun + TIMEOUT:
+                    chunk = reply.read1(1 << 16)
+                    content += chunk
+                    if not chunk:
+                        break
+                else:
+                    raise OSError(f"its answer of more than {len(content):,} bytes does not end")
         except HTTPError as error:
-            message = error.read(2000).decode(errors="replace")
+            if place := error.headers.get("Location"):
+                raise InputError(
+                    f"{url} sends on to {place}, which is not followed; give that address"
+                ) from error
+            message = ""
+            with suppress(OSError, HTTPException):
+                message = error.read(2000).decode(errors="replace")
             if body is None and error.code in (400, 404):
                 return None
-            raise InputError(f"{self._url} refuses: {message}") from error
-        except (URLError, OSError, ValueError) as error:
+            raise InputError(f"{url} refuses ({error.code} {error.reason}): {message}") from error
+        except (HTTPException, OSError, ValueError) as error:
             raise InputError(
-                f"{self._url} does not answer: {one_line(error)}; start the server, or check its address"
+                f"{url} does not answer: {one_line(error)}; start the server, or check its address"
             ) from error
+        try:
+            return parse_json(bytes(content))
+        except ValueError as error:
+            raise InputError(
+                f"{url} answers with {kind} that is not JSON: {bytes(content[:60])!r}; give the address of Triton's "
+                "HTTP port"
+            ) from error
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    """Leaves a redirect to be an error: it may lead a user's texts anywhere."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+_OPENER = build_opener(_NoRedirects)
+
+
+class _Columns:
+    """The outputs of an answer of KServe's protocol, each checked where it is taken.
+
+    Args:
+        answer: the JSON.
+        url: who answered.
+    """
+
+    def __init__(self, answer: Any, url: str) -> None:
+        self._answer, self._url = answer, url
+        outputs = answer.get("outputs") if isinstance(answer, dict) else None
+        known = isinstance(outputs, list) and all(isinstance(each, dict) for each in outputs)
+        self._found = {str(each.get("name")): each.get("data") for each in outputs} if known else {}
+
+    def texts(self, name: str, count: int | None = None) -> list[str]:
+        """The texts of an output: as many as `count`, or at least one.
+
+        Raises:
+            InputError: the answer has no such output, or it holds something else.
+        """
+        found = self._column(name, count)
+        if not all(isinstance(each, str) and escape_controls(each) == each for each in found):
+            raise self._error(f"{name!r} holds something else than texts")
+        return found
+
+    def numbers(self, name: str, count: int) -> list[float]:
+        """The finite numbers of an output.
+
+        Raises:
+            InputError: the answer has no such output, or it holds something else.
+        """
+        found = self._column(name, count)
+        if not all(isinstance(each, int | float) and math.isfinite(each) for each in found):
+            raise self._error(f"{name!r} holds something else than finite numbers")
+        return [float(each) for each in found]
+
+    def _column(self, name: str, count: int | None) -> list[Any]:
+        found = self._found.get(name)
+        if not isinstance(found, list) or not found or count not in (None, len(found)):
+            what = f"{len(found)} values" if isinstance(found, list) else "no list of values"
+            raise self._error(f"it has {what} of {name!r}{'' if count is None else f' where {count} belong'}")
+        return found
+
+    def _error(self, cause: str) -> InputError:
+        return InputError(
+            f"{self._url} gives no answer of KServe's protocol for this model: {cause}, in {str(self._answer)!r:.200}; "
+            "ask a server of a repository that `peirce export --to triton` wrote"
+        )
 
 
 @contextmanager
@@ -214,8 +303,12 @@ def predictor(
         yield _LocalPredictor(path.parent, session)
 
 
-def read_cell(value: Any, *, words: bool) -> Any:
-    """What stands in a column as the model takes it: a text, or a list of words; empty where nothing is there."""
+def read_cell(value: Any, where: str, *, words: bool) -> Any:
+    """What stands in a column as the model takes it: a text, or a list of words; empty where nothing is there.
+
+    Raises:
+        TaskError: words are needed, and it holds something else.
+    """
     if words:
-        return [str(each) for each in items(value)] if isinstance(value, str | list) else []
+        return words_in(value, where)
     return value if isinstance(value, str) and value.strip() else ""

@@ -16,13 +16,26 @@ from peirce.parts import IGNORED
 from peirce_text.progress import print_line
 from peirce_text.reading import Row
 from peirce_text.samples import WHERE, WHO, sentence, write_json_lines
-from peirce_text.tabular.columns import class_name, class_number, column, items, sort_classes, usual_column
-from peirce_text.tabular.measures import Confusion, marks_spans, span_counts, span_scores
+from peirce_text.tabular.columns import (
+    check_classes,
+    class_name,
+    class_number,
+    column,
+    list_classes,
+    sort_classes,
+    usual_column,
+)
+from peirce_text.tabular.lists import items, words_in
+from peirce_text.tabular.measures import Confusion, check_tags, marks_spans, span_counts, span_scores
 from peirce_text.tabular.tables import TableOptions, TableTask
+from peirce_text.tabular.words import join_words
 from peirce_text.tasks import TRAIN, TextData, keep_usable, vocabulary_settings
 from peirce_text.text.encoding import Ints
 from peirce_text.text.tokenizer import Tokenizer
 from peirce_text.text.words import EncodedWords, encode_words
+
+MOST_TAGS = 100
+"""As many tags are taken of any number of words; where there are more, half as many as words."""
 
 
 @frozen(kw_only=True)
@@ -33,11 +46,14 @@ class TagOptions(TableOptions):
         tokens: the column of the words: a list, or a text with spaces between them; if empty, the one called so, or
             `words`.
         tags: the column of their tags, likewise; if empty, the one called so, or `ner_tags`, `pos_tags` or `labels`.
+        sentence: where each row has one word, the column that says which sentence it is in; if empty, the one called
+            `sentence_id` or the like, or empty lines end sentences.
         length: the most tokens that are read at once; a longer text is read in parts.
     """
 
     tokens: str = ""
     tags: str = ""
+    sentence: str = ""
 
 
 class Tagged(NamedTuple):
@@ -85,12 +101,24 @@ class Tag(TableTask[TagOptions, Tagged, EncodedWords]):
         first, rows = self.open_rows()
         given = {"tokens": self.options.tokens, "tags": self.options.tags}
         self.columns = {role: column(first, role, name) for role, name in given.items()}
+        if self.options.sentence:
+            self.columns["sentence"] = self.options.sentence
         read = {split: keep_usable(split, self._examples(examples)) for split, examples in rows.items()}
         classes = sort_classes(tag for each in read[TRAIN] for tag in each.tags)
-        if len(classes) < 2:
+        words = [word for each in read[TRAIN] for word in each.words]
+        where = f"{self.source_of(TRAIN)}: column {self.columns['tags']!r}"
+        if len(classes) < 2 or len(classes) > max(MOST_TAGS, len(words) // 2):
             raise TaskError(
-                f"{self.source_of(TRAIN)}: column {self.columns['tags']!r} has {len(classes)} tags, and nothing to "
-                "tell apart; name the column of the tags with task.tags"
+                f"{where} has {len(classes):,} different tags for {len(words):,} words, "
+                f"{'and nothing' if len(classes) < 2 else 'too many'} to tell apart; name the column of the tags with "
+                "task.tags"
+            )
+        check_classes(classes, where)
+        check_tags(classes, where)
+        if not marks_spans(classes) and marks_spans(set(words)):
+            raise TaskError(
+                f"{self.source_of(TRAIN)}: column {self.columns['tokens']!r} holds tags such as {words[0]!r}; name the "
+                "column of the words with task.tokens, and that of the tags with task.tags"
             )
         self._numbers = {name: number for number, name in enumerate(classes)}
         for split, examples in read.items():
@@ -99,32 +127,25 @@ class Tag(TableTask[TagOptions, Tagged, EncodedWords]):
                     class_number(tag, self._numbers, self.source_of(split))
         print_line(
             f"{self.name}: words from column {self.columns['tokens']!r}, tags from column {self.columns['tags']!r}; "
-            f"{len(classes)} tags: {', '.join(classes[:10])}{', ...' if len(classes) > 10 else ''}"
+            f"{list_classes(classes, 'tags')}"
         )
         return self.split_off(read)
 
     def _examples(self, rows: Iterator[Row]) -> Iterator[tuple[str, Tagged | str]]:
         """The place of each row, and what it becomes, or why it is left out."""
-        for row in rows:
-            found = []
-            for role, name in self.columns.items():
-                value = row.value(name)
-                if not isinstance(value, str | list | None):
-                    raise TaskError(
-                        f"{row.where}: column {name!r} holds {value!r:.60}, and must hold a list, or a text with "
-                        f"spaces between the {role}"
-                    )
-                where = f"{row.where}: column {name!r}"
-                values = [class_name(each, where) if role == "tags" else str(each) for each in items(value)]
-                if None in values:
-                    raise TaskError(f"{where} holds an empty tag; give every word one, such as O")
-                found.append(tuple(map(str, values)))
-            words, tags = found
-            if len(words) != len(tags):
+        tokens, tags = self.columns["tokens"], self.columns["tags"]
+        for row in join_words(rows, tokens, self.options.sentence):
+            words = words_in(row.value(tokens), f"{row.where}: column {tokens!r}")
+            where = f"{row.where}: column {tags!r}"
+            found = [class_name(each, where) for each in items(row.value(tags), where)]
+            known = tuple(each for each in found if each is not None)
+            if len(known) < len(found):
+                raise TaskError(f"{where} holds an empty tag; give every word one, such as O")
+            if len(words) != len(known):
                 raise TaskError(
-                    f"{row.where}: {len(words)} words have {len(tags)} tags; give every word one tag"
+                    f"{row.where}: {len(words)} words have {len(known)} tags; give every word one tag"
                 )
-            yield row.where, Tagged(words, tags) if words else "it has no words"
+            yield row.where, Tagged(tuple(words), known) if words else "it has no words"
 
     def texts_of(self, example: Tagged) -> Iterable[str]:
         """The words."""

@@ -13,6 +13,7 @@ from typing import IO, Any, cast
 
 from peirce.errors import TaskError
 from peirce.extras import require
+from peirce.files import replace_non_finite
 from peirce_text.reading import kind_of
 
 Writer = Callable[[Sequence[Mapping[str, Any]]], None]
@@ -23,8 +24,8 @@ Writer = Callable[[Sequence[Mapping[str, Any]]], None]
 def table_writer(path: Path, named: Path) -> Iterator[Writer]:
     """What writes rows to a file: CSV, TSV, JSON lines or Parquet.
 
-    In a TSV no field is quoted, as `read_rows` reads it, and lists are texts with spaces between their items; so they
-    are in a CSV.
+    In a TSV no field is quoted, as `read_rows` reads it. Lists of words have spaces between them there and in a CSV,
+    other lists are JSON. JSON has no NaN and no infinity, for which null stands.
 
     Args:
         path: where it is written.
@@ -33,7 +34,7 @@ def table_writer(path: Path, named: Path) -> Iterator[Writer]:
     Raises:
         TaskError: a field does not go into the format.
     """
-    kind = kind_of(named)
+    kind = written_kind(named)
     if kind == "parquet":
         with _parquet(path, named) as writes:
             yield writes
@@ -46,7 +47,7 @@ def table_writer(path: Path, named: Path) -> Iterator[Writer]:
 
         def write(rows: Sequence[Mapping[str, Any]]) -> None:
             if kind == "jsonl":
-                file.writelines(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows)
+                file.writelines(_json(dict(row)) + "\n" for row in rows)
                 return
             head = [] if columns or not rows else [list(rows[0])]
             columns.extend(name for names in head for name in names)
@@ -56,7 +57,8 @@ def table_writer(path: Path, named: Path) -> Iterator[Writer]:
                 )
             fields = [*head, *([_field(row.get(name)) for name in columns] for row in rows)]
             if kind == "csv":
-                csv.writer(file, lineterminator="\n").writerows(fields)
+                # With this line end a field with a carriage return is quoted, without which it would end its row.
+                csv.writer(_LineFeeds(file), lineterminator="\r\n").writerows(fields)
                 return
             if any(sign in each for row in fields for each in row for sign in "\t\r\n"):
                 raise TaskError(
@@ -67,10 +69,39 @@ def table_writer(path: Path, named: Path) -> Iterator[Writer]:
         yield write
 
 
+def written_kind(path: Path) -> str:
+    """The format in which a file is written, by the end of its name.
+
+    Raises:
+        TaskError: it tells none that is written.
+    """
+    kind = kind_of(path)
+    if kind == "conll":
+        raise TaskError(f"{path}: files of CoNLL are read and not written; end the name in .jsonl or .csv")
+    return kind
+
+
+class _LineFeeds:
+    """Writes the lines that the csv module gives, with a line feed at the end."""
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+
+    def write(self, line: str) -> None:
+        self._file.write(line.removesuffix("\r\n") + "\n")
+
+
+def _json(value: Any) -> str:
+    return json.dumps(replace_non_finite(value), ensure_ascii=False, default=str)
+
+
 def _field(value: Any) -> str:
     if isinstance(value, list):
-        return " ".join(map(_field, value))
-    return "" if value is None else str(value)
+        words = [str(each) for each in value if isinstance(each, str | int | float)]
+        text = " ".join(words)
+        plain = len(words) == len(value) and text.split() == words and not text.startswith(("[", "(", "{"))
+        return text if plain else _json(value)
+    return "" if value is None else _json(value) if isinstance(value, dict) else str(value)
 
 
 @contextmanager
@@ -93,10 +124,10 @@ def _parquet(path: Path, named: Path) -> Iterator[Writer]:
                 table = table.cast(pyarrow.schema(known))
                 writer = pyarrow.parquet.ParquetWriter(path, table.schema)
             writer.write_table(table)
-        except pyarrow.ArrowException as error:
+        except (pyarrow.ArrowException, OverflowError) as error:
             cause = str(error).partition("\n")[0]
             raise TaskError(
-                f"{named}: a column changes its type after the first rows: {cause}; write a .jsonl"
+                f"{named}: a column holds values of several types, or of none of Parquet's: {cause}; write a .jsonl"
             ) from error
 
     try:

@@ -24,11 +24,11 @@ def test_scores_are_those_of_scikit_learn(tmp_path: Path) -> None:
 
 
 def test_predictions_that_come_one_by_one_count_the_same() -> None:
-    measured = Measurement()
+    measured = Measurement(tags=False)
     for one, other in zip(RIGHT, PREDICTED, strict=True):
         measured.add(["abc"[one]], ["abc"[other]])
     assert measured.metrics() == Confusion.of("abc", RIGHT, PREDICTED).scores
-    assert Measurement().metrics() == {}
+    assert Measurement(tags=False).metrics() == {}
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_tags_mark_spans(tags: str, found: set[tuple[int, int, str]]) -> None:
 
 
 def test_spans_are_measured_over_texts() -> None:
-    measured = Measurement()
+    measured = Measurement(tags=True)
     measured.add(["B-a", "I-a", "O"], ["B-a", "O", "B-b"])
     measured.add(["O", "B-b"], ["O", "B-b"])
     expected = {"accuracy": 3 / 5, "span_f1": 2 / 5, "span_precision": 1 / 3, "span_recall": 1 / 2}

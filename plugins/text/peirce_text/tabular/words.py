@@ -1,0 +1,64 @@
+"""Tables with a word in each row, whose sentences are put together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain, islice
+
+from peirce.errors import TaskError
+from peirce_text.reading import Row
+from peirce_text.tabular.columns import class_name, usual_column
+from peirce_text.tabular.lists import list_in_text
+
+LOOKED_AT = 1000
+"""The rows by which a table with a word in each is known."""
+
+
+def join_words(rows: Iterator[Row], words: str, sentence: str = "") -> Iterator[Row]:
+    """The rows of a table; where it has a word in each row, a row for each sentence, with a list in each column.
+
+    A table has a word in each row if its first rows have hardly a space in the column of words. A sentence ends at an
+    empty line, and where a column has another value.
+
+    Args:
+        rows: the rows.
+        words: the column of the words.
+        sentence: the column that says which sentence a word is in; if empty, one that is called so, if there is one.
+
+    Raises:
+        TaskError: there is a word in each row, and nothing says where a sentence ends.
+    """
+    first = list(islice(rows, LOOKED_AT))
+    rows = chain(first, rows)
+    if not sentence:
+        texts = [row.value(words) or "" for row in first]
+        plain = all(isinstance(each, str) and list_in_text(each) is None for each in texts)
+        if len(first) < 2 or not plain or sum(len(each.split()) for each in texts) > 1.1 * len(first):
+            yield from rows
+            return
+        sentence = usual_column((name for name in first[0].values if name != words), "sentence")
+        if not sentence and not any(row.after_gap for row in first):
+            raise TaskError(
+                f"{first[0].file}: column {words!r} has one word in each row, and nothing says where a sentence ends; "
+                "name the column that numbers the sentences with task.sentence, leave an empty line between them, or "
+                "give a row all words of a sentence"
+            )
+    together: list[Row] = []
+    number, ended = None, False
+    for row in rows:
+        here = class_name(row.value(sentence), row.where) if sentence else None
+        if together and (ended or row.after_gap or here not in (None, number)):
+            yield _join(together, sentence)
+            together = []
+        number, ended = here or number, all(each in ("", None) for each in row.values.values())
+        together += [] if ended else [row]
+    if together:
+        yield _join(together, sentence)
+
+
+def _join(rows: list[Row], sentence: str) -> Row:
+    first, columns = rows[0], dict.fromkeys(name for row in rows for name in row.values)
+    values = {name: [row.values.get(name) for row in rows] for name in columns}
+    return Row(
+        first.file, first.number, {**values, **({sentence: first.values[sentence]} if sentence else {})}
+    )
