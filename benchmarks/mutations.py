@@ -16,7 +16,7 @@ from typing import Any
 
 from attrs import frozen
 
-KEPT_METHODS = {"reference", "__repr__"}
+KEPT_METHODS = {"reference", "reference_of_atoms", "reference_loss", "__repr__"}
 KEPT_NAMES = {
     "name", "letter", "source", "labels", "meaning", "example", "expected_failures", "renamed", "Options", "api",
     "__slots__",

@@ -164,6 +164,22 @@ class PureOperator(SizedPart, ABC):
         Arguments are as `infer` gets them, activations included; the scope is a `PlainScope`.
         """
 
+    def reference_of_atoms(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any] | None:
+        """The increments from the atoms, maps and scales written out too; None where they are not stated.
+
+        Args:
+            given: the atoms of one example, `unary` [x][d1] and `binary` [x][y][d2], which are zero outside the scope.
+            scope: who may attend to whom, and where the tokens stand.
+            parameters: of the readings' maps, of the `output` and of the `weights`, by their names; it reads every one.
+            dims: the sizes that the operator was made for.
+
+        Returns:
+            The increments, `unary` or `binary`.
+        """
+        return None
+
 
 def axes_of(operator: PureOperator, end: Reader | Writer) -> str:
     """The tokens of a reading or of the output, such as `xa`: x and y are those of the result, a is summed over."""

@@ -10,7 +10,7 @@ from attrs import field, frozen, validators
 from torch import Tensor
 
 from peirce.kernels import channels_first
-from peirce.parts import AttentionOperator, Dims, Reader, Writer
+from peirce.parts import AttentionOperator, Dims, PlainScope, Reader, Writer, plain_linear
 
 
 @frozen(kw_only=True)
@@ -99,3 +99,18 @@ class Attention(AttentionOperator):
                 heads.append([sum(w * v[s] for w, v in pairs) for s in range(len(q))])
             result.append(heads)
         return result
+
+    def reference_of_atoms(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """Queries and keys, each over the fourth root of the head's size, values, and attention."""
+        bias, groups = self.options.bias, self.options.kv_heads or dims.heads
+
+        def read(name: str, heads: int, scale: float) -> Any:
+            found = plain_linear(given["unary"], parameters, name, heads * dims.head_size, bias=bias)
+            return (found * scale).reshape(-1, heads, dims.head_size).tolist()
+
+        root = dims.head_size**-0.25
+        channels = read("query", dims.heads, root), read("key", groups, root), read("value", groups, 1.0)
+        rows = [[s for head in row for s in head] for row in self.reference(*channels, scope)]
+        return {"unary": plain_linear(rows, parameters, "output", dims.unary, bias=bias)}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, cast
 
 import numpy as np
 from torch import Tensor
 
 from peirce.algebra import Scope
-from peirce.parts import Operator, Reader, Writer
+from peirce.parts import Dims, Operator, PlainScope, Reader, Writer, plain_linear
 
 
 class Assoc(Operator):
@@ -44,3 +45,16 @@ class Assoc(Operator):
     def reference(self, kernel: list[Any], premise: list[Any], scope: list[list[bool]]) -> list[Any]:
         """The sum over w, term by term."""
         return cast(list[Any], np.einsum("xhw,yhw->xyh", kernel, premise).tolist())
+
+    def reference_of_atoms(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """Query and key, each over the fourth root of the head's size, and their products."""
+        shape = len(scope), dims.heads, dims.head_size
+        query, key = (
+            plain_linear(given["unary"], parameters, name, dims.heads * dims.head_size).reshape(shape)
+            / dims.head_size**0.25
+            for name in ("kernel", "premise")
+        )
+        products = np.einsum("xhw,yhw->xyh", query, key)
+        return {"binary": plain_linear(products, parameters, "output", dims.binary)}

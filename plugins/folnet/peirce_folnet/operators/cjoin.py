@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, Literal
 
+import numpy as np
 from attrs import field, frozen, validators
 from torch import Tensor
 
 from peirce.algebra import Scope
 from peirce.kernels import weigh
-from peirce.parts import Dims, Operator, Reader, Writer
+from peirce.parts import Dims, Operator, PlainScope, Reader, Writer, plain_linear, plain_softmax
 
 
 @frozen(kw_only=True)
@@ -98,3 +100,18 @@ class CJoin(Operator):
                 row.append(sums)
             result.append(row)
         return result
+
+    def reference_of_atoms(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """Weights from the properties of each token, values from the relations, and the sum."""
+        size = self.options.batch_over == "size"
+        groups, inner = (dims.head_size, dims.heads) if size else (dims.heads, dims.head_size)
+        logits = plain_linear(given["unary"], parameters, "kernel", groups * inner, bias=False)
+        seen = np.asarray(scope)[..., None]
+        weights = plain_softmax(logits[None], seen, axis=1).reshape(len(scope), len(scope), groups, inner)
+        values = plain_linear(given["binary"], parameters, "premise", groups)
+        if self.options.premise == "published":
+            values = values.transpose(1, 0, 2)
+        sums = np.einsum("xagn,xag->xgn", weights, values)
+        return {"unary": plain_linear(sums.reshape(len(scope), -1), parameters, "output", dims.unary)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, cast
 
 import numpy as np
@@ -9,7 +10,7 @@ from torch import Tensor
 
 from peirce.algebra import Scope
 from peirce.kernels import channels_first
-from peirce.parts import Operator, Reader, Writer
+from peirce.parts import Dims, Operator, PlainScope, Reader, Writer, plain_linear, plain_softmax
 
 
 class Join(Operator):
@@ -49,3 +50,13 @@ class Join(Operator):
     def reference(self, kernel: list[Any], premise: list[Any], scope: list[list[bool]]) -> list[Any]:
         """The sum over a, term by term."""
         return cast(list[Any], np.einsum("xah,ahs->xhs", kernel, premise).tolist())
+
+    def reference_of_atoms(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """The weights from the relations, the values from the properties, and the sum."""
+        logits = plain_linear(given["binary"], parameters, "kernel", dims.heads, bias=False)
+        weights = plain_softmax(logits, np.asarray(scope)[..., None], axis=1)
+        values = plain_linear(given["unary"], parameters, "premise", dims.heads * dims.head_size)
+        sums = np.einsum("xah,ahs->xhs", weights, values.reshape(-1, dims.heads, dims.head_size))
+        return {"unary": plain_linear(sums.reshape(len(scope), -1), parameters, "output", dims.unary)}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, cast
 
 import numpy as np
 from torch import Tensor
 
 from peirce.algebra import Scope
-from peirce.parts import Operator, Reader, Writer
+from peirce.parts import Dims, Operator, PlainScope, Reader, Writer, plain_linear, plain_softmax
 
 
 class Mu(Operator):
@@ -40,3 +41,13 @@ class Mu(Operator):
     def reference(self, kernel: list[Any], premise: list[Any], scope: list[list[bool]]) -> list[Any]:
         """The sum over a, term by term."""
         return cast(list[Any], np.einsum("xah,xas->xhs", kernel, premise).tolist())
+
+    def reference_of_atoms(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """Weights and values from the relations, and the sum."""
+        logits = plain_linear(given["binary"], parameters, "kernel", dims.heads, bias=False)
+        weights = plain_softmax(logits, np.asarray(scope)[..., None], axis=1)
+        values = plain_linear(given["binary"], parameters, "premise", dims.head_size, bias=False)
+        sums = np.einsum("xah,xas->xhs", weights, values)
+        return {"unary": plain_linear(sums.reshape(len(scope), -1), parameters, "output", dims.unary)}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, cast
 
 import numpy as np
 from torch import Tensor
 
 from peirce.algebra import Scope
-from peirce.parts import Operator, Reader, Writer
+from peirce.parts import Dims, Operator, PlainScope, Reader, Writer, plain_linear
 
 
 class Prod(Operator):
@@ -40,3 +41,13 @@ class Prod(Operator):
     def reference(self, kernel: list[Any], premise: list[Any], scope: list[list[bool]]) -> list[Any]:
         """The sum over w, term by term."""
         return cast(list[Any], np.einsum("xhw,xyw->xyh", kernel, premise).tolist())
+
+    def reference_of_atoms(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """Both readings, each over the fourth root of the head's size, and their products."""
+        root = dims.head_size**0.25
+        query = plain_linear(given["unary"], parameters, "kernel", dims.heads * dims.head_size) / root
+        relations = plain_linear(given["binary"], parameters, "premise", dims.head_size) / root
+        products = np.einsum("xhw,xyw->xyh", query.reshape(-1, dims.heads, dims.head_size), relations)
+        return {"binary": plain_linear(products, parameters, "output", dims.binary)}

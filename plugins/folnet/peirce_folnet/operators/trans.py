@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, cast
 
 import numpy as np
@@ -9,7 +10,7 @@ from torch import Tensor
 
 from peirce.algebra import Scope
 from peirce.kernels import channels_first
-from peirce.parts import Operator, Reader, Writer
+from peirce.parts import Dims, Operator, PlainScope, Reader, Writer, plain_linear, plain_softmax
 
 
 class Trans(Operator):
@@ -43,3 +44,13 @@ class Trans(Operator):
     def reference(self, kernel: list[Any], premise: list[Any], scope: list[list[bool]]) -> list[Any]:
         """The sum over a, term by term."""
         return cast(list[Any], np.einsum("xad,ayd->xyd", kernel, premise).tolist())
+
+    def reference_of_atoms(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """Weights and relations of the second step, and the sum."""
+        logits = plain_linear(given["binary"], parameters, "kernel", dims.binary, bias=False)
+        weights = plain_softmax(logits, np.asarray(scope)[..., None], axis=1)
+        second = plain_linear(given["binary"], parameters, "premise", dims.binary, bias=False)
+        sums = np.einsum("xad,ayd->xyd", weights, second)
+        return {"binary": plain_linear(sums, parameters, "output", dims.binary)}

@@ -10,7 +10,7 @@ from attrs import field, frozen, validators
 from torch import Tensor
 
 from peirce.kernels import channels_first
-from peirce.parts import PureOperator, Reader, Writer
+from peirce.parts import Dims, PlainScope, PureOperator, Reader, Writer, plain_linear
 
 
 @frozen(kw_only=True)
@@ -70,6 +70,18 @@ class Chain(PureOperator):
             return sum(terms) / (sum(weights) + self.options.floor)
 
         return [[[pair(x, y, d) for d in range(self.dims.binary)] for y in tokens] for x in tokens]
+
+    def reference_of_atoms(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """Gates and values of both sides, and their mean."""
+        names = ("gate", "value", "right_gate", "right_value")
+        channels = (
+            plain_linear(given["binary"], parameters, name, dims.binary, bias=False).tolist()
+            for name in names
+        )
+        means = self.reference(*channels, scope)
+        return {"binary": plain_linear(means, parameters, "output", dims.binary, bias=False)}
 
 
 def _sigmoid(value: float) -> float:

@@ -6,13 +6,14 @@ import math
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from attrs import frozen
 from torch import Tensor
 
 from peirce.algebra import Scope, at_least_float32
-from peirce.parts import Dims, PureOperator, Reader, Writer
+from peirce.parts import Dims, PlainScope, PureOperator, Reader, Writer, plain_linear
 
 
 @frozen(kw_only=True)
@@ -129,6 +130,25 @@ class EdgeAttention(PureOperator):
             return _weigh(terms, sizes)
 
         return [[[pair(x, y, h) for h in heads] for y in tokens] for x in tokens]
+
+    def reference_of_atoms(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """Queries and keys, each over the fourth root of the head's size, values, and the sums over the third node."""
+        options, count = self.options, len(scope)
+        names = ["query", "key", "value"]
+        if not options.flat and not options.lesion_values:
+            names.append("right_value")
+        channels = []
+        for name in names:
+            width = dims.heads * dims.head_size
+            read = plain_linear(given["binary"], parameters, name, width, bias=options.bias)
+            read *= np.asarray(scope)[..., None] * (
+                dims.head_size**-0.25 if name in ("query", "key") else 1.0
+            )
+            channels.append(read.reshape(count, count, dims.heads, dims.head_size).tolist())
+        sums = np.asarray(self.reference(*channels, scope)).reshape(count, count, -1)
+        return {"binary": plain_linear(sums, parameters, "output", dims.binary, bias=options.bias)}
 
 
 def _flat(query: Tensor, key: Tensor, value: Tensor, scope: Scope) -> Tensor:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import torch.nn.functional as F
 from torch import Tensor
 
-from peirce.parts import NoOptions, PureOperator, Reader, Writer
+from peirce.parts import Dims, NoOptions, PlainScope, PureOperator, Reader, Writer, plain_linear
 
 
 class RelationAttention(PureOperator):
@@ -70,3 +70,21 @@ class RelationAttention(PureOperator):
                 heads.append([sum(w * (v[s] + r[s]) for w, v, r in weighted) for s in range(len(q))])
             result.append(heads)
         return result
+
+    def reference_of_atoms(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """Queries and keys of nodes and pairs, over the fourth root of the head's size, values, and attention."""
+        heads, size = dims.heads, dims.head_size
+
+        def read(name: str) -> Any:
+            scale = size**-0.25 if name in ("query", "key", "relation_key") else 1.0
+            if name in ("relation_key", "relation_value"):
+                return (plain_linear(given["binary"], parameters, name, size, bias=False) * scale).tolist()
+            found = plain_linear(given["unary"], parameters, name, heads * size)
+            return (found * scale).reshape(-1, heads, size).tolist()
+
+        names = ("query", "key", "value", "relation_key", "relation_value")
+        sums = self.reference(*map(read, names), scope)
+        rows = [[s for head in row for s in head] for row in sums]
+        return {"unary": plain_linear(rows, parameters, "output", dims.unary)}

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from peirce.networks import recur
+from peirce.networks import Projections, recur
 from peirce.parts import (
+    Dims,
     PairPosition,
     PlainScope,
     PureOperator,
@@ -20,10 +21,11 @@ from peirce.parts import (
 )
 from peirce_testing.check import check, on_examples
 from peirce_testing.compare import BrokenError, NotApplicableError, assert_equal
-from peirce_testing.examples import Example, Tensors, View, plain_view
+from peirce_testing.examples import Example, Slot, Tensors, View, normal, plain_view
 from peirce_testing.harness.base import Harness
 from peirce_testing.harness.labels import WHOLE_GROUPS, fitting_losses
 from peirce_testing.harness.sized import HeadHarness, PositionHarness, prepare
+from peirce_testing.tiny_models import randomise
 
 COMPUTED = ("forward", "unary", "binary", "pairs", "rotations", "scope", "index")
 """The methods that a `reference` speaks of."""
@@ -76,13 +78,16 @@ def check_reference(
         unread: told of each parameter whether no reference has read it yet.
     """
     instance = harness.make()
+    unread = {} if unread is None else unread
     if isinstance(instance, RecurrentOperator):
         _check_recurrent(instance, tensors)
     elif isinstance(instance, PureOperator):
         _check_pure(harness, instance, view, tensors)
+        if _states(harness.part, "reference_of_atoms", "readings", "output"):
+            _check_maps(instance, harness.dims, view, unread)
     else:
         with torch.no_grad():
-            _check_stated(harness, instance, view, tensors, {} if unread is None else unread)
+            _check_stated(harness, instance, view, tensors, unread)
 
 
 def _check_recurrent(instance: RecurrentOperator, tensors: Tensors) -> None:
@@ -126,6 +131,47 @@ def _check_pure(harness: Harness, instance: PureOperator, view: View, tensors: T
         assert_equal(result[i][seen] / size, wanted / size, what)
 
 
+@torch.no_grad()
+def _check_maps(instance: PureOperator, dims: Dims, view: View, unread: dict[str, bool]) -> None:
+    """Compare an operator behind its maps, as the composer reads and writes, with `reference_of_atoms`."""
+    maps = Projections(dims, instance.readings(), instance.output(), weights=instance.weights()).double()
+    randomise(maps)
+    parameters, scope, generator = _noting(maps, unread), view.scope(), torch.Generator().manual_seed(0)
+    shapes = {"unary": (view.length, dims.unary), "binary": (view.length, view.length, dims.binary)}
+    drawn = {name: normal((view.batch, *shape), generator) for name, shape in shapes.items()}
+    atoms = {"U": scope.zero_unary(drawn["unary"]), "B": scope.zero_binary(drawn["binary"])}
+    read = Tensors(
+        (
+            Slot(name, ()),
+            (maps.get_submodule(name)(atoms[r.branch]) * r.scale).unflatten(-1, [*r.shape.values()]),
+        )
+        for name, r in instance.readings().items()
+    )
+    read += ((Slot(name, ()), maps.get_parameter(name)) for name in instance.weights())
+    output = instance.output()
+    inferred = instance.infer(*prepare(instance, read, scope), scope).flatten(-len(output.shape))
+    of_pairs, name = output.branch == "B", {"U": "unary", "B": "binary"}[output.branch]
+    for i in range(view.batch):
+        where = view.real_places(i)
+        seen, places = view.example(i, where), list(range(len(where)))
+        pairs = seen.allowed()[0]
+        given = {"unary": atoms["U"][i, where].tolist(), "binary": atoms["B"][i, where][:, where].tolist()}
+        plain = PlainScope(pairs.tolist(), places, places)
+        expected = instance.reference_of_atoms(given, plain, parameters, dims) or {}
+        rows = pairs if of_pairs else pairs.any(1)
+        result = maps.output(inferred[i, where][:, where] if of_pairs else inferred[i, where])
+        found = {name: (True, result)}
+        _compare(found, _summed(expected, given, seen), rows, f"in example {i}, maps included")
+    unread.update(dict.fromkeys(parameters.read & unread.keys(), False))
+
+
+def _noting(module: nn.Module, unread: dict[str, bool]) -> _Parameters:
+    """The parameters and buffers of a module as nested lists, which note what is read of them."""
+    unread.update({name: unread.get(name, True) for name, _ in module.named_parameters()})
+    named = (*module.named_parameters(), *module.named_buffers())
+    return _Parameters((name, value.tolist()) for name, value in named)
+
+
 class _Parameters(dict[str, Any]):
     """Parameters by name, which note what is read of them."""
 
@@ -142,10 +188,7 @@ def _check_stated(
     harness: Harness, instance: Any, view: View, tensors: Tensors, unread: dict[str, bool]
 ) -> None:
     """Compare a part that has parameters with its `reference`, example by example without padding."""
-    parameters = _Parameters(
-        (name, value.tolist()) for name, value in (*instance.named_parameters(), *instance.named_buffers())
-    )
-    unread.update({name: unread.get(name, True) for name, _ in instance.named_parameters()})
+    parameters = _noting(instance, unread)
     inside = isinstance(instance, PairPosition | RotaryPosition)
     for layer in range(harness.dims.layers if inside else 1):
         outputs = (
