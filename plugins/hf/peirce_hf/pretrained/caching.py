@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from peirce.errors import one_line
+from peirce.errors import PlanError, one_line
 from peirce.networks import flatten_layer_cache
 from peirce.parts import TensorSpec
 from peirce_hf.pretrained.architecture import REFUSALS
@@ -63,29 +63,60 @@ def cache_specs(layers: Layers) -> tuple[TensorSpec, ...]:
 
 
 def why_not_cached(config: Any) -> str | None:
-    """Why a decoder gives a cache no keys and values of each layer; None where it does."""
+    """Why a decoder gives a cache no keys and values of each layer; None where it does, or only running it tells."""
     try:
-        kept = cache_of_one_token(config)
+        _cache_of_one_token(without_storage(config))
+    except PlanError as error:
+        return str(error)
+    except REFUSALS:
+        pass
+    return None
+
+
+def cache_of_one_token(body: Any, words: nn.Embedding) -> Layers:
+    """The keys and values of one token, and of one of the source where there is one.
+
+    They come from a network without storage. The meta device lacks operations, and the values that some networks ask
+    for; such a network runs itself, where it is.
+
+    Args:
+        body: the network.
+        words: its word embeddings.
+
+    Raises:
+        PlanError: it does not run, or gives a cache no keys and values of each layer.
+    """
+    try:
+        return _cache_of_one_token(without_storage(body.config))
+    except REFUSALS:
+        pass
+    training = body.training
+    try:
+        return _cache_of_one_token(body.eval(), words)
     except REFUSALS as error:
-        return f"a model of type {config.model_type!r} does not decode here: {one_line(error)}"
+        kind = body.config.model_type
+        raise PlanError(
+            f"a model of type {kind!r} does not decode here from keys and values alone: {one_line(error)}"
+        ) from error
+    finally:
+        body.train(training)
+
+
+def _cache_of_one_token(body: Any, words: nn.Embedding | None = None) -> Layers:
+    config, weight = body.config, (words or body.get_input_embeddings()).weight
+    atoms = weight.new_zeros(1, 1, weight.shape[1])
+    mask = torch.ones(1, 1, device=weight.device, dtype=torch.int64)
+    given, cache = {"inputs_embeds": atoms}, cache_with([])
+    if config.is_encoder_decoder:
+        source = weight.new_zeros(1, 1, config.hidden_size)
+        given, cache = {"encoder_outputs": (source,), "decoder_inputs_embeds": atoms}, decoder_cache([])  # type: ignore[dict-item]
+    with torch.no_grad(), assume_for_tracing(atoms):
+        found = body(**given, attention_mask=mask, past_key_values=cache, use_cache=True, return_dict=True)
+    given_back = getattr(found, "past_key_values", None)
+    kept = [] if given_back is None else layers_in(given_back)
     if len(kept) == config.num_hidden_layers or (kept and config.is_encoder_decoder):
-        return None
-    return (
+        return kept
+    raise PlanError(
         f"a model of type {config.model_type!r} does not cache keys and values in each layer, so it does not generate "
         "here"
     )
-
-
-def cache_of_one_token(config: Any) -> Layers:
-    """The keys and values of one token, and of one of the source where there is one, without storage."""
-    body = without_storage(config)
-    atoms = torch.zeros(1, 1, body.get_input_embeddings().weight.shape[1], device="meta")
-    mask = torch.ones(1, 1, device="meta", dtype=torch.int64)
-    given = {"inputs_embeds": atoms}
-    cache = cache_with([])
-    if config.is_encoder_decoder:
-        source = torch.zeros(1, 1, config.hidden_size, device="meta")
-        given, cache = {"encoder_outputs": (source,), "decoder_inputs_embeds": atoms}, decoder_cache([])  # type: ignore[dict-item]
-    with torch.no_grad(), assume_for_tracing(atoms):
-        body(**given, attention_mask=mask, past_key_values=cache, use_cache=True, return_dict=True)
-    return layers_in(cache)

@@ -71,6 +71,8 @@ class OriginalHead(Head):
         self._take_body_out(words)
 
     def _take_body_out(self, words: nn.Embedding) -> None:
+        from transformers import PreTrainedModel
+
         model, decoder = self.model, self.model.get_output_embeddings()
         # By names: within `from_pretrained` of the classes for `transformers` nothing is tied yet.
         name = next((name for name, module in model.named_modules() if module is decoder), "")
@@ -79,7 +81,8 @@ class OriginalHead(Head):
             model.set_output_embeddings(_Words(words, decoder.bias))
             if twice := tied.get(f"{name}.bias"):
                 model.get_submodule(twice.rpartition(".")[0]).bias = None
-        setattr(model, model.base_model_prefix, _PassThrough(words))
+        body = next(name for name, child in model.named_children() if isinstance(child, PreTrainedModel))
+        setattr(model, body, _PassThrough(words))
 
     def begin(self) -> None:
         """The weights of the source's head.
@@ -121,6 +124,9 @@ class OriginalHead(Head):
         found = BaseModelOutputWithPoolingAndCrossAttentions(
             last_hidden_state=packing.pack(encoded.unary), pooler_output=encoded.pooled
         )
+        # Heads of models with experts pass these on; one compares the shape with that of the embeddings.
+        found.router_logits = found.shared_kv_states = None
+        found.shape = encoded.unary.shape
         logits = self.model(inputs_embeds=found, return_dict=True).logits
         return {"logits": encoded.scope.zero_unary(packing.unpack(logits)) if self._rows else logits}
 
