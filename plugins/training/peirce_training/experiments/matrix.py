@@ -339,7 +339,8 @@ class Matrix(ABC, Generic[R]):
             )
         except TaskError as error:
             return list(self.failure_rows(cell, error))
-        if not trained_before and is_first_process():
+        # Also of a model whose training was killed just before this line.
+        if not self.request.only_evaluate and not (path / ORIGIN).exists() and is_first_process():
             write_json(path / ORIGIN, self._origin(cell, trained))
         return list(self.measure(cell, trained, data, before))
 
