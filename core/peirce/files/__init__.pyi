@@ -2,6 +2,7 @@ from .arrays import TensorHeader as TensorHeader
 from .arrays import read_npz as read_npz
 from .arrays import read_tensors as read_tensors
 from .arrays import tensor_header as tensor_header
+from .pickles import follow_pickle as follow_pickle
 from .read import NO_DIGESTS as NO_DIGESTS
 from .read import UnreadableError as UnreadableError
 from .read import check_file as check_file

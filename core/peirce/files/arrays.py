@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import io
 import math
-import warnings
 import zipfile
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,18 +14,12 @@ from attrs import frozen
 
 from peirce.errors import PeirceError, printable
 from peirce.files.read import UnreadableError, check_file, open_file, size_limit, too_large_error
+from peirce.files.torch_files import READ_DTYPES, read_torch_file, unread_dtype_error
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
     from torch import Tensor
-
-_READ = {
-    *("BOOL", "U8", "I8", "I16", "U16", "I32", "U32", "I64", "U64", "F16", "BF16", "F32", "F64"),
-    *("bool", "uint8", "int8", "int16", "uint16", "int32", "uint32", "int64", "uint64"),
-    *("float16", "bfloat16", "float32", "float64"),
-}
-"""The dtypes of tensors that are read, as safetensors and as torch call them."""
 
 
 @frozen
@@ -81,71 +73,14 @@ def read_tensors(path: Path, inside: str = "") -> dict[str, Tensor]:
         UnreadableError: it is another kind of file, or a tensor fails these checks; the message names the tensor.
         OSError: it is not there, or may not be read.
     """
-    if path.suffix == ".safetensors":
-        from safetensors.torch import load_file
+    if path.suffix != ".safetensors":
+        return read_torch_file(path, inside)
+    from safetensors.torch import load_file
 
-        for name, dtype in tensor_header(path).dtypes.items():
-            _check_dtype(name, dtype)
-        return load_file(path)
-    size = check_file(path)
-    with suppress(zipfile.BadZipFile), zipfile.ZipFile(path) as archive:
-        if sum(entry.file_size for entry in archive.infolist()) > size:
-            raise UnreadableError("it unpacks to more than its own size, so it is not an ordinary torch file")
-    storages: dict[int, int] = {}
-    for name, tensor in _torch_file(path, "meta", inside).items():
-        _check_tensor(name, tensor)
-        storage = tensor.untyped_storage()
-        storages[storage._cdata] = storage.nbytes()
-    if sum(storages.values()) > size:
-        raise UnreadableError("its tensors claim more bytes than it has")
-    found = _torch_file(path, "cpu", inside)
-    for name, tensor in found.items():
-        if tensor.device.type != "cpu":
-            raise UnreadableError(f"tensor {name!r} is a meta tensor, which has no values")
-    return found
-
-
-def _torch_file(path: Path, device: str, inside: str) -> dict[str, Tensor]:
-    import torch
-
-    try:
-        with warnings.catch_warnings(action="ignore"):  # of kinds of tensors that are refused
-            loaded = torch.load(path, map_location=device, weights_only=True)
-    except NotImplementedError as error:  # no such tensor can be on torch's meta device
-        raise UnreadableError(
-            "it contains quantised or nested tensors, and only dense ones are read"
-        ) from error
-    except (OSError, MemoryError):
-        raise
-    except Exception as error:  # what zip files and pickles that lack bytes make their readers raise
-        raise UnreadableError(
-            "it must be a safetensors file, or a torch file that contains a state dict and nothing else"
-        ) from error
-    if isinstance(loaded, dict) and isinstance(loaded.get(inside), dict):
-        loaded = loaded[inside]
-    if not isinstance(loaded, dict) or not all(isinstance(each, torch.Tensor) for each in loaded.values()):
-        keys = sorted(map(str, loaded)) if isinstance(loaded, dict) else []
-        content = f"the keys {', '.join(keys[:12])}" if keys else type(loaded).__name__
-        raise UnreadableError(
-            f"it does not contain a state dict of named tensors, but {content}; save its state dict alone"
-        )
-    return loaded
-
-
-def _check_tensor(name: str, tensor: Tensor) -> None:
-    kinds = {"nested": tensor.is_nested, "quantised": tensor.is_quantized}
-    kinds["sparse"] = not tensor.is_nested and str(tensor.layout) != "torch.strided"
-    for kind, found in kinds.items():
-        if found:
-            raise UnreadableError(f"tensor {name!r} is {kind}, and only dense ones are read")
-    _check_dtype(name, str(tensor.dtype).removeprefix("torch."))
-    if tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
-        raise UnreadableError(f"tensor {name!r} claims {tensor.numel():,} values, and its storage has fewer")
-
-
-def _check_dtype(name: str, dtype: str) -> None:
-    if dtype not in _READ:
-        raise UnreadableError(f"tensor {name!r} is of the type {dtype}, which is not read")
+    for name, dtype in tensor_header(path).dtypes.items():
+        if dtype not in READ_DTYPES:
+            raise unread_dtype_error(name, dtype)
+    return load_file(path)
 
 
 def read_npz(

@@ -91,11 +91,13 @@ def check_file(path: str | os.PathLike[str], most: int | None = None) -> int:
     return status.st_size
 
 
-def too_large_error(most: int, path: str | os.PathLike[str] | None = None) -> UnreadableError:
-    """The error of a file that has more bytes than are read at once."""
+def too_large_error(
+    most: int, path: str | os.PathLike[str] | None = None, *, what: str = "it"
+) -> UnreadableError:
+    """The error of a file that has more bytes, or a part that has, than are read at once."""
     return UnreadableError(
-        f"it has more than {most / 1e6:,.6g} MB, the most that is read at once; if the file is genuine, set {LIMIT} "
-        f"to more than {size_limit() / 1e9:,.6g}GB",
+        f"{what} has more than {most / 1e6:,.6g} MB, the most that is read at once; if the file is genuine, set "
+        f"{LIMIT} to more than {size_limit() / 1e9:,.6g}GB",
         path,
     )
 

@@ -132,7 +132,7 @@ def test_dense_tensors_are_read(name: str, tmp_path: Path) -> None:
         (lambda: torch.quantize_per_tensor(torch.ones(3), 0.1, 0, torch.qint8), "quantised"),
         (lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]), "nested"),
         (lambda: torch.nested.nested_tensor([torch.ones(2)], layout=torch.jagged), "nested"),
-        (lambda: torch.empty(10**9, 3, device="meta"), "claim more bytes than it has"),
+        (lambda: torch.empty(10**9, 3, device="meta"), "is a meta tensor"),
         (lambda: torch.empty(3, device="meta"), "is a meta tensor"),
         (lambda: torch.ones(3).to(torch.float8_e4m3fn), "is of the type float8_e4m3fn"),
         (lambda: torch.ones(3, dtype=torch.complex64), "is of the type complex64"),
@@ -182,3 +182,86 @@ def test_a_torch_file_that_unpacks_to_more_than_its_size_is_refused(tmp_path: Pa
             packed.writestr(entry.filename, plain.read(entry))
     with pytest.raises(UnreadableError, match="unpacks to more than its own size"):
         read_tensors(tmp_path / "b.pt")
+
+
+def test_a_state_dict_is_read_beside_what_checkpoints_hold(tmp_path: Path) -> None:
+    layer = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(3, 4))
+    optimizer = torch.optim.AdamW(layer.parameters())
+    layer(torch.ones(2, 3)).sum().backward()
+    optimizer.step()
+    flat = torch.arange(20.0)
+    state = {**layer.state_dict(), "slice": flat[5:9], "steps": flat[::3], "turned": flat.view(4, 5).t()}
+    state["halves"], state["parameter"] = torch.ones(2).bfloat16(), torch.nn.Parameter(torch.ones(2))
+    state["parameter"].note = "its own"  # type: ignore[attr-defined]
+    other = {
+        "best": np.float64(0.5),
+        "seen": {1, 2},
+        "random": np.random.RandomState(0).get_state(),
+        "step": 1j,
+    }
+    path = tmp_path / "a.bin"
+    for zipped in (True, False):
+        for protocol in (2, 4):
+            whole = {"model": state, "optimizer": optimizer.state_dict(), **other}
+            torch.save(whole, path, pickle_protocol=protocol, _use_new_zipfile_serialization=zipped)
+            found = read_tensors(path, "model")
+            assert found.keys() == state.keys()
+            for key, value in state.items():
+                assert torch.equal(found[key], value), key
+                assert (found[key].dtype, found[key].stride()) == (value.dtype, value.stride())
+            assert found["slice"].untyped_storage().data_ptr() == found["steps"].untyped_storage().data_ptr()
+
+
+def _name(text: str) -> bytes:
+    return b"c" + text.replace(" ", "\n").encode() + b"\n"
+
+
+def _torch_zip(path: Path, pickled: bytes) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("archive/data.pkl", b"\x80\x02}X\x01\0\0\0a" + pickled + b"s.")
+        archive.writestr("archive/data/0", bytes(8))
+
+
+def _one_tensor(size: int, stride: int, offset: int = 0) -> bytes:
+    storage = b"(X\x07\0\0\0storage" + _name("torch FloatStorage") + b"X\x01\0\0\x000X\x03\0\0\0cpuK\x02tQ"
+    numbers = (b"\x8a\x08" + struct.pack("<q", number) for number in (offset, size, stride))
+    first, second, third = numbers
+    return (
+        _name("torch._utils _rebuild_tensor_v2")
+        + b"("
+        + storage
+        + first
+        + second
+        + b"\x85"
+        + third
+        + b"\x85tR"
+    )
+
+
+@pytest.mark.parametrize(
+    ("pickled", "said"),
+    [
+        (_one_tensor(2, 1), ""),
+        (_one_tensor(10**10, 1), "'a' claims 10,000,000,000 values"),
+        (_one_tensor(2, 10**10), "'a' claims 2 values, and its storage has fewer"),
+        (_one_tensor(1, 1, 2), "'a' claims 1 values, and its storage has fewer"),
+        (_one_tensor(-1, 1), "'a' has impossible sizes"),
+        (
+            _name("builtins bytearray") + b"J\xff\xff\xff\x7f\x85R",
+            "names builtins.bytearray, which is neither",
+        ),
+        (_name("builtins list") + b"]\x85R", "calls a plain type"),
+        (_name("torch FloatTensor") + b"J\xff\xff\xff\x7f\x85R", "names torch.FloatTensor"),
+        (_name("torch.storage UntypedStorage") + b"J\xff\xff\xff\x7f\x85R", "but the keys a"),
+        (_name("os system") + b"X\x02\0\0\0id\x85R", "names os.system, which is neither imported nor run"),
+    ],
+)
+def test_what_a_torch_file_claims_is_known_before_anything_is_made(
+    pickled: bytes, said: str, tmp_path: Path
+) -> None:
+    _torch_zip(tmp_path / "a.pth", pickled)
+    if not said:
+        assert read_tensors(tmp_path / "a.pth")["a"].tolist() == [0, 0]
+        return
+    with pytest.raises(UnreadableError, match=said):
+        read_tensors(tmp_path / "a.pth")
