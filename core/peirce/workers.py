@@ -7,12 +7,14 @@ import os
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
+from peirce.errors import TaskError
 from peirce.extras import safe_path
 from peirce.files import clear_leftovers, write_whole
 
@@ -32,16 +34,22 @@ def worker_processes(
         count: how many at most.
         begin: a function that each process calls first.
         given: its arguments.
+
+    Raises:
+        TaskError: one of them was killed.
     """
     others = set(active_children())
     with safe_path():
         executor = _Processes(count, get_context("spawn"), _start_worker, (begin, given))
         try:
             yield executor
-        except BaseException:
+        except BaseException as error:
             for each in set(active_children()) - others:
                 each.terminate()
             executor.shutdown(wait=True)
+            if isinstance(error, BrokenProcessPool):
+                what = "a worker process was killed, perhaps for want of memory"
+                raise TaskError(f"{what}; run it again, with fewer workers") from error
             raise
         executor.shutdown(wait=True, cancel_futures=True)
 

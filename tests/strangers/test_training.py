@@ -23,9 +23,11 @@ from toy_tasks import TRANSFORMER, Marked, MarkedOptions
 import peirce
 from peirce.errors import TaskError, WriteError
 from peirce.registry import Registry
-from peirce_training import TrainingOptions, TrainResult, train
+from peirce.workers import write_parts
+from peirce_training import TrainingOptions, TrainResult, loop, train
 from peirce_training.experiments import Cell, ExperimentRequest, Matrix, ResultRow, identity
 from peirce_training.optimizer import make_optimizer
+from peirce_training.processes import make_accelerator
 
 OPTIONS = TrainingOptions(steps=6, lr=1e-2, device="cpu", threads=1, log_every=10, test_split="")
 
@@ -121,6 +123,29 @@ def test_the_best_model_outlives_a_training_that_diverges(parts: Registry, tmp_p
         )
     best, same = (peirce.load(tmp_path / name, registry=parts).state_dict() for name in ("first", "same"))
     assert all(torch.equal(best[name], same[name]) for name in best)
+
+
+@pytest.mark.report(
+    "https://github.com/facebookresearch/fairseq/issues/282",
+    "in float16 the scale of the loss sinks at step after step, while the loss looks fine",
+    "a training whose every step overflows ends, says so, and advises bf16",
+)
+def test_steps_that_all_overflow_are_said(
+    parts: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Overflowing(Diverging):
+        def terms(self, model: peirce.Model, batch: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+            self.at = self.losses_asked + 1
+            return super().terms(model, batch)
+
+    def scaling(options: TrainingOptions) -> Any:
+        accelerator = make_accelerator(options)
+        accelerator.scaler = torch.amp.GradScaler("cpu", init_scale=1e-3)  # Accelerate has none without a GPU
+        return accelerator
+
+    monkeypatch.setattr(loop, "make_accelerator", scaling)
+    with pytest.raises(TaskError, match=r"overflow float16 at any scale.*train\.precision=bf16"):
+        train(TRANSFORMER, Overflowing("gradients", 0), OPTIONS, tmp_path, registry=parts)
 
 
 @frozen(kw_only=True)
@@ -243,3 +268,16 @@ def test_batches_of_spawned_workers(parts: Registry, tmp_path: Path) -> None:
         TRANSFORMER, Spawned(MarkedOptions()), attrs.evolve(OPTIONS, steps=2), tmp_path, registry=parts
     )
     assert len(result.losses) == 2
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no process of it kills itself so")
+@pytest.mark.report(
+    "https://github.com/ratt-ru/CubiCal/issues/441",
+    "a worker process is killed for want of memory, and all that is said is a cryptic BrokenProcessPool",
+    "one sentence says that a worker was killed and what to do, and what other workers wrote is kept",
+)
+def test_a_killed_worker_is_said(tmp_path: Path) -> None:
+    kill: Any = signal.raise_signal  # what each worker calls with the number of its part
+    with pytest.raises(TaskError, match=r"a worker process was killed, .*; run it again, with fewer workers"):
+        list(write_parts(tmp_path / "parts", [9, 9], kill, 2))
+    assert not (tmp_path / "parts").exists()

@@ -13,7 +13,6 @@ import os
 import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, contextmanager
 from functools import cache as remembered
 from pathlib import Path
@@ -23,7 +22,7 @@ import numpy as np
 from attrs import astuple, frozen
 from numpy.typing import NDArray
 
-from peirce.errors import InputError, TaskError
+from peirce.errors import InputError
 from peirce.files import explain_disk_errors
 from peirce.progress import progress_bars
 from peirce.workers import worker_processes
@@ -208,13 +207,8 @@ class Detector:
         size = max(1, min(64, len(texts) // (4 * self._processes)))
         parts = [texts[at : at + size] for at in range(0, len(texts), size)]
         with worker_processes(min(self._processes, len(texts))) as pool:
-            try:
-                for parsed in [pool.submit(_detect_part, self._arguments, part) for part in parts]:
-                    yield from parsed.result()
-            except BrokenProcessPool as error:
-                raise TaskError(
-                    "a parsing process was killed, perhaps because memory ran out; use fewer processes"
-                ) from error
+            for parsed in [pool.submit(_detect_part, self._arguments, part) for part in parts]:
+                yield from parsed.result()
 
     def _read_cache(self, keys: Sequence[bytes]) -> dict[bytes, str]:
         """What the cache has."""

@@ -127,7 +127,7 @@ def killed(*given: Any) -> None:
 
 def test_a_process_that_is_killed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_detect_part", killed)
-    with pytest.raises(TaskError, match=r"a parsing process was killed, .*; use fewer processes"):
+    with pytest.raises(TaskError, match=r"a worker process was killed, .* with fewer workers"):
         Detector("brackets", processes=2).find(TEXTS)
 
 

@@ -87,18 +87,13 @@ def _run_block(task: BlockRequest) -> Done:
 def _processes(workers: int, samplers: Samplers) -> Iterator[Pool]:
     """Processes of this machine."""
     from concurrent.futures import FIRST_COMPLETED, Future, wait
-    from concurrent.futures.process import BrokenProcessPool
 
     futures = set[Future[Done]]()
 
     def first() -> Done:
         future = next(iter(wait(futures, return_when=FIRST_COMPLETED).done))
         futures.remove(future)
-        try:
-            return future.result()
-        except BrokenProcessPool as error:
-            reason = "a worker was killed, perhaps for want of memory"
-            raise TaskError(f"{reason}; {_GOES_ON}, try it with fewer --workers") from error
+        return future.result()
 
     with worker_processes(workers, _start_worker, samplers) as executor:
         yield Pool(2 * workers, lambda task: futures.add(executor.submit(_run_block, task)), first)
