@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -33,8 +34,6 @@ _KINDS = {
 }
 _BATCH_ROWS, _BATCH_BYTES = 10_000, 1 << 24
 """The most rows of a Parquet file that are read at once, and the bytes that they have by its metadata."""
-_SURROGATE = re.compile(r"\\ud[89a-f][0-9a-f]{2}")
-"""Half of a character of UTF-16, as Python's `repr` writes it."""
 
 
 @frozen
@@ -46,7 +45,7 @@ class Row:
         number: which row, from 1, not counting a header.
         values: by column.
         broken: why the row cannot be read; empty for a good one.
-        after_gap: whether an empty line stands before it.
+        after_gap: whether an empty line or row stands before it.
     """
 
     file: Path | str
@@ -279,9 +278,9 @@ def _objects(path: Path, file: IO[str]) -> Iterator[Row]:
             raise TaskError(f"{where}: not JSON: {error}") from error
         if not isinstance(value, dict):
             raise TaskError(f"{where}: must be a JSON object, not {line.strip()[:60]}")
-        if "\\u" in line and (half := _SURROGATE.search(str(value))):
+        if "\\u" in line and (half := re.search("[\ud800-\udfff]", json.dumps(value, ensure_ascii=False))):
             raise TaskError(
-                f"{where}: it has {half.group()}, half of a character whose other half was cut off; take it out"
+                f"{where}: it has {half.group()!r}, half of a character whose other half was cut off; take it out"
             )
         yield Row(path, number, value)
 
@@ -307,7 +306,7 @@ def _fields(path: Path, file: IO[str], kind: str, quoted: bool, header: Sequence
                 yield Row(path, number, dict(zip(columns, fields, strict=True)), after_gap=after_gap)
             elif fields:
                 yield Row(path, number, {}, f"{len(fields)} fields where the header has {len(columns)}")
-            after_gap = not fields
+            after_gap = not any(fields)
     except csv.Error as error:
         raise TaskError(f"{path}, row {number + 1}: not valid {kind.upper()}: {error}") from error
 

@@ -39,7 +39,7 @@ TEXTS = (
 LABELS = ("label", "labels", "class", "category", "target", "sentiment", "intent", "gold_label", "topic")
 TOKENS = ("tokens", "words", "token", "word", "form")
 TAGS = ("tags", "ner_tags", "pos_tags", "labels", "tag", "ner_tag", "ner", "upos")
-SENTENCES = ("sentence #", "sentence_id", "sentence id", "sent_id", "sentence_number", "sentence")
+SENTENCES = ("sentence #", "sentence_id", "sentence id", "sent_id", "sentence_idx", "sentence")
 ROLES: Mapping[str, Sequence[str]] = {
     "text": TEXTS, "label": LABELS, "tokens": TOKENS, "tags": TAGS, "sentence": SENTENCES,
 }  # fmt: skip
@@ -146,6 +146,8 @@ def column(row: Row, role: str, given: str, how: str = "") -> str:
     hint = ""
     if len(names) == 1 and any(sign in names[0] for sign in ";\t|"):
         hint = "; it seems to have another delimiter: save it with commas, or with tabs as .tsv"
+    if role == "tokens" and str(row.file).endswith((".txt", ".tsv")):
+        hint = "; if it has no header and a word a line, as CoNLL's files have, end its name in .conll"
     raise TaskError(
         f"{row.file}: none of its columns {', '.join(names)} is called {' or '.join(ROLES[role][:3])}, so name the one "
         f"that holds the {role}: {how or f'--set {role}=COLUMN'}{hint}"
@@ -241,12 +243,12 @@ def check_classes(classes: Iterable[str], where: str) -> None:
     """
     seen: dict[object, str] = {}
     for name in classes:
-        number = _number(name)
-        key = normalize("NFKC", name).casefold() if number is None else number
-        other = seen.setdefault(key, name)
+        plain = normalize("NFKC", name)
+        number = _number(plain)
+        other = seen.setdefault(plain.casefold() if number is None else number, name)
         if other == name:
             continue
-        if number is None and normalize("NFKC", other) != normalize("NFKC", name):
+        if number is None and normalize("NFKC", other) != plain:
             print_line(f"{where}: the classes {shown(other)} and {shown(name)} differ in capitals alone")
         else:
             what = "look the same" if number is None else "are one number"

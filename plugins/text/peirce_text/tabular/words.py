@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 
 from peirce.errors import TaskError
@@ -17,8 +17,8 @@ LOOKED_AT = 1000
 def join_words(rows: Iterator[Row], words: str, sentence: str = "") -> Iterator[Row]:
     """The rows of a table; where it has a word in each row, a row for each sentence, with a list in each column.
 
-    A table has a word in each row if its first rows have hardly a space in the column of words. A sentence ends at an
-    empty line, and where a column has another value.
+    A table has a word in each row if its first rows have hardly a space in the column of words. A sentence begins where
+    the column of sentences has another value, or without such a column after an empty line.
 
     Args:
         rows: the rows.
@@ -37,23 +37,31 @@ def join_words(rows: Iterator[Row], words: str, sentence: str = "") -> Iterator[
             yield from rows
             return
         sentence = usual_column((name for name in first[0].values if name != words), "sentence")
-        if not sentence and not any(row.after_gap for row in first):
+        begins = [begin for _, begin in _with_begins(first, sentence)][1:]
+        if all(begins) or not (sentence or any(begins)):
             raise TaskError(
                 f"{first[0].file}: column {words!r} has one word in each row, and nothing says where a sentence ends; "
                 "name the column that numbers the sentences with task.sentence, leave an empty line between them, or "
-                "give a row all words of a sentence"
+                "give a row all words of a sentence, with spaces between them"
             )
     together: list[Row] = []
-    number, ended = None, False
-    for row in rows:
-        here = class_name(row.value(sentence), row.where) if sentence else None
-        if together and (ended or row.after_gap or here not in (None, number)):
+    for row, begin in _with_begins(rows, sentence):
+        if together and begin:
             yield _join(together, sentence)
             together = []
-        number, ended = here or number, all(each in ("", None) for each in row.values.values())
-        together += [] if ended else [row]
+        together.append(row)
     if together:
         yield _join(together, sentence)
+
+
+def _with_begins(rows: Iterable[Row], sentence: str) -> Iterator[tuple[Row, bool]]:
+    """The rows that are not empty, and whether a sentence begins with each: by a column, or else after empty lines."""
+    number = None
+    for row in rows:
+        if any(each not in ("", None) for each in row.values.values()):
+            here = class_name(row.value(sentence), row.where) if sentence else None
+            yield row, here not in (None, number) if sentence else row.after_gap
+            number = here or number
 
 
 def _join(rows: list[Row], sentence: str) -> Row:
