@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -66,7 +66,9 @@ class PeirceGenerator(PeircePreTrainedModel, GenerationMixin):
     def __init__(self, config: PeirceConfig, registry: Registry | None = None) -> None:
         super().__init__(config, registry)
         heads = ["past" in planned.part.needs for planned in self.peirce.plan.heads]
-        self.caches = isinstance(self.peirce.network, GenerativeArchitecture) and all(heads)
+        network = self.peirce.network
+        self.caches = isinstance(network, GenerativeArchitecture) and all(heads)
+        self._stable = self.caches and network.reuses_cache(1, self.peirce.plan.dims.max_length)
         assert self.generation_config is not None
         self.generation_config.use_cache = self.caches
 
@@ -88,6 +90,15 @@ class PeirceGenerator(PeircePreTrainedModel, GenerationMixin):
         else:
             outputs = self.call(given)
         return outputs[f"{self.prefix}_logits"], outputs, cache
+
+    def usable_cache(self, cache: PeirceCache | None, ids: Tensor, mask: Tensor | None) -> PeirceCache | None:
+        """The cache of the tokens before, or None where it does not serve a text of these, int64 [b, x]."""
+        if cache is None or self._stable:
+            return cache
+        real = torch.ones_like(ids) if mask is None else mask
+        before, after = (int(part.sum(1).max()) for part in (real[:, : cache.length], real))
+        network = cast(GenerativeArchitecture, self.peirce.network)
+        return cache if network.reuses_cache(before, after) else None
 
     @classmethod
     def _supports_default_dynamic_cache(cls) -> bool:
@@ -150,7 +161,7 @@ class PeirceForCausalLM(PeirceGenerator):
         dims = {spec.name: spec.dims for spec in self.peirce.signature.inputs}
         inputs = {name: value for name, value in kwargs.items() if name in dims and value is not None}
         inputs["input_ids"] = input_ids
-        cache = kwargs.get("past_key_values")
+        cache = self.usable_cache(kwargs.get("past_key_values"), input_ids, kwargs.get("attention_mask"))
         if cache is not None:
             inputs = {
                 name: value[:, cache.length :]
@@ -245,10 +256,10 @@ class PeirceForConditionalGeneration(PeirceGenerator):
 
     def prepare_inputs_for_generation(self, input_ids: Tensor, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """The target so far and its source, or what follows a cache of both."""
-        cache = kwargs.get("past_key_values")
+        mask = kwargs.get("decoder_attention_mask")
+        cache = self.usable_cache(kwargs.get("past_key_values"), input_ids, mask)
         before = 0 if cache is None else cache.length
         inputs = {"decoder_input_ids": input_ids[:, before:]}
-        mask = kwargs.get("decoder_attention_mask")
         if mask is not None:
             inputs["decoder_attention_mask"] = mask[:, before:]
         if cache is None:

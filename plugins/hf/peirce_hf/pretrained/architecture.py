@@ -22,7 +22,6 @@ from peirce_hf.pretrained.configuration import (
     without_storage,
 )
 from peirce_hf.pretrained.heads import OriginalHead, why_no_head
-from peirce_hf.pretrained.rotations import forget_lengths
 
 REFUSALS = (
     OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError, AssertionError,
@@ -133,7 +132,6 @@ class PretrainedArchitecture(Architecture):
         self.input.embedding = embedding
         self.input.token_type = None
         self.body.set_input_embeddings(_UnusedEmbeddings())
-        forget_lengths(self.body)
 
     def begin(self) -> None:
         """The weights of the source.

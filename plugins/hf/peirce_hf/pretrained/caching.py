@@ -94,10 +94,8 @@ def cache_of_one_token(body: Any, words: nn.Embedding) -> Layers:
     try:
         return _cache_of_one_token(body.eval(), words)
     except REFUSALS as error:
-        kind = body.config.model_type
-        raise PlanError(
-            f"a model of type {kind!r} does not decode here from keys and values alone: {one_line(error)}"
-        ) from error
+        what = f"a model of type {body.config.model_type!r} does not decode here from keys and values alone"
+        raise PlanError(f"{what}: {one_line(error)}") from error
     finally:
         body.train(training)
 
