@@ -22,7 +22,7 @@ from attrs import define, field, frozen
 from hypothesis import HealthCheck, Phase, given, settings
 
 from peirce.parts import Dims
-from peirce.registry import Registered, Registry
+from peirce.registry import Registered, Registry, contain_panics
 from peirce_testing import examples, strategies
 from peirce_testing.compare import BrokenError, NotApplicableError, NotRunError
 from peirce_testing.examples import Example
@@ -159,8 +159,9 @@ class Check:
             NotRunError: something that the check needs is not installed.
             NotApplicableError: the check says nothing about the part as it turned out.
         """
+        module = getattr(case.entry.part, "__module__", str(case.entry.part))
         try:
-            with _restore_defaults():
+            with _restore_defaults(), contain_panics(module):
                 match [*signature(self.function).parameters]:
                     case ["harness", "example"]:
                         case.each(lambda harness: on_examples(harness, self.function, **self.which))

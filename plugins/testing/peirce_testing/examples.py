@@ -23,8 +23,8 @@ BASE = Dims(
     recurrent=3, pooled=7, vocabulary=11, token_types=2, max_length=40, pad_id=0,
 )  # fmt: skip
 """The sizes that checks begin with: small, and different where nothing forces them to be equal."""
-SHAPES = ((1, 1), (2, 2), (1, 3), (3, 2), (2, 3))
-"""Numbers of heads and their sizes, the smallest first."""
+SHAPES = ((1, 1), (2, 2), (4, 2), (1, 3), (3, 2), (2, 3))
+"""Numbers of heads and their sizes, the smallest first; of four heads, groups of two may share one of keys."""
 OTHER_AXES = 2
 """The size of symbolic axes other than batch and length."""
 
@@ -146,6 +146,8 @@ def plain_view(kind: str, batch: int, length: int, real: Tensor | None = None) -
 
 PADDED = torch.tensor([[True, True, True, False], [False, True, True, True]])
 """Two examples of four tokens, with padding on the right and on the left."""
+UNEVEN = torch.tensor([[1, 1, 0, 0], [1, 1, 1, 1], [0, 0, 1, 0], [0, 1, 1, 1]]).bool()
+"""Four examples, padded on either side, whose lengths sort in an order that is not its own inverse, up and down."""
 
 
 @frozen
@@ -270,7 +272,7 @@ def dims_of(heads: int, size: int, binary: int, other: int) -> Dims:
 def certain(
     kinds: Sequence[str], padded: bool | None = None, *, empty_rows: bool = False
 ) -> list[tuple[Example, Dims]]:
-    """An example of each kind of scope, without padding and with it on both sides, each at other sizes.
+    """Examples of each kind of scope, two without padding and four of uneven lengths, each at other sizes.
 
     Args:
         kinds: the kinds of scope.
@@ -282,14 +284,15 @@ def certain(
         related = related & ~torch.tensor([[False], [True], [False], [False]])
     found: list[tuple[Example, Dims]] = []
     for kind in kinds:
-        for real in (None, PADDED):
+        for real in (None, UNEVEN):
             if padded is not None and padded is (real is None):
                 continue
-            prefix = torch.tensor([1, 2]) if kind == "prefix" else None
-            relation = torch.stack([related, related.T]) if kind == "relation" else None
+            batch = 2 if real is None else len(real)
+            prefix = torch.tensor([1, 2, 1, 3])[:batch] if kind == "prefix" else None
+            relation = torch.stack([related, related.T] * 2)[:batch] if kind == "relation" else None
             place = len(found)
             heads, size = SHAPES[(place + 1) % len(SHAPES)]
-            example = Example(View(kind, 2, 4, real, prefix, relation), place)
+            example = Example(View(kind, batch, 4, real, prefix, relation), place)
             found.append((example, dims_of(heads, size, 1 + place % 4, 1 + (place + 2) % 5)))
     return found
 

@@ -37,7 +37,7 @@ def dims(draw: DrawFn) -> Dims:
     heads, size = draw(st.sampled_from(SHAPES))
     small = st.integers(1, 5)
     return evolve(
-        dims_of(heads, size, draw(st.integers(1, 4)), 1), feedforward_unary=draw(small),
+        dims_of(heads, size, draw(st.sampled_from((1, 2, 3, 4, 6))), 1), feedforward_unary=draw(small),
         feedforward_binary=draw(small), recurrent=draw(st.integers(1, 4)), pooled=draw(st.integers(1, 8)),
     )  # fmt: skip
 
@@ -68,7 +68,7 @@ def views(
     kinds: Sequence[str] = SCOPE_KINDS,
     *,
     lengths: Sequence[int] = (1, 2, 3, 4, 5),
-    batches: Sequence[int] = (1, 2),
+    batches: Sequence[int] = (1, 2, 4),
     padded: bool | None = None,
     empty_rows: bool = False,
 ) -> View:

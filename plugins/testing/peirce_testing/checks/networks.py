@@ -29,13 +29,15 @@ from peirce_testing.compare import (
     assert_all_equal,
     assert_equal,
 )
-from peirce_testing.examples import BASE, PADDED, Tensors, View, plain_view
+from peirce_testing.examples import BASE, UNEVEN, Tensors, View, plain_view
 from peirce_testing.harness.architectures import ArchitectureHarness
 from peirce_testing.harness.base import Harness, slots, values
 from peirce_testing.stub_parts import with_stub_parts
 from peirce_testing.tiny_models import build_random, fit_scope, sizes_of, spec_around, tiny_spec
 
 LENGTH = 5
+FOLLOWING = 11
+"""How many tokens are inferred one by one: more than any power of two that a cache may begin with, up to eight."""
 PROBES = "peirce_testing.probes"
 ATOMS = ("unary", "binary", "pooled")
 MOVED = 1e-9
@@ -54,7 +56,7 @@ def scopes(harness: ArchitectureHarness) -> None:
     for kind, model in models.items():
         view = _related(kind)
         seen, sees = _dependence(harness, model, view), view.allowed()[0]
-        for each in (view, plain_view(kind, 2, 4, PADDED)):
+        for each in (view, plain_view(kind, len(UNEVEN), 4, UNEVEN)):
             _check_given_scope(harness, model, each)
         closure = sees | ITSELF
         for _ in range(LENGTH):
@@ -259,7 +261,7 @@ def _check_one_by_one(case: Case, options: Any) -> None:
     network = build_random(spec, registry).network
     if not isinstance(network, GenerativeArchitecture):
         raise NotApplicableError(f"architecture {spec.architecture!r} has no cached state")
-    generator, length = torch.Generator().manual_seed(0), 6
+    generator, length = torch.Generator().manual_seed(0), FOLLOWING
     real = torch.ones(2, length, dtype=torch.bool)
     real[0, 1] = real[1, 0] = False
     specs = [spec for spec in network.inputs() if "prefix" not in spec.name]

@@ -8,9 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import chdir, redirect_stderr, redirect_stdout
-from importlib import import_module
 from io import StringIO
-from operator import attrgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, get_args, get_type_hints
@@ -19,9 +17,9 @@ import typer
 from typer.testing import CliRunner
 
 from peirce.compose import resolve
-from peirce.errors import ModelFileError, PeirceError
+from peirce.errors import ModelFileError, PeirceError, one_line
 from peirce.parts import Signature
-from peirce.registry import class_named, load_spec
+from peirce.registry import class_named, import_target, load_spec
 from peirce_export import Field, Pipeline, Runtime
 from peirce_testing.check import Case, check
 from peirce_testing.compare import BrokenError, is_refused
@@ -118,9 +116,9 @@ def command(case: Case) -> None:
     module = target.partition(":")[0]
     with redirect_stdout(StringIO()) as out, redirect_stderr(out):
         try:
-            found = attrgetter(target.partition(":")[2])(import_module(module))
-        except (Exception, SystemExit) as error:
-            raise BrokenError(f"{target} cannot be imported: {type(error).__name__}: {error}") from error
+            found = import_target(target)
+        except Exception as error:
+            raise BrokenError(f"{target} cannot be imported: {one_line(error)}") from error
     if printed := out.getvalue().strip():
         raise BrokenError(f"importing {module} prints {printed.splitlines()[0][:200]!r}")
     if not callable(found):

@@ -33,10 +33,11 @@ def batch(harness: Harness) -> None:
 
     def body(harness: Harness, example: Example) -> None:
         view, tensors = example.view, harness.draw(example.view, example.generator())
-        for order in (torch.arange(view.batch).flip(0), torch.tensor([view.batch - 1])):
+        every = torch.arange(view.batch)
+        for order in (every.flip(0), every.roll(1), every[-1:]):
             chosen(harness, view, tensors, order, f"of the examples {order.tolist()} of the batch")
 
-    on_examples(harness, body, batches=(2, 3))
+    on_examples(harness, body, batches=(2, 3, 4))
     view = plain_view(harness.kinds[-1], 2, 3)
     for size in (1, 3, MANY):
         chosen(
