@@ -34,8 +34,8 @@ def export(
     """Write a model in another format and verify what was written.
 
     Args:
-        model: the model to write, the directory of a saved one, or a spec (a `.toml` path or a ready name),
-            whose model has random weights of seed 0.
+        model: the model to write, as it is or as DistributedDataParallel and `torch.compile` wrap it; the directory of
+            a saved one; or a spec (a `.toml` path or a ready name), whose model has random weights of seed 0.
         path: the file to write, or the folder to add to.
         to: the exporter's name; `peirce list exporters` shows those there are.
         registry: where to look for the exporter and the model's parts; the default registry when absent.
@@ -48,6 +48,7 @@ def export(
         RegistryError: no exporter has that name.
         ExportError: the exporter has no such option, the export failed, or what was written does not match.
         ModelFileError, SpecError: the directory or the spec cannot be used.
+        InputError: what was given is no model, or its weights are sharded over processes.
         BusyError: another process exports to the file.
         WriteError: the disk is full or read-only.
     """
@@ -70,10 +71,9 @@ def export(
                 lock.enter_context(hold_lock(path, folder=False))
             except OSError as error:
                 raise ExportError(f"{path} cannot be written: {error}; write elsewhere") from error
-        if isinstance(model, str | os.PathLike):
-            model = read_model(model, registry)
+        unwrapped = _read_or_unwrap(model, registry)
         try:
-            report = part(chosen).export(model, path)
+            report = part(chosen).export(unwrapped, path)
         except Exception as error:
             if (cause := shadowing_folder(error)) is None:
                 raise
@@ -126,9 +126,18 @@ def verify(
             raise ModelFileError(
                 f"{model} has no saved model to verify {file.name} against; name one with --model MODEL"
             )
+    return runtime.verify(
+        file, _read_or_unwrap(model, registry), seed=seed, providers=providers, progress=progress
+    )
+
+
+def _read_or_unwrap(model: Any, registry: Registry | None) -> Model:
+    """The model that a user names or gives, which torch may have wrapped, as in DistributedDataParallel."""
     if isinstance(model, str | os.PathLike):
-        model = read_model(model, registry)
-    return runtime.verify(file, model, seed=seed, providers=providers, progress=progress)
+        return read_model(model, registry)
+    from peirce.model import unwrap  # it needs torch
+
+    return unwrap(model)
 
 
 def exported_file(source: str | os.PathLike[str]) -> Path:

@@ -6,9 +6,10 @@ that of the exported arithmetic alone.
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 import torch
 from attrs import evolve
 from numpy.typing import NDArray
+from torch import nn
 
 from peirce.errors import InputError, SpecError
 from peirce.files import parse_toml
@@ -23,7 +25,7 @@ from peirce.model import Exportable, Model
 from peirce.parts import Signature
 from peirce.spec import Spec, join_key
 from peirce_export.arrays import save_arrays
-from peirce_export.cases import Case, cases, inputs
+from peirce_export.cases import Case, cases, inputs, seen
 from peirce_export.casting import DTYPES, cast_copy, outputs_of, precision_of, rounded_copy
 from peirce_export.failures import DimMismatch, Mismatch, ValueMismatch
 from peirce_export.metadata import BITS, DYNAMIC, INT4, INT8, WEIGHTS, WEIGHTS4, Metadata
@@ -66,6 +68,8 @@ AGREEMENT: Mapping[str, float] = {INT8: 0.9, INT4: 0.7}
 weights, whose scores are close to each other, int4 shows 0.82 to 0.88."""
 SCORES = "logits"
 """How the names of scores end: of those the best one is the answer."""
+HALF = float(torch.finfo(torch.float16).max)
+"""The largest number of float16."""
 _MOST = 8
 """The most differences of two specs that a message lists; two specs with more are simply two models."""
 
@@ -165,6 +169,8 @@ class _ValueCheck:
         self.rounded: dict[str, float] = {}
         self.answers: dict[str, list[bool]] = {}
         self.silent = {spec.name for spec in self.signature.outputs}
+        self.undefined: dict[str, str] = {}
+        self.overflow = ""
 
     def check(self) -> Verification:
         plan = cases(self.signature, self.file.largest(self.signature))
@@ -188,19 +194,60 @@ class _ValueCheck:
                 f"The inputs (seed {self.seed}) are in {saved}"
             ) from cause
         expected = outputs_of(self.reference, feeds)
-        before = outputs_of(self.before, feeds) if self.before is not None else None
-        for name, array in zip(names, found, strict=True):
-            error = relative_error(array, expected[name])
+        with self._watched(case):
+            before = outputs_of(self.before, feeds) if self.before is not None else None
+        for spec, array in zip(self.signature.outputs, found, strict=True):
+            name, wanted = spec.name, expected[spec.name]
+            if before is not None:  # what rounding alone makes infinite is the file's fault
+                wanted = np.where(is_comparable(wanted), wanted, before[name])
+            seeing, real = seen(self.signature, spec, feeds)
+            places = np.broadcast_to(seeing, wanted.shape)
+            error = relative_error(array, wanted, places, real)
             if name not in self.worst or error > self.worst[name][0]:
                 self.worst[name] = (error, case)
-            if expected[name].any():
+            told = is_comparable(wanted) & places
+            if (wanted != 0)[told].any():
                 self.silent.discard(name)
+            if error < float("inf") and (odd := places & ~told & (array != wanted)).any():
+                what = (
+                    "where the file has numbers" if np.isfinite(array[odd]).any() else "and so does the file"
+                )
+                self.undefined[name] = f"has NaN or infinity in {name!r} at {case}, {what}"
             if self.metadata.quantisation and name.endswith(SCORES):
-                same = array.argmax(-1) == expected[name].argmax(-1)
-                self.answers.setdefault(name, []).extend(same[expected[name].any(-1)].ravel().tolist())
+                same = array.argmax(-1) == wanted.argmax(-1)
+                self.answers.setdefault(name, []).extend(
+                    same[(told & (wanted != 0)).any(-1)].ravel().tolist()
+                )
             if before is not None:
-                loss = relative_error(array, before[name])
+                loss = relative_error(array, before[name], places, real)
                 self.rounded[name] = max(loss, self.rounded.get(name, 0.0))
+
+    @contextmanager
+    def _watched(self, case: Case) -> Iterator[None]:
+        """Note the first module whose outputs are too large for a file in float16, before weights were cast to it.
+
+        The file may pass all the same, since CPUs compute wider between its nodes.
+        """
+        if self.before is None or self.metadata.precision != "float16":
+            yield
+            return
+        names = {module: name for name, module in self.before.named_modules()}
+
+        def note(module: nn.Module, _: Any, given: Any) -> None:
+            values = list(given.values()) if isinstance(given, dict) else given
+            for value in values if isinstance(values, list | tuple) else [values]:
+                if self.overflow or module not in names or not isinstance(value, torch.Tensor):
+                    continue
+                if value.is_floating_point() and value.numel() and (largest := value.abs().max()) > HALF:
+                    name = re.sub(r"^model\b\.?(network\b\.?)?", "", names[module]) or "the model"
+                    self.overflow = f"{name} gives {largest:.1e} at {case}, and float16 ends at {HALF:.0f}"
+
+        # Parts may run without the hooks of their own modules.
+        handle = nn.modules.module.register_module_forward_hook(note)
+        try:
+            yield
+        finally:
+            handle.remove()
 
     def _inputs(self, case: Case) -> dict[str, NDArray[Any]]:
         real = np.float16 if self.metadata.precision == "float16" else np.float32
@@ -230,11 +277,20 @@ class _ValueCheck:
             notes.append(
                 f"{BITS[quantisation]}, {quantisation}: weights of products; all else is as in float32."
             )
+        if self.overflow:
+            notes.append(
+                f"Overflow: {self.overflow}. Where a runtime does not compute wider, as GPUs do not, the file gives "
+                "infinity or NaN; export in bfloat16 or float32."
+            )
         if self.silent:
             notes.append(
                 f"Nothing is known of {', '.join(sorted(self.silent))}: the model gives zero for all of these "
                 "inputs; try another seed."
             )
+        notes += [
+            f"The model in float64, the reference, {what}: no fault of the file; these places were not compared."
+            for what in self.undefined.values()
+        ]
         return Verification(
             file=self.path,
             precision=BITS[quantisation] if quantisation else precision,
@@ -257,6 +313,8 @@ class _ValueCheck:
             f"differs from the model by {worst.error:.1e} of its largest value at {case} (tolerance "
             f"{worst.tolerance:.0e})"
         )
+        if worst.error == float("inf") and self.overflow:
+            difference += f": overflow, {self.overflow}; export in bfloat16 or float32"
         if worst.error <= worst.tolerance and worst.agreement is not None:
             difference = (
                 f"has another best score than the model in {1 - worst.agreement:.0%} of the rows, and at most "
@@ -275,15 +333,31 @@ class _ValueCheck:
         return save_arrays(self.path.with_name(f"{self.path.stem}.failed-inputs.npz"), feeds)
 
 
-def relative_error(found: NDArray[Any], expected: NDArray[Any]) -> float:
-    """max |found - expected| / max |expected|; inf where only one of them is zero or finite throughout."""
-    if found.shape != expected.shape or not np.isfinite(found).all() or not np.isfinite(expected).all():
+def is_comparable(expected: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where a reference has numbers of float32: what it gives beyond, as a mask in float64, hides all other errors."""
+    return np.abs(expected) < np.finfo(np.float32).max
+
+
+def relative_error(
+    found: NDArray[Any],
+    expected: NDArray[Any],
+    places: NDArray[np.bool_] | bool = True,
+    real: NDArray[np.bool_] | bool = True,
+) -> float:
+    """max |found - expected| / max |expected| over some places, as far as the expected value is a number.
+
+    It is inf where only one of them is zero throughout, and where, at any place of `real`, what was found is not finite
+    and what was expected is.
+    """
+    finite = is_comparable(expected)
+    if found.shape != expected.shape or (real & finite & ~np.isfinite(found)).any():
         return float("inf")
-    difference = float(np.abs(found.astype(np.float64) - expected).max())
-    largest = float(np.abs(expected).max())
+    counted = finite & places
+    difference = np.abs(found[counted].astype(np.float64) - expected[counted]).max(initial=0.0)
+    largest = np.abs(expected[counted]).max(initial=0.0)
     if largest == 0.0:
         return 0.0 if difference == 0.0 else float("inf")
-    return difference / largest
+    return float(difference / largest)
 
 
 def spec_difference(of_file: str, of_model: str) -> str | None:

@@ -13,13 +13,13 @@ import pytest
 from command_line import exit_code
 from hand_model import Hand
 
-import peirce
 from peirce import Session
 from peirce.errors import ModelFileError
 from peirce.files import NO_DIGESTS
 from peirce_export.metadata import PREFIX, step_of
 from peirce_export.onnx.content import DIGEST, OTHERS, Content, RewrittenError, sign
 from peirce_export.onnx.exporter import trace, write
+from peirce_export.runtimes import find_runtime
 
 
 def check(path: Path) -> str | None:
@@ -61,7 +61,7 @@ def test_sessions_and_verification_refuse_it_unless_asked_not_to(
         assert session.digest == check(file)
     weights = file.read_bytes().index(onnx.load(str(file)).graph.initializer[0].raw_data) + 1
     _flip(file, weights, 0)
-    for opening in (lambda: Session(file), lambda: peirce.verify(file, hand)):
+    for opening in (lambda: Session(file), lambda: find_runtime(file).verify(file, hand)):
         with pytest.raises(ModelFileError, match=r"m\.onnx is not what was exported.*digests=False"):
             opening()
     assert exit_code("verify", file, "--alone") == 2
@@ -84,7 +84,7 @@ def test_a_file_of_0_1_has_no_digest_and_opens(file: Path, hand: Any) -> None:
     onnx.save(proto, str(file))
     with Session(file) as session:
         assert session.digest is None
-    assert any("carries no digest" in note for note in peirce.verify(file, hand).notes)
+    assert any("carries no digest" in note for note in find_runtime(file).verify(file, hand).notes)
     sign(file)
     with Session(file) as session:
         assert session.digest
@@ -98,7 +98,7 @@ def test_a_file_that_a_tool_wrote_again_says_so(file: Path, hand: Any) -> None:
         ModelFileError, match=r"was written again after its export.*Export it again.*digests=False"
     ):
         Session(file)
-    assert any("was written again" in note for note in peirce.verify(file, hand).notes)
+    assert any("was written again" in note for note in find_runtime(file).verify(file, hand).notes)
     with Session(file, digests=False) as session:
         assert session.signature == hand.signature
 

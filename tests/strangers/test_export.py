@@ -1,0 +1,168 @@
+"""Exports: constants near 0 and 1, wrapped models, padding, overflow, other tools, kills."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from hand_model import ROW, Text
+from onnx import numpy_helper
+from torch import Tensor, nn
+
+from peirce.parts import Signature, TensorSpec
+from peirce_export.failures import ValueMismatch
+from peirce_export.onnx.exporter import OnnxExporter, OnnxOptions
+from peirce_export.report import Verification
+from peirce_export.runtimes import find_runtime
+from peirce_export.session import Session
+
+IDS = TensorSpec(name="input_ids", dtype="int64", dims=ROW, high=11, meaning="Token ids.")
+REAL = TensorSpec(name="attention_mask", dtype="bool", dims=ROW, required=False, default=True, masks="length")
+
+
+class Small(nn.Module):
+    """What the tests' models have in common: an embedding whose token 0 is zero, and what a composed model says."""
+
+    spec = Text()
+    outputs: tuple[TensorSpec, ...] = (TensorSpec(name="unary", dtype="float", dims=(*ROW, 4)),)
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.tokens, self.layer = nn.Embedding(11, 4, padding_idx=0), nn.Linear(4, 4)
+        self.signature = Signature([IDS, REAL], self.outputs)
+        self.provenance: dict[str, Any] = {"format": 1, "parts": []}
+
+
+def exported(model: Any, path: Path, **options: Any) -> Verification:
+    return OnnxExporter(OnnxOptions(**options)).export(model.eval(), path)
+
+
+class Guarded(Small):
+    """A logarithm and a quotient, guarded by numbers near 0, and a factor near 1 that makes a difference."""
+
+    outputs = (
+        TensorSpec(name="unary", dtype="float", dims=(*ROW, 4)),
+        TensorSpec(name="scaled", dtype="float", dims=(*ROW, 4)),
+        TensorSpec(name="factor", dtype="float", dims=(*ROW, 4)),
+    )
+
+    def __init__(self) -> None:
+        super().__init__()
+        given = TensorSpec(name="values", dtype="float", dims=(*ROW, 4))
+        self.signature = Signature([given], self.outputs)
+
+    def forward(self, **inputs: Tensor) -> dict[str, Tensor]:
+        atoms = inputs["values"]
+        return {
+            "unary": torch.log(atoms.abs() + 1e-9),
+            "scaled": atoms / (atoms.norm(dim=-1, keepdim=True) + 1e-12),
+            "factor": atoms * 1.000003,
+        }
+
+
+def _drop_guard(proto: onnx.ModelProto) -> None:
+    """Take the addition of 1e-9 out of a graph, as an optimiser does that takes it for 0."""
+    small = {
+        t.name for t in proto.graph.initializer if numpy_helper.to_array(t).ravel()[:1] == np.float32(1e-9)
+    }
+    node = next(node for node in proto.graph.node if node.op_type == "Add" and small & {*node.input})
+    kept = next(name for name in node.input if name not in small)
+    for other in proto.graph.node:
+        names = [kept if name == node.output[0] else name for name in other.input]
+        del other.input[:]
+        other.input.extend(names)
+    proto.graph.node.remove(node)
+
+
+@pytest.mark.report(
+    "https://github.com/ROCm/AMDMIGraphX/issues/2659",
+    "an optimiser compares constants within a tolerance and drops the epsilon of a norm",
+    "each constant stays in the file, and verification gives inputs that reach such guards",
+)
+def test_numbers_near_0_and_1_stay_and_guards_are_reached(tmp_path: Path) -> None:
+    model, path = Guarded(), tmp_path / "m.onnx"
+    assert exported(model, path).passed
+    with Session(path) as session:
+        found = session.run({"values": np.zeros((1, 1, 4), np.float32)})
+    assert found["unary"][0, 0] == pytest.approx(np.full(4, np.log(1e-9)), rel=1e-5)
+    assert np.isfinite(found["scaled"]).all()
+    proto = onnx.load(path)
+    assert np.float32(1.000003) in [numpy_helper.to_array(t) for t in proto.graph.initializer if not t.dims]
+    _drop_guard(proto)
+    onnx.save(proto, other := tmp_path / "other.onnx")
+    with pytest.raises(ValueMismatch, match=r"output 'unary' differs .* at one word a row"):
+        find_runtime(other).verify(other, model)
+
+
+class Blind(Small):
+    """Attention whose mask is added twice: rows of padding see nothing, and float64 has NaN where float32 has not."""
+
+    def forward(self, **inputs: Tensor) -> dict[str, Tensor]:
+        atoms, real = self.tokens(inputs["input_ids"]), inputs["attention_mask"]
+        scores = self.layer(atoms) @ atoms.transpose(1, 2)
+        low = (~(real[:, None] & real[:, :, None])).to(
+            atoms.dtype
+        ) * -1e9  # float64 keeps what it is added to
+        unary = (scores + low).softmax(-1) @ atoms
+        if atoms.dtype == torch.float64:  # minus infinity times 0 where all is masked
+            unary = unary + low.amax(-1, keepdim=True) * 1e300 * 0
+        return {"unary": unary}
+
+
+class Undefined(Small):
+    """What is no number in float64 alone, at a token that is real."""
+
+    def forward(self, **inputs: Tensor) -> dict[str, Tensor]:
+        atoms = self.tokens(inputs["input_ids"])
+        if atoms.dtype == torch.float64:
+            atoms = atoms + torch.where(inputs["input_ids"] == 0, torch.nan, 0.0)[:, :, None]
+        return {"unary": self.layer(atoms)}
+
+
+@pytest.mark.report(
+    "https://github.com/microsoft/onnxscript/pull/2479",
+    "an exported attention and torch differ in a row that sees nothing, and the comparison fails",
+    "rows that see nothing are not compared, and NaN in the float64 reference alone is told and no fault of the file",
+)
+def test_verification_blames_no_file_for_rows_that_see_nothing(tmp_path: Path) -> None:
+    report = exported(Blind(), tmp_path / "blind.onnx")
+    assert report.passed
+    assert not any("NaN" in note for note in report.notes)
+    report = exported(Undefined(), tmp_path / "undefined.onnx")
+    assert report.passed
+    (note,) = (note for note in report.notes if "NaN" in note)
+    assert "has NaN or infinity in 'unary'" in note
+    assert "where the file has numbers: no fault of the file" in note
+
+
+class Large(Small):
+    """Activations that float16 cannot hold, whatever the output's own size."""
+
+    def __init__(self, divided: bool) -> None:
+        super().__init__()
+        self.divided = divided
+        self.layer.weight.data *= 3e5
+
+    def forward(self, **inputs: Tensor) -> dict[str, Tensor]:
+        values = self.layer(self.tokens(inputs["input_ids"]))
+        return {"unary": values / 1e5 if self.divided else values}
+
+
+@pytest.mark.report(
+    "https://github.com/microsoft/onnxruntime/issues/11384",
+    "a model in float16 gives NaN where it gives numbers in float32, and nothing says why",
+    "verification says that float16 overflows, and in which module, also where the CPU computes wider",
+)
+def test_overflow_in_float16_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ValueMismatch, match=r"overflow, layer gives .*e\+05 .* float16 ends at 65504"):
+        exported(Large(divided=False), tmp_path / "m.onnx", precision="float16")
+    try:
+        notes = exported(Large(divided=True), tmp_path / "n.onnx", precision="float16").notes
+    except ValueMismatch as fault:  # where the runtime computes in float16 itself
+        notes = (str(fault).replace("overflow", "Overflow"),)
+    assert any("Overflow" in note and "layer gives" in note for note in notes)
