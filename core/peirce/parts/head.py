@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, NamedTuple
 
+import torch
 from torch import Tensor
 
 from peirce.algebra import Scope
@@ -58,6 +59,10 @@ class Head(ModulePart):
     @abstractmethod
     def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
         """The mean loss of predictions (by the names of `outputs`) against labels, a scalar."""
+
+    def example_labels(self, outputs: Mapping[str, Tensor], generator: torch.Generator) -> Tensor | None:
+        """Labels for predictions, for the conformance checks, where their form is none of the usual ones; else None."""
+        return None
 
     def reference_loss(self, outputs: Mapping[str, Any], labels: Any) -> float | None:
         """The loss written out over nested lists, of a batch; None where it is not stated."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
@@ -25,6 +26,16 @@ class ModulePart(SizedPart, nn.Module, ABC):
     def __init__(self, options: Any, dims: Dims) -> None:
         nn.Module.__init__(self)
         self.options = options
+
+    @classmethod
+    def example_in(cls, folder: Path, dims: Dims) -> Mapping[str, Any]:
+        """Further options for the conformance checks, beside `example`; writes the files that `begin` reads.
+
+        Args:
+            folder: an empty folder; it is gone when a saved model is loaded.
+            dims: the sizes that the part is made for.
+        """
+        return {}
 
     def inputs(self) -> tuple[TensorSpec, ...]:
         """The inputs that the part needs beside the standard ones."""

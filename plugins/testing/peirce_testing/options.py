@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import attrs
 
+from peirce.parts import Dims
 from peirce.spec import structure_value
 from peirce_testing.compare import BrokenError
 
@@ -30,6 +32,12 @@ def example_options(part: type[Any]) -> Any:
             f"Options cannot be made from `example` = {dict(part.example)}: {error}. "
             "Give a value to each option without a default: `example = {'size': 4}` on the part"
         ) from error
+
+
+def options_in(part: type[Any], folder: Path, dims: Dims) -> Any:
+    """A part's example options, with files in a folder where its `example_in` writes some."""
+    further = part.example_in(folder, dims) if hasattr(part, "example_in") else {}
+    return structure_value(part.Options, {**part.example, **further})
 
 
 def choices(options: Any) -> Iterator[tuple[str, Any]]:

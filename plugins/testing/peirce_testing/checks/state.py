@@ -13,13 +13,14 @@ import torch
 
 from peirce.compose import build, load
 from peirce.model import Model
-from peirce.parts import PureOperator
+from peirce.parts import ModulePart, PureOperator
 from peirce.registry import Registry
 from peirce_testing.check import NETWORK, Case, check
 from peirce_testing.compare import BrokenError, assert_all_equal, assert_equal, torch_unchanged
-from peirce_testing.examples import Tensors, View, plain_view
+from peirce_testing.examples import BASE, Tensors, View, plain_view
 from peirce_testing.harness.architectures import ArchitectureHarness
 from peirce_testing.harness.base import Harness, modules, name_outputs, slots, state_of, values
+from peirce_testing.options import options_in
 from peirce_testing.tiny_models import spec_around
 
 
@@ -44,6 +45,19 @@ def seed(harness: Harness) -> None:
         torch.set_default_dtype(default)
     if torch.equal(*states):
         raise BrokenError("making it seeds torch's generator, which everybody draws from")
+    if issubclass(harness.part, ModulePart):
+        _check_begin(harness)
+
+
+def _check_begin(harness: Harness) -> None:
+    """Compare what two instances of one seed begin with."""
+    with TemporaryDirectory() as folder, torch.random.fork_rng(devices=[]):
+        options, begun = options_in(harness.part, Path(folder), harness.dims), []
+        for _ in range(2):
+            torch.manual_seed(3)
+            begun.append(harness.part(options, harness.dims))
+            begun[-1].begin()
+    _check_same_state(begun[1], begun[0], "after `begin`, a second time from one seed")
 
 
 @check(*NETWORK, but=PureOperator)
@@ -79,8 +93,10 @@ def save_load(case: Case) -> None:
 
     if case.entry.kind == "architectures":
         case.each(models)
-    spec = spec_around(case.entry, case.harness.options, case.registry)
-    _check_loaded(build(spec, registry=case.registry).eval(), case.registry, _example_outputs)
+    with TemporaryDirectory() as folder:  # what `begin` reads is gone when the model is loaded
+        options = options_in(case.part, Path(folder), BASE)
+        model = build(spec_around(case.entry, options, case.registry), registry=case.registry)
+    _check_loaded(model.eval(), case.registry, _example_outputs)
 
 
 def _run(harness: Harness, tensors: Tensors, view: View, model: Model) -> Tensors:
@@ -109,9 +125,9 @@ def _check_loaded(model: Model, registry: Registry, run: Callable[[Model], Tenso
     assert_all_equal(run(loaded), run(model), "after loading", tolerance=1e-6)
 
 
-def _check_same_state(given: object, expected: object) -> None:
+def _check_same_state(given: object, expected: object, when: str = "") -> None:
     one, two = state_of(given), state_of(expected)
     if list(one) != list(two):
         raise BrokenError(f"the state dict has the keys {list(two)}, and then {list(one)}")
     for name, value in two.items():
-        assert_equal(one[name], value, name, tolerance=0.0)
+        assert_equal(one[name], value, f"{name} {when}".rstrip(), tolerance=0.0)

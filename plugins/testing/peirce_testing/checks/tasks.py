@@ -28,7 +28,7 @@ from peirce_testing.compare import (
     is_refused,
     torch_unchanged,
 )
-from peirce_testing.harness.tasks import Batch, TaskHarness, copy_batch, first_batches
+from peirce_testing.harness.tasks import WHOLE, Batch, TaskHarness, copy_batch, first_batches
 from peirce_testing.options import choices, given_fields
 
 T = TypeVar("T")
@@ -80,7 +80,7 @@ def task_batches(task: TaskHarness) -> None:
         mine, other = (one.batches(task.data, split, seed, 2) for seed in (1, 3))
         beside = first_batches(batch for batch, _ in zip(mine, other, strict=False))
         _same_batches(beside, first, f"{what}, beside another pass")
-        whole = task.batches(split, 1, 2, task=one, most=None)
+        whole = task.batches(split, 1, 2, task=one, most=WHOLE)
         _same_batches(whole[: len(first)], first, f"{what}, when the pass is taken whole")
         if len(names := {tuple(sorted(batch)) for batch in whole}) > 1:
             raise BrokenError(f"in {what}, batches hold different tensors: {' and '.join(map(str, names))}")
@@ -103,7 +103,9 @@ def _by_batch_size(task: TaskHarness, call: Callable[[AnyTask], T]) -> Iterator[
 def _check_all_rows(task: TaskHarness, split: str) -> None:
     """A pass over what is evaluated has as many rows, whatever `batch_size` is; a training may drop the last ones."""
     rows: dict[str, dict[int, int]] = {}
-    for size, found in _by_batch_size(task, lambda one: task.batches(split, task=one, most=None)):
+    for size, found in _by_batch_size(task, lambda one: task.batches(split, task=one, most=WHOLE)):
+        if len(found) == WHOLE:
+            return  # a stream, which may have no end
         for name in {name for batch in found for name, tensor in batch.items() if tensor.dim()}:
             rows.setdefault(name, {})[size] = sum(len(batch[name]) for batch in found)
     if rows and all(len(set(of_sizes.values())) > 1 for of_sizes in rows.values()):

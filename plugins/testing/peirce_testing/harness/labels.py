@@ -19,8 +19,14 @@ REFUSED = (RuntimeError, ValueError, TypeError, IndexError)
 """What a loss raises of labels that it does not take."""
 
 
-def _forms(logits: Tensor, generator: torch.Generator) -> Iterator[tuple[str, Tensor]]:
-    """Labels of the usual forms, with what each is called."""
+def _forms(
+    head: Any, outputs: Mapping[str, Tensor], generator: torch.Generator
+) -> Iterator[tuple[str, Tensor]]:
+    """Labels that the head gives an example of, or of the usual forms, with what each is called."""
+    if (own := head.example_labels(outputs, generator)) is not None:
+        yield "its example labels", own
+        return
+    logits = next(iter(outputs.values()))
     shape = logits.shape
     yield "class ids", torch.randint(0, shape[-1], shape[:-1], generator=generator)
     yield "numbers", torch.rand(shape[:-1], generator=generator, dtype=logits.dtype)
@@ -39,7 +45,7 @@ def losses(
         BrokenError: it takes none; caused by the first InputError, if it raised one.
     """
     found, errors, refused = [], ["the loss takes labels of none of the usual forms"], None
-    for form, labels in _forms(next(iter(outputs.values())), generator):
+    for form, labels in _forms(head, outputs, generator):
         try:
             found.append((form, labels, head.loss(outputs, labels)))
         except REFUSED as error:

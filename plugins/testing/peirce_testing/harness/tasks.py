@@ -24,8 +24,8 @@ from peirce_testing.tiny_models import example_heads, plain_specs, spec_with_hea
 
 SPLITS = ("train", "valid", "test")
 """What training and evaluation ask for."""
-MOST = 3
-"""Batches of a pass that checks look at."""
+MOST, WHOLE = 3, 200
+"""Batches that checks look at: of most passes, and of one that is taken whole unless it has no end."""
 ENOUGH_IDS = 128
 """The vocabulary of a tiny model, for a task that takes a model as it is, with a small tokenizer of its own."""
 Batch = Mapping[str, Tensor]
@@ -76,7 +76,7 @@ class TaskHarness(UsedHarness):
         epoch: int = 0,
         *,
         task: AnyTask | None = None,
-        most: int | None = MOST,
+        most: int = MOST,
     ) -> list[dict[str, Tensor]]:
         """The first batches of a pass, as a training moves them to its device."""
         return first_batches((task or self.fresh()).batches(self.data, split, seed, epoch), most)
@@ -173,6 +173,6 @@ def copy_batch(batch: Batch) -> dict[str, Tensor]:
     return {name: batch[name].clone() for name in batch}
 
 
-def first_batches(batches: Iterator[Batch], most: int | None = MOST) -> list[dict[str, Tensor]]:
-    """Copies of the first batches, or of all."""
+def first_batches(batches: Iterator[Batch], most: int = MOST) -> list[dict[str, Tensor]]:
+    """Copies of the first batches."""
     return list(map(copy_batch, islice(batches, most)))

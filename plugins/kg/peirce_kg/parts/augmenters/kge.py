@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from peirce.errors import ModelFileError
 from peirce.parts import Augmenter, Dims, PlainScope, Tokens, plain_linear
-from peirce_kg.parts.augmenters.kge_files import read_kge
+from peirce_kg.parts.augmenters.kge_files import KgeFacts, read_kge, write_kge
 
 INIT_STD = 0.02
 
@@ -59,6 +59,17 @@ class Kge(Augmenter):
             self.vectors = nn.Parameter(vectors)
         self.register_buffer("known", torch.ones(dims.vocabulary, dtype=torch.bool))
         self.map = nn.Linear(self.width, dims.unary, bias=False) if self.width != dims.unary else None
+
+    @classmethod
+    def example_in(cls, folder: Path, dims: Dims) -> Mapping[str, Any]:
+        """A file of vectors of two entities and a relation."""
+        facts = KgeFacts(
+            model="transe", graph="example", width=dims.unary, epochs=1, seed=0, vocabulary=dims.vocabulary,
+            first_entity=1, first_relation=4,
+        )  # fmt: skip
+        vectors = torch.arange(3.0 * dims.unary).view(3, dims.unary)
+        write_kge(folder / "vectors.safetensors", facts, vectors[:2].clone(), vectors[2:].clone())
+        return {"file": str(folder / "vectors.safetensors")}
 
     def begin(self) -> None:
         """Read the file.
