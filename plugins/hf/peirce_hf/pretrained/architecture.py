@@ -164,8 +164,11 @@ class PretrainedArchitecture(Architecture):
     def _words(self) -> Tensor:
         """[v, d1]: the word embeddings that heads tie to, mapped as they are on their way into the layers."""
         words = self.input.words()
-        if getattr(self.body.config, "scale_decoder_outputs", False):  # T5's, whose head is the words
-            words = words * self.body.config.d_model**-0.5
+        config = self.body.config
+        if getattr(
+            config, "scale_decoder_outputs", config.model_type == "umt5"
+        ):  # T5's, whose head is the words
+            words = words * config.d_model**-0.5
         for name in ("encoder.embedding_hidden_mapping_in", "embeddings_project", "embeddings.embed_proj"):
             module: Any = self.body
             for part in name.split("."):
