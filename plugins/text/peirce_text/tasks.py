@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, final
 
 import numpy as np
 import torch
@@ -23,6 +23,7 @@ from peirce.errors import TaskError, check_known, renamed
 from peirce.extras import require
 from peirce.files import write_whole
 from peirce.model import Model, Task
+from peirce.spec import HeadSpec, Spec
 from peirce_text.progress import print_line, with_progress
 from peirce_text.reading import Example, Row
 from peirce_text.text.encoding import EncodedTexts, Ints, encode
@@ -138,6 +139,12 @@ TextClassData = TextData[EncodedTexts]
 """Texts in classes."""
 
 
+def _keep_head(own: HeadSpec, table: Mapping[str, Any]) -> dict[str, Any]:
+    """The table of a spec's head, with what the data determine in `table`, the one that the task would set."""
+    determined = dict(table) if own.use == table["use"] else {k: table[k] for k in ("classes",) if k in table}
+    return {**own.options, **determined, "use": own.use, "as": own.as_}
+
+
 class TextTask(Task[OptionsT, TextData[EncodedT]], Generic[OptionsT, ExampleT, EncodedT]):
     """A task whose batches hold texts as ids, and `labels` for the head that predicts them.
 
@@ -198,6 +205,22 @@ class TextTask(Task[OptionsT, TextData[EncodedT]], Generic[OptionsT, ExampleT, E
         return self.part(data, split).batch(rows)
 
     # What all of them do
+
+    @final
+    def overrides_for(self, spec: Spec, data: TextData[EncodedT]) -> Mapping[str, Any]:
+        """The `overrides`, where a head of the spec with the prefix that the task reads keeps its part and its options.
+
+        A part of the user's own gets the number of classes, where there are classes, and otherwise only what the spec
+        says.
+        """
+        overrides = dict(self.overrides(data))
+        given = {head.as_: head for head in spec.heads}
+        if "model.heads" in overrides:
+            overrides["model.heads"] = [
+                table if (own := given.get(table.get("as", table["use"]))) is None else _keep_head(own, table)
+                for table in overrides["model.heads"]
+            ]
+        return overrides
 
     def prepare(self) -> TextData[EncodedT]:
         """Read the texts, find or train the tokenizer, and encode them.

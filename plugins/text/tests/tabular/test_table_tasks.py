@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from attrs import field, frozen, validators
 from small_specs import FOLNET
 
+from peirce import hookimpl
 from peirce.compose import build
 from peirce.errors import TaskError
-from peirce.parts import IGNORED
+from peirce.parts import IGNORED, Dims, Encoded, Head, TensorSpec, Tokens
 from peirce.registry import Registry
 from peirce_text.tabular.classify import Classify, ClassifyOptions
 from peirce_text.tabular.tag import Tag, TagOptions
@@ -54,6 +57,68 @@ def test_weights_change_the_loss_of_a_batch_by_their_mean(tmp_path: Path, regist
     assert even.item() == pytest.approx(task.loss(model, plain).item(), rel=1e-5)
     doubled = task.loss(model, {**one, "weights": torch.tensor([2.0])})
     assert doubled.item() == pytest.approx(2 * task.loss(model, one).item(), rel=1e-5)
+
+
+@frozen(kw_only=True)
+class StrongestOptions:
+    """Options.
+
+    Args:
+        classes: how many classes there are.
+        sharp: a factor on the logits.
+    """
+
+    classes: int = field(default=2, validator=validators.ge(2))
+    sharp: float = 1.0
+
+
+class Strongest(Head):
+    """The class of the token that says it most."""
+
+    name = "strongest"
+    Options = StrongestOptions
+    labels = "int64 [batch], a class"
+
+    def __init__(self, options: StrongestOptions, dims: Dims) -> None:
+        super().__init__(options, dims)
+        self.map = torch.nn.Linear(dims.unary, options.classes)
+
+    def outputs(self) -> tuple[TensorSpec, ...]:
+        return (TensorSpec(name="logits", dtype="float", dims=("batch", self.options.classes)),)
+
+    def forward(self, encoded: Encoded, tokens: Tokens) -> dict[str, torch.Tensor]:
+        return {"logits": self.options.sharp * self.map(encoded.unary).amax(1)}
+
+    def loss(self, outputs: Mapping[str, torch.Tensor], labels: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.cross_entropy(outputs["logits"], labels)
+
+    @classmethod
+    @hookimpl
+    def register_heads(cls) -> list[type[Head]]:
+        return [cls]
+
+
+def test_a_head_of_ones_own_stays_and_learns_from_the_table(tmp_path: Path) -> None:
+    own = {"use": "strongest", "as": "classification", "sharp": 2.0}
+    spec = FOLNET.replace({"model.heads": [own, {"use": "mlm"}]})
+    task = classify(tmp_path, TABLE + '"it ran",bird\n' * 4)
+    data = task.prepare()
+    registry = Registry.of("peirce_basics.plugin", "peirce_folnet.plugin", Strongest)
+    model = build(spec.replace(task.overrides_for(spec, data)), registry=registry, seed=0)
+    (head,) = model.spec.heads
+    assert (head.use, head.as_, head.options) == ("strongest", "classification", {"sharp": 2.0, "classes": 3})
+    (batch,) = task.batches(data, "train", 0, 0)
+    task.loss(model, batch).backward()
+    assert task.metrics(model.eval(), data, "test").keys() >= {"accuracy"}
+
+
+def test_options_of_the_usual_head_stay_and_the_data_determine_the_rest(tmp_path: Path) -> None:
+    spec = FOLNET.replace({"model.heads": [{"use": "classification", "classes": 7, "dropout": 0.3}]})
+    task = classify(tmp_path)
+    (head,) = task.overrides_for(spec, task.prepare())["model.heads"]
+    assert head == {
+        "use": "classification", "as": "classification", "dropout": 0.3, "classes": 2, "problem": "single",
+    }  # fmt: skip
 
 
 def test_a_pair_of_texts_has_two_token_types(tmp_path: Path) -> None:
