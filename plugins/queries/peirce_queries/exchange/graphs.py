@@ -83,6 +83,6 @@ def write_lines(folder: Path, graph: Graph, ending: str, line: Callable[[str, st
 def tab_separated(*names: str) -> str:
     """Names as a line with tabs between; a `TaskError` where a name cannot stand in one."""
     for name in names:
-        if {*"\t\n\r"} & {*name} or not name.strip():
+        if {*"\t\n\r"} & {*name} or not name or name != name.strip():
             raise TaskError(f"a TSV file cannot hold the name {name!r}; write --to nt, which can")
     return "\t".join(names) + "\n"

@@ -11,9 +11,7 @@ from peirce.commands import Json, print_json, print_table
 if TYPE_CHECKING:
     from rich.console import Console
 
-GRAPH_HELP = (
-    "A folder of train, valid and test files (.tsv, .nt, also .gz), one such file, or a data set of pykeen."
-)
+GRAPH_HELP = "A folder of train, valid and test files (.tsv, .txt, .nt, also .gz), one such file, or a pykeen data set."
 GraphOption = Annotated[str, typer.Option("--graph", metavar="GRAPH", help=GRAPH_HELP)]
 SHOWN_RELATIONS = 10
 """Relations that `info` shows; `--json` gives all."""

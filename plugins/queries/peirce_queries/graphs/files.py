@@ -1,4 +1,4 @@
-"""Reads triples of names: folders of .tsv or .nt files, single N-Triples files, and pykeen's data sets.
+"""Reads triples of names: files of lines with tabs, .tsv or .txt, and of N-Triples, and pykeen's data sets.
 
 Files are read a line at a time; whatever is wrong in one is named by file and line.
 """
@@ -6,6 +6,7 @@ Files are read a line at a time; whatever is wrong in one is named by file and l
 from __future__ import annotations
 
 import codecs
+import re
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,8 +24,16 @@ from peirce_queries.graphs.ntriples import MalformedError, parse_line
 Triple: TypeAlias = tuple[str, str, str]
 """Head, relation and tail."""
 
-ENDINGS = (".tsv", ".tsv.gz", ".nt", ".nt.gz")
+ENDINGS = (".tsv", ".tsv.gz", ".txt", ".txt.gz", ".nt", ".nt.gz")
 """How the files of a folder may end."""
+_HEADINGS = {
+    "head": {"head", "subject", "subj", "sub", "source", "src", "from", "start", "node1", "entity1"},
+    "relation": {"relation", "relationship", "rel", "predicate", "pred", "edge", "property", "type", "label"},
+    "tail": {"tail", "object", "obj", "target", "tgt", "dst", "to", "end", "node2", "entity2"},
+}
+"""What the columns of triples are called in headers, beside h, r, t and s, p, o."""
+_BESIDE = {"", "id", "name", "node", "entity", "index", "idx", "uri", "iri"}
+"""Words that may stand beside these, as in `:START_ID`."""
 
 _PYKEEN = {"umls": "UMLS", "kinship": "Kinships", "kinships": "Kinships", "nations": "Nations"}
 
@@ -39,17 +48,17 @@ def read_folder(folder: Path) -> dict[Split, Iterator[Triple]]:
 
 
 def read_file(path: Path) -> Iterator[Triple]:
-    """The triples of one .tsv or .nt file, plain or with .gz, read while they are iterated.
+    """The triples of one .tsv, .txt or .nt file, plain or with .gz, read while they are iterated.
 
     Raises:
         TaskError: the ending is another one; while iterating, the file cannot be read or a line is malformed.
     """
     ending = path.name.removesuffix(".gz").rpartition(".")[2]
-    if ending not in ("tsv", "nt"):
+    if ending not in ("tsv", "txt", "nt"):
         raise TaskError(
             f"{path} does not end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}; rename it to match its format"
         )
-    return read_triples(path, _tab_separated if ending == "tsv" else parse_line)
+    return read_triples(path, parse_line) if ending == "nt" else _read_table(path)
 
 
 def read_pykeen(source: str) -> tuple[list[str], list[str], dict[Split, NDArray[np.int32]]]:
@@ -80,17 +89,45 @@ def read_pykeen(source: str) -> tuple[list[str], list[str], dict[Split, NDArray[
     return entities, relations, triples
 
 
+def _read_table(path: Path) -> Iterator[Triple]:
+    triples = read_triples(path, _tab_separated)
+    for first in triples:
+        if (columns := _columns(first)) is not None:
+            order = (
+                "" if columns == [*_HEADINGS] else ", and put the columns in the order head, relation, tail"
+            )
+            raise TaskError(
+                f"{path}, line 1: {', '.join(first)} is a header, and every line must be a triple; remove it{order}"
+            )
+        yield first
+        yield from triples
+
+
+def _columns(names: Triple) -> list[str] | None:
+    """What the columns of a header are, in its order; None for the names of a triple."""
+    lower = [name.casefold() for name in names]
+    for letters in ("hrt", "spo"):
+        if sorted(lower) == sorted(letters):
+            return [[*_HEADINGS][letters.index(each)] for each in lower]
+    words = [{*re.split(r"[^a-z0-9]+", name)} - _BESIDE for name in lower]
+    columns = [column for each in words for column, known in _HEADINGS.items() if each and each <= known]
+    return columns if sorted(columns) == sorted(_HEADINGS) else None
+
+
 def _tab_separated(line: str) -> Triple:
-    head, *rest = line.split("\t")
-    if len(rest) != 2 or not all(part.strip() for part in (head, *rest)):
+    """The names of a line, without spaces around them."""
+    parts = [part.strip() for part in line.split("\t")]
+    if len(parts) != 3 or not all(parts):
         raise MalformedError(f"expected head, relation and tail separated by tabs, found {line[:200]!r}")
-    return head, rest[0], rest[1]
+    return parts[0], parts[1], parts[2]
 
 
 def _file(folder: Path, split: str) -> Path:
     found = [path for ending in ENDINGS if (path := folder / f"{split}{ending}").is_file()]
     if not found:
-        raise TaskError(f"{folder} has neither {split}.tsv nor {split}.tsv.gz, {split}.nt or {split}.nt.gz")
+        raise TaskError(
+            f"{folder} has no {split} split: none of {', '.join(f'{split}{each}' for each in ENDINGS)}"
+        )
     if len(found) > 1:
         raise TaskError(f"{folder} has {' and '.join(path.name for path in found)}; keep one of them")
     return found[0]

@@ -22,6 +22,7 @@ from peirce.errors import TaskError, nearest, unknown
 from peirce.files import read_npz
 from peirce_queries.graphs.files import ENDINGS, Triple, read_file, read_folder, read_pykeen
 from peirce_queries.graphs.index import SPLITS, Bools, Index, Ints, Split
+from peirce_queries.graphs.ntriples import literal_name
 from peirce_queries.graphs.store import DESCRIPTION, damage_error, open_index, write_index
 
 __all__ = ["SPLITS", "Bools", "Graph", "Index", "Ints", "Split", "from_ids", "from_names", "load_graph"]
@@ -84,7 +85,7 @@ class Graph:
         return entities, relations
 
     def entity(self, name: str) -> int:
-        """The id of an entity: by name, or, where no entity is called so, by number.
+        """The id of an entity by its name, or by another way to write the literal that it is, such as `"Ann"@EN`.
 
         Raises:
             TaskError: there is none; the nearest names are listed.
@@ -184,9 +185,10 @@ def with_inverses(graph: Graph) -> Graph:
 def load_graph(source: str) -> Graph:
     """Read a graph from a folder, from an N-Triples file, or from pykeen by data set name; or open an index.
 
-    A folder holds train, valid and test, each as .tsv or .nt, plain or with .gz. A line of a .tsv file is
-    `head<TAB>relation<TAB>tail` in UTF-8. One .nt file by itself is all of it the train split. Ids are given in the
-    order of the sorted names. UMLS, Kinships and Nations come with pykeen; others it downloads.
+    A folder holds train, valid and test, each as .tsv, .txt or .nt, plain or with .gz. A line of a .tsv or .txt file is
+    `head<TAB>relation<TAB>tail` in UTF-8, and spaces around names are dropped. One file by itself is all of it the
+    train split. Ids are given in the order of the sorted names. UMLS, Kinships and Nations come with pykeen; others it
+    downloads.
 
     Raises:
         TaskError: there is no such folder, file or data set, or a line is malformed; it is named by file and number.
@@ -197,12 +199,12 @@ def load_graph(source: str) -> Graph:
     if path.is_dir():
         return from_names(path.resolve().name, read_folder(path))
     if path.is_file():
-        name = path.name.removesuffix(".gz").removesuffix(".nt").removesuffix(".tsv")
+        name = path.name.removesuffix(".gz").rpartition(".")[0] or path.name
         return from_names(name, {"train": read_file(path)})
     if "/" in source or "\\" in source or source.endswith(ENDINGS):
         raise TaskError(
-            f"no folder or file {source!r}; give a folder with train.tsv, valid.tsv, test.tsv, one .tsv or .nt file, "
-            "or a data set of pykeen"
+            f"no folder or file {source!r}; give a folder with train.tsv, valid.tsv, test.tsv, one .tsv, .txt or "
+            ".nt file, or a data set of pykeen"
         )
     return from_ids(source.lower(), *read_pykeen(source))
 
@@ -250,13 +252,8 @@ def _alphabetical(ids: Mapping[str, int]) -> NDArray[np.int32]:
 
 
 def _lookup(kind: str, name: str, ids: Mapping[str, int]) -> int:
-    if name in ids:
-        return ids[name]
-    if name.isascii() and name.isdigit():
-        # not all digits are a number to Python where there are thousands of them
-        if len(name) <= len(str(len(ids))) and int(name) < len(ids):
-            return int(name)
-        raise TaskError(f"no {kind} is called {name!r}; as an id it is above the last one, {len(ids) - 1}")
+    if (found := ids.get(name, ids.get(literal_name(name)))) is not None:
+        return found
     # a graph may have too many names to compare or to list them all
     names = list(ids)
     if len(names) > 2000:

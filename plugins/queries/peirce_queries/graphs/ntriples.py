@@ -2,12 +2,15 @@ r"""N-Triples, a line at a time: https://www.w3.org/TR/n-triples/.
 
 An IRI is called by itself, without the angle brackets; a blank node as it is written, `_:b0`. A literal is an entity
 too, called as N-Triples writes it: in quotes, with its language or type, and escapes for `\`, `"` and line ends alone.
+Terms that are one in RDF 1.1 have one name: a string has no type written, and languages are in lower case (3.3).
 """
 
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 
+XSD = "http://www.w3.org/2001/XMLSchema#"
 _SPACE = r"[ \t]*"
 _UNICODE = r"\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}"
 _IRI = rf"<(?:[^\x00-\x20<>\"{{}}|^`\\]|{_UNICODE})*>"
@@ -54,9 +57,16 @@ def term_name(term: str) -> str:
     text = _unescape(term[1:end])
     written = "".join(_WRITTEN.get(character, character) for character in text)
     kind = term[end + 1 :]
-    # language tags are alike in any case
     kind = kind.lower() if kind.startswith("@") else _unescape(kind)
+    kind = "" if kind == f"^^<{XSD}string>" else kind
     return f'"{written}"{kind}'
+
+
+def literal_name(name: str) -> str:
+    """What a literal that is written in N-Triples is called; any other name is its own."""
+    with suppress(MalformedError):
+        return term_name(name) if name.startswith('"') and re.fullmatch(_LITERAL, name) else name
+    return name
 
 
 def _unescape(text: str) -> str:

@@ -31,7 +31,8 @@ _TOKENS = {
     "NAME": "a name", "QUOTED": "a quoted name", "$END": "the end of the query",
     "DOT": "'.'", "SEMICOLON": "';'", "COLON": "':'", "MINUS": "'-'", "LBRACE": "'{'", "RBRACE": "'}'", "LSQB": "'['",
     "RSQB": "']'", "LEFT": "'<'", "RIGHT": "'>'", "A": "a", "VARIABLE": "a variable such as ?f", "IRI": "<a name>",
-    "PREFIXED": "a prefixed name", "LITERAL": "a literal",
+    "PREFIXED": "a prefixed name", "LITERAL": "a literal", "STAR": "*",
+    **dict.fromkeys(("INTEGER", "DECIMAL", "DOUBLE", "BOOLEAN"), "a literal"),
 }  # fmt: skip
 _PARTS = {
     "sparql.lark": "of SPARQL, SELECT of one or two variables, triples, UNION and FILTER NOT EXISTS are read",
@@ -85,9 +86,8 @@ def read(
         raise error_at(text, position, known or f"{wrong!r} cannot stand here; {advice}") from None
     except UnexpectedToken as error:
         ends = error.token.type == "$END"
-        wanted = " or ".join(
-            sorted(_TOKENS.get(name, name.strip("_")) for name in error.accepts or error.expected)
-        )
+        names = error.accepts or error.expected
+        wanted = " or ".join(sorted({_TOKENS.get(name, name.strip("_")) for name in names}))
         found = _TOKENS["$END"] if ends else repr(str(error.token))
         position = len(text.rstrip()) if ends else error.token.start_pos or 0
         advice = f"; {_PARTS[grammar]}" if grammar in _PARTS else ""

@@ -42,7 +42,7 @@ def test_unreadable_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(TaskError, match=r"valid\.tsv, line 2: not UTF-8"):
         load_graph(str(tmp_path))
     (tmp_path / "valid.tsv").unlink()
-    with pytest.raises(TaskError, match=r"neither valid\.tsv nor valid\.tsv\.gz"):
+    with pytest.raises(TaskError, match=r"no valid split: none of valid\.tsv, valid"):
         load_graph(str(tmp_path))
     for absent in (str(tmp_path / "nowhere"), "nowhere.tsv.gz"):
         with pytest.raises(TaskError, match="no folder or file"):
@@ -67,11 +67,55 @@ def test_bytes_round_trip_and_damage() -> None:
         Graph.from_bytes(data, "g", ("a",), graph.relation_names)
 
 
-def test_names_win_over_ids() -> None:
+def test_a_number_is_a_name_like_others() -> None:
     graph = from_names("g", {"train": [("10", "r", "0"), ("7", "r", "x")]})
-    assert [graph.entity(name) for name in ("0", "3", "10")] == [graph.entity_names.index("0"), 3, 1]
-    with pytest.raises(TaskError, match="above the last one, 3"):
-        graph.entity("4")
+    assert [graph.entity(name) for name in ("0", "10", "7")] == [0, 1, 2]
+    for name in ("1", "3", "4", "00", "1" * 5000):
+        with pytest.raises(TaskError, match=f"unknown entity '{name[:30]}"):
+            graph.entity(name)
+    with pytest.raises(TaskError, match="unknown relation '0'"):
+        graph.relation("0")
+
+
+def test_a_literal_is_found_however_it_is_written(tmp_path: Path) -> None:
+    string = "http://www.w3.org/2001/XMLSchema#string"
+    lines = (f'<a> <name> "Ann"^^<{string}> .', '<b> <name> "Ann" .', '<b> <name> "Ann"@EN-gb .')
+    (tmp_path / "g.nt").write_text("\n".join(lines))
+    graph = load_graph(str(tmp_path / "g.nt"))
+    assert graph.entity_names == ('"Ann"', '"Ann"@en-gb', "a", "b")
+    assert [graph.entity(n) for n in (f'"Ann"^^<{string}>', '"\\u0041nn"', '"Ann"@En-GB')] == [0, 0, 1]
+    for unknown in ('"Ann"@e', '"Ann', '"\\uD800"'):
+        with pytest.raises(TaskError, match="unknown entity"):
+            graph.entity(unknown)
+
+
+def test_spaces_around_names_and_files_that_end_in_txt(tmp_path: Path) -> None:
+    for split, text in (("train", "a \tr\tb b \n a\tr\tb b\r\n"), ("valid", "a\tr\tc\u00a0\n"), ("test", "")):
+        (tmp_path / f"{split}.txt").write_text(text, encoding="utf-8")
+    graph = load_graph(str(tmp_path))
+    assert graph.entity_names == ("a", "b b", "c")
+    assert graph.duplicates["train"] == 1
+    assert load_graph(str(tmp_path / "valid.txt")).name == "valid"
+    (tmp_path / "test.tsv").write_text("a\tr\tb")
+    with pytest.raises(TaskError, match=r"has test\.tsv and test\.txt; keep one"):
+        load_graph(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("header", "order"),
+    [
+        ("head\trelation\ttail", "remove it$"),
+        ("Subject ID\tObject ID\tpredicate", "order head, relation, tail"),
+        ("h\tt\tr", "order"),
+        (":START_ID\t:TYPE\t:END_ID", "remove it$"),
+    ],
+)
+def test_a_header_is_named(tmp_path: Path, header: str, order: str) -> None:
+    _folder(tmp_path, train=f"\ufeff{header}\na\tr\tb\n")
+    with pytest.raises(TaskError, match=rf"train\.tsv, line 1: .* is a header, .*{order}"):
+        load_graph(str(tmp_path))
+    _folder(tmp_path, train="x\tr\ty\nsource\tis a type of\ttarget\n")
+    assert load_graph(str(tmp_path)).entities == 4
 
 
 def test_pykeen_data_set_equals_the_files(shared: Path) -> None:

@@ -27,6 +27,9 @@ def _groups(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 
 PATTERNS = st.lists(st.recursive(TRIPLES, _groups, max_leaves=4), min_size=1, max_size=3)
+XSD = "http://www.w3.org/2001/XMLSchema#"
+FIVE = f'\\"5\\"^^<{XSD}integer>'
+DECIMAL, BOOLEAN = f'\\"-1.5\\"^^<{XSD}decimal>', f'\\"true\\"^^<{XSD}boolean>'
 TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 
 
@@ -58,6 +61,18 @@ def test_answers_equal_those_of_rdflib(graph: Graph, parts: list[str], asked: li
         ("select ?f { <New York> <isa> ?f ; <r> <b>, <c> }", "(isa(N,f))&(r(N,b))&(r(N,c))"),
         ('BASE <x> SELECT ?f { ?f a "1"@EN }', "column 1"),
         ('SELECT ?f { ?f a "1"@EN } # asks', f'{TYPE}(f,"\\"1\\"@en")'),
+        (
+            f'PREFIX x: <{XSD}> SELECT ?f {{ ?f <n> \'a"b\'^^x:string, """a"b""" }}',
+            '(n(f,"\\"a\\\\\\"b\\""))&(n(f,"\\"a\\\\\\"b\\""))',
+        ),
+        (f'PREFIX x: <{XSD}> SELECT ?f {{ ?f <n> 5, "5"^^x:integer }}', f'(n(f,"{FIVE}"))&(n(f,"{FIVE}"))'),
+        ("SELECT ?f { ?f <n> -1.5, true. }", f'(n(f,"{DECIMAL}"))&(n(f,"{BOOLEAN}"))'),
+        ("SELECT * { ?b <r> ?a . ?a <s> _:z }", "(r(f1,f2))&(s(f2,e1))"),
+        ("SELECT DISTINCT * WHERE { <a> <r> ?x FILTER NOT EXISTS { ?x <r> <b> } }", "(r(a,f))&(!(r(f,b)))"),
+        ("SELECT * { ?a <r> ?b . ?b <r> ?c }", r"column 8: \* is \?a, \?b, \?c here; select one"),
+        ("SELECT * { <a> <r> <b> }", r"column 8: \* is no variable here"),
+        ("SELECT * { { <a> <r> ?f } UNION { <a> <r> ?e } }", "column 22: .*unbound"),
+        ('SELECT ?f { ?f <n> "5"^^x:integer }', "column 20: the prefix x:"),
         ("SELECT ?a ?b { ?b <r> ?a . ?a <s> _:z }", "(r(f2,f1))&(s(f1,e1))"),
         ("SELECT ?f { <a> <r> ?f FILTER NOT EXISTS { ?e <s> ?f } }", "column 44: \\?e stands"),
         ("SELECT ?f { { <a> <r> ?f } UNION { <a> <r> ?e } }", "column 8: \\?f is returned"),
