@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,16 @@ TAGS = "token_classification_logits"
 """The scores of the head of that name."""
 LONGEST = 512
 """The most tokens of a text for a model that reads any number."""
+
+
+Keep = Callable[[NDArray[Any]], NDArray[Any]]
+"""What is kept of scores [..., classes]: of many texts all scores of many classes would not fit in memory."""
+
+
+def best_class(scores: NDArray[Any]) -> NDArray[np.float64]:
+    """The most probable class and its probability, [..., 2], of scores [..., classes]."""
+    shares = softmax(scores)
+    return np.stack([shares.argmax(-1), shares.max(-1, initial=0.0)], -1)
 
 
 class ClassificationPipeline(Pipeline):
@@ -74,12 +84,15 @@ class ClassificationPipeline(Pipeline):
         classes, scores = [self.scorer.classes[i] for i in order], found[order]
         say({"classes": classes, "scores": scores.tolist(), "probabilities": probabilities(scores)})
 
-    def score(self, texts: Sequence[Sequence[str]], batch_size: int = 32) -> NDArray[np.floating[Any]]:
+    def score(
+        self, texts: Sequence[Sequence[str]], batch_size: int = 32, keep: Keep = np.asarray
+    ) -> NDArray[np.floating[Any]]:
         """The scores of the classes of many texts, [n, classes].
 
         Args:
             texts: all texts, and all second texts where they are pairs.
             batch_size: how many are scored at once.
+            keep: what is kept of each text's scores.
 
         Raises:
             InputError: the model takes no pairs, or nothing but pairs.
@@ -92,7 +105,7 @@ class ClassificationPipeline(Pipeline):
         if len(texts) == 1 and scorer.scores.name == PAIRS:
             raise InputError("input 'pair' is missing: the model compares two texts; give the second one")
         encoded = encode(scorer.tokenizer, texts, scorer.longest)
-        return np.stack(scorer.run(encoded, batch_size))
+        return np.stack(scorer.run(encoded, batch_size, keep))
 
 
 class TaggingPipeline(Pipeline):
@@ -129,18 +142,21 @@ class TaggingPipeline(Pipeline):
         tags = [self.scorer.classes[i] for i in best.argmax(-1)]
         say({"tags": tags, "probabilities": best.max(-1, initial=0.0).tolist()})
 
-    def score(self, texts: Sequence[Sequence[str]], batch_size: int = 32) -> list[NDArray[np.floating[Any]]]:
+    def score(
+        self, texts: Sequence[Sequence[str]], batch_size: int = 32, keep: Keep = np.asarray
+    ) -> list[NDArray[np.floating[Any]]]:
         """The scores of the tags of each word of many texts, [words, tags] each.
 
         Args:
             texts: the words of each text.
             batch_size: how many are scored at once.
+            keep: what is kept of each text's scores.
         """
         scorer = self.scorer
         encoded = encode_words(scorer.tokenizer, texts, scorer.longest)
-        rows = scorer.run(encoded, batch_size)
+        rows = scorer.run(encoded, batch_size, keep)
         found = [scores[encoded.first[encoded.place(i)]] for i, scores in enumerate(rows)]
-        return encoded.by_text(np.concatenate([np.zeros((0, len(scorer.classes)), np.float32), *found]))
+        return encoded.by_text(np.concatenate([keep(np.zeros((0, len(scorer.classes)), np.float32)), *found]))
 
 
 class Scorer:
@@ -169,8 +185,8 @@ class Scorer:
         self.columns: Mapping[str, str] = known.get("columns") or {}
         self.longest = min(longest, known.get("length") or longest)
 
-    def run(self, encoded: EncodedTexts, batch_size: int) -> list[NDArray[Any]]:
-        """The scores of each row, [classes] or [x, classes], from batches of about one length."""
+    def run(self, encoded: EncodedTexts, batch_size: int, keep: Keep) -> list[NDArray[Any]]:
+        """What is kept of the scores of each row, [classes] or [x, classes], from batches of about one length."""
         found: dict[int, NDArray[Any]] = {}
         order = np.argsort(encoded.lengths, kind="stable")
         for start in range(0, len(order), batch_size):
@@ -181,7 +197,7 @@ class Scorer:
             (scores,) = self._model.run(feeds, [self.scores.name]).values()
             each = len(self.scores.dims) == 3
             found |= {
-                int(row): row_scores[: encoded.lengths[row]] if each else row_scores
+                int(row): keep(row_scores[: encoded.lengths[row]] if each else row_scores)
                 for row, row_scores in zip(rows, scores, strict=True)
             }
         return [found[row] for row in range(len(encoded))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,7 +16,7 @@ from peirce.errors import TaskError
 from peirce_training import Overwrite, Resume, Seed, check_fresh
 
 if TYPE_CHECKING:
-    from peirce_text.pretraining.recipes import PretrainingRecipe
+    pass
 
 pretrain = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -109,15 +109,16 @@ def pretrain_command(
     )
 
     found = load_recipe(recipe)
-    of_model, of_task, of_training = settings_by_part(read_settings(settings, Pretraining))
-    spec = load_spec(found.spec, {**found.model, **of_model})
-    named: dict[str, Any] = {"files": data, **({"valid_files": valid} if valid else {})}
+    given = read_settings(settings, Pretraining)
+    named: dict[str, Any] = {"task.files": data, **({"task.valid_files": valid} if valid else {})}
     if tokenizer is not None:
-        named["tokenizer"] = str(tokenizer)
-    task_settings = {**found.task, **named, **of_task}
-    training = _training_settings(found, of_training, evaluated=bool(task_settings.get("valid_files")))
+        named["task.tokenizer"] = str(tokenizer)
+    if not {**found.settings, **named, **given}.get("task.valid_files"):
+        named |= {"train.test_split": "", "train.evaluate_every": 0, "train.patience": 0}
+    of_model, task_settings, training = settings_by_part(found.settings, named, given)
+    spec = load_spec(found.spec, of_model)
     options = make_task("pretraining", task_settings).options
-    if "accumulate" not in of_training:
+    if "train.accumulate" not in given:
         accumulate = found.accumulation(options.batch_size, int(os.environ.get("WORLD_SIZE", 1)))
         training |= {} if accumulate is None else {"accumulate": accumulate}
     how = training_options(training)
@@ -134,21 +135,6 @@ def pretrain_command(
         )
     facts = {"directory": str(directory), "recipe": found.name, "seed": seed}
     show_result(result, how.test_split, "peirce.pretrain/1" if json else None, facts)
-
-
-def _training_settings(
-    recipe: PretrainingRecipe, given: Mapping[str, Any], *, evaluated: bool
-) -> dict[str, Any]:
-    """The options of the training: the recipe's, and on top of them those given."""
-    ours = dict(recipe.train)
-    for one, other in (("steps", "epochs"), ("warmup", "warmup_ratio")):
-        if one in given:
-            ours.pop(other, None)
-        if other in given:
-            ours.pop(one, None)
-    if not evaluated:
-        ours |= {"test_split": "", "evaluate_every": 0, "patience": 0}
-    return {**ours, **given}
 
 
 def _find_or_train_tokenizer(options: Any, vocabulary: int, directory: Path, *, resume: bool) -> Path:

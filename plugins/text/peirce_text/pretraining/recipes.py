@@ -6,17 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
+from attrs.validators import ge, optional
 
-from peirce.errors import TaskError, unknown
-from peirce.files import parse_toml, read_text
-from peirce.registry import no_recipe
-from peirce.spec import is_path
+from peirce.errors import TaskError
+from peirce.spec import HIDDEN, is_path
+from peirce_training import RECIPE_FORMAT, flatten, read_recipe
 
-FORMAT = 1
 FOLDER = Path(__file__).parent / "recipes"
-_TABLES = ("model", "task", "train")
-_KEYS = ("format", "spec", "batch", "vocabulary", *_TABLES)
 
 
 @frozen(kw_only=True)
@@ -28,18 +25,28 @@ class PretrainingRecipe:
         spec: a ready spec's name, or the path of one, from the recipe's folder if it is relative.
         batch: the rows of one step, over all processes; None if `train.accumulate` says it.
         vocabulary: the entries of the tokenizer that is trained where none is given.
-        model: keys of the spec to change, dotted.
+        model: keys of the spec to change; dotted once `load_recipe` has read them.
         task: options of the task.
         train: options of the training.
     """
 
-    name: str
+    name: str = field(default="", metadata={HIDDEN: True})
+    format: int = RECIPE_FORMAT
     spec: str
-    batch: int | None = None
-    vocabulary: int = 32768
+    batch: int | None = field(default=None, validator=optional(ge(1)))
+    vocabulary: int = field(default=32768, validator=ge(1))
     model: Mapping[str, Any] = field(factory=dict)
     task: Mapping[str, Any] = field(factory=dict)
     train: Mapping[str, Any] = field(factory=dict)
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The settings of the spec, of the task and of the training by dotted key."""
+        parts = {"task": self.task, "train": self.train}
+        return {
+            **self.model,
+            **{f"{part}.{key}": each for part in parts for key, each in parts[part].items()},
+        }
 
     def accumulation(self, rows: int, processes: int) -> int | None:
         """How many batches of so many rows each process adds up in a step; None if the recipe has no `batch`.
@@ -63,60 +70,10 @@ def ready_recipes() -> dict[str, Path]:
     return {path.stem: path for path in sorted(FOLDER.glob("*.toml"))}
 
 
-def load_recipe(path_or_name: str) -> PretrainingRecipe:
-    """Read a recipe.
-
-    Args:
-        path_or_name: a path if it ends in `.toml` or has a separator, else the name of a ready recipe.
-
-    Raises:
-        TaskError: there is no such recipe, or it has a key that recipes do not have, or a value of the wrong kind.
-    """
-    if is_path(path_or_name):
-        path = Path(path_or_name)
-    else:
-        ready = ready_recipes()
-        if path_or_name not in ready:
-            raise TaskError(
-                no_recipe(path_or_name)
-                or f"{unknown('recipe', path_or_name, ready)}. A path ends in .toml or has a separator"
-            )
-        path = ready[path_or_name]
-    try:
-        table = parse_toml(read_text(path))
-    except (OSError, ValueError) as error:
-        raise TaskError(f"recipe {path} cannot be read: {error}") from error
-    if message := no_recipe(path_or_name, table):
-        raise TaskError(message)
-    for key in table:
-        if key not in _KEYS:
-            raise TaskError(f"recipe {path}: {unknown('key of recipes', key, _KEYS)}")
-    wrong = [
-        *(f"{key} must be a table" for key in _TABLES if not isinstance(table.get(key, {}), dict)),
-        *(f"{key} must be a count" for key in ("batch", "vocabulary") if not _is_count(table.get(key, 1))),
-        *(() if isinstance(table.get("spec"), str) else ("spec must be the name or the path of a spec",)),
-        *(() if table.get("format") == FORMAT else (f"format must be {FORMAT}",)),
-    ]
-    if wrong:
-        raise TaskError(f"recipe {path}: {'; '.join(wrong)}")
-    spec = table["spec"]
-    return PretrainingRecipe(
-        name=path.stem,
-        spec=str(path.parent / spec) if is_path(spec) else spec,
-        batch=table.get("batch"),
-        vocabulary=table.get("vocabulary", 32768),
-        model=_flatten("model", table.get("model", {})),
-        task=table.get("task", {}),
-        train=table.get("train", {}),
-    )
-
-
-def _flatten(prefix: str, value: Any) -> dict[str, Any]:
-    """The values of nested tables by dotted key."""
-    if not isinstance(value, dict):
-        return {prefix: value}
-    return {name: each for key in value for name, each in _flatten(f"{prefix}.{key}", value[key]).items()}
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+def load_recipe(name: str) -> PretrainingRecipe:
+    """A recipe by its path or its ready name (`read_recipe`)."""
+    ready = ready_recipes()
+    recipe, path = read_recipe(PretrainingRecipe, name, ready), ready.get(name, Path(name))
+    spec = str(path.parent / recipe.spec) if is_path(recipe.spec) else recipe.spec
+    model = flatten("model", recipe.model) if recipe.model else {}
+    return evolve(recipe, name=path.stem, spec=spec, model=model)

@@ -132,7 +132,7 @@ class Classify(TableTask[ClassifyOptions, Example, EncodedTexts], TextClasses[Cl
             )
         check_classes(self.classes, f"{self.source_of(TRAIN)}: column {label!r}")
         roles = ", ".join(f"{role} from column {name!r}" for role, name in self.columns.items())
-        print_line(f"{self.name}: {roles}; {list_classes(self.classes, 'classes')}")
+        print_line(f"{self.name}: {roles}; {list_classes(self.classes, 'classes', count)}")
         return self.split_off(read, self.labels_of(read[TRAIN]))
 
     def labels_of(self, examples: Sequence[Example]) -> NDArray[Any]:

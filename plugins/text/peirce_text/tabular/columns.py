@@ -44,6 +44,8 @@ ROLES: Mapping[str, Sequence[str]] = {
     "text": TEXTS, "label": LABELS, "tokens": TOKENS, "tags": TAGS, "sentence": SENTENCES,
 }  # fmt: skip
 """What a column is usually called, by the option that names it."""
+FEW = 5
+"""Examples of a class, below which a remark is made."""
 LONGEST_SHOWN = 40
 """Characters of a class's name in lines and pictures."""
 _WHOLE = re.compile(r"(-?(?:0|[1-9]\d*))\.0*")
@@ -257,10 +259,18 @@ def check_classes(classes: Iterable[str], where: str) -> None:
             )
 
 
-def list_classes(classes: Sequence[str], what: str) -> str:
-    """How many classes or tags there are, and the first ten."""
-    few = ", ".join(map(shown, classes[:10]))
-    return f"{len(classes):,} {what}: {few}{', ...' if len(classes) > 10 else ''}"
+def list_classes(classes: Sequence[str], what: str, count: int) -> str:
+    """How many classes or tags there are, the first ten, and a remark where training has few of each.
+
+    Args:
+        classes: their names.
+        what: what they are.
+        count: how many rows or words have one.
+    """
+    few = ", ".join(map(shown, classes[:10])) + (", ..." if len(classes) > 10 else "")
+    each = count / len(classes)
+    remark = f"; about {each:.0f} examples of each, from which little can be learned" if each < FEW else ""
+    return f"{len(classes):,} {what}: {few}{remark}"
 
 
 def _number(name: str) -> float | None:

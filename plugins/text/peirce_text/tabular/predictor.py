@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
+import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,12 +18,12 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 import numpy as np
 from numpy.typing import NDArray
 
-from peirce.errors import InputError, ModelFileError, escape_controls, one_line
+from peirce.errors import InputError, ModelFileError, one_line
 from peirce.extras import require
 from peirce.files import parse_json
 from peirce.model import ASSETS, PROVENANCE, WEIGHTS, saved_files
 from peirce_export import Runner
-from peirce_text.serving import ClassificationPipeline, TaggingPipeline
+from peirce_text.serving import ClassificationPipeline, TaggingPipeline, best_class
 from peirce_text.tabular.lists import words_in
 from peirce_text.text.encoding import softmax
 
@@ -86,15 +86,10 @@ class _LocalPredictor(Predictor):
 
     def predict(self, texts: Sequence[Sequence[Any]], batch_size: int) -> list[Prediction]:
         """The most probable class of each row, or of each word."""
-        scores = self._pipeline.score(texts[0] if self.tags else texts, batch_size)
-        found: list[Prediction] = []
-        for probabilities in map(softmax, scores):
-            best, share = probabilities.argmax(-1), probabilities.max(-1, initial=0.0)
-            if self.tags:
-                found.append(([self.classes[i] for i in best], share.tolist()))
-            else:
-                found.append((self.classes[best], float(share)))
-        return found
+        best = self._pipeline.score(texts[0] if self.tags else texts, batch_size, best_class)
+        if self.tags:
+            return [([self.classes[int(i)] for i in each[:, 0]], each[:, 1].tolist()) for each in best]
+        return [(self.classes[int(i)], float(share)) for i, share in best]
 
 
 class _TorchRunner:
@@ -235,20 +230,20 @@ class _Columns:
             InputError: the answer has no such output, or it holds something else.
         """
         found = self._column(name, count)
-        if not all(isinstance(each, str) and escape_controls(each) == each for each in found):
+        if not all(isinstance(each, str) and each.encode(errors="ignore").decode() == each for each in found):
             raise self._error(f"{name!r} holds something else than texts")
         return found
 
     def numbers(self, name: str, count: int) -> list[float]:
-        """The finite numbers of an output.
+        """The numbers of an output.
 
         Raises:
             InputError: the answer has no such output, or it holds something else.
         """
         found = self._column(name, count)
-        if not all(isinstance(each, int | float) and math.isfinite(each) for each in found):
+        if not all(type(each) in (int, float) and abs(each) <= sys.float_info.max for each in found):
             raise self._error(f"{name!r} holds something else than finite numbers")
-        return [float(each) for each in found]
+        return found
 
     def _column(self, name: str, count: int | None) -> list[Any]:
         found = self._found.get(name)

@@ -127,7 +127,7 @@ class Tag(TableTask[TagOptions, Tagged, EncodedWords]):
                     class_number(tag, self._numbers, self.source_of(split))
         print_line(
             f"{self.name}: words from column {self.columns['tokens']!r}, tags from column {self.columns['tags']!r}; "
-            f"{list_classes(classes, 'tags')}"
+            f"{list_classes(classes, 'tags', len(words))}"
         )
         return self.split_off(read)
 
