@@ -18,11 +18,14 @@ from .processes import is_first_process as is_first_process
 from .randomness import isolated_generators as isolated_generators
 from .records import differences as differences
 from .records import read_training as read_training
+from .settings import RECIPE_FORMAT as RECIPE_FORMAT
 from .settings import make_task as make_task
 from .settings import plain_options as plain_options
+from .settings import read_recipe as read_recipe
 from .settings import read_settings as read_settings
 from .settings import setting_rows as setting_rows
 from .settings import settings_by_part as settings_by_part
 from .settings import training_options as training_options
+from .warm_start import flatten as flatten
 from .warm_start import saved_spec as saved_spec
 from .warm_start import with_tokenizer as with_tokenizer

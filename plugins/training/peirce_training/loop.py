@@ -18,7 +18,7 @@ from peirce_training import randomness
 from peirce_training.checkpoints import Checkpoints
 from peirce_training.curves import EVENTS, LOGS, PICTURE
 from peirce_training.options import TrainingOptions, TrainResult
-from peirce_training.processes import exclusive_lock, is_launched_first, make_accelerator, torch_threads
+from peirce_training.processes import exclusive_lock, is_first_process, make_accelerator, torch_threads
 from peirce_training.records import METRICS, TRAINING
 from peirce_training.training import Training
 from peirce_training.warm_start import SavedModel, WarmStart, keep_vocabulary, saved_spec, with_tokenizer
@@ -126,7 +126,7 @@ def train(
                     training.resume()
                 return training.run()
         except BaseException as error:
-            if is_launched_first():
+            if is_first_process():
                 checkpoints.sweep()
                 # The curves of a training that failed by itself tell why; one that was interrupted leaves nothing.
                 interrupted = not isinstance(error, Exception) or disk_error(error) is not None

@@ -44,19 +44,12 @@ def make_accelerator(options: TrainingOptions) -> Any:
     return accelerator
 
 
-def is_first_process() -> bool:
-    """Whether this is the process that writes and prints, in a training on one or several."""
-    from accelerate.state import PartialState
-
-    return bool(PartialState().is_main_process)
-
-
 _RANKS = ("RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK")
 """The variables in which launchers give a process its rank, as Accelerate reads them."""
 
 
-def is_launched_first() -> bool:
-    """Whether this is the first process of several, or the only one, before Accelerate joins them."""
+def is_first_process() -> bool:
+    """Whether this is the process that writes and prints: the first of several, or the only one."""
     return all(os.environ.get(name, "0") == "0" for name in _RANKS)
 
 
@@ -69,7 +62,7 @@ def exclusive_lock(directory: Path) -> Iterator[None]:
     Raises:
         BusyError: another training writes there.
     """
-    if not is_launched_first():
+    if not is_first_process():
         yield
         return
     with hold_lock(directory, folder=True):

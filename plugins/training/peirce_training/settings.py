@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 import attrs
 
 from peirce.errors import SpecError, TaskError, unknown
 from peirce.model import AnyTask
-from peirce.registry import Registry, default_registry, fields
-from peirce.spec import parse_override, structure, to_plain
+from peirce.registry import Registry, default_registry, fields, no_recipe
+from peirce.spec import is_path, parse_override, read_document, structure, to_plain
 from peirce_training.options import TrainingOptions
 
-_LENGTHS = frozenset({"train.steps", "train.epochs"})
-"""The two settings for the length of a training, which exclude each other."""
+T = TypeVar("T")
+RECIPE_FORMAT = 1
+"""The newest format of recipes that this version reads."""
+_EXCLUSIVE = (frozenset({"train.steps", "train.epochs"}), frozenset({"train.warmup", "train.warmup_ratio"}))
+"""Settings that say the same in two ways, so that one replaces the other."""
 
 
 def read_settings(texts: Sequence[str] | None, task: type[AnyTask]) -> dict[str, Any]:
@@ -47,14 +51,15 @@ def settings_by_part(*layers: Mapping[str, Any]) -> tuple[dict[str, Any], dict[s
     """Settings of the model, with whole keys, and tables of those of the task and of the training.
 
     Args:
-        layers: settings by dotted key. Later ones replace earlier ones, and steps replace epochs, or epochs steps.
+        layers: settings by dotted key. Later ones replace earlier ones, and those that exclude them, such as steps
+            epochs.
 
     Raises:
         TaskError: a key does not begin with `model.`, `task.` or `train.`, or leads into a plain value.
     """
     settings: dict[str, Any] = {}
     for layer in layers:
-        replaced = _LENGTHS if _LENGTHS & layer.keys() else frozenset()
+        replaced = {key for pair in _EXCLUSIVE if pair & layer.keys() for key in pair}
         settings = {key: value for key, value in settings.items() if key not in replaced} | dict(layer)
     model: dict[str, Any] = {}
     tables: dict[str, Any] = {"task": {}, "train": {}}
@@ -84,6 +89,32 @@ def training_options(settings: Mapping[str, Any]) -> TrainingOptions:
         TaskError: an unknown or impossible one, with the nearest valid name.
     """
     return _structure_options(TrainingOptions, settings, "train", "option of training")
+
+
+def read_recipe(cls: type[T], name: str, ready: Mapping[str, Path]) -> T:
+    """Read a recipe, a TOML file.
+
+    Args:
+        cls: the attrs class of such recipes, which has a `format`.
+        name: a path if it ends in `.toml` or has a separator, else the name of a ready recipe.
+        ready: the ready recipes by name.
+
+    Raises:
+        TaskError: there is no such recipe, it is a spec, or its format is newer.
+        SpecError: it is not valid.
+    """
+    if not is_path(name) and name not in ready:
+        raise TaskError(no_recipe(name) or unknown("recipe", name, ready))
+    document = read_document(ready.get(name, Path(name)), "recipe")
+    if message := no_recipe(name, document.data):
+        raise TaskError(message)
+    found = document.data.get("format")
+    if isinstance(found, int) and found > RECIPE_FORMAT:
+        raise TaskError(
+            f"recipe {name}: format {found} is newer than {RECIPE_FORMAT}, the newest that this version of Peirce "
+            "reads; upgrade peirce"
+        )
+    return structure(cls, document.data, where=document.at, label="key of a recipe")
 
 
 def make_task(

@@ -121,6 +121,8 @@ class Training:
         self.progress = _Progress()
         self.best: dict[str, Tensor] = {}
         self.pending: list[dict[str, Tensor]] = []
+        self.first: tuple[int, float] | None = None
+        self.estimated = False
         randomness.seed_all(seed, accelerator.process_index)
         self.feed = Feed(task, data, TRAIN, seed)
 
@@ -138,14 +140,13 @@ class Training:
         self.bar = self.bars.add_task("training", total=self.total, completed=progress.step, shown="")
         self.objective.train()
         self.tell(thread_advice() or "")
-        first: tuple[int, float] | None = None
         with (
             self.bars,
             wrap_layers(self.model, compiling=options.compile, recomputing=options.checkpointing),
         ):
             while progress.step < self.total and not progress.stopped:
                 self._step()
-                first = self._estimate(first)
+                self._estimate()
                 done = progress.step == self.total
                 if done or _is_due(progress.step, options.log_every):
                     self._log()
@@ -156,25 +157,19 @@ class Training:
                     self._save()
         return self._finish()
 
-    def _estimate(self, first: tuple[int, float] | None) -> tuple[int, float]:
-        """Print once how long the training will take, by the steps after the first, which is slower than others.
-
-        Args:
-            first: the first step and the time when it ended; None before it. Its step is 0 once the time is printed.
-        """
+    def _estimate(self) -> None:
+        """Print once how long the training will take, by the steps after the first, which is slower than others."""
         step, now = self.progress.step, time.monotonic()
-        if first is None or not first[0]:
-            return first or (step, now)
-        done, spent = step - first[0], now - first[1]
-        if done < _STEPS or (spent < _SECONDS and step % self.options.log_every):
-            return first
-        left = spent / done * (self.total - step)
+        self.first = self.first or (step, now)
+        done, spent = step - self.first[0], now - self.first[1]
+        if self.estimated or done < _STEPS or (spent < _SECONDS and step % self.options.log_every):
+            return
+        self.estimated, left = True, spent / done * (self.total - step)
         if left >= _LEAST_ESTIMATE:
             minutes = self.options.save_minutes
             often = f"; a checkpoint every {minutes:g} minutes" if minutes else ""
             steps = f"{self.total - step:,} steps to come, at {spent / done:.2g} s each"
             self.tell(f"about {format_duration(left)} for the {steps}{often}")
-        return 0, now
 
     def _minutes_due(self) -> bool:
         """Whether the last checkpoint is too old; of several processes the first decides."""

@@ -156,17 +156,10 @@ def read_seeds(text: str) -> tuple[int, ...]:
     Raises:
         TaskError: the text is something else, or names one twice.
     """
-    try:
-        seeds = tuple(map(int, text.split(",")))
-    except ValueError as error:
-        wrong = str(error).rpartition(": ")[2]
-        raise TaskError(
-            f"--seeds takes whole numbers with commas between them, such as 0,1,2; {wrong} is not an integer"
-        ) from None
-    if len(set(seeds)) < len(seeds) or min(seeds) < 0:
-        wrong = "is negative" if min(seeds) < 0 else "is given twice, which would be the same run"
-        raise TaskError(f"--seeds {text}: a seed {wrong}; seeds are 0 or more, and each is given once")
-    return seeds
+    seeds = [word.strip() for word in text.split(",")]
+    if not all(map(str.isdecimal, seeds)) or len({*map(int, seeds)}) < len(seeds):
+        raise TaskError(f"--seeds {text}: give whole numbers from 0 on with commas between, each once: 0,1,2")
+    return tuple(map(int, seeds))
 
 
 def _experiments() -> dict[str, Experiment]:

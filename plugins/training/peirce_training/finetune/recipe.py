@@ -12,13 +12,8 @@ from typing import Any
 
 from attrs import field, frozen, validators
 
-from peirce.errors import TaskError, unknown
-from peirce.registry import no_recipe
-from peirce.spec import is_path, read_document, structure
-from peirce_training import make_task, plain_options, settings_by_part
-
-FORMAT = 1
-"""The newest format of recipes that this version reads."""
+from peirce.errors import TaskError
+from peirce_training import RECIPE_FORMAT, make_task, plain_options, read_recipe, settings_by_part
 
 Value = int | float | str | bool
 Settings = Mapping[str, Any]
@@ -55,7 +50,7 @@ class Recipe:
         grid: what is searched: the first grid that suits a case.
     """
 
-    format: int = FORMAT
+    format: int = RECIPE_FORMAT
     task: str
     source: str = ""
     default: bool = False
@@ -74,29 +69,8 @@ def ready_recipes() -> Mapping[str, Path]:
 
 
 def load_recipe(name: str) -> Recipe:
-    """Read a recipe.
-
-    Args:
-        name: a path if it ends in `.toml` or has a separator, else the name of a ready recipe.
-
-    Raises:
-        TaskError: there is no such recipe, or its format is newer.
-        SpecError: it is not valid.
-    """
-    ready = ready_recipes()
-    if not is_path(name) and name not in ready:
-        raise TaskError(no_recipe(name) or unknown("recipe", name, ready))
-    path = ready.get(name, Path(name))
-    document = read_document(path, "recipe")
-    if message := no_recipe(name, document.data):
-        raise TaskError(message)
-    found = document.data.get("format")
-    if isinstance(found, int) and found > FORMAT:
-        raise TaskError(
-            f"recipe {path}: format {found} is newer than {FORMAT}, the newest that this version of Peirce reads; "
-            "upgrade peirce"
-        )
-    return structure(Recipe, document.data, where=document.at, label="key of a recipe")
+    """A recipe by its path or its ready name (`read_recipe`)."""
+    return read_recipe(Recipe, name, ready_recipes())
 
 
 def recipe_of(task: str) -> tuple[str, Recipe]:
