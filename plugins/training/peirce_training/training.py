@@ -295,7 +295,7 @@ class Training:
                 {"step": step, "monitor": options.monitor, "value": value, "metrics": metrics}
             )
             best = progress.best
-            better = not math.isnan(value) and (
+            better = math.isfinite(value) and (
                 best is None or (value < best if options.lower_is_better else value > best)
             )
             if better:

@@ -162,6 +162,7 @@ def test_settings_are_sorted_by_what_they_set() -> None:
     lengths = settings_by_part({"train.epochs": 10, "task.a": 1}, {"train.steps": 5}, {"task.a": 2})
     assert lengths == ({}, {"a": 2}, {"steps": 5})
     assert settings_by_part({"train.steps": 5}, {"train.epochs": 1})[2] == {"epochs": 1}
+    assert settings_by_part({"train.warmup_ratio": 0.1}, {"train.warmup": 5})[2] == {"warmup": 5}
     with pytest.raises(TaskError, match=r"'lr' does not begin with model\., task\. or train\."):
         settings_by_part({"lr": 1})
 

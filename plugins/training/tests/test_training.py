@@ -159,14 +159,14 @@ def test_gradients_are_clipped(parts: Registry, tmp_path: Path) -> None:
 
 def test_patience_stops_and_gives_the_best_model(parts: Registry, tmp_path: Path) -> None:
     class Worsening(Marked):
-        """Its metric is best at the second evaluation, and knows the parameters it saw."""
+        """Its metric is no number at first and best at the second evaluation; it knows the parameters it saw."""
 
         seen: tuple[torch.Tensor, ...] = ()
 
         def metrics(self, model: peirce.Model, data: object, split: str) -> dict[str, float]:
             if split == "valid":
                 self.seen += (model.heads["classification"].dense.weight.clone(),)
-            return {"score": [0.1, 0.9, 0.5, 0.9, 0.2][len(self.seen) - 1]}
+            return {"score": [math.inf, 0.9, 0.5, 0.9, 0.2][len(self.seen) - 1]}
 
     task = Worsening(MarkedOptions())
     options = TrainingOptions(steps=60, lr=1e-2, evaluate_every=2, monitor="score", patience=2, device="cpu")
