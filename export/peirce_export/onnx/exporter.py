@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from attrs import field, frozen, validators
 
@@ -231,6 +232,7 @@ def trace(
         raise trace_error(error, twin.signature, "torch.onnx") from error
     _note_parts(graph, program.exported_program)
     _clip_to_max(graph)
+    _bias_norms(graph)
     _renumber(graph, opset)
     _clean(graph)
     _note_scopes(graph)
@@ -251,7 +253,9 @@ def write(graph: ir.Model, path: Path, external_above: int = EXTERNAL_ABOVE) -> 
     import onnx_ir as ir
 
     from peirce_export.onnx.content import sign
+    from peirce_export.onnx.optimizer import forget_weight_shapes
 
+    forget_weight_shapes(graph)
     size = sum(value.const_value.nbytes for value in graph.graph.initializers.values() if value.const_value)
     data = f"{path.name}.data" if size > external_above else None
     ir.save(graph, path, external_data=data)
@@ -319,6 +323,27 @@ def _clip_to_max(graph: ir.Model) -> None:
             if value is not None and value.dtype is not None and value.dtype.is_integer():
                 node.op_type = "Max"
                 node.resize_inputs(2)
+
+
+def _bias_norms(graph: ir.Model) -> None:
+    """Give a LayerNormalization without bias zeros: ONNX Runtime 1.31's optimiser of transformers reads one anyway."""
+    import onnx_ir as ir
+
+    zeros: dict[object, ir.Value] = {}
+    for node in graph.graph.all_nodes():
+        if node.op_type != "LayerNormalization" or len(node.inputs) > 2:
+            continue
+        scale = node.inputs[1]
+        if scale is None or scale.dtype is None or scale.shape is None or not scale.shape.is_static():
+            continue
+        key = scale.dtype, scale.shape.numpy()
+        if key not in zeros:
+            array = np.zeros(scale.shape.numpy(), scale.dtype.numpy())
+            tensor = ir.tensor(array, scale.dtype, name=f"zeros_{len(zeros)}")
+            zeros[key] = ir.val(tensor.name, const_value=tensor)
+            graph.graph.register_initializer(zeros[key])
+        node.resize_inputs(3)
+        node.replace_input_with(2, zeros[key])
 
 
 def _renumber(graph: ir.Model, opset: int) -> None:

@@ -72,6 +72,13 @@ def simplify(graph: ir.Model) -> None:
         each(graph)
 
 
+def forget_weight_shapes(graph: ir.Model) -> None:
+    """Leave out what a graph states of weights beside themselves: tools that turn them about do not change it."""
+    for value in graph.graph.initializers.values():
+        value.shape = value.type = None
+        value.metadata_props.clear()
+
+
 def rewrite(graph: ir.Model) -> None:
     """Rewrite a graph of float32 in place."""
     body = graph.graph

@@ -17,6 +17,7 @@ import onnx_ir as ir
 from peirce.errors import ExportError
 from peirce.parts import PART
 from peirce_export.metadata import BITS, DYNAMIC, INT4, PREFIX
+from peirce_export.onnx.optimizer import forget_weight_shapes
 
 _PRODUCTS = ("MatMul", "Gemm")
 _BLOCK = 32
@@ -35,12 +36,8 @@ def quantise(graph: ir.Model, how: str) -> ir.Model:
     Raises:
         ExportError: no product of the graph outside of its loops has a constant weight.
     """
+    forget_weight_shapes(graph)
     proto = ir.to_proto(graph)
-    # The tool turns the weight of a Gemm about, and what the graph says of its shape would be wrong.
-    weights = {tensor.name for tensor in proto.graph.initializer}
-    stated = [value for value in proto.graph.value_info if value.name not in weights]
-    del proto.graph.value_info[:]
-    proto.graph.value_info.extend(stated)
     parts = {
         node.name: {p.key: p.value for p in node.metadata_props}.get(PART, "") for node in proto.graph.node
     }
