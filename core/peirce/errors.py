@@ -100,6 +100,10 @@ class WriteError(PeirceError):
         self.what, self.number = what, number
 
 
+class PanicError(Exception):
+    """What code of others raised that is no Exception, such as SystemExit; the message begins with its class."""
+
+
 class RenamedWarning(FutureWarning):
     """An old name was used, which a later version takes away."""
 
@@ -147,13 +151,15 @@ def message_of(error: BaseException) -> str:
     """What an exception says."""
     try:
         return str(error)
-    except Exception:
+    except BaseException:
         return "(its message cannot be formatted)"
 
 
 def one_line(error: BaseException) -> str:
     """The class and the message of an exception, in one line of limited length."""
     message = printable(" ".join(message_of(error).split()), 1000)
+    if isinstance(error, PanicError):
+        return message
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 

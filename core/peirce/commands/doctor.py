@@ -7,7 +7,6 @@ import platform
 import re
 import sys
 from collections.abc import Iterator
-from importlib import import_module
 from importlib.metadata import PackageNotFoundError, requires, version
 from typing import Any
 
@@ -83,12 +82,13 @@ def _torch() -> Findings:
 
 def _reports() -> Findings:
     """The findings of distributions, such as on a runtime and its devices."""
-    from peirce.registry import announcements
+    from peirce.registry import announcements, guard_plugin_code, import_target
 
     for entry in announcements(GROUP):
-        module, _, function = entry.target.partition(":")
         try:
-            yield from getattr(import_module(module), function)()
+            with guard_plugin_code(entry.target):
+                findings = tuple(import_target(entry.target)())
+            yield from findings
         except Exception as error:
             yield finding(
                 entry.name, f"the report of {entry.distribution} fails: {one_line(error)}", "warning"

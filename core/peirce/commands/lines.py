@@ -122,7 +122,7 @@ def _help_lines() -> dict[tuple[str | None, str], str]:
     found: dict[tuple[str | None, str], str] = {}
     for plugin in installed_plugins():
         with suppress(Exception):  # a plug-in that cannot be read here is reported when it is loaded
-            for statement in ast.parse(_source(plugin.target).read_bytes()).body:
+            for statement in ast.parse(_source(plugin.target.partition(":")[0]).read_bytes()).body:
                 if isinstance(statement, ast.FunctionDef) and statement.name == "register_commands":
                     (returned,) = (node for node in ast.walk(statement) if isinstance(node, ast.Return))
                     table = ast.literal_eval(returned.value or ast.Constant(None))

@@ -18,8 +18,6 @@ import traceback
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from importlib import import_module
-from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, cast
 
@@ -46,6 +44,7 @@ from peirce.registry import (
     disabled_error,
     disabled_plugins,
     find_registry_file,
+    import_target,
     installed_plugins,
 )
 
@@ -100,9 +99,8 @@ def load_command(command: Command) -> Any:
             )
         entry = on[0]
     owner, target = str(entry.distribution), entry.target
-    module, _, attribute = target.partition(":")
     try:
-        app = attrgetter(attribute)(import_module(module))
+        app = import_target(target)
         if not isinstance(app, typer.Typer):
             function, app = app, application()
             app.command(help=None)(function)
@@ -160,7 +158,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         completion_init()
     try:
         # No process that a command starts imports from the working directory.
-        with safe_path(), _signals() as received, _warnings_in_lines():
+        with safe_path(), _signals() as received, _warnings_in_lines(), _own_stdout("--json" in given):
             try:
                 typer.main.get_command(command_line()).main(args=given, prog_name="peirce")
             finally:
@@ -177,8 +175,31 @@ def main(arguments: Sequence[str] | None = None) -> None:
         # Whoever read the output, such as `head`, has closed it; flushing at exit would complain once more.
         _silence_stdout()
         sys.exit(1)
-    except Exception as error:
+    except BaseException as error:  # a command of others may raise anything
         _report_and_exit(error, document="--json" in given)
+
+
+@contextmanager
+def _own_stdout(wanted: bool) -> Iterator[None]:
+    """Within it, if it is wanted, what libraries and processes write to file descriptor 1 goes to standard error.
+
+    Only `sys.stdout` writes to standard output then, so that a JSON document stands there alone.
+    """
+    before, descriptor = sys.stdout, None
+    with suppress(OSError):  # it is no file where tests replace it
+        descriptor = before.fileno()
+    if not wanted or descriptor != 1 or not isinstance(before, io.TextIOWrapper):
+        yield
+        return
+    own = os.dup(1)
+    with open(own, "w", encoding=before.encoding, errors=before.errors) as sys.stdout:
+        os.dup2(2, 1)
+        try:
+            yield
+            sys.stdout.flush()
+        finally:
+            os.dup2(own, 1)
+            sys.stdout = before
 
 
 @contextmanager
@@ -206,7 +227,7 @@ def _signals() -> Iterator[list[int]]:
             signal.signal(number, signal.SIG_DFL)
 
 
-def _report_and_exit(error: Exception, *, document: bool) -> NoReturn:
+def _report_and_exit(error: BaseException, *, document: bool) -> NoReturn:
     """Say in one line what went wrong, and exit; as a JSON object too if a `document` is asked for."""
     if os.environ.get(TRACEBACK):
         traceback.print_exception(error)
@@ -222,7 +243,7 @@ def _report_and_exit(error: Exception, *, document: bool) -> NoReturn:
     sys.exit(code)
 
 
-def _message_and_code(error: Exception) -> tuple[str, int]:
+def _message_and_code(error: BaseException) -> tuple[str, int]:
     """The message for an error, and the exit code."""
     if not isinstance(error, WriteError):
         what = str(getattr(error, "filename", None) or "what the command writes")
@@ -245,7 +266,7 @@ def _message_and_code(error: Exception) -> tuple[str, int]:
     return f"{one_line(error)}. {cause}; {_MORE}, for a report", 1
 
 
-def _failed_plugin(error: Exception) -> str | None:
+def _failed_plugin(error: BaseException) -> str | None:
     """The plug-in or the command of another distribution whose code an exception came through, and where."""
     with suppress(RegistryError):
         points, plugins, ours = announcements(GROUP), all_plugins(find_registry_file()), published()

@@ -64,6 +64,8 @@ def _row(file: RegistryFile, plugin: EntryPoint, registry: Registry | None) -> d
     if plugin.distribution is None and not file.imports_modules:
         state = "not imported"
     found: dict[str, Any] = dict.fromkeys(_LOADED)
+    if registry is None and plugin.fault and state == "on":
+        state, found["failure"] = "quarantined", plugin.fault
     if registry is not None:
         failures = {broken.plugin: broken.cause for broken in registry.quarantined}
         if plugin.name in failures:

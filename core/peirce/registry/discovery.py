@@ -13,6 +13,7 @@ from attrs import evolve
 from peirce.errors import RegistryError, unknown
 from peirce.registry.entry_points import EntryPoint, announcements, canonical
 from peirce.registry.file import RegistryFile
+from peirce.registry.importing import foreign_file
 
 _log = logging.getLogger("peirce")
 
@@ -84,7 +85,8 @@ def named_plugin(given: str | object, plugins: Iterable[EntryPoint]) -> Wanted:
         return EntryPoint(name=f"module:{name}", target=name), None
     if isinstance(given, ModuleType):
         name = given.__name__
-        if found := next((plugin for plugin in plugins if plugin.target == name), None):
+        found = next((plugin for plugin in plugins if plugin.target == name), None)
+        if found is not None and foreign_file(found, given) is None:
             return found, given
     else:
         kind = given if isinstance(given, type) else type(given)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import re
 from functools import cache
-from importlib.metadata import distributions
+from importlib.metadata import Distribution, distributions
 from typing import Any
 
-from attrs import frozen
+from attrs import field, frozen
 
 from peirce.errors import one_line
 
@@ -42,6 +42,8 @@ class EntryPoint:
         distribution: the distribution's name, as package indexes spell it; None for a module that is only named.
         version: the distribution's version.
         summary: what its metadata say of it in a line; may be empty.
+        fault: why it cannot be used, as far as metadata tell; empty otherwise.
+        announced_by: the metadata; None for a module that is only named.
     """
 
     name: str
@@ -49,6 +51,8 @@ class EntryPoint:
     distribution: str | None = None
     version: str | None = None
     summary: str = ""
+    fault: str = ""
+    announced_by: Distribution | None = field(default=None, eq=False, repr=False)
 
     @property
     def top(self) -> str:
@@ -57,28 +61,41 @@ class EntryPoint:
 
 
 def announcements(group: str) -> tuple[EntryPoint, ...]:
-    """The entry points of a group; a distribution whose metadata cannot be read is reported and skipped."""
+    """The entry points of a group; a distribution whose metadata cannot be read is reported and skipped.
+
+    Of two distributions with one name, Python imports the first on the path, and the other announces nothing.
+    """
     found: dict[str, list[EntryPoint]] = {}
-    for distribution in distributions():
+    firsts: dict[str, Distribution] = {}
+    for each in distributions():
         try:
-            points = distribution.entry_points.select(group=group)
-            if not points:  # reading metadata takes longer, and most distributions have no such entry point
+            # The name of the folder, by which the standard library finds the first one too; metadata are slow to read.
+            first = firsts.setdefault(getattr(each, "_normalized_name", str(len(firsts))), each)
+            points = each.entry_points.select(group=group)
+            if not points or first.locate_file("") != each.locate_file(""):
                 continue
-            metadata: Any = distribution.metadata
-            name = canonical(metadata["Name"])
+            metadata: Any = each.metadata
+            name, version = canonical(metadata["Name"]), metadata["Version"]
+            fault = ""
+            if first is not each and first.version != version:
+                versions = " and ".join(sorted((first.version, version)))
+                fault = f"{name} has two versions in {each.locate_file('')}, {versions}; install it again"
             entries = [
                 EntryPoint(
                     name=point.name,
                     target=point.value.partition("[")[0].replace(" ", ""),
                     distribution=name,
-                    version=metadata["Version"],
+                    version=version,
                     summary=metadata.get("Summary") or "",
+                    fault=fault,
+                    announced_by=each,
                 )
                 for point in points
             ]
-            found.setdefault(name, entries)  # of two with one name, Python imports the first on the path
+            if fault or name not in found:
+                found[name] = entries
         except Exception as error:
-            _warn(str(getattr(distribution, "_path", "of unknown place")), one_line(error))
+            _warn(str(getattr(each, "_path", "of unknown place")), one_line(error))
     return tuple(entry for entries in found.values() for entry in entries)
 
 

@@ -1,6 +1,6 @@
 """registry.toml: which plug-ins are on, which further modules are loaded, which owner of a name is preferred, aliases.
 
-It is found by `--registry`, else by `PEIRCE_REGISTRY`, else as the nearest `registry.toml` with `format = 1`
+It is found by `--registry`, else by `PEIRCE_REGISTRY`, else as the nearest `registry.toml` with a `format`
 from the working directory upwards, else it is the packaged one. Files are never merged.
 """
 
@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from attrs import Attribute, evolve, field, frozen
 
-from peirce.errors import RegistryError, SpecError, unknown
+from peirce.errors import RegistryError, SpecError, one_line, unknown
 from peirce.files import read_text, write_whole
 from peirce.registry.entry_points import canonical
 from peirce.registry.kinds import KINDS, preferable_kinds
@@ -23,7 +23,8 @@ from peirce.spec import HIDDEN, Document, parse_document, read_document, structu
 
 FORMAT = 1
 VARIABLE = "PEIRCE_REGISTRY"
-_FORMAT_LINE = re.compile(rf"^\s*format\s*=\s*{FORMAT}\s*(#.*)?$", re.MULTILINE)
+_FORMAT_LINE = re.compile(r"""^\s*(["']?)format\1\s*=\s*["']?\d""", re.MULTILINE)
+_TABLE_LINE = re.compile(r"^\s*\[", re.MULTILINE)
 Origin = Literal["given", "environment", "found", "packaged"]
 Switch = Literal["on", "off"]
 
@@ -181,8 +182,22 @@ def singular(kind: str) -> str:
 
 
 def _is_registry_file(path: Path) -> bool:
-    """Whether a registry.toml is one of Peirce; other programs may use that name too."""
+    """Whether a registry.toml is one of Peirce, of any format; other programs may use that name too.
+
+    Raises:
+        RegistryError: it is there and cannot be read, so that nobody knows what it switches off.
+    """
     try:
-        return bool(_FORMAT_LINE.search(read_text(path)))
-    except (OSError, UnicodeDecodeError):
+        path.lstat()
+    except OSError:
         return False
+    try:
+        head, *_ = _TABLE_LINE.split(read_text(path), 1)
+    except IsADirectoryError:
+        return False
+    except (OSError, UnicodeDecodeError) as error:
+        raise RegistryError(
+            f"{path} cannot be read ({one_line(error)}), and may switch plug-ins off, so none is loaded: mend or move "
+            f"it, or name another file with --registry or {VARIABLE}"
+        ) from error
+    return bool(_FORMAT_LINE.search(head))

@@ -11,7 +11,6 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from functools import cache
-from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -19,6 +18,7 @@ from attrs import field, frozen
 
 from peirce.errors import one_line
 from peirce.registry.entry_points import EntryPoint, announcements
+from peirce.registry.importing import import_target
 
 _log = logging.getLogger("peirce")
 GROUP = "peirce.hooks"
@@ -118,7 +118,7 @@ def _added(entries: tuple[EntryPoint, ...]) -> tuple[tuple[ModuleType, Kind], ..
     owners: dict[str, str] = {}
     for entry in sorted(entries, key=lambda entry: (str(entry.distribution), entry.name)):
         try:
-            module = import_module(entry.target)
+            module = import_target(entry.target)
             kinds = [kind for kind in module.KINDS if callable(getattr(module, f"register_{kind.name}"))]
         except Exception as error:
             _log.warning(

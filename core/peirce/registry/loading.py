@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import sys
-import threading
 import traceback
 from collections import Counter
 from collections.abc import Iterable
-from contextlib import redirect_stdout
-from importlib import import_module
 from typing import Any
 
 import pluggy
 from attrs import frozen
 
-from peirce.errors import one_line, unknown
+from peirce.errors import PanicError, one_line, unknown
 from peirce.registry import hookspecs
 from peirce.registry.discovery import Wanted
 from peirce.registry.entry_points import EntryPoint
+from peirce.registry.importing import foreign_file, guard_plugin_code, import_target
 from peirce.registry.kinds import all_kinds, hook_modules
 from peirce.registry.names import Registered
 from peirce.registry.rules import read_hook
-
-_LOADING = threading.RLock()
-"""One thread loads plug-ins at a time: modules are imported, and what they print goes to standard error."""
 
 
 @frozen(kw_only=True)
@@ -75,32 +70,49 @@ def load(
 ) -> tuple[tuple[EntryPoint, ...], list[Registered], tuple[Quarantined, ...]]:
     """The plug-ins that can be loaded, all of some kinds that they register, and the plug-ins that cannot be loaded.
 
-    One module is loaded once, under its first name. The hook of a kind is `register_KIND`.
+    Two names of one module are a mistake of one of them. The hook of a kind is `register_KIND`.
     """
     loaded: dict[int, EntryPoint] = {}
     registered: list[Registered] = []
     quarantined: list[Quarantined] = []
-    with _LOADING, redirect_stdout(sys.stderr):
-        for plugin, module in wanted:
-            try:
-                module = import_module(plugin.target) if module is None else module
-                if id(module) not in loaded:
+    for plugin, module in wanted:
+        try:
+            module = _import(plugin) if module is None else module
+            first = loaded.get(id(module))
+            if first is None:
+                with guard_plugin_code(plugin.target):
                     registered += _load_plugin(plugin, module, kinds)
-                    loaded[id(module)] = plugin
-            except _BreachError as error:
-                cause, *parts = error.args
-                quarantined.append(Quarantined(plugin=plugin.name, cause=cause, parts=tuple(parts)))
-            except (Exception, SystemExit) as error:  # a script that was named as a plug-in may exit
-                frames = error.__traceback__
-                while (
-                    frames and str(frames.tb_frame.f_globals.get("__name__")).partition(".")[0] != plugin.top
-                ):
-                    frames = frames.tb_next  # the frames before the plug-in's own are of no use to its author
-                whole = frames or error.__traceback__
-                detail = "".join(traceback.format_exception(type(error), error, whole))
-                cause = _failure_cause(plugin, error)
-                quarantined.append(Quarantined(plugin=plugin.name, cause=cause, detail=detail))
+                loaded[id(module)] = plugin
+            elif first.name != plugin.name:
+                raise _BreachError(
+                    f"its module {plugin.target} is that of {first.name}, which is loaded; switch one of them off"
+                )
+        except _BreachError as error:
+            cause, *parts = error.args
+            quarantined.append(Quarantined(plugin=plugin.name, cause=cause, parts=tuple(parts)))
+        except Exception as error:
+            raised = error.__cause__ if isinstance(error, PanicError) and error.__cause__ else error
+            frames = raised.__traceback__
+            while frames and str(frames.tb_frame.f_globals.get("__name__")).partition(".")[0] != plugin.top:
+                frames = frames.tb_next  # the frames before the plug-in's own are of no use to its author
+            whole = frames or raised.__traceback__
+            detail = "".join(traceback.format_exception(type(raised), raised, whole))
+            cause = _failure_cause(plugin, error)
+            quarantined.append(Quarantined(plugin=plugin.name, cause=cause, detail=detail))
     return tuple(loaded.values()), registered, tuple(quarantined)
+
+
+def _import(plugin: EntryPoint) -> object:
+    """The module or the object of a plug-in, which must be of the distribution that announces it."""
+    if plugin.fault:
+        raise _BreachError(plugin.fault)
+    module = import_target(plugin.target)
+    if place := foreign_file(plugin, sys.modules[plugin.target.partition(":")[0]]):
+        raise _BreachError(
+            f"its module {plugin.target} was imported from {place}, which is not of {plugin.distribution} "
+            f"{plugin.version}: remove or rename that one, or install this one in place"
+        )
+    return module
 
 
 def _load_plugin(plugin: EntryPoint, module: object, kinds: Iterable[str]) -> list[Registered]:
@@ -129,7 +141,7 @@ def _load_plugin(plugin: EntryPoint, module: object, kinds: Iterable[str]) -> li
 
 def _failure_cause(plugin: EntryPoint, error: BaseException) -> str:
     if isinstance(error, ModuleNotFoundError) and error.name is not None:
-        if f"{plugin.target}.".startswith(f"{error.name}."):
+        if f"{plugin.target.partition(':')[0]}.".startswith(f"{error.name}."):
             return f"there is no module {error.name!r}"
         line = "; run `pip install 'peirce-core[torch]'`" if error.name == "torch" else ""
         return f"it needs the module {error.name!r}, which is not installed{line}"

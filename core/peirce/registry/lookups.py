@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from peirce.errors import RegistryError, SpecError, check_known, one_line
 from peirce.registry.entry_points import announcements
 from peirce.registry.file import singular
+from peirce.registry.importing import import_target
 from peirce.registry.registry import Registry, default_catalogue
 from peirce.spec import RECIPE, Spec, read_spec
 
@@ -123,16 +123,14 @@ def drawer_of(kind: str) -> Callable[[type[Any], Path], None]:
     """
     drawers = {entry.name: entry.target for entry in announcements("peirce.pictures")}
     check_known("kind of parts with a picture", kind, drawers, RegistryError)
-    module, _, attribute = drawers[kind].partition(":")
-    found: Callable[[type[Any], Path], None] = getattr(import_module(module), attribute)
+    found: Callable[[type[Any], Path], None] = import_target(drawers[kind])
     return found
 
 
 def _import_class(target: str, base: type[Any], what: str) -> type[Any]:
     """Import the class of a `module:attribute`, which must be a concrete subclass of a base."""
-    module, _, attribute = target.partition(":")
     try:
-        found: Any = getattr(import_module(module), attribute)
+        found = import_target(target)
     except Exception as error:
         raise RegistryError(f"{what}, {target}, cannot be imported: {one_line(error)}") from error
     if not (isinstance(found, type) and issubclass(found, base)):
