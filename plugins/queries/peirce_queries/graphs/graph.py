@@ -121,15 +121,15 @@ class Graph:
         return buffer.getvalue()
 
     def write(self, folder: Path) -> None:
-        """Write the index into an empty folder, which `load_graph` opens without reading it."""
+        """Write the index into an empty folder, which `load_graph` opens without sorting it anew."""
         names: dict[str, Any] = {"entity_names": self.entity_names, "relation_names": self.relation_names}
         about = names | {"name": self.name, "duplicates": {**self.duplicates}}
         write_index(folder, tuple(self.indexes.values()), tuple(self.added.values()), about)
 
     @classmethod
-    def open_folder(cls, folder: Path) -> Graph:
-        """The graph that `write` wrote. Raises a TaskError where the folder is damaged."""
-        indexes, triples, about = open_index(folder)
+    def open_folder(cls, folder: Path, digests: bool | None = None) -> Graph:
+        """The graph that `write` wrote; for `digests` and what a damaged folder raises see `open_index`."""
+        indexes, triples, about = open_index(folder, digests)
         try:
             entities, relations = (tuple(map(str, about[f"{kind}_names"])) for kind in ("entity", "relation"))
             duplicates = {split: int(about["duplicates"][split]) for split in SPLITS}

@@ -1,27 +1,32 @@
-"""Indexes in a folder of plain arrays, which are mapped into memory and not read: any size opens at once.
+"""Indexes in a folder of plain arrays. Large ones are mapped into memory and not copied; processes share their pages.
 
-Processes that open the same folder share its pages.
+`index.json` lists the arrays with their shapes and digests, and has a digest of itself, so that no file can be changed,
+cut or put in another's place without notice.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
-from numpy.lib.format import open_memmap
+from numpy.lib.format import open_memmap, read_array_header_1_0, read_magic
 from numpy.typing import NDArray
 
 from peirce.errors import TaskError
-from peirce.files import read_json
+from peirce.files import checks_digests, digest_of, open_file, read_json
 from peirce_queries.graphs.index import Index
 
 DESCRIPTION = "index.json"
-_SCHEMA = "peirce.kg.index/1"
-_TRIPLES = "triples"
+_SCHEMA, _WITHOUT_DIGESTS = "peirce.kg.index/2", "peirce.kg.index/1"
+_TRIPLES, _DIGEST = "triples", "digest"
+COPIED = 2**26
+"""Bytes of all arrays up to which each process has a copy, which no change of a file reaches; 64 MB a worker."""
 
 
 def write_index(
@@ -45,24 +50,45 @@ def write_index(
     triples.flush()
     shapes = {name: array.shape for name, array in {**arrays, _TRIPLES: triples}.items()}
     sizes = {"entities": indexes[0].entities, "relations": indexes[0].relations, "arrays": shapes}
-    content = json.dumps({"schema": _SCHEMA, **sizes, **about}, ensure_ascii=False)
-    (folder / DESCRIPTION).write_text(content + "\n", encoding="utf-8")
+    digests = {name: digest_of(folder / f"{name}.npy") for name in shapes}
+    content = {"schema": _SCHEMA, **sizes, "sha256": digests, **about}
+    signed = json.dumps({**content, _DIGEST: digest_of(content)}, ensure_ascii=False)
+    (folder / DESCRIPTION).write_text(signed + "\n", encoding="utf-8")
 
 
-def open_index(folder: Path) -> tuple[tuple[Index, ...], NDArray[np.int32], dict[str, Any]]:
+def open_index(
+    folder: Path, digests: bool | None = None
+) -> tuple[tuple[Index, ...], NDArray[np.int32], dict[str, Any]]:
     """What `write_index` wrote: the indexes, the triples of all splits one after another, and what else is known.
 
+    Args:
+        folder: where.
+        digests: whether each file is read and checked against its digest; if None, unless `PEIRCE_NO_DIGESTS` is set.
+
     Raises:
-        TaskError: a file is missing, cut or of another form. What the arrays hold is not looked at.
+        TaskError: a file is missing, is no regular file, is of another form, or is not what was written.
     """
     try:
         about = read_json(folder / DESCRIPTION)
-        if about["schema"] != _SCHEMA:
+        checked = checks_digests(digests)
+        if about["schema"] == _WITHOUT_DIGESTS and checked:
+            raise ValueError(
+                "it has no digests, since an older version wrote it (`peirce --no-digests` opens it)"
+            )
+        if about["schema"] not in (_SCHEMA, _WITHOUT_DIGESTS):
             raise ValueError(f"its schema is {about['schema']!r}; this version reads {_SCHEMA!r}")
-        arrays = {name: _map(folder / f"{name}.npy", shape) for name, shape in about["arrays"].items()}
-        indexes = Index.of_arrays(arrays, about["entities"], about["relations"])
-        return indexes, arrays[_TRIPLES], about
-    except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError) as error:
+        if checked and about.pop(_DIGEST) != digest_of(about):
+            raise ValueError(f"{DESCRIPTION} is not what was written: its digest does not match")
+        with ExitStack() as handles:
+            files = {name: handles.enter_context(_open(folder, name)) for name in about["arrays"]}
+            copied = sum(file.seek(0, 2) for file in files.values()) <= COPIED
+            arrays = {}
+            for name, file in files.items():
+                if checked and digest_of(file) != about["sha256"][name]:
+                    raise ValueError(f"{name}.npy is not what was written: its digest does not match")
+                arrays[name] = _array(name, file, about["arrays"][name], copied)
+        return Index.of_arrays(arrays, about["entities"], about["relations"]), arrays[_TRIPLES], about
+    except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise damage_error(folder, error) from error
 
 
@@ -74,9 +100,21 @@ def damage_error(folder: Path, error: Exception) -> TaskError:
     )
 
 
-def _map(path: Path, shape: Sequence[int]) -> NDArray[Any]:
-    """A file's array without reading it; a part of a group's counts may be empty, which cannot be mapped."""
-    array = np.load(path, mmap_mode="r" if np.prod(shape) else None, allow_pickle=False)
-    if list(array.shape) != list(shape) or array.dtype.kind not in "iu":
-        raise ValueError(f"{path.name} is {array.dtype} {list(array.shape)}, not integers {list(shape)}")
-    return np.asarray(array)
+def _open(folder: Path, name: str) -> IO[bytes]:
+    if Path(name).name != name:
+        raise ValueError(f"its array {name!r} lies outside it")
+    return open_file(folder / f"{name}.npy")
+
+
+def _array(name: str, file: IO[bytes], shape: Sequence[int], copied: bool) -> NDArray[Any]:
+    """The array of an open file, copied or mapped; one without numbers cannot be mapped."""
+    size, _ = file.seek(0, 2), file.seek(0)
+    if read_magic(file) != (1, 0):
+        raise ValueError(f"{name}.npy is of another format")
+    found, fortran, dtype = read_array_header_1_0(file)
+    count, start = math.prod(found), file.tell()
+    if [*found] != [*shape] or dtype.kind not in "iu" or fortran or start + count * dtype.itemsize != size:
+        raise ValueError(f"{name}.npy is {dtype} {[*found]} in {size:,} bytes, not integers {[*shape]}")
+    if copied or not count:
+        return np.frombuffer(file.read(), dtype, count).reshape(found)
+    return np.asarray(np.memmap(file, dtype, "r", start, found))

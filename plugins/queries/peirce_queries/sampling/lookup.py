@@ -204,4 +204,4 @@ class Lookup:
 
 
 def _open(folder: Path) -> Lookup:
-    return Lookup.of(Graph.open_folder(folder))
+    return Lookup.of(Graph.open_folder(folder, digests=False))
