@@ -177,8 +177,8 @@ def attached_to(tree: Tree, relation: Relation) -> int | None:
     """The word that stands for what is around the keyword's phrase; None where nothing is."""
     start = next(i for i, token in enumerate(tree.tokens) if token.start == relation.key.start)
     stop = next(i for i, token in enumerate(tree.tokens) if token.end == relation.key.end) + 1
-    _, above, _ = (None, None, 0) if stop - start == len(tree.tokens) else tree.around(start, stop)
-    return None if above is None else words_for(tree)[tree.constituents.index(above)]
+    holders = [] if stop - start == len(tree.tokens) else tree.around(start, stop)[0]
+    return None if len(holders) < 2 else words_for(tree)[tree.constituents.index(holders[1])]
 
 
 def words_for(tree: Tree) -> list[int]:

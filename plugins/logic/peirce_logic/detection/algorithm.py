@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import NamedTuple
 
 from attrs import frozen
@@ -21,8 +21,11 @@ class Span(NamedTuple):
 
 Spans = tuple[Span, ...]
 """One stretch of text, or two where something was taken out of the middle; empty where there is nothing."""
-_BREAK = re.compile(r"[,;:\N{EN DASH}\N{EM DASH}-]+")
+_BREAK = re.compile(r"[,;:/\N{EN DASH}\N{EM DASH}-]+")
 """Punctuation that divides a sentence; a stretch neither begins nor ends with it."""
+_PARTS = frozenset({";", ":", "-", "--", "\N{EN DASH}", "\N{EM DASH}"})
+"""What divides a sentence into parts of which the next may begin with an adverb: "it rained; however, he came"."""
+_WITHIN_CLAUSES = ("VP", "ADJP", "ADVP", "PP", "X")
 Choose = Callable[[Sequence[Tree], int, Match], Keyword | None]
 """Which sense a keyword has, None if it shows no relation: of the trees, the sentence's number, and the match."""
 
@@ -79,11 +82,13 @@ def detect(trees: Sequence[Tree], lexicon: Lexicon, choose: Choose = default_sen
     found = []
     for number, tree in enumerate(trees):
         before = trees[number - 1] if number else None
-        for match in lexicon.matches(tree.words):
+        matches = lexicon.matches(tree.words)
+        links = _links(tree, matches)
+        for match in matches:
             sense = choose(trees, number, match)
             if sense is None:
                 continue
-            alpha, beta, depth = _map_keyword(tree, before, match, sense)
+            alpha, beta, depth = _map_keyword(tree, before, match, sense, links)
             tokens = tree.tokens[match.start : match.stop]
             found.append(
                 Relation(
@@ -100,34 +105,98 @@ def detect(trees: Sequence[Tree], lexicon: Lexicon, choose: Choose = default_sen
     return found
 
 
-def _map_keyword(tree: Tree, before: Tree | None, match: Match, sense: Keyword) -> tuple[Spans, Spans, int]:
+def _map_keyword(
+    tree: Tree, before: Tree | None, match: Match, sense: Keyword, links: Container[int]
+) -> tuple[Spans, Spans, int]:
     """The spans of a keyword: lines 9 to 21 of Algorithm 1."""
     start, stop = match.start, match.stop
     previous = () if before is None else _spans(before, [(0, len(before.tokens))])
     if stop - start == len(tree.tokens):
         return previous if sense.kind == "extrinsic" else (), (), 0
-    parent, above, depth = tree.around(start, stop)
-    rest = _without(tree, parent, start, stop)
+    holders, depth = tree.around(start, stop)
+    adverb = is_adverb(tree, match, sense, holders[0])
+    if adverb:
+        holders = _clause(tree, holders)
+    parent, above = holders[0], holders[1] if len(holders) > 1 else None
     if sense.kind == "unary":
-        return rest, (), depth
-    between = tree.label(start, stop) == "CC" and _spans(tree, [(parent.start, start)])
-    if sense.kind == "intrinsic" or between:
-        return _spans(tree, [(parent.start, start)]), _spans(tree, [(stop, parent.stop)]), depth
-    outside = previous if above is None else _without(tree, above, parent.start, parent.stop)
+        return _without(tree, parent, start, stop, links), (), depth
+    left = _spans(tree, [(parent.start, start)])
+    if sense.kind == "intrinsic" or (tree.label(start, stop) == "CC" and left):
+        # What stands first of a pair, as "either", joins what the conjunction after it joins.
+        other = next((i for i in _conjunctions(tree, parent) if i >= stop), None) if not left else None
+        if sense.kind == "intrinsic" and other is not None:
+            return _spans(tree, [(stop, other)]), _spans(tree, [(other + 1, parent.stop)]), depth
+        return left, _spans(tree, [(stop, parent.stop)]), depth
+    if adverb:
+        parts = [i for i in range(parent.start, start) if tree.tokens[i].text in _PARTS]
+        joined = [*(i for i in _conjunctions(tree, parent) if i == start - 1), *parts][:1]
+        if joined and tree.around(joined[0], joined[0] + 1)[0][0] == parent:
+            inside = [(joined[0] + 1, start), (stop, parent.stop)]
+            return _spans(tree, [(parent.start, joined[0])], links), _spans(tree, inside), depth
+        member = above is not None and _conjunctions(tree, above)
+        outside = _spans(tree, [(above.start, parent.start)], links) if above is not None and member else ()
+        return outside or previous, _without(tree, parent, start, stop), depth
+    rest, inner = _without(tree, parent, start, stop), parent
+    if above is not None and _conjunctions(tree, above) and parent.label in ("SBAR", "PP"):
+        # Of several such phrases that a conjunction joins, each speaks of what is around all of them.
+        if sum(each.label == parent.label for each in tree.children(above)) > 1:
+            inner, above = above, holders[2] if len(holders) > 2 else None
+    outside = previous if above is None else _without(tree, above, inner.start, inner.stop, links)
     return outside, rest, depth
 
 
-def _without(tree: Tree, whole: Constituent, start: int, stop: int) -> Spans:
+def is_adverb(tree: Tree, match: Match, sense: Keyword, parent: Constituent) -> bool:
+    """Whether a keyword is an adverb of a clause, as "then" and "in addition" are: it governs and denies nothing."""
+    label = tree.label(match.start, match.stop)
+    governs = parent.label in ("PP", "SBAR") or sense.kind == "intrinsic" or sense.relation == "negation"
+    return label.startswith(("RB", "ADVP", "PP")) and not governs
+
+
+def _clause(tree: Tree, holders: list[Constituent]) -> list[Constituent]:
+    """Of what is around an adverb, that from its clause on: the sentence, or the member of a coordination."""
+    while len(holders) > 1 and holders[0].label in _WITHIN_CLAUSES and not _conjunctions(tree, holders[0]):
+        if _conjunctions(tree, holders[1]) or holders[1].label not in (*_WITHIN_CLAUSES, "S", "SQ", "SINV"):
+            break
+        holders = holders[1:]
+    return holders
+
+
+def _conjunctions(tree: Tree, constituent: Constituent) -> list[int]:
+    """The tokens that join the members of a coordination; none where a constituent is no coordination."""
+    return [
+        each.start
+        for each in tree.children(constituent)
+        if each.label == "CC" and each.stop - each.start == 1 and each.start > constituent.start
+    ]
+
+
+def _links(tree: Tree, matches: Sequence[Match]) -> frozenset[int]:
+    """The tokens that join clauses to others; what is outside of a clause neither begins nor ends with them."""
+    adverbs = [
+        m
+        for m in matches
+        if m.stop - m.start < len(tree.tokens)
+        and is_adverb(tree, m, m.senses[0], tree.around(m.start, m.stop)[0][0])
+    ]
+    return frozenset(i for match in adverbs for i in range(match.start, match.stop))
+
+
+def _without(tree: Tree, whole: Constituent, start: int, stop: int, links: Container[int] = ()) -> Spans:
     """The tokens of a constituent but for [start, stop)."""
-    return _spans(tree, [(whole.start, start), (stop, whole.stop)])
+    return _spans(tree, [(whole.start, start), (stop, whole.stop)], links)
 
 
-def _spans(tree: Tree, ranges: Sequence[tuple[int, int]]) -> Spans:
+def _spans(tree: Tree, ranges: Sequence[tuple[int, int]], links: Container[int] = ()) -> Spans:
+    """Ranges of tokens as stretches of text, without conjunctions, `links` and the like at their edges."""
     found, tokens = [], tree.tokens
+
+    def is_edge(i: int) -> bool:
+        return tree.tags[i] == "CC" or i in links or _BREAK.fullmatch(tokens[i].text) is not None
+
     for start, stop in ranges:
-        while start < stop and _BREAK.fullmatch(tokens[start].text):
+        while start < stop and is_edge(start):
             start += 1
-        while start < stop and _BREAK.fullmatch(tokens[stop - 1].text):
+        while start < stop and is_edge(stop - 1):
             stop -= 1
         if any(map(str.isalnum, "".join(token.text for token in tokens[start:stop]))):
             found.append(Span(tokens[start].start, tokens[stop - 1].end))

