@@ -66,8 +66,8 @@ def why_not_cached(config: Any) -> str | None:
     """Why a decoder gives a cache no keys and values of each layer; None where it does, or only running it tells."""
     if getattr(config, "expert_capacity", None) is not None:
         return (
-            f"in a model of type {config.model_type!r} an expert takes expert_capacity = {config.expert_capacity} tokens "
-            "of a text, so that keys and values of a token depend on how many there are"
+            f"in a model of type {config.model_type!r} an expert takes {config.expert_capacity} tokens of a text "
+            "(expert_capacity), so that keys and values of a token depend on how many there are"
         )
     try:
         _cache_of_one_token(without_storage(config))

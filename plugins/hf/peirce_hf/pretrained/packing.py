@@ -75,7 +75,9 @@ def assume_for_tracing(values: Tensor) -> AbstractContextManager[object]:
         return _Replaced({torch.isfinite: lambda _: _AlwaysTrue()})
     if not values.is_meta:
         return nullcontext()
-    return _Replaced({Tensor.__bool__: lambda _: False, F.grouped_mm: lambda rows, maps, **_: rows @ maps[0]})
+    return _Replaced(
+        {Tensor.__bool__: lambda _: False, torch._grouped_mm: lambda rows, maps, **_: rows @ maps[0]}
+    )
 
 
 def shift_positions(decoder: nn.Module, by: Tensor) -> AbstractContextManager[object]:
