@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from inspect import getattr_static, isfunction, signature
 from typing import Any
@@ -9,21 +10,24 @@ from typing import Any
 import attrs
 import numpy as np
 import torch
+from torch import Tensor
 
 from peirce.model import Task
 from peirce.parts import Architecture, Dims, PureOperator, RecurrentOperator, StateOperator, typing_of
 from peirce.registry import KINDS
 from peirce_testing.check import NETWORK, Case, check
-from peirce_testing.compare import BrokenError
-from peirce_testing.examples import BASE, PADDED, SCOPE_KINDS, Example, plain_view
+from peirce_testing.compare import BrokenError, assert_equal
+from peirce_testing.examples import BASE, SCOPE_KINDS, UNEVEN, Example, View, normal, plain_view
 from peirce_testing.harness.architectures import ArchitectureHarness
-from peirce_testing.harness.base import Harness, size_of
+from peirce_testing.harness.base import Harness, modules, size_of
 from peirce_testing.harness.sized import PositionHarness
 from peirce_testing.options import example_options
 from peirce_testing.tiny_models import sizes_of
 
 FLOATS = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 """The dtypes that a model may have."""
+ROUNDINGS, ALLOWED = 4, 8
+"""How often values are rounded anew to see what that changes, and how many times as much may differ."""
 _MUTABLE = (list, dict, set, bytearray, torch.Tensor, np.ndarray)
 
 _CONTRACTS = ("peirce.parts", "peirce.model")
@@ -147,14 +151,53 @@ def shapes(harness: Harness, example: Example) -> None:
 
 @check(*NETWORK)
 def dtypes(harness: Harness) -> None:
-    """A part computes in the dtype that it is given: float64, float32, bfloat16 or float16. Floats in the model's
-    dtype, integers and booleans as declared.
+    """A part computes in the dtype that it is given, float64 to float16, as well as that can; under autocast too.
+    Floats in the model's dtype, integers and booleans as declared; values against float64, by how far they move when
+    inputs and parameters are rounded.
     """
-    view = plain_view(harness.kinds[0], 2, 4, PADDED)
+    view = plain_view(harness.kinds[0], len(UNEVEN), 4, UNEVEN)
+    few = harness.few(1) if isinstance(harness, ArchitectureHarness) else harness
     for dtype in FLOATS:
-        instance = harness.make(dtype=dtype)
-        for slot, tensor in harness.raw(instance, harness.draw(view, 1, dtype), view):
+        results = harness.raw(harness.make(dtype=dtype), harness.draw(view, 1, dtype), view)
+        for slot, tensor in results:
             wanted = {"float": dtype, "int64": torch.int64, "bool": torch.bool}[slot.dtype]
             if tensor.dtype != wanted:
                 message = f"{slot.name} is {tensor.dtype} where the model is {dtype}; expected {wanted}"
                 raise BrokenError(message)
+        if dtype != torch.float64:
+            _compare_rounded(few, view, dtype, torch.float32, f"in {dtype}")
+    _compare_rounded(few, view, torch.float32, torch.bfloat16, "under torch.autocast in torch.bfloat16")
+
+
+@torch.no_grad()
+def _compare_rounded(harness: Harness, view: View, dtype: torch.dtype, cast: torch.dtype, when: str) -> None:
+    """Compare values with those in float64, within what rounding inputs and parameters now and again changes."""
+    tensors = harness.draw(view, 1)
+    exact = harness.run(harness.make(), tensors, view)
+    given = tensors.map(lambda _, t: t.to(dtype) if t.is_floating_point() else t)
+    with torch.autocast("cpu", cast, enabled=cast != torch.float32):
+        results = harness.run(harness.make(dtype=dtype), given, view)
+    step = max(torch.finfo(each).eps for each in (dtype, cast))
+    generator = torch.Generator().manual_seed(0)
+
+    def rounded(t: Tensor) -> Tensor:
+        return t * (1 + step * normal(t.shape, generator)) if t.is_floating_point() else t
+
+    moved = [torch.zeros(()) for _ in exact]
+    for _ in range(ROUNDINGS):
+        near = copy.deepcopy(harness.make())
+        for module in modules(near):
+            for parameter in module.parameters():
+                parameter.copy_(rounded(parameter))
+        others = harness.run(near, tensors.map(lambda _, t: rounded(t)), view)
+        moved = [
+            torch.maximum(most, (b.double() - a.double()).abs().max()) if a.numel() else most
+            for most, (_, a), (_, b) in zip(moved, exact, others, strict=True)
+        ]
+    for (slot, result), (_, wanted), most in zip(results, exact, moved, strict=True):
+        if not wanted.is_floating_point():
+            assert_equal(result, wanted, f"{slot.name} {when}, against float64")
+        elif wanted.numel():
+            size = max(1.0, float(wanted.abs().max()))
+            tolerance = ALLOWED * (step + float(most) / size)
+            assert_equal(result.double(), wanted, f"{slot.name} {when}, against float64", tolerance)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 import attrs
 import torch
@@ -155,6 +156,21 @@ def calls(harness: Harness) -> None:
         for parameter in (each for module in modules(twin) for each in module.parameters()):
             parameter.add_(1)
     call(0, "after a deep copy of the part has changed")
+    _check_own_values(harness, twin, *given[1][:2])
+
+
+def _check_own_values(harness: Harness, twin: Any, view: View, tensors: Tensors) -> None:
+    """Compare a changed copy with a new part of the same parameters."""
+    harness.forget()
+    fresh = harness.make()
+    for module, other in zip(modules(fresh), modules(twin), strict=True):
+        module.load_state_dict(other.state_dict())
+    expected = harness.run(fresh, tensors, view)
+    harness.forget()
+    what = (
+        "of a deep copy with other parameters, against a new part with these: it must follow its own values"
+    )
+    assert_all_equal(harness.run(twin, tensors, view), expected, what)
 
 
 def _transpose_memory(tensors: Tensors) -> Tensors:

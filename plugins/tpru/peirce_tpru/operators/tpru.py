@@ -12,7 +12,7 @@ from attrs import field, frozen, validators
 from torch import Tensor, nn
 
 from peirce.kernels import Cache
-from peirce.parts import Dims, RecurrentOperator
+from peirce.parts import Dims, RecurrentOperator, without_autocast
 from peirce_tpru.operators.fused import recurrence
 
 _Pair: TypeAlias = tuple[Tensor, Tensor]
@@ -119,9 +119,10 @@ class TPRU(RecurrentOperator):
         weight, bias = self.get_parameter(f"{name}_weight"), self._bias(name)
         offset, fillers = self.get_parameter(f"{name}_offset").expand(self.options.roles), unbinding
         if mapped:
-            fillers = unbinding @ weight[: self.size]
-            if bias is not None:
-                offset = offset + unbinding @ bias[: self.size]
+            with without_autocast(weight):
+                fillers = unbinding @ weight[: self.size]
+                if bias is not None:
+                    offset = offset + unbinding @ bias[: self.size]
         gate_offset = weight.new_zeros(self.size) if bias is None else bias[-self.size :]
         return torch.cat([fillers, weight[-self.size :]]), torch.cat([offset, gate_offset])
 
@@ -190,9 +191,9 @@ class TPRU(RecurrentOperator):
         """R and U, [N, r] each."""
 
         def make() -> _Pair:
-            roles, unbinding = self._map("vectors", self.get_buffer("basis")).split_with_sizes(
-                [self.size] * 2, -1
-            )
+            basis = self.get_buffer("basis")
+            with without_autocast(basis):  # what is kept serves passes with and without it
+                roles, unbinding = self._map("vectors", basis).split_with_sizes([self.size] * 2, -1)
             return roles, unbinding
 
         return self._vectors.get(self._tensors(), make)

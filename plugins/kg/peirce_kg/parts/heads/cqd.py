@@ -19,7 +19,7 @@ from torch import Tensor
 
 from peirce.algebra import at_least_float32
 from peirce.errors import ExportError
-from peirce.parts import Dims, Encoded, TensorSpec, Tokens, has_static_shapes
+from peirce.parts import Dims, Encoded, TensorSpec, Tokens, has_static_shapes, without_autocast
 from peirce_kg.parts.heads.distances import SetRanking
 from peirce_kg.parts.heads.entities import ranking_loss
 from peirce_kg.parts.heads.links import KnownLinks
@@ -80,7 +80,7 @@ class Search(SetRanking):
             )
         if self.training or has_static_shapes(encoded.unary):
             return super().forward(encoded, tokens)
-        with torch.inference_mode(False), torch.no_grad():
+        with torch.inference_mode(False), torch.no_grad(), without_autocast(encoded.unary):
             # Copies: what inference mode made cannot be optimised with.
             literals = Literals.of({name: value.clone() for name, value in tokens.inputs.items()})
             points = encoded.embeddings if encoded.precise is None else encoded.precise[1]
