@@ -106,6 +106,7 @@ class Search(Matrix[Run]):
                     f"{self.path(cell)} was trained with other settings: {differing}. Give the same ones, or write "
                     "elsewhere with --output"
                 )
+            Checkpoints(self.path(cell)).remove()  # which `measure` did not, if it was killed
             metrics = record["metrics"].get(cell.training.test_split, {})
             known = {name: float(value) for name, value in metrics.items() if value is not None}
             runs.append(Run(run=cell.run, seed=cell.seed, metrics=known, seconds=float(record["seconds"])))
@@ -114,7 +115,7 @@ class Search(Matrix[Run]):
     def measure(self, cell: Cell, trained: TrainResult, data: Any, before: Sequence[Run]) -> Iterator[Run]:
         """The run of a trained cell."""
         # The trained model is saved; checkpoints hold it again, with twice its size in moments.
-        Checkpoints(self.path(cell), 1).remove()
+        Checkpoints(self.path(cell)).remove()
         yield Run(run=cell.run, seed=cell.seed, metrics=dict(trained.metrics), seconds=trained.seconds)
 
     def failure_rows(self, cell: Cell, error: TaskError) -> Iterator[Run]:

@@ -83,13 +83,15 @@ def test_a_search_is_run_once_and_its_models_are_evaluated(
     assert [head.use for head in model.spec.heads] == ["classification"]
     assert not (directory / "checkpoints").exists()
 
-    # The same again runs nothing.
+    # The same again runs nothing, and removes what a search that was killed left of a checkpoint.
+    (directory / "checkpoints" / "step-00000002").mkdir(parents=True)
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("weights.safetensors")}
     assert len(before) == 4
     code, text = finetune(tmp_path, *SMALL, "--json")
     assert code == 0
     again = json.loads(text)
     assert again == results
+    assert not (directory / "checkpoints").exists()
     assert before == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("weights.safetensors")}
 
     # One that is missing is run, and gives the same.
