@@ -105,17 +105,36 @@ class FusedLinear(nn.Module):
         self._cache = Cache[Weights]()
         self._constant: Weights | None = None
 
+    def is_plain(self) -> bool:
+        """Whether each map is what its weight says and no more; one with a hook, or parametrized, must be called."""
+        return all(
+            type(linear) is nn.Linear
+            and not (linear._forward_hooks or linear._forward_pre_hooks)
+            and not (linear._backward_hooks or linear._backward_pre_hooks)
+            for linear, _ in self.maps
+        )
+
+    def call_each(self, inputs: Iterable[Tensor]) -> list[Tensor]:
+        """The results of the maps as modules, of an input each, with their hooks."""
+        return [linear(each) * scale for (linear, scale), each in zip(self.maps, inputs, strict=True)]
+
     def read(self, atoms: Tensor) -> Sequence[Tensor]:
         """[..., d] -> one [..., width] a map, in one product unless they are not fused."""
+        if not self.is_plain():
+            return self.call_each([atoms] * len(self.maps))
         if self.fuse:
             return F.linear(atoms, *self.weights()).split_with_sizes(self.widths, -1)
         return [F.linear(atoms, *_scaled_weights(linear, scale)) for linear, scale in self.maps]
 
     def write_each(self, channels: Sequence[Tensor]) -> Tensor:
         """The sum of the maps' results, one product a map: in training neither weights nor channels are joined."""
+        first, *rest = channels
+        if not self.is_plain():
+            return torch.stack(self.call_each(channels)).sum(0)
+        if not rest:
+            return F.linear(first, *self.weights())
         parts = [_scaled_weights(linear, scale) for linear, scale in self.maps]
         biases = [bias for _, bias in parts if bias is not None]
-        first, *rest = channels
         total = F.linear(first.flatten(0, -2), parts[0][0], sum(biases[1:], biases[0]) if biases else None)
         for each, (weight, _) in zip(rest, parts[1:], strict=True):
             total = torch.addmm(total, each.flatten(0, -2), weight.t())

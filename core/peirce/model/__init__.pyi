@@ -45,3 +45,4 @@ from .roles import PREFILL as PREFILL
 from .roles import STEP as STEP
 from .storage import weights_digest as weights_digest
 from .wrappers import unwrap as unwrap
+from .wrappers import unwrapped_name as unwrapped_name

@@ -189,7 +189,9 @@ class Product:
                 for piece, group in zip(read.split_with_sizes(self.widths), self.groups, strict=True)
             ]
         else:
-            pieces = self._mask_all(F.linear(atoms, weight, bias), scope, rate)
+            plain = self.reader.is_plain()
+            read = F.linear(atoms, weight, bias) if plain else torch.cat(list(self.reader.read(atoms)), -1)
+            pieces = self._mask_all(read, scope, rate)
         return {
             group.key: piece.view(*piece.shape[:-1], *group.shape)
             for group, piece in zip(self.groups, pieces, strict=True)

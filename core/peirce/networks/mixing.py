@@ -139,6 +139,10 @@ class Mixing(nn.Module):
         )
         products = [*self._unary_whole, *self._whole.early, *self._rows.early, *self._rows.late]
         self.fused = nn.ModuleList([*(p.reader for p in products), *self._writers.values()])
+        self._readers = [
+            *(p.reader for p in (*self._unary_whole, *self._whole.early)),
+            *self._writers.values(),
+        ]
         self._attended = tuple(Attended(planned.name) for planned in self.plans)
         self.attended = nn.ModuleList(self._attended)
         self._drops = [any(map(_drops_inside, planned.readings.values())) for planned in self.plans]
@@ -181,20 +185,21 @@ class Mixing(nn.Module):
             binary = self._infer_late(execution, binary, norms.binary, scope, biases, channels, results)
         elif binary is not None:
             binary = scope.zero_binary(norms.binary(binary)) if self.normed else binary
-            if "B" in self._writers:
-                weights = self._writers["B"].weights()
-                binary = self._write(binary, results, *weights, joined=not execution.separate)
+            binary = self._add_written("B", binary, results, execution.separate)
         unary = normal if self.normed else state.unary
-        if "U" in self._writers:
-            written = [results[i].flatten(2) for i in self._writes["U"]]
-            writer = self._writers["U"]
-            increment = (
-                writer.write_each(written)
-                if execution.separate
-                else write_channels(written, *writer.weights(), joined=True)
-            )
-            unary = unary + drop_out(increment, self._rate)
-        return Predicates(unary, binary), new_cache
+        return Predicates(self._add_written("U", unary, results, execution.separate), binary), new_cache
+
+    def _add_written(
+        self, branch: Branch, atoms: Tensor, results: Mapping[int, Tensor], separate: bool
+    ) -> Tensor:
+        """The atoms of a branch and what their operators write to them."""
+        if branch not in self._writers:
+            return atoms
+        writer = self._writers[branch]
+        written = [results[i].flatten(atoms.dim() - 1) for i in self._writes[branch]]
+        if separate:
+            return atoms + drop_out(writer.write_each(written), self._rate)
+        return atoms + drop_out(write_channels(written, *writer.weights(), joined=True), self._rate)
 
     def is_read(self) -> bool:
         """Whether a hook reads what its operators compute between tokens in this pass."""
@@ -216,8 +221,8 @@ class Mixing(nn.Module):
         gradients costs more than one large product gains. Blocks are not used there where pair biases want gradients,
         whose products have blocks of their own.
         """
-        if not self.fuse:
-            return self._separate
+        if not self.fuse or not all(reader.is_plain() for reader in self._readers):
+            return self._separate  # which calls maps that have hooks
         if atoms is None:
             return self._whole
         if uses_blocks_in_training(atoms):
@@ -324,8 +329,11 @@ class Mixing(nn.Module):
             block_channels |= self._read(execution.late, normal, weights, part)
             found |= {i: self._infer(i, block_channels, part, block_biases, own[i]) for i in late}
             old = normal if self.normed else block
-            written = old.clone() if weight is None else self._write(old, found, weight, bias, joined=False)
-            return [written, *(found[i].flatten(2) for i in unary)]
+            new = old.clone()
+            if weight is not None:
+                written = [found[i].flatten(3) for i in self._writes["B"]]
+                new = old + drop_out(write_channels(written, weight, bias, joined=False), self._rate)
+            return [new, *(found[i].flatten(2) for i in unary)]
 
         places = [torch.empty_like(binary)]
         places += [binary.new_empty(*binary.shape[:2], self._outputs[i]) for i in unary]
@@ -354,19 +362,6 @@ class Mixing(nn.Module):
         for product, weight, bias in zip(products, maps[::2], maps[1::2], strict=True):
             channels |= product.read(normal, cast(Tensor, weight), bias, scope, self._rate)
         return channels
-
-    def _write(
-        self,
-        atoms: Tensor,
-        results: Mapping[int, Tensor],
-        weight: Tensor,
-        bias: Tensor | None,
-        *,
-        joined: bool,
-    ) -> Tensor:
-        """Binary atoms, all rows or a block, and what their operators write to them, [b, x, y, d2]."""
-        written = [results[i].flatten(3) for i in self._writes["B"]]
-        return atoms + drop_out(write_channels(written, weight, bias, joined=joined), self._rate)
 
 
 @final

@@ -357,7 +357,7 @@ class Attention(nn.Module):
         if self.training:
             weights = F.dropout(weights, self.rate)
         summed = self.value.deduce([weights, values], scope, terms)
-        return F.linear(summed.flatten(2), *self.writer.weights()), kept
+        return self.writer.write_each([summed.flatten(2)]), kept
 
 
 def _with_kv_heads(planned: PlannedOperator, kv_heads: int, *, bias: bool) -> PlannedOperator:
