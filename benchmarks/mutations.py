@@ -1,7 +1,8 @@
 """Mutants of a part's source: the same code but for one slip, of the kinds that authors make with tensors.
 
 What is changed is what a part computes and what it declares of tensors and sizes. Texts, names, annotations, options
-and their defaults, guards that only raise, and the `reference` that the suite holds a part to stay as they are.
+and their defaults, guards that only raise, and the references that the suite holds a part to, with their functions
+`plain_...`, stay as they are.
 """
 
 from __future__ import annotations
@@ -123,16 +124,24 @@ def regions(part: type[Any]) -> dict[str, list[ast.AST]]:
                 for alias in node.names:
                     if (alias.asname or alias.name) == name and node.module in sys.modules:
                         wanted += [each for each in [(node.module, alias.name)] if each not in wanted]
-            if not isinstance(node, ast.ClassDef | ast.FunctionDef) or node.name != name:
+            if not isinstance(node, ast.ClassDef | ast.FunctionDef) or node.name != name or _kept(node):
                 continue
             if any(
                 "frozen" in ast.unparse(each) or "define" in ast.unparse(each) for each in node.decorator_list
             ):
                 continue  # options
             found.setdefault(module, []).append(node)
-            used = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+            used = {each.id for each in _run(node) if isinstance(each, ast.Name)}
             wanted += [(module, each) for each in sorted(used) if (module, each) not in wanted]
     return {module: found[module] for module in reversed(found)}
+
+
+def _run(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a class or function, but those of what is kept."""
+    yield node
+    for child in ast.iter_child_nodes(node):
+        if not (isinstance(child, ast.FunctionDef) and _kept(child)):
+            yield from _run(child)
 
 
 def _overridden(part: type[Any], owner: ast.AST, method: ast.AST, others: str) -> bool:
@@ -251,7 +260,7 @@ def _kept(node: ast.AST) -> bool:
         ):
             return True
         case ast.FunctionDef(name=name):
-            return name in KEPT_METHODS
+            return name in KEPT_METHODS or name.startswith("plain_")
         case ast.Assign(targets=[ast.Name(id=name)]):
             return name in KEPT_NAMES
         case ast.If(body=body, orelse=[]):

@@ -11,7 +11,7 @@ from attrs import field, frozen, validators
 from torch import Tensor, nn
 
 from peirce.algebra import Scope, at_least_float32
-from peirce.parts import Dims, PairPosition, PlainScope, Tokens, plain_sigmoid
+from peirce.parts import Dims, PairPosition, PlainScope, Tokens
 
 
 @frozen(kw_only=True)
@@ -104,7 +104,7 @@ class Cope(PairPosition):
 
         def score(x: int, y: int, h: int) -> float:
             opened = [a for a in range(y, len(key)) if scope[x][a]]
-            count = sum(float(plain_sigmoid(product(query[x][h], key[a][h]))) for a in opened)
+            count = sum(1 / (1 + math.exp(-product(query[x][h], key[a][h]))) for a in opened)
             count = min(count, self.options.positions - 1)
             below, own = (
                 min(int(count), self.options.positions - 2),

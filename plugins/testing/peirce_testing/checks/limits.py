@@ -7,17 +7,20 @@ import torch
 
 from peirce.parts import PureOperator, RecurrentOperator, StateOperator
 from peirce_testing.check import NETWORK, check
-from peirce_testing.checks.references import check_reference
+from peirce_testing.checks.references import check_reference, states_reference
 from peirce_testing.checks.symmetry import check_permutation
 from peirce_testing.compare import assert_all_equal, assert_finite, assert_gradients
 from peirce_testing.examples import View, dims_of, plain_view
 from peirce_testing.harness.architectures import ArchitectureHarness
-from peirce_testing.harness.base import Harness
+from peirce_testing.harness.base import EXAMPLE, Harness
+from peirce_testing.harness.sized import PositionHarness
 
 LONG = 300
 """Tokens of a long text."""
 WHERE = (0, 7, 131, 258, 299)
 """Where it has real tokens, in the half of the cases that has padding."""
+FAR = 140
+"""Tokens over which a position is held to its reference: distances beyond 128."""
 CUBE = 48
 """Tokens of a long text where an operator may weigh every triple of them."""
 WIDE = attrs.evolve(dims_of(17, 3, 13, 11), max_length=512, vocabulary=37)
@@ -52,6 +55,13 @@ def limits(harness: Harness) -> None:
             _check_far_gradients(narrow)
     elif not isinstance(harness, ArchitectureHarness):
         _finite(wide, long, f"of {LONG} tokens")
+        if states_reference(part):
+            view = plain_view(kinds[-1], 1, 3)
+            check_reference(wide, view, wide.draw(view))
+            if isinstance(harness, PositionHarness):
+                narrow = harness.resize(NARROW)
+                view = plain_view(kinds[0], 1, FAR if harness.label == EXAMPLE else FAR // 4)
+                check_reference(narrow, view, narrow.draw(view))
     if issubclass(part, PureOperator | StateOperator) and "relation" in harness.kinds:
         small = harness.resize(attrs.evolve(dims_of(2, 2, 2, 2), max_length=512))
         length = min(most, 140 if typing.startswith("B <- B x B") else LONG)

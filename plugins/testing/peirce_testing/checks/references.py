@@ -46,7 +46,7 @@ def reference(harness: Harness) -> None:
 
     unread: dict[str, bool] = {}
     of_loss = _states(harness.part, "reference_loss", "loss") and _check_stated_loss(harness)
-    if pure or recurrent or _states(harness.part, "reference", *COMPUTED):
+    if pure or recurrent or states_reference(harness.part):
         on_examples(harness, body, count=25 if pure or recurrent else 12, padded=False if recurrent else None)
         if never := [name for name, still in unread.items() if still]:
             raise BrokenError(
@@ -54,6 +54,11 @@ def reference(harness: Harness) -> None:
             )
     elif not of_loss:
         raise NotApplicableError("it states no `reference`")
+
+
+def states_reference(part: type[Any]) -> bool:
+    """Whether a part with parameters states its equations."""
+    return _states(part, "reference", *COMPUTED)
 
 
 def _states(part: type[Any], stated: str, *methods: str) -> bool:
