@@ -28,6 +28,7 @@ _KINDS = {
     ".tsv": "tsv",
     ".txt": "tsv",
     ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
     ".json": "jsonl",
     ".parquet": "parquet",
     **dict.fromkeys((".conll", ".conllu", ".conllx", ".bio", ".iob", ".iob2", ".bmes"), "conll"),
@@ -139,7 +140,7 @@ def kind_of(path: Path) -> str:
     Raises:
         TaskError: it tells none.
     """
-    kind = _KINDS.get(Path(path.name.removesuffix(".gz")).suffix)
+    kind = _KINDS.get(Path(path.name.lower().removesuffix(".gz")).suffix)
     if kind is None or (kind == "parquet" and path.suffix == ".gz"):
         raise TaskError(
             f"{path}: its name has no known suffix; end it in .csv, .tsv, .jsonl, .parquet or .conll, followed "

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Iterable, Iterator
+import io
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ from attrs import frozen
 
 from peirce.errors import TaskError
 from peirce.extras import require
-from peirce.files import check_file
+from peirce.files import check_file, check_ratio, open_file, read_lines
+from peirce_text.reading import read_rows
 
 FORMATS = {
     ".txt": "text",
@@ -60,31 +62,41 @@ class Shard:
             TaskError: its rows have no such column, or it holds no text.
         """
         require("reading a shard", "datasets", extra="peirce-text[train]")
-        from datasets import load_dataset
-
         if _PATTERN.intersection(str(self.path)):
             raise TaskError(
                 f"shard {self.path} has one of {' '.join(sorted(_PATTERN))} in its path, which the package datasets "
                 "takes for a pattern; rename it"
             )
-        try:
-            rows = iter(
-                load_dataset(self.kind, data_files=[str(self.path.resolve())], split="train", streaming=True)
-            )
-        except Exception as error:  # whatever the readers of the formats raise
-            raise self._damage_error(error) from error
+        rows, unpacked = self._rows(), 0
         while True:
             try:
                 row = next(rows, None)
-            except Exception as error:
+                check_ratio(unpacked, self.size)
+            except Exception as error:  # whatever the readers of the formats raise
                 raise self._damage_error(error) from error
             if row is None:
                 return
-            yield self._text(row, column)
+            text = self._text(row, column)
+            unpacked += len(text)
+            yield text
 
-    def _text(self, row: dict[str, Any], column: str) -> str:
+    def _rows(self) -> Iterator[Mapping[str, Any]]:
+        """The rows as they are read; what `datasets` would read in pieces of any size is read here."""
+        name = self.path.name.lower()
+        if name.endswith((".parquet", ".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz")):
+            yield from (row.values for row in read_rows(self.path))
+        elif name.endswith((".txt", ".txt.gz")):
+            with io.TextIOWrapper(open_file(self.path), encoding="utf-8") as file:
+                yield from ({"text": line.removesuffix("\n")} for line in read_lines(file))
+        else:
+            from datasets import load_dataset
+
+            files = [str(self.path.resolve())]
+            yield from load_dataset(self.kind, data_files=files, split="train", streaming=True)
+
+    def _text(self, row: Mapping[str, Any], column: str) -> str:
         if self.lines:
-            return row["text"]
+            return str(row["text"])
         if column not in row:
             raise TaskError(
                 f"shard {self.path} has no column {column!r}; its columns are {', '.join(row)}: name the one that "
