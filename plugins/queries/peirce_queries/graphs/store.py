@@ -19,7 +19,7 @@ from numpy.lib.format import open_memmap, read_array_header_1_0, read_magic
 from numpy.typing import NDArray
 
 from peirce.errors import TaskError
-from peirce.files import checks_digests, digest_of, open_file, read_json
+from peirce.files import UnreadableError, checks_digests, digest_of, open_file, read_json
 from peirce_queries.graphs.index import Index
 
 DESCRIPTION = "index.json"
@@ -95,6 +95,8 @@ def open_index(
 def damage_error(folder: Path, error: Exception) -> TaskError:
     """The error of a folder that cannot be opened."""
     why = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+    if isinstance(error, UnreadableError) and error.filename:
+        why = f"{Path(error.filename).name}: {why}"
     return TaskError(
         f"{folder} cannot be opened as an index: {why}; write it again with `peirce kg convert --to index`"
     )

@@ -41,7 +41,7 @@ class Lisp(Syntax):
 class Sparql(Syntax):
     """SPARQL's SELECT queries."""
 
-    begins = re.compile(r"\s*(select\s+[?$d*]|(prefix|base)\s|(ask|construct)\s*\{)", re.IGNORECASE)
+    begins = re.compile(r"\s*(select(\s+[dr]|\s*[?$*])|(prefix|base)\s|(ask|construct)\s*\{)", re.IGNORECASE)
     read = staticmethod(parse_sparql)
 
 

@@ -67,6 +67,8 @@ def test_answers_equal_those_of_rdflib(graph: Graph, parts: list[str], asked: li
         ),
         (f'PREFIX x: <{XSD}> SELECT ?f {{ ?f <n> 5, "5"^^x:integer }}', f'(n(f,"{FIVE}"))&(n(f,"{FIVE}"))'),
         ("SELECT ?f { ?f <n> -1.5, true. }", f'(n(f,"{DECIMAL}"))&(n(f,"{BOOLEAN}"))'),
+        ("SELECT*{<a><r>?f}", "r(a,f)"),
+        ("SELECT REDUCED ?f { <a> <r> ?f }", "r(a,f)"),
         ("SELECT * { ?b <r> ?a . ?a <s> _:z }", "(r(f1,f2))&(s(f2,e1))"),
         ("SELECT DISTINCT * WHERE { <a> <r> ?x FILTER NOT EXISTS { ?x <r> <b> } }", "(r(a,f))&(!(r(f,b)))"),
         ("SELECT * { ?a <r> ?b . ?b <r> ?c }", r"column 8: \* is \?a, \?b, \?c here; select one"),
