@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import random
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import torch
 import transformers
 from command_line import exit_code
 from safetensors.torch import load_file, save_file
+from thorough import often
 
 import peirce
 from peirce.errors import ModelFileError
@@ -183,7 +186,8 @@ def test_the_first_names_of_norms_and_buffers_are_known(tmp_path: Path) -> None:
     ("name", "changes", "words"),
     [
         ("bert", {"model_type": "bart"}, ["model_type 'bart'", "bert, gpt2, llama"]),
-        ("bert", {"hidden_act": "gelu_fast"}, ["hidden_act 'gelu_fast'", "gelu"]),
+        ("bert", {"hidden_act": "quick_gelu"}, ["hidden_act 'quick_gelu'", "gelu"]),
+        ("gpt2", {"quantization_config": {"quant_method": "awq"}}, ["quantised", "dequantize()"]),
         ("bert", {"position_embedding_type": "relative_key"}, ["position_embedding_type", "absolute"]),
         ("bert", {"is_decoder": True}, ["is_decoder"]),
         ("gpt2", {"scale_attn_by_inverse_layer_idx": True}, ["scale_attn_by_inverse_layer_idx"]),
@@ -192,10 +196,10 @@ def test_the_first_names_of_norms_and_buffers_are_known(tmp_path: Path) -> None:
         ("llama", {"rope_parameters": {"rope_type": "dynamic", "factor": 2.0}}, ["rope_type 'dynamic'", "llama3"]),
         ("llama", {"rope_parameters": {**YARN, "mscale": 2.0}}, ["yarn", "mscale"]),
         ("llama", {"rope_parameters": {"rope_type": "linear"}}, ["linear", "lacks factor"]),
-        ("llama", {"rope_parameters": {"rope_type": "llama3", "factor": 2.0}}, ["llama3", "original_max_position"]),
+        ("llama", {"rope_parameters": {"rope_type": "llama3", "factor": 2.0}}, ["llama3", "low_freq_factor"]),
+        ("llama", {"rope_scaling": {**YARN, "partial_rotary_factor": 0.5}}, ["yarn", "partial_rotary_factor"]),
         ("bert", {"model_type": ["bert"]}, ["model_type", "bert, gpt2, llama"]),
         ("llama", {"num_key_value_heads": 4}, ["kv_heads = 4", "6 heads"]),
-        ("llama", {"sliding_window": 8}, ["sliding_window", "remove it"]),
         ("llama", {"num_hidden_layers": 3}, ["missing", "model.layers.2"]),
         ("llama", {"hidden_size": "24"}, ["hidden_size"]),
     ],
@@ -226,17 +230,122 @@ def test_files_are_held_against_each_other(tmp_path: Path) -> None:
     first = next(iter(placed))
     refused(None, "no table")
     refused({**placed, first: "../model-00001-of-00002.safetensors"}, "beside it")
-    refused({**placed, first: "pytorch_model.bin"}, "not a safetensors file")
+    refused({**placed, first: "pytorch_model.bin"}, r"not a \.safetensors file")
     refused({key: file for key, file in placed.items() if key != first}, "do not agree")
     index.unlink()
     with pytest.raises(ModelFileError, match="save_pretrained"):
         import_transformers(tmp_path / "theirs", tmp_path / "ours")
 
 
-def test_a_decoder_that_should_be_tied_and_is_not(tmp_path: Path) -> None:
-    saved("gpt2", tmp_path / "theirs")
-    path = tmp_path / "theirs/model.safetensors"
-    tensors = load_file(path)
-    save_file({**tensors, "lm_head.weight": tensors["transformer.wte.weight"] + 1}, path)
-    with pytest.raises(ModelFileError, match=r"lm_head\.weight differs"):
-        import_transformers(tmp_path / "theirs", tmp_path / "ours")
+def change_tensors(
+    folder: Path, change: Callable[[dict[str, torch.Tensor]], dict[str, torch.Tensor]]
+) -> None:
+    path = folder / "model.safetensors"
+    tensors = {key: value.clone() for key, value in change(load_file(path)).items()}
+    save_file(tensors, path, metadata={"format": "pt"})
+
+
+def change_settings(folder: Path, **changes: Any) -> None:
+    path = folder / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+@pytest.mark.parametrize(
+    ("name", "copy"), [("gpt2", "lm_head.weight"), ("bert", "cls.predictions.decoder.weight")]
+)
+def test_a_decoder_that_is_tied_and_differs_is_its_own(
+    name: str, copy: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    saved(name, tmp_path)
+    words = {"gpt2": "transformer.wte.weight", "bert": "bert.embeddings.word_embeddings.weight"}[name]
+    change_tensors(tmp_path, lambda tensors: {**tensors, copy: tensors[words].flip(0)})
+    theirs = getattr(transformers, CONFIGS[name][0]).from_pretrained(tmp_path).eval()
+    assert difference(theirs, import_transformers(tmp_path, tmp_path / "ours")) < 1e-5
+    assert f"{copy} differs from {words}" in caplog.text
+
+
+def draw_settings(kind: str, draw: random.Random) -> dict[str, Any]:
+    """Settings that the layout takes, as one may find them in a file: older names, other numbers, null."""
+    heads = draw.choice([2, 3])
+    width, acts = 8 * heads, ["gelu", "gelu_new", "relu", "silu", "swish", "gelu_fast", "gelu_python"]
+    rate, std = draw.choice([0, 0.1]), draw.choice([0.2, 0.3])
+    shared = {"vocab_size": 50, "initializer_range": std, "pad_token_id": draw.choice([None, 0, 3])}
+    tied = {"tie_word_embeddings": draw.choice([True, False])}
+    if kind == "gpt2":
+        sizes = {"n_embd": width, "n_layer": draw.choice([1, 2]), "n_head": heads, "n_positions": 16}
+        more = {
+            "n_inner": draw.choice([None, 20]), "activation_function": draw.choice(acts), "resid_pdrop": rate,
+            "layer_norm_epsilon": draw.choice([1e-5, 1e-3]), "reorder_and_upcast_attn": draw.choice([True, False]),
+        }  # fmt: skip
+        return {**shared, **tied, **sizes, **more}
+    sizes = {
+        "hidden_size": width, "intermediate_size": 20, "num_hidden_layers": draw.choice([1, 2]),
+        "num_attention_heads": heads, "max_position_embeddings": 16, "hidden_act": draw.choice(acts),
+    }  # fmt: skip
+    if kind == "bert":
+        more = {"layer_norm_eps": draw.choice([1e-12, 1e-2]), "type_vocab_size": draw.choice([1, 2, 3])}
+        return {**shared, **tied, **sizes, **more, "hidden_dropout_prob": rate}
+    scaled = draw.choice([{}, {"type": "linear", "factor": 2}, LLAMA3, YARN, {**YARN, "finetuned": True}])
+    ropes: dict[str, Any] = {draw.choice(["rope_scaling", "rope_parameters"]): dict(scaled)} if scaled else {}
+    if "rope_theta" not in scaled:
+        ropes["rope_theta"] = draw.choice([1000, 10000.0])
+    more = {
+        "num_key_value_heads": draw.choice([None, 1, heads]), "head_dim": draw.choice([None, 6, 8]),
+        "attention_bias": draw.choice([True, False]), "mlp_bias": draw.choice([True, False]), "attention_dropout": rate,
+        "rms_norm_eps": draw.choice([1e-6, 1e-2]), "pretraining_tp": draw.choice([1, 2]), **ropes,
+    }  # fmt: skip
+    return {**shared, **tied, **sizes, **more}
+
+
+@pytest.mark.parametrize("kind", ["bert", "gpt2", "llama"])
+@pytest.mark.parametrize("seed", often(range(24), range(4)))
+def test_settings_are_read_as_transformers_reads_them(kind: str, seed: int, tmp_path: Path) -> None:
+    """Random configurations with random weights; what they leave out has the default of the class."""
+    settings = draw_settings(kind, random.Random(f"{kind} {seed}"))
+    name = {"bert": "BertForMaskedLM", "gpt2": "GPT2LMHeadModel", "llama": "LlamaForCausalLM"}[kind]
+    cls = getattr(transformers, name)
+    (tmp_path / "config.json").write_text(json.dumps({**settings, "model_type": kind}))
+    torch.manual_seed(seed)
+    theirs = cls(cls.config_class.from_pretrained(tmp_path)).eval()
+    with torch.no_grad():
+        for parameter in theirs.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+    theirs.save_pretrained(tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps({**settings, "model_type": kind}))
+    assert difference(theirs, import_transformers(tmp_path, tmp_path / "ours")) < 1e-5
+
+
+@pytest.mark.parametrize("prefix", ["module.", "_orig_mod.", "model.", "module._orig_mod.net."])
+@pytest.mark.parametrize("name", ["bert", "gpt2", "llama"])
+def test_names_of_wrappers_are_taken_off(name: str, prefix: str, tmp_path: Path) -> None:
+    theirs = saved(name, tmp_path)
+    change_tensors(tmp_path, lambda tensors: {prefix + key: value for key, value in tensors.items()})
+    assert difference(theirs, import_transformers(tmp_path, tmp_path / "ours")) < 1e-5
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2", "llama, one head of keys, tied, with biases"])
+def test_a_torch_file_of_the_state_is_read(name: str, tmp_path: Path) -> None:
+    """Its tied tensors share a storage."""
+    theirs = saved(name, tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    torch.save({"state_dict": theirs.state_dict(), "epoch": 3}, tmp_path / "pytorch_model.bin")
+    assert difference(theirs, import_transformers(tmp_path, tmp_path / "ours")) < 1e-5
+
+
+def test_what_the_class_does_not_read_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    theirs = saved("llama", tmp_path)
+    change_settings(tmp_path, sliding_window=2, partial_rotary_factor=0.5, use_cache=True)
+    change_tensors(
+        tmp_path, lambda tensors: {**tensors, "model.layers.0.self_attn.rotary_emb.inv_freq": torch.ones(2)}
+    )
+    assert difference(theirs, import_transformers(tmp_path, tmp_path / "ours")) < 1e-5
+    said = caplog.text
+    assert "a llama does not read the settings sliding_window\n" in said
+    assert "a llama does not read the tensors model.layers.0.self_attn.rotary_emb.inv_freq" in said
+
+
+def test_a_model_without_its_head_gives_atoms(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    saved("llama", tmp_path)
+    change_tensors(tmp_path, lambda tensors: {k: v for k, v in tensors.items() if k != "lm_head.weight"})
+    assert not import_transformers(tmp_path, tmp_path / "ours").heads
+    assert "no tensors of a head" in caplog.text

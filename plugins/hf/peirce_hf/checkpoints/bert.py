@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, ClassVar, Literal
 
 from attrs import frozen
@@ -15,13 +14,14 @@ class Bert(Layout):
     """The settings of `BertConfig`; Devlin et al. (2018)."""
 
     model_type: ClassVar[str] = "bert"
-    computed: ClassVar = re.compile(r"(bert\.)?embeddings\.position_ids")
     prefix: ClassVar[str] = "bert."
+    anchor: ClassVar[str] = "embeddings.LayerNorm.weight"
 
-    hidden_size: int = at_least(1)
-    num_hidden_layers: int = at_least(1)
-    num_attention_heads: int = at_least(1)
-    intermediate_size: int = at_least(1)
+    vocab_size: int = at_least(1, default=30522)
+    hidden_size: int = at_least(1, default=768)
+    num_hidden_layers: int = at_least(1, default=12)
+    num_attention_heads: int = at_least(1, default=12)
+    intermediate_size: int = at_least(1, default=3072)
     hidden_act: str = "gelu"
     hidden_dropout_prob: float = 0.1
     attention_probs_dropout_prob: float = 0.1

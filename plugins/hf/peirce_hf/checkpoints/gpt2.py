@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 from attrs import frozen
@@ -15,13 +15,20 @@ class GPT2(Decoder):
     """The settings of `GPT2Config`; Radford et al. (2019)."""
 
     model_type: ClassVar[str] = "gpt2"
-    computed: ClassVar = re.compile(r".*\.attn\.(masked_)?bias")
     prefix: ClassVar[str] = "transformer."
+    anchor: ClassVar[str] = "h.0.ln_1.weight"
+    aliases: ClassVar[Mapping[str, str]] = {
+        "hidden_size": "n_embd",
+        "num_hidden_layers": "n_layer",
+        "num_attention_heads": "n_head",
+        "max_position_embeddings": "n_positions",
+    }
     words: ClassVar[str] = "wte"
 
-    n_embd: int = at_least(1)
-    n_layer: int = at_least(1)
-    n_head: int = at_least(1)
+    vocab_size: int = at_least(1, default=50257)
+    n_embd: int = at_least(1, default=768)
+    n_layer: int = at_least(1, default=12)
+    n_head: int = at_least(1, default=12)
     n_inner: int | None = None
     n_positions: int = at_least(1, default=1024)
     activation_function: str = "gelu_new"

@@ -1,6 +1,7 @@
-"""From a folder that `save_pretrained` wrote to a saved model. Nothing in it is executed, and nothing is dropped.
+"""From a folder that `save_pretrained` wrote to a saved model. Nothing in it is executed.
 
-What the model has no place for, or what it needs and the folder lacks, is an error that lists it.
+What the model needs and the folder lacks is an error that lists it. What the class in `transformers` does not read is
+not read here either, and is said.
 """
 
 from __future__ import annotations
@@ -16,17 +17,24 @@ from torch import Tensor
 from peirce.compose import build
 from peirce.errors import ModelFileError, unknown
 from peirce.files import read_bytes
-from peirce.model import Model, check_published, published_config, published_tensors, shorten_list
+from peirce.model import (
+    Model,
+    check_published,
+    published_config,
+    published_tensors,
+    shorten_list,
+    unwrapped_name,
+)
 from peirce.registry import Registry
 from peirce.spec import FORMAT, Spec
 from peirce_hf.checkpoints.bert import Bert
 from peirce_hf.checkpoints.gpt2 import GPT2
-from peirce_hf.checkpoints.layout import Layout
+from peirce_hf.checkpoints.layout import Layout, log
 from peirce_hf.checkpoints.llama import Llama
 
-CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json"
-INDEX = WEIGHTS + ".index.json"
-"""Which file of a model in several has which tensor."""
+CONFIG, TOKENIZER = "config.json", "tokenizer.json"
+WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+"""The files that weights are in; a model in several has an index, which says which of them has which tensor."""
 ASSET = "published-config.json"
 """The configuration as it was imported, among the model's assets."""
 _OLDER, _NAMES = re.compile(r"(?<=LayerNorm\.)(gamma|beta)$"), {"gamma": "weight", "beta": "bias"}
@@ -40,15 +48,15 @@ def import_transformers(
     """Make a saved model of a BERT, a GPT-2 or a Llama that `transformers` saved.
 
     Args:
-        folder: with `config.json` and `model.safetensors`, or its shards and their index; a `tokenizer.json` becomes
-            an asset of the model.
+        folder: with `config.json` and `model.safetensors` or `pytorch_model.bin`, or its shards and their index; a
+            `tokenizer.json` becomes an asset of the model.
         directory: where the model is saved.
         name: the model's name; the directory's if None.
         registry: where parts are looked up.
 
     Raises:
         ModelFileError: a file cannot be read, the configuration is of another model or asks for what these layouts do
-            not have, or tensors are unknown, missing or misshapen.
+            not have, or tensors are missing or misshapen.
     """
     path = folder / CONFIG
     settings = {key: value for key, value in published_config(path).items() if value is not None}
@@ -58,11 +66,11 @@ def import_transformers(
         raise ModelFileError(
             f"{path}: {message}. The architecture 'pretrained' runs others by transformers itself"
         )
-    tensors = {
-        _OLDER.sub(lambda found: _NAMES[found[0]], key): value for key, value in _tensors(folder).items()
-    }
+    tensors = _without_wrappers(_tensors(folder), LAYOUTS[kind], folder)
     layout = LAYOUTS[kind].read(settings, tensors, path)
     plain = {"name": name or directory.resolve().name, **layout.spec()}
+    if not plain["heads"]:
+        log.warning("%s has no tensors of a head that is known here: the model gives atoms alone", folder)
     spec = Spec.from_toml(tomlkit.dumps({"format": FORMAT, "model": plain}), source=str(path))
     model = build(spec, registry=registry)
     state = _state(model, layout, tensors, folder)
@@ -74,16 +82,40 @@ def import_transformers(
     return model
 
 
+def _without_wrappers(tensors: Mapping[str, Tensor], layout: type[Layout], source: Path) -> dict[str, Tensor]:
+    """Tensors by the names that transformers gives them today, without those of modules around the model.
+
+    Raises:
+        ModelFileError: two tensors have one name then.
+    """
+    names = {key: _OLDER.sub(lambda found: _NAMES[found[0]], unwrapped_name(key, ())) for key in tensors}
+    before = [
+        each.removesuffix(layout.anchor)
+        for each in names.values()
+        if f".{each}".endswith(f".{layout.anchor}")
+    ]
+    outer = min(before, key=len, default="").removesuffix(layout.prefix)
+    found = {names[key].removeprefix(outer): value for key, value in tensors.items()}
+    if len(found) < len(tensors):
+        raise ModelFileError(
+            f"{source} has {len(tensors)} tensors, of which some have one name when those of wrappers are taken off; "
+            "save the state dict of one model alone"
+        )
+    return found
+
+
 def _tensors(folder: Path) -> dict[str, Tensor]:
     """The tensors of the one file, or of all shards that the index names."""
-    if (folder / WEIGHTS).exists() or not (folder / INDEX).exists():
-        if not (folder / WEIGHTS).exists():
-            raise ModelFileError(
-                f"{folder} has neither {WEIGHTS} nor {INDEX}; save the model there with transformers: "
-                "model.save_pretrained(folder)"
-            )
-        return published_tensors(folder / WEIGHTS)
-    path = folder / INDEX
+    for weights in WEIGHTS:
+        if (folder / weights).exists():
+            return published_tensors(folder / weights, "state_dict")
+    indices = [folder / f"{weights}.index.json" for weights in WEIGHTS]
+    path = next((index for index in indices if index.exists()), None)
+    if path is None:
+        raise ModelFileError(
+            f"{folder} has none of {', '.join(WEIGHTS)} and no index of shards; save the model there with "
+            "transformers: model.save_pretrained(folder)"
+        )
     placed = published_config(path).get("weight_map")
     if not (isinstance(placed, dict) and placed and all(isinstance(file, str) for file in placed.values())):
         raise ModelFileError(
@@ -91,8 +123,9 @@ def _tensors(folder: Path) -> dict[str, Tensor]:
         )
     files = sorted(set(placed.values()))
     for file in files:
-        if Path(file).name != file or not file.endswith(".safetensors"):
-            raise ModelFileError(f"{path} names {file!r}, which is not a safetensors file beside it")
+        suffix = Path(path.name.removesuffix(".index.json")).suffix
+        if Path(file).name != file or not file.endswith(suffix):
+            raise ModelFileError(f"{path} names {file!r}, which is not a {suffix} file beside it")
     found: dict[str, Tensor] = {}
     for file in files:
         tensors = published_tensors(folder / file)
@@ -106,17 +139,15 @@ def _tensors(folder: Path) -> dict[str, Tensor]:
 
 def _state(model: Model, layout: Layout, tensors: Mapping[str, Tensor], source: Path) -> dict[str, Tensor]:
     """The model's state from published tensors, each checked against the model's shapes."""
-    state, table, copies = model.state_dict(), layout.names(), layout.copies()
+    state, table = model.state_dict(), layout.names()
     shapes: dict[str, list[int]] = {}
     for theirs, (ours, turned) in table.items():
         shape = [sum(len(state[part]) for part in ours), *state[ours[0]].shape[1:]]
         shapes[theirs] = shape[::-1] if turned else shape
-    shapes |= {copy: shapes[of] for copy, of in copies.items() if copy in tensors}
-    given = {key: value for key, value in tensors.items() if not layout.computed.fullmatch(key)}
+    given = {key: value for key, value in tensors.items() if key in shapes}
+    if ignored := [key for key in tensors if key not in shapes]:
+        log.warning("%s: a %s does not read the tensors %s", source, layout.model_type, shorten_list(ignored))
     check_published(given, shapes, source)
-    for copy, of in copies.items():
-        if copy in given and not torch.equal(given[copy], given[of]):
-            raise ModelFileError(f"{source}: {copy} differs from {of}, which the configuration ties it to")
     result = {}
     for theirs, (ours, turned) in table.items():
         whole = given[theirs].t() if turned else given[theirs]

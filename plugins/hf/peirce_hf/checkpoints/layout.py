@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -11,7 +12,8 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 from attrs import field, fields, frozen, validators
 from torch import Tensor
 
-from peirce.errors import ModelFileError, check_known, unknown
+from peirce.errors import ModelFileError, check_known
+from peirce.model import shorten_list
 from peirce.spec import StructureError, structure_value
 
 T = TypeVar("T", bound="Layout")
@@ -21,12 +23,14 @@ SILENT = (
     "architectures", "attn_implementation", "bos_token_id", "dtype", "eos_token_id", "finetuning_task",
     "gradient_checkpointing", "id2label", "is_llama_config", "label2id", "language", "model_type", "name_or_path",
     "output_attentions", "output_hidden_states", "output_past", "pretraining_tp", "problem_type", "return_dict",
+    "rope_interleaved",
     "task_specific_params", "torch_dtype", "transformers_version", "use_cache", "_name_or_path",
     "_attn_implementation", "directionality", "pooler_fc_size", "pooler_num_attention_heads",
     "pooler_num_fc_layers", "pooler_size_per_head", "pooler_type", "prefix", "n_ctx",
 )  # fmt: skip
-"""Settings that say nothing of the network, or that transformers itself does not read."""
+"""Settings of which nothing is said: they are not of the network, or transformers does not read them either."""
 _SILENT = re.compile(r"summary_.*|.*_token_id|classifier_dropout")
+log = logging.getLogger("peirce")
 
 
 class Target(NamedTuple):
@@ -47,13 +51,15 @@ class Layout(ABC):
 
     Attributes:
         model_type: what its `config.json` says.
-        computed: the names of tensors that follow from the settings, which older versions saved.
         prefix: before the names of the body in a model with heads.
+        anchor: the name, in the body, of a tensor that every such model has.
+        aliases: other names of settings.
     """
 
     model_type: ClassVar[str]
-    computed: ClassVar[re.Pattern[str]]
     prefix: ClassVar[str]
+    anchor: ClassVar[str]
+    aliases: ClassVar[Mapping[str, str]] = {}
 
     vocab_size: int = at_least(1)
     pad_token_id: int | None = None
@@ -62,27 +68,41 @@ class Layout(ABC):
     held: frozenset[str] = field(default=frozenset(), init=False)
 
     @classmethod
-    def read(cls: type[T], settings: Mapping[str, Any], tensors: Mapping[str, Tensor], path: Path) -> T:
-        """The settings of a file, and which tensors there are.
+    def read(cls: type[T], settings: Mapping[str, Any], tensors: dict[str, Tensor], path: Path) -> T:
+        """The settings of a file, and which tensors there are; of tied ones, each under one name in `tensors`.
+
+        As transformers does, it takes a tied tensor from either name, and does not tie two that differ. What it does
+        not read is said.
 
         Raises:
-            ModelFileError: one is unknown, or asks for another network.
+            ModelFileError: a setting asks for another network.
         """
         known = {each.name for each in fields(cls) if each.init}
-        given = {key: value for key, value in settings.items() if key in known}
-        rest = [
-            key for key in settings if key not in known and key not in SILENT and not _SILENT.fullmatch(key)
-        ]
+        named = {cls.aliases.get(key, key): value for key, value in settings.items()}
+        given = {key: value for key, value in named.items() if key in known}
+        rest = [key for key in named if key not in known and key not in SILENT and not _SILENT.fullmatch(key)]
         try:
-            if rest:
+            if "quantization_config" in named:
                 raise ModelFileError(
-                    f"{unknown('setting', rest[0], known)}; remove it if it does not affect the network"
+                    "its weights are quantised (quantization_config); load it with transformers, call dequantize(), "
+                    "and save that"
                 )
             layout = structure_value(cls, given)
+            object.__setattr__(layout, "held", frozenset(tensors))
+            for copy, of in layout.copies().items():
+                value = tensors.get(copy)
+                if value is not None and of in tensors and not _same(value, tensors[of]):
+                    log.warning("%s: %s differs from %s, so they are not tied", path.parent, copy, of)
+                    if copy.endswith("weight"):
+                        return cls.read({**settings, "tie_word_embeddings": False}, tensors, path)
+                if value is not None:
+                    tensors[of] = tensors.pop(copy)
             object.__setattr__(layout, "held", frozenset(tensors))
             layout.spec()
         except (StructureError, ModelFileError) as error:
             raise ModelFileError(f"{path} cannot be imported: {error}") from None
+        if rest:
+            log.warning("%s: a %s does not read the settings %s", path, cls.model_type, shorten_list(rest))
         return layout
 
     @property
@@ -144,14 +164,23 @@ class Decoder(Layout):
         return {"lm_head.weight": f"{self.body}{self.words}.weight"} if self.tie_word_embeddings else {}
 
 
-PLAIN: Mapping[str, Any] = {
-    "gelu_new": {"use": "gelu", "tanh": True},
-    "gelu_pytorch_tanh": {"use": "gelu", "tanh": True},
-    "gelu": {"use": "gelu"},
-    "relu": {"use": "relu"},
-    "silu": {"use": "silu"},
-}
-"""The feed-forward networks of activations, where there is no gate."""
+_TANH = ("gelu_new", "gelu_fast", "gelu_accurate", "gelu_pytorch_tanh", "gelu_python_tanh")
+"""What transformers calls GELU by tanh, written in several ways."""
+
+
+def activations(gelu: str, relu: str, silu: str) -> Mapping[str, Any]:
+    """The feed-forward networks by the names of activations, given those of each kind."""
+    named = {gelu: ("gelu", "gelu_python"), relu: ("relu",), silu: ("silu", "swish")}
+    plain = {name: {"use": use} for use, names in named.items() for name in names}
+    return plain | {name: {"use": gelu, "tanh": True} for name in _TANH}
+
+
+PLAIN = activations("gelu", "relu", "silu")
+"""Where there is no gate."""
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    return one.shape == other.shape and bool((one == other).all())
 
 
 def one_of(what: str, given: str, known: Mapping[str, Any]) -> Any:

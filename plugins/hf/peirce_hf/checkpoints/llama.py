@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from attrs import field, frozen
 
-from peirce.errors import ModelFileError, check_known
-from peirce_hf.checkpoints.layout import EMBEDDING, Decoder, Target, at_least, one_of, weight_and_bias
+from peirce.errors import ModelFileError
+from peirce_hf.checkpoints.layout import (
+    EMBEDDING,
+    Decoder,
+    Target,
+    activations,
+    at_least,
+    one_of,
+    weight_and_bias,
+)
 
-ACTIVATIONS: Mapping[str, Any] = {
-    "silu": {"use": "swiglu"},
-    "gelu": {"use": "geglu"},
-    "gelu_pytorch_tanh": {"use": "geglu", "tanh": True},
-    "relu": {"use": "reglu"},
-}
+ACTIVATIONS = activations("geglu", "reglu", "swiglu")
 SCALINGS: Mapping[str, Mapping[str, str]] = {
     "default": {},
     "linear": {"factor": "factor"},
@@ -43,14 +45,15 @@ class Llama(Decoder):
     """The settings of `LlamaConfig`; Touvron et al. (2023)."""
 
     model_type: ClassVar[str] = "llama"
-    computed: ClassVar = re.compile(r".*\.rotary_emb\.inv_freq")
     prefix: ClassVar[str] = "model."
+    anchor: ClassVar[str] = "layers.0.input_layernorm.weight"
     words: ClassVar[str] = "embed_tokens"
 
-    hidden_size: int = at_least(1)
-    intermediate_size: int = at_least(1)
-    num_hidden_layers: int = at_least(1)
-    num_attention_heads: int = at_least(1)
+    vocab_size: int = at_least(1, default=32000)
+    hidden_size: int = at_least(1, default=4096)
+    intermediate_size: int = at_least(1, default=11008)
+    num_hidden_layers: int = at_least(1, default=32)
+    num_attention_heads: int = at_least(1, default=32)
     num_key_value_heads: int | None = None
     head_dim: int | None = None
     hidden_act: str = "silu"
@@ -63,7 +66,8 @@ class Llama(Decoder):
     rope_theta: float = 10_000.0
     rope_scaling: Mapping[str, Any] = field(factory=dict)
     rope_parameters: Mapping[str, Any] = field(factory=dict)
-    rope_interleaved: bool = False
+    partial_rotary_factor: float = 1.0
+    original_max_position_embeddings: int | None = None
 
     def spec(self) -> dict[str, Any]:
         """A causal transformer with RMS norms before."""
@@ -90,31 +94,33 @@ class Llama(Decoder):
         Raises:
             ModelFileError: the scaling, or a parameter of it, is one that `rope` does not have.
         """
-        settings = {**self.rope_scaling, **self.rope_parameters}
+        settings = self.rope_scaling or self.rope_parameters
         given = {key: value for key, value in settings.items() if value is not None}
         kinds = [given.pop(key) for key in ("rope_type", "type") if key in given]
         kind = str(kinds[0]) if kinds else "default"
         known = one_of("rope_type", kind, SCALINGS)
-        table = {
-            "use": "rope",
-            "base": float(given.pop("rope_theta", self.rope_theta)),
-            "fraction": float(given.pop("partial_rotary_factor", 1.0)),
-        }
-        if self.rope_interleaved:
-            table["pairing"] = "interleaved"
+        table = {"use": "rope", "base": float(given.pop("rope_theta", self.rope_theta))}
+        fraction = given.pop("partial_rotary_factor", self.partial_rotary_factor)
         if kind == "default":
-            return table
-        if kind == "yarn":
-            given.setdefault("original_max_position_embeddings", self.max_position_embeddings)
-        for key in given:
-            check_known(f"parameter of the {kind} scaling of rope", key, known, ModelFileError)
+            return table  # whatever the fraction: LlamaForCausalLM turns whole heads
+        if fraction != 1 or not {"mscale", "mscale_all_dim"}.isdisjoint(given):
+            raise ModelFileError(
+                f"the {kind} scaling of rope has no partial_rotary_factor, mscale or mscale_all_dim here; the "
+                "architecture 'pretrained_decoder' runs the model by transformers itself"
+            )
+        longest = given.get("original_max_position_embeddings", self.max_position_embeddings)
+        given["original_max_position_embeddings"] = self.original_max_position_embeddings or longest
         # yarn has published defaults of the others; `rope` has defaults that no configuration means.
         needed = ("factor",) if kind == "yarn" else known
         if absent := [key for key in needed if key not in given]:
             raise ModelFileError(
                 f"the {kind} scaling of rope lacks {', '.join(absent)}; copy the configuration again"
             )
-        return {**table, "scaling": kind, **{known[key]: value for key, value in given.items()}}
+        return {
+            **table,
+            "scaling": kind,
+            **{known[key]: value for key, value in given.items() if key in known},
+        }
 
     def names(self) -> dict[str, Target]:
         """The body's tensors and the head's."""
