@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand
@@ -14,9 +14,6 @@ from typer.core import TyperCommand
 from peirce.commands import Json
 from peirce.errors import TaskError
 from peirce_training import Overwrite, Resume, Seed, check_fresh
-
-if TYPE_CHECKING:
-    pass
 
 pretrain = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
