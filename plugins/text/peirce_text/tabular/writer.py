@@ -57,7 +57,7 @@ def table_writer(path: Path, named: Path) -> Iterator[Writer]:
                 )
             fields = [*head, *([_field(row.get(name)) for name in columns] for row in rows)]
             if kind == "csv":
-                # With this line end a field with a carriage return is quoted, without which it would end its row.
+                # Python before 3.11.9 quotes a carriage return only where it is in the line end.
                 csv.writer(_LineFeeds(file), lineterminator="\r\n").writerows(fields)
                 return
             if any(sign in each for row in fields for each in row for sign in "\t\r\n"):
