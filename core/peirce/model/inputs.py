@@ -57,6 +57,25 @@ class Inputs:
         Raises:
             InputError: an unknown or missing input, or a dtype, size or value that it cannot have.
         """
+        sizes = self.check_shapes(batch)
+        for name, array in batch.items():
+            spec = self._specs[name]
+            if spec.high is not None and (found := self._bounds(array)) is not None:
+                low, high = found
+                if low < 0 or high >= spec.high:
+                    wrong = int(low if low < 0 else high)
+                    raise InputError(
+                        f"input {name!r} contains {wrong}, but valid values are 0 to {spec.high - 1}"
+                    )
+        key = tuple(sizes.values())
+        if key not in self._fitting:
+            check_sizes(self.signature, sizes, self._float_bytes())
+            if len(self._fitting) < _KNOWN_SIZES:
+                self._fitting.add(key)
+        return sizes
+
+    def check_shapes(self, batch: Mapping[str, Any]) -> dict[str, int]:
+        """As `check`, without a look at values or memory: what a compiled model checks once for each of its graphs."""
         sizes: dict[str, int] = {}
         for name, array in batch.items():
             spec = self._specs.get(name)
@@ -83,21 +102,9 @@ class Inputs:
                     raise _shape_error(
                         spec, shape, f"dim {axis} of {_dims_text(spec)} must be {known}: {because}"
                     )
-            if spec.high is not None and (found := self._bounds(array)) is not None:
-                low, high = found
-                if low < 0 or high >= spec.high:
-                    wrong = int(low if low < 0 else high)
-                    raise InputError(
-                        f"input {name!r} contains {wrong}, but valid values are 0 to {spec.high - 1}"
-                    )
         for spec in self._required:
             if spec.name not in batch:
                 raise InputError(self._missing_message(spec))
-        key = tuple(sizes.values())
-        if key not in self._fitting:
-            check_sizes(self.signature, sizes, self._float_bytes())
-            if len(self._fitting) < _KNOWN_SIZES:
-                self._fitting.add(key)
         return sizes
 
     def defaults(

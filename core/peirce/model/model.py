@@ -80,6 +80,8 @@ class Model(nn.Module):
             InputError: an unknown, missing or misshapen input.
         """
         if torch.compiler.is_compiling():
+            if not torch.compiler.is_exporting():
+                self._check_compiled(inputs)
             return self._outputs(*self.network(inputs))
         self._inputs.check(inputs)
         try:
@@ -87,6 +89,15 @@ class Model(nn.Module):
         except Exception as error:
             refuse_if_out_of_memory(error, inputs)
             raise
+
+    def _check_compiled(self, inputs: Mapping[str, Tensor]) -> None:
+        """Check shapes while a graph is traced, and let it check values: compiled, an embedding takes any index."""
+        self._inputs.check_shapes(inputs)
+        for spec in self.signature.inputs:
+            if spec.high is not None and spec.name in inputs and inputs[spec.name].is_cpu:
+                values = inputs[spec.name]
+                message = f"input {spec.name!r} has a value that is not one of the valid 0 to {spec.high - 1}"
+                torch._assert_async(((values >= 0) & (values < spec.high)).all(), message)
 
     def _outputs(self, encoded: Encoded, tokens: Tokens) -> dict[str, Tensor]:
         outputs: dict[str, Any] = {"unary": encoded.unary, "binary": encoded.binary, "pooled": encoded.pooled}
