@@ -127,6 +127,7 @@ def read_rows(
             yield from _check_rows(_records(path), columns, broken=broken)
             return
         with io.TextIOWrapper(open_file(path), encoding="utf-8-sig", newline="" if quoted else "\n") as file:
+            rows: Iterator[Row]
             if kind == "conll":
                 rows = (Row(path, i, *each) for i, each in enumerate(read_sentences(file), 1))
             else:

@@ -176,13 +176,13 @@ class _TritonPredictor(Predictor):
                 else:
                     raise OSError(f"its answer of more than {len(content):,} bytes does not end")
         except HTTPError as error:
+            message = ""
+            with error, suppress(OSError, HTTPException):
+                message = error.read(2000).decode(errors="replace")
             if place := error.headers.get("Location"):
                 raise InputError(
                     f"{url} sends on to {place}, which is not followed; give that address"
                 ) from error
-            message = ""
-            with suppress(OSError, HTTPException):
-                message = error.read(2000).decode(errors="replace")
             if body is None and error.code in (400, 404):
                 return None
             raise InputError(f"{url} refuses ({error.code} {error.reason}): {message}") from error
@@ -219,9 +219,9 @@ class _Columns:
 
     def __init__(self, answer: Any, url: str) -> None:
         self._answer, self._url = answer, url
-        outputs = answer.get("outputs") if isinstance(answer, dict) else None
-        known = isinstance(outputs, list) and all(isinstance(each, dict) for each in outputs)
-        self._found = {str(each.get("name")): each.get("data") for each in outputs} if known else {}
+        given = answer.get("outputs") if isinstance(answer, dict) else None
+        outputs = [each for each in given if isinstance(each, dict)] if isinstance(given, list) else []
+        self._found = {str(each.get("name")): each.get("data") for each in outputs}
 
     def texts(self, name: str, count: int | None = None) -> list[str]:
         """The texts of an output: as many as `count`, or at least one.
