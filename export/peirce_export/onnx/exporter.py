@@ -219,17 +219,20 @@ def trace(
                 dynamo=True,
                 opset_version=min(opset, WRITTEN),
                 dynamic_shapes=twin.dynamic_shapes(),
-                input_names=[spec.name for spec in twin.signature.inputs],
-                output_names=[spec.name for spec in twin.signature.outputs],
                 verbose=False,
                 optimize=False,  # onnxscript takes numbers that are nearly 0 or 1 for them, and drops them
             )
             assert program is not None
             graph = program.model
-            if simplify:
-                optimizer.simplify(graph)
+            (optimizer.simplify if simplify else optimizer.part_outputs)(graph)
     except Exception as error:  # torch.onnx raises many kinds, from any depth
         raise trace_error(error, twin.signature, "torch.onnx") from error
+    for values, specs in (
+        (graph.graph.inputs, twin.signature.inputs),
+        (graph.graph.outputs, twin.signature.outputs),
+    ):
+        for value, spec in zip(values, specs, strict=True):
+            value.name = spec.name
     _note_parts(graph, program.exported_program)
     _clip_to_max(graph)
     _bias_norms(graph)

@@ -31,8 +31,26 @@ _ROWS = (0, 1, 3, 2)
 """[b, x, y, c] with the channels before the tokens that are attended to: a product gives that without a copy."""
 
 
+def _without_neutral(kind: str, number: float) -> rewriter.RewriteRule:
+    """The rule that drops an operation with a number that leaves its other operand as it is, to the bit."""
+
+    def operation(op: Any, x: Any, y: Any) -> Any:
+        return getattr(op, kind)(x, y)
+
+    def identity(op: Any, x: Any, **_: Any) -> Any:
+        return op.Identity(x)
+
+    def is_neutral(_: Any, y: ir.Value, **__: Any) -> bool:
+        return y.const_value is not None and y.const_value.shape.rank() == 0 and _scalar(y) == number
+
+    return rewriter.RewriteRule(operation, identity, is_neutral)
+
+
 _EXACT = rewriter.RewriteRuleSet(
     [
+        *_without_neutral("Mul", 1.0).commute(),
+        _without_neutral("Div", 1.0),
+        _without_neutral("Sub", 0.0),
         rules.no_op_cast_rule,
         rules.cast_cast_rule,
         rules.cast_constant_of_shape_rule,
@@ -52,7 +70,7 @@ _EXACT = rewriter.RewriteRuleSet(
         rules.no_op_static_scatter_nd_rule,
     ]
 )
-"""onnxscript's rules of shapes and types; those of numbers compare within a tolerance, and make `x` of `x + 1e-9`."""
+"""Rules that change no number. onnxscript's own for numbers compare within a tolerance, and make `x` of `x + 1e-9`."""
 
 
 def simplify(graph: ir.Model) -> None:
@@ -66,10 +84,15 @@ def simplify(graph: ir.Model) -> None:
         passes.LiftSubgraphInitializersToMainGraphPass(),
         passes.DeduplicateInitializersPass(),
         passes.CommonSubexpressionEliminationPass(),
-        passes.OutputFixPass(),
         passes.NameFixPass(),
     ):
         each(graph)
+    part_outputs(graph)
+
+
+def part_outputs(graph: ir.Model) -> None:
+    """Give outputs nodes of their own: none is an input, and no two are one value."""
+    passes.OutputFixPass()(graph)
 
 
 def forget_weight_shapes(graph: ir.Model) -> None:
