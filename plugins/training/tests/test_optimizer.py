@@ -35,22 +35,17 @@ def test_what_shrinks(options: TrainingOptions, decay: str, of_vectors: float, m
     assert sum(len(group["params"]) for group in groups) == len(list(model.parameters()))
 
 
-def _steps(
-    optimizer: torch.optim.Optimizer, parameters: dict[str, nn.Parameter], count: int, first: int = 0
-) -> None:
-    for step in range(first, first + count):
-        for index, parameter in enumerate(parameters.values()):
-            angles = torch.arange(parameter.numel(), dtype=parameter.dtype) * (1.3 + step) + index
-            parameter.grad = torch.sin(angles).view_as(parameter)
-        optimizer.step()
+def _set_gradients(parameters: dict[str, nn.Parameter], step: int) -> None:
+    for index, parameter in enumerate(parameters.values()):
+        angles = torch.arange(parameter.numel(), dtype=parameter.dtype) * (1.3 + step) + index
+        parameter.grad = torch.sin(angles).view_as(parameter)
 
 
 def _parameters() -> dict[str, nn.Parameter]:
     torch.manual_seed(0)
     return {
-        "large": nn.Parameter(
-            torch.randn(40, 30)
-        ),  # its norm is far above 10, the bound of LAMB's first draft
+        # Its norm is far above 10, the bound of LAMB's first draft.
+        "large": nn.Parameter(torch.randn(40, 30)),
         "matrix": nn.Parameter(torch.randn(4, 3)),
         "zero": nn.Parameter(torch.zeros(3, 3)),
         "bias": nn.Parameter(torch.ones(3)),
@@ -69,11 +64,13 @@ def _apex(
     squares = {name: [0.0] * len(values) for name, values in weights.items()}
     layerwise = options.optimizer == "lamb"
     for step, gradient in enumerate(gradients, 1):
+        norm = math.sqrt(sum(g * g for values in gradient.values() for g in values))
+        clip = max(1.0, norm / options.clip_norm)  # max_grad_norm
         of_first, of_second = (1 - beta**step if layerwise else 1 for beta in (options.beta1, options.beta2))
         for name, values in weights.items():
             updates = []
             for i, value in enumerate(values):
-                g = gradient[name][i]
+                g = gradient[name][i] / clip
                 means[name][i] = options.beta1 * means[name][i] + (1 - options.beta1) * g
                 squares[name][i] = options.beta2 * squares[name][i] + (1 - options.beta2) * g * g
                 root = math.sqrt(squares[name][i] / of_second)
@@ -94,8 +91,10 @@ def test_steps_as_apex_makes_them(optimizer: str, decay: str, strength: float) -
     gradients: list[dict[str, list[float]]] = []
     made = make_optimizer(parameters, options)
     for step in range(5):
-        _steps(made, parameters, 1, step)
+        _set_gradients(parameters, step)
         gradients.append({n: p.grad.flatten().tolist() for n, p in parameters.items() if p.grad is not None})
+        nn.utils.clip_grad_norm_(parameters.values(), options.clip_norm)  # as the loop does
+        made.step()
     shrinks = {name: strength if p.dim() > 1 or decay == "all" else 0.0 for name, p in parameters.items()}
     wanted = _apex(before, gradients, shrinks, options)
     for name, p in parameters.items():
@@ -113,7 +112,9 @@ def test_nothing_to_train() -> None:
 def test_the_state_goes_by_the_names_of_parameters(options: TrainingOptions) -> None:
     first = _parameters()
     before = make_optimizer(first, options)
-    _steps(before, first, 3)
+    for step in range(3):
+        _set_gradients(first, step)
+        before.step()
     tensors = {name: tensor.clone() for name, tensor in optimizer_tensors(before, first).items()}
     assert {"large/exp_avg", "bias/exp_avg_sq"} <= tensors.keys()
     second = {name: nn.Parameter(first[name].detach().clone()) for name in reversed(first)}
