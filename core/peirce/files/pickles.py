@@ -10,7 +10,7 @@ from __future__ import annotations
 import pickletools
 import re
 from collections.abc import Callable, Mapping
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from attrs import frozen
 
@@ -61,8 +61,8 @@ def follow_pickle(
     marks: list[list[Any]] = []
     memo: dict[int, Any] = {}
     start = stream.tell()
-    for opcode, argument, position in pickletools.genops(stream):
-        name = opcode.name
+    for opcode, given, position in pickletools.genops(stream):
+        name, argument = opcode.name, cast(Any, given)
         if most is not None and position is not None and position - start > most:
             raise too_large_error(most, what="a pickle in it")
         if name in _CONSTANTS:

@@ -223,7 +223,7 @@ def _read_values(stream: IO[bytes], length: int) -> Tensor:
     import torch
 
     found = torch.empty(length, dtype=torch.uint8)
-    view, done = memoryview(found.numpy()), 0
+    view, done = found.numpy().data, 0
     while done < length and (chunk := stream.read(min(1 << 20, length - done))):
         view[done : done + len(chunk)] = chunk
         done += len(chunk)
