@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -17,6 +18,8 @@ T = TypeVar("T")
 WHOLE = (1, 2, 3, 4, 6, 50)
 NUMBERS = (0.1, 0.25, 0.5, 0.9, 3.0, 0.0, 1.0)
 """Values to try for options that are numbers, beside those near the one that there is."""
+SOME = {int: [3, 6], float: [0.5, 2.0]}
+"""Numbers for an option that is None."""
 
 
 def example_options(part: type[Any]) -> Any:
@@ -41,32 +44,64 @@ def options_in(part: type[Any], folder: Path, dims: Dims) -> Any:
 
 
 def choices(options: Any) -> Iterator[tuple[str, Any]]:
-    """What differs from the given options in one field of few values, a Literal or a bool, each with its name."""
-    hints = get_type_hints(type(options))
-    for field in given_fields(options):
-        kind, now = hints.get(field.name), getattr(options, field.name)
-        values = get_args(kind) if get_origin(kind) is Literal else (True, False) if kind is bool else ()
+    """What differs from the given options in one field of few values, each with its name.
+
+    A field has few values if they are those of a Literal, a bool or `validators.in_`, or None beside numbers.
+    """
+    for field, values in few_values(options).items():
         for value in values:
-            if value == now:
-                continue
-            try:
-                yield f"{field.name} = {value!r}", attrs.evolve(options, **{field.alias or field.name: value})
-            except (TypeError, ValueError):
-                continue  # a choice that the part's own validator refuses beside the others
+            with suppress(
+                TypeError, ValueError
+            ):  # a choice that the part's own validator refuses beside the others
+                yield f"{field} = {value!r}", with_value(options, field, value)
+
+
+def few_values(options: Any) -> dict[str, list[Any]]:
+    """The other values of each field that has few."""
+    hints = get_type_hints(type(options))
+    found = {}
+    for field in given_fields(options):
+        now, values, kinds = (
+            getattr(options, field.name),
+            _listed(field.validator),
+            _kinds(hints.get(field.name)),
+        )
+        for kind in kinds:
+            values += get_args(kind) if get_origin(kind) is Literal else (True, False) if kind is bool else ()
+        if type(None) in kinds:
+            number = now is None and next((SOME[kind] for kind in kinds if kind in SOME), ())
+            values += number or [None]
+        if others := [value for value in dict.fromkeys(values) if value != now]:
+            found[field.name] = others
+    return found
+
+
+def with_value(options: T, name: str, value: Any) -> T:
+    """The options with another value of one field."""
+    alias = attrs.fields_dict(type(options))[name].alias or name  # type: ignore[arg-type]
+    return attrs.evolve(options, **{alias: value})  # type: ignore[type-var]
+
+
+def _kinds(hint: Any) -> tuple[Any, ...]:
+    """The types of a union, or the one that there is."""
+    return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+
+
+def _listed(validator: Any) -> list[Any]:
+    """The values that `validators.in_` lists, alone or among others or where None is taken too."""
+    inner = getattr(validator, "_validators", None) or [getattr(validator, "validator", None)]
+    found = list(getattr(validator, "options", ()))
+    return found + [value for each in inner if each is not None for value in _listed(each)]
 
 
 def variations(options: Any) -> Iterator[tuple[str, Any]]:
     """Other values of each option: the other choices, and for numbers some that are smaller and larger."""
-    hints = get_type_hints(type(options))
+    hints, few = get_type_hints(type(options)), few_values(options)
     for field in given_fields(options):
-        kind, now = hints.get(field.name), getattr(options, field.name)
-        values: list[Any] = []
-        for each in get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,):
-            if get_origin(each) is Literal:
-                values += get_args(each)
-            elif each is bool:
-                values += [True, False]
-            elif each is int:
+        kinds, now = _kinds(hints.get(field.name)), getattr(options, field.name)
+        values = few.get(field.name, [])
+        for each in kinds:
+            if each is int:
                 values += [*([] if now is None else [now + 1, now - 1, now * 2, now // 2]), *WHOLE]
             elif each is float:
                 values += [*([] if now is None else [now * 2, now / 2]), *NUMBERS]

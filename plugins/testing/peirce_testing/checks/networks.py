@@ -261,6 +261,8 @@ def _check_one_by_one(case: Case, options: Any) -> None:
     network = build_random(spec, registry).network
     if not isinstance(network, GenerativeArchitecture):
         raise NotApplicableError(f"architecture {spec.architecture!r} has no cached state")
+    if not network.reuses_cache(1, spec.input.max_length):
+        raise NotApplicableError("it depends on the length of the text, so that texts are read again")
     generator, length = torch.Generator().manual_seed(0), FOLLOWING
     real = torch.ones(2, length, dtype=torch.bool)
     real[0, 1] = real[1, 0] = False

@@ -20,7 +20,7 @@ from peirce_testing.harness.architectures import ArchitectureHarness
 from peirce_testing.harness.base import Harness, modules
 from peirce_testing.harness.labels import WHOLE_GROUPS, losses
 from peirce_testing.harness.sized import HeadHarness, SizedHarness, refusal
-from peirce_testing.options import choices, variations
+from peirce_testing.options import choices, variations, with_value
 from peirce_testing.tiny_models import fit_scope, tiny_spec
 
 LARGER = attrs.evolve(dims_of(2, 16, 5, 7), max_length=40)
@@ -61,9 +61,8 @@ def options(case: Case) -> None:
 
 def with_option(harness: Harness, name: str, value: Any) -> Harness | None:
     """The part with another value of one option; None where it is refused."""
-    alias = attrs.fields_dict(type(harness.options))[name].alias or name
     with suppress(TypeError, ValueError, PeirceError):
-        return with_options(harness, attrs.evolve(harness.options, **{alias: value}))
+        return with_options(harness, with_value(harness.options, name, value))
     return None
 
 

@@ -21,7 +21,7 @@ from peirce_testing.check import Case, check
 from peirce_testing.checks.options import observations, with_option
 from peirce_testing.compare import BrokenError, NotApplicableError
 from peirce_testing.examples import PADDED, SCOPE_KINDS, dims_of, plain_view
-from peirce_testing.harness import OTHER_NUMBERS
+from peirce_testing.harness import OTHER_NUMBERS, SEVERAL
 from peirce_testing.harness.base import Harness, modules
 from peirce_testing.options import variations
 
@@ -42,12 +42,12 @@ def path_of(part: type[Any]) -> Path:
 
 def recorded(case: Case) -> dict[str, list[str | float]]:
     """What a part declares and computes, by choice of its options: a digest of each text, a number for each tensor."""
-    several = [each for each in case.harnesses if each.kinds and each.label != OTHER_NUMBERS]
+    several = [each for each in case.harnesses if each.kinds and each.label not in (OTHER_NUMBERS, SEVERAL)]
     found = {each.label: [*map(_summarise, _observations(each))] for each in several}
     first = case.harness
     for name, value in variations(first.options):
         label = f"{name} = {value!r}"
-        if isinstance(value, bool | str) or any(each.startswith(f"{name} = ") for each in found):
+        if value is None or isinstance(value, bool | str) or label in found:
             continue
         with suppress(TypeError, ValueError, PeirceError):
             if (other := with_option(first, name, value)) is not None and other.kinds:
