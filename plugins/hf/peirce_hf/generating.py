@@ -68,7 +68,8 @@ class PeirceGenerator(PeircePreTrainedModel, GenerationMixin):
         heads = ["past" in planned.part.needs for planned in self.peirce.plan.heads]
         network = self.peirce.network
         self.caches = isinstance(network, GenerativeArchitecture) and all(heads)
-        self._stable = self.caches and network.reuses_cache(1, self.peirce.plan.dims.max_length)
+        longest = self.peirce.plan.dims.max_length
+        self._stable = isinstance(network, GenerativeArchitecture) and network.reuses_cache(1, longest)
         assert self.generation_config is not None
         self.generation_config.use_cache = self.caches
 

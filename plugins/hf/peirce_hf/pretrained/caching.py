@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -9,10 +10,11 @@ from torch import Tensor, nn
 
 from peirce.errors import PlanError, one_line
 from peirce.networks import flatten_layer_cache
-from peirce.parts import TensorSpec
-from peirce_hf.pretrained.architecture import REFUSALS
+from peirce.parts import GenerativeArchitecture, Plan, TensorSpec
+from peirce_hf.pretrained.architecture import REFUSALS, PretrainedArchitecture
 from peirce_hf.pretrained.configuration import without_storage
 from peirce_hf.pretrained.packing import assume_for_tracing
+from peirce_hf.pretrained.rotations import same_rotations
 
 OWN, SOURCE = ("key", "value"), ("source_key", "source_value")
 """What a layer keeps of its tokens; and, in a decoder with an encoder, of the source's."""
@@ -20,6 +22,29 @@ Layers = list[dict[str, Tensor]]
 """The keys and values of each layer, [b, heads, x, head size], as `transformers` has them."""
 TOKENS = 2
 """The axis of their tokens."""
+
+
+class CachingArchitecture(PretrainedArchitecture, GenerativeArchitecture):
+    """A model of `transformers` whose layers give their keys and values to a cache.
+
+    Attributes:
+        stable: whether tokens are turned alike in texts of all lengths that the model takes.
+    """
+
+    def __init__(self, options: Any, plan: Plan) -> None:
+        super().__init__(options, plan)
+        self.stable = same_rotations(self.body, 1, plan.dims.max_length)
+        if not self.input.embedding.weight.is_meta:
+            assert self._kept
+
+    @cached_property
+    def _kept(self) -> Layers:
+        """Keys and values of one token."""
+        return cache_of_one_token(self.body, self.input.embedding)
+
+    def reuses_cache(self, before: int, after: int) -> bool:
+        """Whether tokens are turned alike in texts of both lengths."""
+        return self.stable or same_rotations(self.body, before, after)
 
 
 def cache_with(layers: Layers, names: tuple[str, str] = OWN) -> Any:
@@ -112,7 +137,7 @@ def _cache_of_one_token(body: Any, words: nn.Embedding | None = None) -> Layers:
     given, cache = {"inputs_embeds": atoms}, cache_with([])
     if config.is_encoder_decoder:
         source = weight.new_zeros(1, 1, config.hidden_size)
-        given, cache = {"encoder_outputs": (source,), "decoder_inputs_embeds": atoms}, decoder_cache([])  # type: ignore[dict-item]
+        given, cache = {"encoder_outputs": (source,), "decoder_inputs_embeds": atoms}, decoder_cache([])
     with torch.no_grad(), assume_for_tracing(atoms):
         found = body(**given, attention_mask=mask, past_key_values=cache, use_cache=True, return_dict=True)
     given_back = getattr(found, "past_key_values", None)

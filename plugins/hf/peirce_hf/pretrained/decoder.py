@@ -6,19 +6,18 @@ Its cached state is what is known of the tokens before, and each layer's keys an
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
 from typing import Any, ClassVar
 
 from torch import Tensor
 
 from peirce.errors import InputError
 from peirce.networks import CachedState, flatten_layer_cache, select_layer_cache, unary_output
-from peirce.parts import Encoded, GenerativeArchitecture, Plan, TensorSpec, Tokens
+from peirce.parts import Encoded, TensorSpec, Tokens
 from peirce_hf.pretrained.architecture import HeadOptions, NoDims, SourceOptions, WithHeads
 from peirce_hf.pretrained.caching import (
     TOKENS,
+    CachingArchitecture,
     Layers,
-    cache_of_one_token,
     cache_specs,
     cache_with,
     layers_in,
@@ -26,10 +25,9 @@ from peirce_hf.pretrained.caching import (
 )
 from peirce_hf.pretrained.configuration import configuration
 from peirce_hf.pretrained.packing import Packing, assume_for_tracing, with_one_visible
-from peirce_hf.pretrained.rotations import same_rotations
 
 
-class PretrainedDecoder(WithHeads, GenerativeArchitecture):
+class PretrainedDecoder(WithHeads, CachingArchitecture):
     """A decoder of `transformers`, such as GPT-2 or Llama, whose tokens see those before them.
 
     Its word embeddings go through the spec's augmenters and then into it as `inputs_embeds`; everything after them is
@@ -62,17 +60,6 @@ class PretrainedDecoder(WithHeads, GenerativeArchitecture):
             return f'a model of type {config.model_type!r} reads both ways; write architecture = "pretrained"'
         return why_not_cached(config)
 
-    def __init__(self, options: HeadOptions, plan: Plan) -> None:
-        super().__init__(options, plan)
-        self._stable = same_rotations(self.body, 1, plan.dims.max_length)
-        if not self.input.embedding.weight.is_meta:
-            assert self._kept
-
-    @cached_property
-    def _kept(self) -> Layers:
-        """Keys and values of one token."""
-        return cache_of_one_token(self.body, self.input.embedding)
-
     def outputs(self) -> tuple[TensorSpec, ...]:
         """The atoms."""
         return (unary_output(self.plan.dims.unary),)
@@ -95,11 +82,11 @@ class PretrainedDecoder(WithHeads, GenerativeArchitecture):
             InputError: with the new tokens, those before are turned otherwise than they were.
         """
         tokens, kept = self.input.following(inputs, cache)
-        if cache and not self._stable:
-            before, after = (int(each.max()) + 1 for each in (tokens.index[:, : tokens.before], tokens.index))
-            if not self.reuses_cache(before, after):
+        if cache and not self.stable:
+            old, all_ = (int(each.max()) + 1 for each in (tokens.index[:, : tokens.before], tokens.index))
+            if not self.reuses_cache(old, all_):
                 raise InputError(
-                    f"keys of {before} tokens are of no use in a text of {after}, where this model turns all of them "
+                    f"keys of {old} tokens are of no use in a text of {all_}, where this model turns all of them "
                     "otherwise; read the whole text again, with an empty cache"
                 )
         before = [dict(select_layer_cache(i, cache)) for i in range(len(self._kept))] if cache else []
@@ -107,10 +94,6 @@ class PretrainedDecoder(WithHeads, GenerativeArchitecture):
         for i, layer in enumerate(layers):
             kept |= flatten_layer_cache(i, layer)
         return encoded, tokens, kept
-
-    def reuses_cache(self, before: int, after: int) -> bool:
-        """Whether tokens are turned alike in texts of both lengths, as they are unless the scaling depends on them."""
-        return self._stable or same_rotations(self.body, before, after)
 
     def _read(self, tokens: Tokens, before: Layers | None) -> tuple[Encoded, Layers]:
         """The atoms of the rows, and the keys and values of all tokens.
@@ -124,7 +107,7 @@ class PretrainedDecoder(WithHeads, GenerativeArchitecture):
         packing = Packing(None if before else tokens.real)
         mask = packing.mask(ids) if not before or tokens.real is None else tokens.real
         given: dict[str, Any] = {"past_key_values": None if before is None else cache_with(before)}
-        if before or not self._stable:  # where the last place says how long the text is, padding has none
+        if before or not self.stable:  # where the last place says how long the text is, padding has none
             given["position_ids"] = packing.pack(tokens.rows(tokens.index).expand(ids.shape[0], -1))
         with assume_for_tracing(ids):
             found = self.body(

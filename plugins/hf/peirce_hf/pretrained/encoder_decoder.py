@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from functools import cached_property
 from typing import Any, ClassVar, Literal, cast
 
 import torch
@@ -15,14 +14,13 @@ from torch import Tensor
 
 from peirce.algebra import Scope
 from peirce.networks import CachedState, flatten_layer_cache, select_layer_cache
-from peirce.parts import Encoded, GenerativeArchitecture, Head, Plan, PlannedHead, TensorSpec, Tokens
-from peirce_hf.pretrained.architecture import NoDims, PretrainedArchitecture, SourceOptions
+from peirce.parts import Encoded, Head, Plan, PlannedHead, TensorSpec, Tokens
+from peirce_hf.pretrained.architecture import NoDims, SourceOptions
 from peirce_hf.pretrained.caching import (
     OWN,
     SOURCE,
     TOKENS,
-    Layers,
-    cache_of_one_token,
+    CachingArchitecture,
     cache_specs,
     decoder_cache,
     layers_in,
@@ -30,14 +28,13 @@ from peirce_hf.pretrained.caching import (
 )
 from peirce_hf.pretrained.configuration import configuration, published
 from peirce_hf.pretrained.packing import Packing, assume_for_tracing, shift_positions, with_one_visible
-from peirce_hf.pretrained.rotations import same_rotations
 
 READ, WRITTEN = "memory_attention_mask", "memory_decoder_attention_mask"
 """Which tokens of the source, and of the target so far, are real."""
 BIAS = "final_logits_bias"
 
 
-class PretrainedEncoderDecoder(PretrainedArchitecture, GenerativeArchitecture):
+class PretrainedEncoderDecoder(CachingArchitecture):
     """An encoder-decoder of `transformers`, such as BART or T5; augmenters change what its encoder reads."""
 
     name = "pretrained_encoder_decoder"
@@ -61,18 +58,10 @@ class PretrainedEncoderDecoder(PretrainedArchitecture, GenerativeArchitecture):
     def __init__(self, options: SourceOptions, plan: Plan) -> None:
         super().__init__(options, plan)
         self._language_models: tuple[Head, ...] = ()  # modules of the model, and none of this one
-        self._stable = same_rotations(self.body, 1, plan.dims.max_length)
-        if not self.input.embedding.weight.is_meta:
-            assert self._kept
-
-    @cached_property
-    def _kept(self) -> Layers:
-        """Keys and values of one token."""
-        return cache_of_one_token(self.body, self.input.embedding)
 
     def reuses_cache(self, before: int, after: int) -> bool:
         """Whether tokens are turned alike in all texts; here padding counts as well, so that lengths say too little."""
-        return self._stable
+        return self.stable
 
     @classmethod
     def gives(cls, options: SourceOptions) -> frozenset[Literal["pooled", "binary", "past"]]:
