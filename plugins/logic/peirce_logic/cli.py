@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from attrs import asdict
 
-from peirce.commands import Json, print_json
+from peirce.commands import Json, print_json, print_table
 from peirce.errors import InputError
 from peirce_logic.senses.cli import app as senses_app
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from peirce_logic.detector import Detector, TextRelations
 
 SCHEMA, SCHEMA_OF_STATS = "peirce.logic/1", "peirce.logic.stats/1"
+SCHEMA_OF_AGREEMENT = "peirce.logic.agreement/1"
 PIECE = 50_000
 """About how many characters of a file `stats` gives to a process at once."""
 _FILE = re.compile(r"\S*(/\S*|\.[A-Za-z]{1,6})")
@@ -35,7 +37,11 @@ ParserName = Annotated[
     ),
 ]
 LexiconFile = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="A TOML file of keywords in place of the English ones.")
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="The keywords: english, those of the paper; broad, with more of English; or a TOML file of others.",
+    ),
 ]
 SensesFile = Annotated[
     Path | None,
@@ -60,7 +66,7 @@ def logic() -> None:
 def detect(
     texts: Annotated[list[str], typer.Argument(metavar="TEXT", help="A text, or a file of one; or several.")],
     parser: ParserName = "spacy",
-    lexicon: LexiconFile = None,
+    lexicon: LexiconFile = "english",
     senses: SensesFile = None,
     cache: CacheFile = None,
     processes: Processes = 1,
@@ -102,7 +108,7 @@ def detect(
 def stats(
     files: Annotated[list[Path], typer.Argument(metavar="FILES", help="Files of text, or of trees.")],
     parser: ParserName = "spacy",
-    lexicon: LexiconFile = None,
+    lexicon: LexiconFile = "english",
     senses: SensesFile = None,
     cache: CacheFile = None,
     processes: Processes = 1,
@@ -127,6 +133,46 @@ def stats(
         for name, count in (*relations.items(), ("sentences", _counts(found)["sentences"])):
             typer.echo(f"{name.replace('_', ' '):20} {count:>8,}")
     _print_unparsed(found)
+
+
+@app.command()
+def agreement(
+    parser: ParserName = "spacy",
+    lexicon: LexiconFile = "english",
+    senses: SensesFile = None,
+    sentences: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Annotated sentences, in place of the 200 English ones of the package."
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Hold the relations that are found in sentences against those that were annotated in them."""
+    from peirce_logic.detection.agreement import Agreement, agreements, read_annotated
+    from peirce_logic.detector import Detector
+
+    detector, annotated = Detector(parser, lexicon, senses=senses), read_annotated(sentences)
+    found = _find(detector, [each.text for each in annotated], [])
+    counts = agreements(annotated, [each.relations for each in found], detector.lexicon)
+    counts["all"] = sum(counts.values(), Agreement())
+    if json:
+        rows = {name: asdict(each) | each.shares for name, each in counts.items()}
+        print_json(
+            SCHEMA_OF_AGREEMENT, parser=parser, lexicon=lexicon, sentences=len(annotated), relations=rows
+        )
+        return
+    headings = ("relation", "annotated", "found", *counts["all"].shares)
+    rows_shown = [
+        (
+            name.replace("_", " "),
+            each.annotated,
+            each.found,
+            *(f"{share:.2f}" for share in each.shares.values()),
+        )
+        for name, each in counts.items()
+    ]
+    print_table(headings, rows_shown)
 
 
 def _counts(found: Sequence[TextRelations]) -> dict[str, int]:

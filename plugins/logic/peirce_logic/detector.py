@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from peirce_logic.parsers.parser import Parser
 
-FORMAT = 5
+FORMAT = 6
 """The format of what is kept; with another one, texts are parsed anew."""
 SEVERAL = 500
 """How many texts are kept at once."""

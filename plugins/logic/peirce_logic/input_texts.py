@@ -15,6 +15,7 @@ from peirce.errors import ModelFileError
 from peirce.files import parse_json, parse_toml, read_bytes
 from peirce.model import ASSETS, SPEC, WEIGHTS, saved_files
 from peirce_logic.detection.algorithm import Relation
+from peirce_logic.detection.lexicon import lexicon_file
 from peirce_logic.detector import Detector
 from peirce_logic.ids import row_ids, row_relations, stack_rows
 from peirce_text import Tokenizer, pad
@@ -37,7 +38,7 @@ def assets_of(tokenizer: Tokenizer, options: Any) -> dict[str, bytes]:
         settings["relations"] = True
     found = {TOKENIZER: tokenizer.content, SETTINGS: (json.dumps(settings, indent=1) + "\n").encode()}
     if options.parsed and options.lexicon:
-        found[LEXICON] = read_bytes(options.lexicon, text=True)
+        found[LEXICON] = read_bytes(lexicon_file(options.lexicon), text=True)
     if options.parsed and options.senses:
         found[SENSES] = read_bytes(options.senses)
     return found

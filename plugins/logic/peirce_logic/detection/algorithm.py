@@ -118,9 +118,20 @@ def _map_keyword(
     if adverb:
         holders = _clause(tree, holders)
     parent, above = holders[0], holders[1] if len(holders) > 1 else None
+    if (
+        sense.kind == "unary"
+        and above is not None
+        and parent.label == "ADVP"
+        and "RBR" in tree.tags[stop : stop + 1]
+    ):
+        return (
+            _without(tree, above, parent.start, parent.stop),
+            (),
+            depth,
+        )  # "no longer" denies what it stands beside
     if sense.kind == "unary":
-        return _without(tree, parent, start, stop, links), (), depth
-    left = _spans(tree, [(parent.start, start)])
+        return _without(tree, parent, start, stop), (), depth
+    left = _spans(tree, [(parent.start, start)], links)
     if sense.kind == "intrinsic" or (tree.label(start, stop) == "CC" and left):
         # What stands first of a pair, as "either", joins what the conjunction after it joins.
         other = next((i for i in _conjunctions(tree, parent) if i >= stop), None) if not left else None
@@ -136,13 +147,13 @@ def _map_keyword(
         member = above is not None and _conjunctions(tree, above)
         outside = _spans(tree, [(above.start, parent.start)], links) if above is not None and member else ()
         return outside or previous, _without(tree, parent, start, stop), depth
-    rest, inner = _without(tree, parent, start, stop), parent
-    if above is not None and _conjunctions(tree, above) and parent.label in ("SBAR", "PP"):
+    inner = parent
+    if above is not None and parent.label in ("SBAR", "PP") and _conjunctions(tree, above):
+        alike = [each for each in tree.children(above) if each.label == parent.label]
         # Of several such phrases that a conjunction joins, each speaks of what is around all of them.
-        if sum(each.label == parent.label for each in tree.children(above)) > 1:
-            inner, above = above, holders[2] if len(holders) > 2 else None
+        inner, above = (above, holders[2] if len(holders) > 2 else None) if len(alike) > 1 else (parent, above)
     outside = previous if above is None else _without(tree, above, inner.start, inner.stop, links)
-    return outside, rest, depth
+    return outside, _without(tree, parent, start, stop), depth
 
 
 def is_adverb(tree: Tree, match: Match, sense: Keyword, parent: Constituent) -> bool:

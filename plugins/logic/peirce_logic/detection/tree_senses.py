@@ -44,8 +44,10 @@ _CALLED = frozenset({
     "understand", "call", "wish", "like", "please", "fear", "suggest", "promise", "propose", "show", "discuss", "state",
     "remember", "imagine", "predict", "point", "direct", "use", "find",
 })  # fmt: skip
-"""Verbs that what "as" stands beside completes: "as you know", "as it was called". Where they have no object, "as" shows
-no relation."""
+"""Verbs that what "as" stands beside completes: "as you know", "as it was called". Without an object of theirs, "as"
+shows no relation."""
+_NAMED = 2
+"""How many words before a noun may say which one is meant, as in "a long face like his"."""
 _CORRELATES = frozenset(
     {"if", "when", "whenever", "unless", "because", "since", "as", "once", "provided", "while"}
 )
@@ -111,7 +113,7 @@ _PAST = {
 
 
 def _as(tree: Tree, match: Match, parent: Constituent) -> str:
-    """None before a phrase, an auxiliary's gap, or a verb that the rest completes: "as a man", "as I do", "as you know".
+    """None before a phrase, and before a clause that the rest completes: "as a man", "as I do", "as you know".
 
     A cause before a state, a negation or what must or can be; else a time.
     """
@@ -184,11 +186,12 @@ def _then(tree: Tree, match: Match, parent: Constituent) -> str:
 
 
 def _like(tree: Tree, match: Match, parent: Constituent) -> str:
-    """Of nouns in the plural it gives examples, "formats like this"; as a verb, or of a verb, it shows none."""
-    if tree.tags[match.start].startswith("VB") or _tag(tree, match.start - 1)[:2] in ("VB", "MD", "RB"):
-        return NO_RELATION
-    tag = _tag(tree, match.start - 1 - (_word(tree, match.start - 1) == ","))
-    return NO_RELATION if tag and tag[:1].isupper() and tag not in ("NNS", "NNPS", "NP", "X") else ""
+    """Of several or of a substance it gives examples: "formats like this", "software like that"; else it shows none."""
+    noun = match.start - 1 - (_word(tree, match.start - 1) == ",")
+    tag = _tag(tree, noun)
+    named = any(_tag(tree, i) in ("DT", "PRP$", "VBG", "IN") for i in range(noun - _NAMED, noun + 1))
+    many = tag in ("NNS", "NNPS", "NP", "X") or (tag == "NN" and not named)
+    return "" if many and not tree.tags[match.start].startswith("VB") else NO_RELATION
 
 
 def _no(tree: Tree, match: Match, parent: Constituent) -> str:
@@ -254,11 +257,25 @@ def _due_to(tree: Tree, match: Match, parent: Constituent) -> str:
 
 
 def _of_alternatives(tree: Tree, match: Match, parent: Constituent) -> str:
-    """None within "whether or not", and for "or not" behind what is asked."""
+    """None for "whether or not", and where "not" stands for a clause: "if not", "or not"."""
     or_place = match.start - (_word(tree, match.start) == "not")
     pair = _word(tree, or_place) == "or" and _word(tree, or_place + 1) == "not"
     ends = not any(map(str.isalnum, _word(tree, or_place + 2)))
-    return NO_RELATION if pair and (ends or _word(tree, or_place - 1) == "whether") else ""
+    alone = {tree.tags[i] for i in range(parent.start, parent.stop) if i != match.start} <= {
+        "IN",
+        "CC",
+        "WRB",
+        ",",
+    }
+    within = pair and (ends or _word(tree, or_place - 1) == "whether")
+    return NO_RELATION if within or alone else ""
+
+
+def _either(tree: Tree, match: Match, parent: Constituent) -> str:
+    """None without an "or": "either way"."""
+    return (
+        "" if "or" in (token.text.lower() for token in tree.tokens[match.stop : parent.stop]) else NO_RELATION
+    )
 
 
 def _otherwise(tree: Tree, match: Match, parent: Constituent) -> str:
@@ -284,7 +301,7 @@ def _conjoined_clause(tree: Tree, match: Match, parent: Constituent) -> str:
 _RULES: Mapping[str, Callable[[Tree, Match, Constituent], str]] = {
     "as": _as, "since": _since, "while": _while, "in": _in, "then": _then, "like": _like, "no": _no, "but": _but,
     "yet": _yet, "such as": _such_as, "thanks to": _thanks_to, "due to": _due_to, "otherwise": _otherwise,
-    "when": _when, "or": _of_alternatives, "not": _of_alternatives,
+    "when": _when, "either": _either, "or": _of_alternatives, "not": _of_alternatives,
     **dict.fromkeys(("just as", "as long as", "as soon as", "however", "similarly", "likewise"), _before_a_quality),
     **dict.fromkeys(("before", "after", "during", "until", "if", "because"), _with_clause),
     **dict.fromkeys(("once", "provided"), _conjoined_clause),

@@ -172,9 +172,9 @@ def members(words: Sequence[Word]) -> Sequence[Word]:
 
     A phrase, noun or verb that the parser joins to another kind of word is joined to one of its own kind: to one that
     ends before the conjunction, as in "go without a coat and without a hat", or for a verb to the verb around it, as in
-    "use it when available and return it". A clause behind a comma is joined to the sentence, and not to a clause inside
-    of it: "It left when it rained, but it returned". Another conjunction behind a comma joins all that stands before it:
-    "A or B, but C". What follows a noun without an article is of both: "a meeting or talk between them".
+    "use it when available and return it". A clause with a comma and "but" is joined to the sentence, not to a clause
+    inside of it: "It left when it rained, but it returned". Another conjunction behind a comma joins all that stands
+    before it: "A or B, but C". What follows a noun without an article is of both: "a meeting or talk between them".
     """
     found = list(_adopt(words))
     for i, word in enumerate(found):
@@ -213,7 +213,9 @@ def _adopt(words: Sequence[Word]) -> Sequence[Word]:
         if any(each.head == word.head and each.relation == "conj" for each in words[i:]):
             continue
         member = i + 1
-        while words[member].head > i and words[member].head != member:
+        while words[member].relation not in ("advcl", "prep") and words[member].head not in range(i + 1):
+            if words[member].head == member:
+                break
             member = words[member].head
         around = {word.head, words[word.head].head}
         opening = words[i + 1].token.text.lower()
@@ -273,7 +275,8 @@ def _like_member(words: Sequence[Word], head: int, member: int, link: int) -> in
     def is_like(i: int) -> bool:
         return form == _form(words, i) or (bare and words[i].pos in VERBS and words[i].tag == tag)
 
-    spine, place = [], link - 1
+    spine: list[int] = []
+    place = link - 1
     while place > head:
         spine.insert(0, place)
         place = words[place].head
@@ -416,7 +419,7 @@ class _Conversion:
             opening, rest = [], inner
         # They share what stands before the first of them, up to its comma: "in 1975, it rose, and we sold".
         subject = min((i for i in rest if self.words[i].relation in SUBJECTS), default=0)
-        comma = max((i for i in rest if i < subject and self.words[i].token.text == ","), default=0)
+        comma = max((i for i in rest if i < subject and self.words[i].token.text == ","), default=-1)
         before = [i for i in rest if i <= comma]
         before = before if self._has(before, (*ADJUNCTS, "advmod")) else []
         one = self._phrase(head, [i for i in rest if i not in before])
@@ -466,7 +469,10 @@ class _Conversion:
     def _is_clause(self, head: int) -> bool:
         """Whether a verb heads a sentence or a subordinate clause."""
         word = self.words[head]
-        marked = word.relation == "conj" and self._has(self.children[head], ("mark",))
+        opens = [
+            i for i in self.children[head] if self.words[i].relation == "mark" or self.words[i].tag == "WRB"
+        ]
+        marked = word.relation == "conj" and bool(opens)
         return marked or word.relation in SUBORDINATE or word.head == head
 
     def _open_clause(self, opening: Sequence[int], clause: _Node) -> _Node:
@@ -486,7 +492,7 @@ class _Conversion:
 
         def opens(i: int) -> bool:
             """Of words such as "when", those that nothing but adverbs depends on: "only when", and not "in whose"."""
-            asks = words[i].tag in WH and words[head].relation in SUBORDINATE
+            asks = words[i].tag in WH and words[head].relation in (*SUBORDINATE, "conj")
             adverbs = all(words[j].relation == "advmod" and not self.children[j] for j in self.children[i])
             return words[i].relation == "mark" or (asks and adverbs)
 
@@ -529,6 +535,6 @@ class _Conversion:
             inner = child.children if isinstance(child, _Node) and child.label in ("NP", "ADJP", "X") else ()
             words = [i for i in inner if isinstance(i, int) and i < head]
             flat = words and len(words) == len(inner) and self._has(words, ("cc",))
-            number = any(self.words[i].pos == "NUM" for i in words)
+            number = any(self.words[i].pos in ("NUM", "ADJ") for i in words)
             nodes += words if flat and not number else [child]
         return nodes

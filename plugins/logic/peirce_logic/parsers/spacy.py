@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -82,18 +82,18 @@ class Spacy(Parser):
 
 def words_of(sentence: Any) -> Sequence[Word]:
     """The words of a sentence, without white space."""
-    kept = [(token, piece) for token in sentence if not token.is_space for piece in _pieces(token.text)]
-    number = {token.i: i for i, (token, _) in reversed([*enumerate(kept)])}
+    kept = [(token, *piece) for token in sentence if not token.is_space for piece in _pieces(token.text)]
+    number = {kept[i][0].i: i for i in reversed(range(len(kept)))}
     found = []
-    for i, (token, piece) in enumerate(kept):
-        head, start = token.head, token.idx + piece.start()
+    for i, (token, place, piece) in enumerate(kept):
+        head, start = token.head, token.idx + place
         while head.is_space and head.head is not head:
             head = head.head
         found.append(
             Word(
-                token=Token(piece[0], start, start + len(piece[0])),
+                token=Token(piece, start, start + len(piece)),
                 head=number.get(head.i, i),
-                relation=token.dep_ if piece[0] != "/" else "punct",
+                relation="punct" if piece == "/" else token.dep_,
                 tag=token.tag_,
                 pos=token.pos_,
             )
@@ -101,6 +101,9 @@ def words_of(sentence: Any) -> Sequence[Word]:
     return found
 
 
-def _pieces(text: str) -> Iterator[re.Match[str]]:
-    """A token's text, and "and/or" in its three pieces."""
-    return re.finditer(r"[a-z]+|/" if _JOINED.fullmatch(text) else r"[^\0]+", text, re.IGNORECASE)
+def _pieces(text: str) -> list[tuple[int, str]]:
+    """A token in pieces that are looked up by themselves, each with its place in it: "and/or" in three."""
+    if not _JOINED.fullmatch(text):
+        return [(0, text)]
+    slash = text.index("/")
+    return [(0, text[:slash]), (slash, "/"), (slash + 1, text[slash + 1 :])]
