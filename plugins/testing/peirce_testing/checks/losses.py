@@ -15,7 +15,14 @@ from peirce_testing.checks.numerics import check_finite
 from peirce_testing.checks.options import with_option
 from peirce_testing.compare import BrokenError, NotApplicableError, assert_equal, assert_gradients
 from peirce_testing.examples import Example, Slot, Tensors, plain_view
-from peirce_testing.harness.labels import REFUSED, WHOLE_GROUPS, declared_forms, form_of, losses
+from peirce_testing.harness.labels import (
+    REFUSED,
+    WHOLE_GROUPS,
+    declared_forms,
+    fitting_losses,
+    form_of,
+    losses,
+)
 from peirce_testing.harness.sized import HeadHarness
 from peirce_testing.options import variations
 
@@ -120,24 +127,28 @@ def _check_finite(instance: Any, value: Tensor, outputs: Outputs, what: str) -> 
 @check("heads")
 def targets(harness: HeadHarness) -> None:
     """A loss is the mean over targets, of one row or many; labels of -100 count for nothing. Rows of a loss over class
-    ids count by their targets; places of -100 hold any logits.
+    ids count by their targets; places of -100 hold any logits, in labels of every form where `labels` speaks of -100.
     """
     instance, outputs = _predictions(harness, 4, 3)
     logits, generator = next(iter(outputs.values())), torch.Generator().manual_seed(5)
     labels = torch.randint(0, logits.shape[-1], logits.shape[:-1], generator=generator)
     ids = _is_mean_of_rows(instance, outputs, labels)
-    if not ids and logits.dim() > 2 and str(IGNORED) in harness.part.labels:  # 0 or 1 for each logit
-        labels = torch.randint(0, 2, logits.shape, generator=generator)
-    if not ids and not _is_mean_of_rows(instance, outputs, labels):
-        raise NotApplicableError("its loss takes no class ids row by row")
-    rows = torch.tensor([0, 0])
-    twice, once = (
-        _loss_of_rows(instance, outputs, labels, rows),
-        _loss_of_rows(instance, outputs, labels, rows[:1]),
-    )
-    assert_equal(twice, once, "the loss of a row twice, against once", 1e-5)
-    if labels.dim() > 1:
-        _check_ignored_labels(instance, outputs, labels, ids)
+    if ids:
+        rows = torch.tensor([0, 0])
+        twice, once = (_loss_of_rows(instance, outputs, labels, each) for each in (rows, rows[:1]))
+        assert_equal(twice, once, "the loss of a row twice, against once", 1e-5)
+        if labels.dim() > 1:
+            _check_ignored_labels(instance, outputs, labels, True)
+    forms = []
+    if str(IGNORED) in harness.part.labels:
+        instance, outputs = _predictions(harness, WHOLE_GROUPS, 3)
+        forms = [each for form, each, _ in fitting_losses(instance, outputs, generator) if "-100" not in form]
+        for labels in forms:
+            _check_ignored_labels(instance, outputs, labels, False)
+    if not ids and not forms:
+        raise NotApplicableError(
+            "its loss takes no class ids row by row, and `labels` does not speak of -100"
+        )
 
 
 def _loss_of_rows(instance: Any, outputs: Outputs, labels: Tensor, rows: Tensor) -> Tensor:
@@ -167,8 +178,8 @@ def _is_mean_of_rows(instance: Any, outputs: Outputs, labels: Tensor) -> bool:
 
 def _check_ignored_labels(instance: Any, outputs: Outputs, labels: Tensor, ids: bool) -> None:
     hidden = labels.clone()
-    hidden[0, 1:] = IGNORED
-    hidden[1, :1] = IGNORED
+    hidden[0, ..., 1:] = IGNORED
+    hidden[1, ..., :1] = IGNORED
     counts = hidden != IGNORED
 
     def noisy(t: Tensor) -> Tensor:

@@ -6,10 +6,10 @@ import attrs
 import torch
 from torch import Tensor
 
-from peirce.parts import RecurrentOperator
+from peirce.parts import PureOperator, RecurrentOperator
 from peirce_testing.check import NETWORK, check, on_examples
-from peirce_testing.compare import NotApplicableError, assert_all_equal, assert_zero
-from peirce_testing.examples import Example, Tensors, View, plain_view
+from peirce_testing.compare import NotApplicableError, assert_all_equal, assert_equal, assert_zero
+from peirce_testing.examples import Example, Slot, Tensors, View, plain_view
 from peirce_testing.harness.base import Harness
 from peirce_testing.harness.sized import HeadHarness, TokenHarness
 
@@ -70,6 +70,48 @@ def check_permutation(harness: Harness, view: View, tensors: Tensors, order: Ten
     results = harness.once(tensors, view)
     others = harness.once(tensors.pick(order), view.reorder(order))
     assert_all_equal(others, results.pick(order), f"with the tokens in the order {order[:9].tolist()}")
+
+
+@check("operators", but=RecurrentOperator, padded=False, count=6, lengths=(2, 3, 4))
+def locality(harness: Harness, example: Example) -> None:
+    """A result depends on no tokens but those that `scope_rule` and readers without `cached` name. Everything else
+    changes: the rows of other tokens, for a reader that is not cached; all but one token, for a rule `none`; all but
+    two tokens and their relations, for a rule `pairwise`.
+    """
+    view, rule, instance = example.view, harness.part.scope_rule, harness.make()
+    tensors, other = (harness.draw(view, example.generator(salt)) for salt in (0, 1))
+    x, y = example.seed % view.length, example.seed // 2 % view.length
+    mine = torch.arange(view.length) == x
+    both = mine | (torch.arange(view.length) == y) if rule == "pairwise" else mine
+    pair = both.unsqueeze(0) & both.unsqueeze(1)
+    attended = (
+        {name for name, end in instance.readings().items() if end.cached}
+        if isinstance(instance, PureOperator)
+        else {slot.name for slot, _ in tensors}
+    )
+
+    def changed(slot: Slot, tensor: Tensor, new: Tensor) -> Tensor:
+        if rule == "reduce" and slot.name in attended:
+            return tensor
+        of_pairs = mine.unsqueeze(1).expand(-1, view.length) if rule == "reduce" else pair
+        kept = (both if len(slot.tokens) == 1 else of_pairs).view(1, *[view.length] * len(slot.tokens))
+        return torch.where(kept.reshape(*kept.shape, *[1] * (tensor.dim() - kept.dim())), tensor, new)
+
+    moved = Tensors(
+        (slot, changed(slot, tensor, new) if slot.tokens else tensor)
+        for (slot, tensor), (_, new) in zip(tensors, other, strict=True)
+    )
+    what = f"of token {x}" + f" and the pair ({x}, {y})" * (rule == "pairwise")
+    for (slot, result), (_, wanted) in zip(
+        harness.once(moved, view), harness.once(tensors, view), strict=True
+    ):
+        if len(slot.tokens) == 1:
+            one, same = result[:, x], wanted[:, x]
+        else:
+            one, same = (t[:, x] if rule == "reduce" else t[:, x, y] for t in (result, wanted))
+        assert_equal(
+            one, same, f"{slot.name} {what}, where what scope_rule = {rule!r} hides has changed", 1e-11
+        )
 
 
 @check(*NETWORK, padded=True, factor=2)

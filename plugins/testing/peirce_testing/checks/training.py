@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.optim.adam import adam
+from torch.utils.checkpoint import checkpoint
 
 from peirce.parts import PureOperator, RecurrentOperator, StateOperator
 from peirce_testing.check import NETWORK, check, on_examples
@@ -109,6 +110,10 @@ def _parameters(instance: Any, view: View) -> dict[str, nn.Parameter]:
     return {name: p for module in chosen for name, p in module.named_parameters() if p.requires_grad}
 
 
+DRAWS = 60
+"""Passes in training whose mean is compared with evaluation."""
+
+
 @check(*NETWORK, but=PureOperator)
 def learning(harness: Harness) -> None:
     """A part learns from its own initialisation: the error of a tiny task falls. Twenty steps of Adam towards what
@@ -178,12 +183,63 @@ def modes(harness: Harness) -> None:
                 )
         # Whole examples may be dropped, so that two rates do the same from one state of the generator.
         others = [_train_outputs(most, more, tensors, view, seed) for seed in range(6)]
-        if any(any_differ(one, expected) for one in dropped) and not any(map(any_differ, dropped, others)):
-            raise BrokenError("it drops out as much with dims.dropout = 0.9 as with 0.5")
+        if any(any_differ(one, expected) for one in dropped):
+            if not any(map(any_differ, dropped, others)):
+                raise BrokenError("it drops out as much with dims.dropout = 0.9 as with 0.5")
+            if not isinstance(harness, ArchitectureHarness):  # layer behind layer, any mean may come out
+                _check_mean(half, dropping, tensors, view, expected)
+        _check_recomputed(half, dropping, tensors, view)
     if kept[0] < kept[1]:
         raise BrokenError(
             f"each call in training leaves tensors behind: {kept[0]} after one, {kept[1]} after more"
         )
+
+
+def _check_recomputed(harness: Harness, instance: Any, tensors: Tensors, view: View) -> None:
+    """Compare gradients where the pass is recomputed, as gradient checkpointing does, with those where it is kept."""
+
+    def gradients(recompute: bool) -> dict[str, Tensor]:
+        leaves = tensors.leaves()
+
+        def run() -> list[Tensor]:
+            return [*harness.run(instance, leaves, view).floats().values()]
+
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            results = checkpoint(run, use_reentrant=False) if recompute else run()
+            total = sum(result.cos().sum() for result in results if result.requires_grad)
+        wanted = leaves.floats() | {f"the parameter {n}": p for n, p in _parameters(instance, view).items()}
+        if not wanted or not isinstance(total, Tensor):
+            return {}
+        slopes = torch.autograd.grad(total, [*wanted.values()], allow_unused=True, materialize_grads=True)
+        return dict(zip(wanted, slopes, strict=True))
+
+    for module in modules(instance):
+        module.train()
+    kept, recomputed = gradients(False), gradients(True)
+    for module in modules(instance):
+        module.eval()
+    for name, slope in kept.items():
+        assert_equal(recomputed[name], slope, f"the gradient of {name} where the pass is recomputed")
+
+
+def _check_mean(harness: Harness, instance: Any, tensors: Tensors, view: View, expected: Tensors) -> None:
+    """Check that what is kept is scaled up for what is dropped: values in the mean over many draws, about as they are.
+
+    A map behind the dropout may be curved, so half and one and a half times as much are near enough.
+    """
+    with torch.no_grad():
+        drawn = [_train_outputs(harness, instance, tensors, view, seed) for seed in range(DRAWS)]
+    for place, (slot, wanted) in enumerate(expected):
+        if wanted.is_floating_point() and slot.axes:
+            mean = torch.stack([each[place][1].double() for each in drawn]).mean(0)
+            size = float((wanted.double() ** 2).sum())
+            share = float((mean * wanted).sum()) / size if size else 1.0
+            if not 0.6 < share < 1.7:
+                raise BrokenError(
+                    f"{slot.name} in training is in the mean {share:.2f} times that of evaluation, with dims.dropout = "
+                    "0.5; divide what is kept by what is kept in the mean, as torch's dropout does"
+                )
 
 
 def _outputs_and_losses(
