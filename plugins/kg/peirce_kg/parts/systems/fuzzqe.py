@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -18,7 +18,7 @@ from peirce_kg.parts.systems.unions import Unions, compose
 EPSILON = 1e-7
 """What a truth value is at least before its logarithm is taken."""
 _MAPS = ("entity", "projection", "intersection", "union")
-"""What has a scale and a shift of its own in the published code."""
+"""What has a scale and a shift of its own."""
 
 
 @frozen(kw_only=True)
@@ -26,23 +26,18 @@ class FuzzyOptions:
     """How relations are made.
 
     Args:
-        form: `paper`, or the published `code`, which maps the results of intersections and unions to [0, 1] once more,
-            see the class.
         bases: matrices of which each relation has a mean, weighed by the first numbers of its vector; 30 are published.
     """
 
-    form: Literal["paper", "code"] = "paper"
     bases: int = field(default=30, validator=validators.ge(1))
 
 
 class FuzzQE(SetSystem):
-    """All numbers of `unary` are memberships in [0, 1], by the logistic function of a vector.
+    """All numbers of `unary` are memberships in [0, 1], by s(x) = sigma(a x + b), with learnt a and b.
 
-    Projection: sigma(LN(sum_j a_j (M_j q + b_j))), with the weights a of the relation and matrices of all; LN has no
-    parameters. Intersection is the product, negation 1 - q, union 1 - prod (1 - q) where its branches meet.
-
-    In the form `code`, s(x) = sigma(a x + b) stands for sigma, with learnt a and b, 8 and -4 at first, of entities, of
-    projections, of intersections s(LN(prod q)) and of unions s(sum q - prod q).
+    There are four such maps: of entities; of projections s(LN(sum_j w_j (M_j q + b_j))), with the weights w of the
+    relation and matrices of all; of intersections s(LN(prod q)); and of unions s(sum q - prod q) where their branches
+    meet, as in the published code. LN has no parameters. Negation is 1 - q.
     """
 
     name = "fuzzqe"
@@ -59,14 +54,12 @@ class FuzzQE(SetSystem):
         self.biases = nn.Parameter(torch.empty(self.bases, width))
         nn.init.orthogonal_(self.matrices)
         nn.init.xavier_normal_(self.biases)
-        self.code = options.form == "code"
-        if self.code:
-            # so that vectors in [0, 1) are memberships over most of it
-            self.maps = nn.Parameter(torch.tensor([[8.0, -4.0]] * len(_MAPS)))
-            self.vectors.data[ranked_tokens(plan)].uniform_()
+        # so that vectors in [0, 1) are memberships over most of it
+        self.maps = nn.Parameter(torch.tensor([[8.0, -4.0]] * len(_MAPS)))
+        self.vectors.data[ranked_tokens(plan)].uniform_()
 
     def initial_vectors(self, count: int, width: int) -> Tensor:
-        """Normal."""
+        """Normal; those of entities are uniform."""
         return torch.randn(count, width)
 
     def points(self, words: Tensor) -> Tensor:
@@ -79,10 +72,8 @@ class FuzzQE(SetSystem):
 
     def _memberships(self, values: Tensor, operation: str) -> Tensor:
         """The numbers of a result, mapped to [0, 1]."""
-        if self.code:
-            scale, shift = self.maps[_MAPS.index(operation)].to(values.dtype)
-            values = scale * values + shift
-        return values.sigmoid()
+        scale, shift = self.maps[_MAPS.index(operation)].to(values.dtype)
+        return (scale * values + shift).sigmoid()
 
     def project(self, sets: Tensor, relations: Tensor) -> Tensor:
         """See the class."""
@@ -94,14 +85,12 @@ class FuzzQE(SetSystem):
         return self._memberships(F.layer_norm(mixed, mixed.shape[-1:]), "projection")
 
     def intersect(self, sets: Tensor, chosen: Tensor) -> Tensor:
-        """The product."""
+        """See the class."""
         product = self._product(sets, chosen)
-        if not self.code:
-            return product
         return self._memberships(F.layer_norm(product, product.shape[-1:]), "intersection")
 
     def _product(self, sets: Tensor, chosen: Tensor) -> Tensor:
-        """In logarithms."""
+        """The product of chosen sets, in logarithms."""
         return (chosen.to(sets.dtype) @ sets.clamp_min(EPSILON).log()).exp()
 
     def complement(self, sets: Tensor) -> Tensor:
@@ -129,8 +118,6 @@ class FuzzQE(SetSystem):
     def _unite(self, sets: Tensor, meets: Unions) -> Tensor:
         """The union of what stands at each literal's tail in all conjunctions that meet there."""
         met, branches = self._intersection(sets, meets.together), meets.branches
-        if not self.code:
-            return 1 - self._product(1 - met, branches)
         total = branches.to(met.dtype) @ met
         united = self._memberships(total - self._product(met, branches), "union")
         return torch.where(branches.sum(2, keepdim=True) > 1, united, total)

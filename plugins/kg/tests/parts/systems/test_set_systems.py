@@ -261,8 +261,6 @@ def _fuzzy(network: FuzzQE, tree: SetExpression | Constant, ids: dict[str, int])
     vectors = network.vectors
 
     def member(values: Tensor, operation: int) -> Tensor:
-        if not network.code:
-            return values.sigmoid()
         scale, shift = network.maps[operation]
         return (scale * values + shift).sigmoid()
 
@@ -282,13 +280,12 @@ def _fuzzy(network: FuzzQE, tree: SetExpression | Constant, ids: dict[str, int])
         return 1 - _fuzzy(network, tree.operand, ids)
     parts = torch.stack([_fuzzy(network, operand, ids) for operand in tree.operands])
     if isinstance(tree, Intersection):
-        return member(norm(parts.prod(0)), 2) if network.code else parts.prod(0)
-    return member(parts.sum(0) - parts.prod(0), 3) if network.code else 1 - (1 - parts).prod(0)
+        return member(norm(parts.prod(0)), 2)
+    return member(parts.sum(0) - parts.prod(0), 3)
 
 
-@pytest.mark.parametrize("form", ["paper", "code"])
-def test_fuzzy_sets_are_joined_where_the_formula_joins_them(form: str, registry: Registry) -> None:
-    model = small("fuzzqe", registry, bare=form == "paper")
+def test_fuzzy_sets_are_joined_where_the_formula_joins_them(registry: Registry) -> None:
+    model = small("fuzzqe", registry)
     network, head = model.network, model.heads["entities"]
     assert isinstance(network, FuzzQE)
     more = {
