@@ -44,5 +44,5 @@ from .roles import NEXT as NEXT
 from .roles import PREFILL as PREFILL
 from .roles import STEP as STEP
 from .storage import weights_digest as weights_digest
-from .wrappers import unwrap as unwrap
+from .unwrapping import unwrap as unwrap
 from .wrappers import unwrapped_name as unwrapped_name

@@ -20,6 +20,7 @@ from peirce.model.examples import Padding
 from peirce.model.generation import Generated, Ids, generate, make_decoding
 from peirce.model.inputs import Inputs, free_tokens, refuse_if_out_of_memory
 from peirce.model.roles import Role
+from peirce.model.wrappers import saved_state, unwrapped_name
 from peirce.parts import (
     Architecture,
     Encoded,
@@ -316,7 +317,6 @@ class Model(nn.Module):
         """
         from peirce.model.card import write_card
         from peirce.model.storage import save
-        from peirce.model.wrappers import saved_state
 
         directory = Path(directory)
         save(
@@ -337,8 +337,6 @@ class Model(nn.Module):
 
     def _dtypes(self) -> str | dict[str, str]:
         """The floating dtype of all parameters and buffers, or of each by its name where there are several."""
-        from peirce.model.wrappers import unwrapped_name
-
         parameters, buffers = (
             self.named_parameters(remove_duplicate=False),
             self.named_buffers(remove_duplicate=False),

@@ -1,20 +1,16 @@
-"""What torch and its trainers wrap around a model, taken off where a function needs the model itself."""
+"""The weights of a model whose parts torch and its trainers have wrapped, under the names that its spec gives."""
 
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from peirce.errors import InputError, ModelFileError
-from peirce.model.model import Model
 from peirce.model.published import dtype_differences, list_differences, weight_differences
 
-_WRAPPING = {"accelerate", "deepspeed", "lightning", "lightning_fabric", "torch"}
-"""The packages whose classes run the one module within them as it is; its attribute is one of these."""
-_INNER = ("_orig_mod", "module", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
+INNER = ("_orig_mod", "module", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
 _GATHER = (
     "gather it first: in every process `state = get_model_state_dict(model, options=StateDictOptions("
     "full_state_dict=True))` of torch.distributed.checkpoint.state_dict; then, in one, `whole = "
@@ -22,42 +18,15 @@ _GATHER = (
 )
 
 
-def unwrap(model: Any) -> Model:
-    """The model within what torch wraps around one, such as DistributedDataParallel and `torch.compile`.
-
-    Args:
-        model: a model, or a module of torch's or of a trainer's that runs one; the weights are shared with it. Of an
-            `AveragedModel` it is the model with the averaged weights.
-
-    Raises:
-        InputError: it is something else, with the model inside it or without one, or its weights are sharded over
-            processes.
-    """
-    found = model
-    while isinstance(found, nn.Module) and not isinstance(found, Model):
-        inner = [getattr(found, name) for name in _INNER if isinstance(getattr(found, name, None), nn.Module)]
-        if not inner or type(found).__module__.partition(".")[0] not in _WRAPPING:
-            break
-        if "FullyShardedDataParallel" in type(found).__name__:
-            raise _sharded_error(type(found).__name__)
-        found = inner[0]
-    if isinstance(found, Model):
-        refuse_sharded(found)
-        return found
-    modules = model.named_modules() if isinstance(model, nn.Module) else ()
-    place = next((name for name, each in modules if isinstance(each, Model)), "")
-    advice = f"pass its `{place}`" if place else "`peirce.build` and `peirce.load` give one"
-    raise InputError(f"a peirce.Model is needed here, and a {type(model).__name__} was given; {advice}")
-
-
 def refuse_sharded(model: nn.Module) -> None:
     """Refuse a model of which this process has only a part of the weights, as FSDP leaves it, with an `InputError`."""
     for parameter in model.parameters():
         if hasattr(parameter, "full_tensor") or hasattr(parameter, "_is_flat_param"):  # DTensor; FSDP's own
-            raise _sharded_error(type(parameter).__name__)
+            raise sharded_error(type(parameter).__name__)
 
 
-def _sharded_error(kind: str) -> InputError:
+def sharded_error(kind: str) -> InputError:
+    """The error of weights that are sharded by a class."""
     return InputError(f"the model's weights are sharded over processes ({kind}); {_GATHER}")
 
 
@@ -93,4 +62,4 @@ def saved_state(model: nn.Module, needed: Mapping[str, Tensor]) -> dict[str, Ten
 
 def unwrapped_name(name: str, known: Container[str]) -> str:
     """The name of a tensor without those of wrappers around a part, unless it is known as it is."""
-    return name if name in known else ".".join(part for part in name.split(".") if part not in _INNER)
+    return name if name in known else ".".join(part for part in name.split(".") if part not in INNER)
