@@ -160,11 +160,12 @@ def test_a_ready_spec_has_the_name_of_its_file(tmp_path: Path) -> None:
 def test_commands_are_checked(name: str, tmp_path: Path, importable: Callable[[str, str], str]) -> None:
     text = changed(NewPart("command", "new_part").code, COMMANDS[name])
     target = f"{importable(f'command-{name}', text)}:new_part"
-    importable("plugin", "import peirce\n\n\n@peirce.hookimpl\ndef register_specs():\n    return []\n")
+    hook = "import peirce\n\n\n@peirce.hookimpl\ndef register_specs():\n    return []\n"
+    plugin = importable(f"plugin-{name}", hook)
     info = tmp_path / "greetings-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: greetings\nVersion: 1.0\nSummary: Greet.\n")
-    points = ["[peirce.plugins]", "own = flawed_plugin", "[peirce.commands]", f"new-part = {target}"]
+    points = ["[peirce.plugins]", f"own = {plugin}", "[peirce.commands]", f"new-part = {target}"]
     (info / "entry_points.txt").write_text("\n".join(points))
     registry = Registry.of("greetings:own")
     (entry,) = commands_of(registry.plugins)
