@@ -87,6 +87,28 @@ fell until May , when we sold | until May , when we sold | May , when we sold | 
 It/PRP/PRON/nsubj/1 fell/VBD/VERB/ROOT/1 in/IN/ADP/prep/1 May/NNP/PROPN/pobj/2 when/WRB/SCONJ/advmod/6
 we/PRP/PRON/nsubj/6 sold/VBD/VERB/advcl/1
 fell in May when we sold | when we sold | we sold | in May
+
+go/VB/VERB/ROOT/0 without/IN/ADP/prep/0 a/DT/DET/det/3 coat/NN/NOUN/pobj/1 and/CC/CCONJ/cc/0 without/IN/ADP/conj/0
+tea/NN/NOUN/pobj/5
+without a coat and without tea | without a coat | a coat | without tea
+
+use/VB/VERB/ROOT/0 it/PRP/PRON/dobj/0 when/WRB/SCONJ/advmod/3 free/JJ/ADJ/advcl/0 and/CC/CCONJ/cc/3 go/VB/VERB/conj/3
+use it when free | when free
+
+If/IN/SCONJ/mark/2 it/PRP/PRON/nsubj/2 rains/VBZ/VERB/advcl/8 or/CC/CCONJ/cc/2 if/IN/SCONJ/mark/6 it/PRP/PRON/nsubj/6
+snows/VBZ/VERB/advcl/8 we/PRP/PRON/nsubj/8 stay/VBP/VERB/ROOT/8
+If it rains or if it snows | If it rains | it rains | if it snows | it snows
+
+see/VB/VERB/ROOT/0 a/DT/DET/det/2 cat/NN/NOUN/dobj/0 or/CC/CCONJ/cc/2 dog/NN/NOUN/conj/2 of/IN/ADP/prep/4
+hers/PRP/PRON/pobj/5
+a cat or dog of hers | a cat or dog | a cat | of hers
+
+take/VB/VERB/ROOT/0 either/CC/CCONJ/preconj/2 tea/NN/NOUN/dobj/0 or/CC/CCONJ/cc/2 coffee/NN/NOUN/conj/2
+either tea or coffee
+
+ask/VB/VERB/ROOT/0 a/DT/DET/det/2 man/NN/NOUN/dobj/0 in/IN/ADP/prep/2 case/NN/NOUN/pobj/3 of/IN/ADP/prep/4
+rain/NN/NOUN/pobj/5
+a man | in case of rain | case of rain | of rain
 """
 """Dependency parses, and below each its constituents of several words but for the sentence."""
 

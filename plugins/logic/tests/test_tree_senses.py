@@ -30,6 +30,14 @@ ENGLISH = read_lexicon()
         ("(S (NP He) (VP lost (PP (IN in) (NP the last two weeks))))", "temporal"),
         ("(S (NP He) (VP lost (PP (IN in) (NP (NP a house) (PP (IN of) (NP (CD 1989)))))))", None),
         ("(S He lost in)", "temporal"),
+        ("(S (SBAR (IN As) (S (NP (PRP you)) (VP (VBP know)))) (NP I) (VP slept))", None),
+        ("(S (NP He) (VP slept (SBAR (IN as) (S (NP it) (VP (MD may) (VP (VB rain)))))))", "causal"),
+        ("(S (NP We) (VP have (VP slept (SBAR (IN since) (S (NP it) (VP (VBZ rains)))))))", "causal"),
+        (
+            "(S (SBAR (IN While) (S (NP it) (VP (VBZ is) (ADJP cold)))) (, ,) (NP we) (VP swim))",
+            "comparative",
+        ),
+        ("(S (SBAR (IN While) (S (NP it) (VP (VBD rained)))) (, ,) (NP we) (VP swam))", "temporal"),
     ],
 )
 def test_the_tree_tells_what_a_keyword_shows(tree: str, relation: str | None) -> None:
@@ -43,3 +51,31 @@ def test_the_tree_tells_what_a_keyword_shows(tree: str, relation: str | None) ->
 def test_what_names_a_time() -> None:
     assert all(map(is_time, ("May", "weeks", "1989", "1990s", "1990\u2019s", "centuries")))
     assert not any(map(is_time, ("casino", "12", "half", "19890")))
+
+
+@pytest.mark.parametrize(
+    ("tree", "relation"),
+    [
+        ("(S (SBAR (IN If) (S (NP it) (VP rains))) (, ,) (ADVP (RB then)) (NP we) (VP stay))", None),
+        ("(S (NP We) (VP slept (PP (IN since) (ADVP (RB then)))))", None),
+        ("(S (ADVP (RB Then)) (NP we) (VP slept))", "temporal"),
+        ("(S (NP We) (VP (VBP like) (NP tea)))", None),
+        ("(S (NP (NP (NNS Files)) (PP (IN like) (NP this))) (VP fail))", "example"),
+        ("(NP (NN Chapter) (DT No) (. .) (CD 5))", None),
+        ("(S (INTJ (UH No)) (, ,) (NP it) (VP rains))", None),
+        ("(S (NP (DT All)) (PP (IN but) (NP one)) (VP came))", None),
+        ("(S (NP It) (VP is (RB not) (ADVP (RB yet)) (ADJP cold)))", None),
+        ("(S (NP It) (VP is cold) (CC yet) (VP is dry))", "comparative"),
+        ("(S (ADVP (RB However) (RB hard)) (NP he) (VP tries))", None),
+        ("(S (NP Thanks) (VP (JJ Special) (NP (NNS thanks)) (PP (IN to) (NP Ann))))", None),
+        ("(S (NP We) (VP left (NP the day) (ADVP (RB before))) (. .))", None),
+        ("(S (NP We) (VP use (NP it) (PP (IN at) (NP (DT the) (JJ same) (NN time)))))", None),
+        ("(S (NP (DT some)) (VP are (VP (RB otherwise) (VBN stated))))", None),
+        ("(S (SBAR (WRB When) (SQ (VBD did) (NP he) (VP come))) (. ?))", None),
+    ],
+)
+def test_where_other_keywords_show_none(tree: str, relation: str | None) -> None:
+    trees = Brackets().parse(tree).trees
+    matches = [m for m in ENGLISH.matches(trees[0].words) if str(m.senses[0]) not in ("if", "since", "not")]
+    sense = sense_by_tree(trees, 0, matches[0])
+    assert (sense and sense.relation) == relation

@@ -151,7 +151,9 @@ def _map_keyword(
     if above is not None and parent.label in ("SBAR", "PP") and _conjunctions(tree, above):
         alike = [each for each in tree.children(above) if each.label == parent.label]
         # Of several such phrases that a conjunction joins, each speaks of what is around all of them.
-        inner, above = (above, holders[2] if len(holders) > 2 else None) if len(alike) > 1 else (parent, above)
+        inner, above = (
+            (above, holders[2] if len(holders) > 2 else None) if len(alike) > 1 else (parent, above)
+        )
     outside = previous if above is None else _without(tree, above, inner.start, inner.stop, links)
     return outside, _without(tree, parent, start, stop), depth
 

@@ -404,11 +404,13 @@ class _Conversion:
                 else [self._convert_word(i)]
             )
         if self.words[head].pos not in VERBS and not self._has(inner, SUBJECTS):
-            one = self._phrase(head, inner)
+            # The first word of a pair, as "either", stands beside what it joins.
+            pair = [i for i in inner[:1] if i < head and self.words[i].tag == "CC"]
+            one = self._phrase(head, inner[len(pair) :])
             label = one.label if isinstance(one, _Node) else "NP"
             later = [i for i in dependents if i > first]
             after = [*takewhile(lambda i: self.words[i].relation in NOUN_MODIFIERS, reversed(later))][::-1]
-            return self._with(_Node(label, [one, *tail[: len(tail) - len(after)]]), after)
+            return self._with(_Node(label, [*pair, one, *tail[: len(tail) - len(after)]]), after)
         if not self._has(self.children[first], SUBJECTS):
             # A coordinated verb has the auxiliaries of the first, but not in "was used and sells".
             helped = self._has(self.children[first], AUXILIARIES) or self.words[first].tag in FINITE
