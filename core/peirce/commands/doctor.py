@@ -82,12 +82,12 @@ def _torch() -> Findings:
 
 def _reports() -> Findings:
     """The findings of distributions, such as on a runtime and its devices."""
-    from peirce.registry import announcements, guard_plugin_code, import_target
+    from peirce.registry import announcements, guard_plugin_code, import_announced
 
     for entry in announcements(GROUP):
         try:
             with guard_plugin_code(entry.target):
-                findings = tuple(import_target(entry.target)())
+                findings = tuple(import_announced(entry)())
             yield from findings
         except Exception as error:
             yield finding(

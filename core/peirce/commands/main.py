@@ -39,12 +39,13 @@ from peirce.extras import safe_path, shadowing_folder
 from peirce.files import NO_DIGESTS, disk_error
 from peirce.registry import (
     VARIABLE,
+    ForeignModuleError,
     all_plugins,
     announcements,
     disabled_error,
     disabled_plugins,
     find_registry_file,
-    import_target,
+    import_announced,
     installed_plugins,
 )
 
@@ -100,11 +101,13 @@ def load_command(command: Command) -> Any:
         entry = on[0]
     owner, target = str(entry.distribution), entry.target
     try:
-        app = import_target(target)
+        app = import_announced(entry)
         if not isinstance(app, typer.Typer):
             function, app = app, application()
             app.command(help=None)(function)
         return typer.main.get_command(app)
+    except ForeignModuleError as error:
+        raise PluginError(f"command {command.words!r} of {owner} cannot be loaded: {error}") from error
     except PeirceError:
         raise
     except ModuleNotFoundError as error:

@@ -18,8 +18,10 @@ from .file import edit_registry_file as edit_registry_file
 from .file import find_registry_file as find_registry_file
 from .hookspecs import hookimpl as hookimpl
 from .hookspecs import hookspec as hookspec
+from .importing import ForeignModuleError as ForeignModuleError
 from .importing import contain_panics as contain_panics
 from .importing import guard_plugin_code as guard_plugin_code
+from .importing import import_announced as import_announced
 from .importing import import_target as import_target
 from .kinds import KINDS as KINDS
 from .kinds import Kind as Kind

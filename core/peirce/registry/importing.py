@@ -16,12 +16,16 @@ from typing import Any
 from urllib.parse import urlparse
 from urllib.request import url2pathname
 
-from peirce.errors import PanicError, one_line
+from peirce.errors import PanicError, RegistryError, one_line
 from peirce.files import parse_json
 from peirce.registry.entry_points import EntryPoint
 
 _LOADING = threading.RLock()
 """One thread imports plug-ins at a time: what they print goes to standard error."""
+
+
+class ForeignModuleError(RegistryError):
+    """A module that is not of the distribution that announces it, so that nothing says what it is."""
 
 
 def import_target(target: str) -> Any:
@@ -34,6 +38,24 @@ def import_target(target: str) -> Any:
     with guard_plugin_code(name):
         module = import_module(name)
         return attrgetter(attribute)(module) if attribute else module
+
+
+def import_announced(entry: EntryPoint) -> Any:
+    """What an entry point names, from a module that must be of the distribution that announces it.
+
+    Raises:
+        ForeignModuleError: it is not, or the metadata say why it cannot be used.
+        Exception: as `import_target`.
+    """
+    if entry.fault:
+        raise ForeignModuleError(entry.fault)
+    found, name = import_target(entry.target), entry.target.partition(":")[0]
+    if place := foreign_file(entry, sys.modules[name]):
+        raise ForeignModuleError(
+            f"its module {name} was imported from {place}, which is not of {entry.distribution} {entry.version}: "
+            "remove or rename that one, or install this one in place"
+        )
+    return found
 
 
 @contextmanager

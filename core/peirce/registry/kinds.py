@@ -18,7 +18,7 @@ from attrs import field, frozen
 
 from peirce.errors import one_line
 from peirce.registry.entry_points import EntryPoint, announcements
-from peirce.registry.importing import import_target
+from peirce.registry.importing import import_announced
 
 _log = logging.getLogger("peirce")
 GROUP = "peirce.hooks"
@@ -118,7 +118,7 @@ def _added(entries: tuple[EntryPoint, ...]) -> tuple[tuple[ModuleType, Kind], ..
     owners: dict[str, str] = {}
     for entry in sorted(entries, key=lambda entry: (str(entry.distribution), entry.name)):
         try:
-            module = import_target(entry.target)
+            module = import_announced(entry)
             kinds = [kind for kind in module.KINDS if callable(getattr(module, f"register_{kind.name}"))]
         except Exception as error:
             _log.warning(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import traceback
 from collections import Counter
 from collections.abc import Iterable
@@ -15,7 +14,7 @@ from peirce.errors import PanicError, one_line, unknown
 from peirce.registry import hookspecs
 from peirce.registry.discovery import Wanted
 from peirce.registry.entry_points import EntryPoint
-from peirce.registry.importing import foreign_file, guard_plugin_code, import_target
+from peirce.registry.importing import ForeignModuleError, guard_plugin_code, import_announced
 from peirce.registry.kinds import all_kinds, hook_modules
 from peirce.registry.names import Registered
 from peirce.registry.rules import read_hook
@@ -77,7 +76,7 @@ def load(
     quarantined: list[Quarantined] = []
     for plugin, module in wanted:
         try:
-            module = _import(plugin) if module is None else module
+            module = import_announced(plugin) if module is None else module
             first = loaded.get(id(module))
             if first is None:
                 with guard_plugin_code(plugin.target):
@@ -87,7 +86,7 @@ def load(
                 raise _BreachError(
                     f"its module {plugin.target} is that of {first.name}, which is loaded; switch one of them off"
                 )
-        except _BreachError as error:
+        except (_BreachError, ForeignModuleError) as error:
             cause, *parts = error.args
             quarantined.append(Quarantined(plugin=plugin.name, cause=cause, parts=tuple(parts)))
         except Exception as error:
@@ -100,19 +99,6 @@ def load(
             cause = _failure_cause(plugin, error)
             quarantined.append(Quarantined(plugin=plugin.name, cause=cause, detail=detail))
     return tuple(loaded.values()), registered, tuple(quarantined)
-
-
-def _import(plugin: EntryPoint) -> object:
-    """The module or the object of a plug-in, which must be of the distribution that announces it."""
-    if plugin.fault:
-        raise _BreachError(plugin.fault)
-    module = import_target(plugin.target)
-    if place := foreign_file(plugin, sys.modules[plugin.target.partition(":")[0]]):
-        raise _BreachError(
-            f"its module {plugin.target} was imported from {place}, which is not of {plugin.distribution} "
-            f"{plugin.version}: remove or rename that one, or install this one in place"
-        )
-    return module
 
 
 def _load_plugin(plugin: EntryPoint, module: object, kinds: Iterable[str]) -> list[Registered]:

@@ -168,6 +168,21 @@ def test_a_command_that_raises_no_exception_is_named(
     assert "a command of strange-run failed: GeneratorExit: x" in capsys.readouterr().err
 
 
+def test_a_command_of_another_distribution_s_module_is_not_run(
+    folders: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for folder, name in zip(folders, ("strange-one", "strange-two"), strict=True):
+        distribution(folder, name, "1.0", "strange_ops", "def run(): print('run')")
+        points = folder / f"{name.replace('-', '_')}-1.0.dist-info" / "entry_points.txt"
+        points.write_text(f"[peirce.commands]\n{name} = strange_ops:run\n")
+    assert exit_code("strange-one") == 0
+    assert exit_code("strange-two") == 1
+    said = capsys.readouterr().err
+    assert (
+        "command 'strange-two' of strange-two cannot be loaded: its module strange_ops was imported" in said
+    )
+
+
 def test_what_a_plugin_prints_stays_out_of_a_document(folders: tuple[Path, Path], tmp_path: Path) -> None:
     prints = "import os, subprocess\nprint('one')\nos.write(1, b'two')\nsubprocess.run(['echo', 'three'])\n"
     distribution(folders[0], "strange-one", "1.0", "strange_ops", prints)

@@ -7,7 +7,7 @@ a kind that it adds, by an entry point of the group `peirce.checks`, which names
 from __future__ import annotations
 
 from peirce.errors import RegistryError, one_line
-from peirce.registry import announcements, import_target
+from peirce.registry import announcements, import_announced
 from peirce_testing.check import Check
 from peirce_testing.checks import (
     declared,
@@ -37,7 +37,7 @@ def _find_checks() -> tuple[Check, ...]:
     ]  # fmt: skip
     for entry in announcements("peirce.checks"):
         try:
-            modules.append(import_target(entry.target))
+            modules.append(import_announced(entry))
         except Exception as error:
             raise RegistryError(
                 f"the checks of {entry.distribution} cannot be imported: {one_line(error)}; update or uninstall it"
