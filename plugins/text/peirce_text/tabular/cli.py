@@ -11,7 +11,7 @@ import typer
 from peirce.commands import Json, print_json, print_table
 from peirce.errors import TaskError
 from peirce_text.reading import Row, count_rows, read_rows
-from peirce_text.tabular.columns import Roles, class_name, peek
+from peirce_text.tabular.columns import Roles, class_name, peek, shown
 from peirce_text.tabular.lists import items
 
 if TYPE_CHECKING:
@@ -137,6 +137,12 @@ def predict(
         print_table(("metric", "value"), [(name, f"{value:.4f}") for name, value in metrics.items()])
         for sentence in taken_for.sentences():
             typer.echo(sentence)
+        known = {class_name(each, model) for each in found.classes}
+        if found.classes and (strange := [name for name in taken_for.classes if name not in known]):
+            few = ", ".join(map(shown, strange[:10]))
+            typer.echo(
+                f"{len(strange):,} of the classes in column {roles.label!r} are none of the model's: {few}"
+            )
     without = f", {empty:,} of them without a text and so without a prediction" if empty else ""
     typer.echo(f"{count:,} rows written to {output}{without}")
 
@@ -146,7 +152,8 @@ def _measure(measured: Measurement, row: Row, name: str, predicted: Any) -> None
     value, tags = row.value(name), isinstance(predicted, list)
     where = f"{row.where}: column {name!r}"
     right = [class_name(each, where) for each in (items(value, where) if tags else [value])]
-    guesses = predicted if tags else [predicted]
+    # Models of older versions have classes such as `1.0`, which is `1` in a table.
+    guesses = [str(class_name(each, where)) for each in (predicted if tags else [predicted])]
     if tags and len(right) != len(guesses):
         raise TaskError(f"{where} has {len(right)} tags for {len(guesses)} words; give every word one tag")
     known = [each for each in right if each is not None]

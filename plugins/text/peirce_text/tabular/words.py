@@ -33,7 +33,7 @@ def join_words(rows: Iterator[Row], words: str, sentence: str = "") -> Iterator[
     if not sentence:
         texts = [row.value(words) or "" for row in first]
         plain = all(isinstance(each, str) and list_in_text(each) is None for each in texts)
-        if len(first) < 2 or not plain or sum(len(each.split()) for each in texts) > 1.1 * len(first):
+        if len(first) < 2 or not plain or sum(len(each.split()) or 1 for each in texts) > 1.1 * len(first):
             yield from rows
             return
         sentence = usual_column((name for name in first[0].values if name != words), "sentence")
@@ -41,8 +41,8 @@ def join_words(rows: Iterator[Row], words: str, sentence: str = "") -> Iterator[
         if all(begins) or not (sentence or any(begins)):
             raise TaskError(
                 f"{first[0].file}: column {words!r} has one word in each row, and nothing says where a sentence ends; "
-                "name the column that numbers the sentences with task.sentence, leave an empty line between them, or "
-                "give a row all words of a sentence, with spaces between them"
+                "name the column that numbers the sentences with task.sentence, or call it sentence_id, leave an empty "
+                "line between them, or give a row all words with spaces; texts of one word each are lists in a .jsonl"
             )
     together: list[Row] = []
     for row, begin in _with_begins(rows, sentence):
