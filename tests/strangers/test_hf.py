@@ -15,7 +15,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 import peirce
 from peirce.compose import summarise
-from peirce.errors import ExportError, InputError, ModelFileError
+from peirce.errors import ExportError, InputError, ModelFileError, PlanError
 from peirce.kernels import Rotation
 from peirce.model import Model
 from peirce.parts import RotaryPosition, Tokens
@@ -220,6 +220,12 @@ def assert_imported(folder: Path, theirs: Any) -> None:
     torch.testing.assert_close(found, theirs.float()(input_ids=ids).logits, atol=2e-5, rtol=0)
 
 
+def assert_taken(folder: Path, theirs: Any, spec: Spec | None = None) -> None:
+    ids = torch.randint(40, (2, 7), generator=torch.Generator().manual_seed(1))
+    found = peirce.build(spec or decoder(folder)).eval()(input_ids=ids)["causal_lm_logits"]
+    torch.testing.assert_close(found, theirs(input_ids=ids).logits, atol=1e-5, rtol=0)
+
+
 WORDS, HEAD = {"llama": "model.embed_tokens.weight", "gpt2": "transformer.wte.weight"}, "lm_head.weight"
 
 
@@ -234,6 +240,7 @@ def test_a_tied_tensor_under_the_head_s_name_alone(kind: str, tmp_path: Path) ->
     rename = {WORDS[kind]: HEAD}
     changed(tmp_path, lambda tensors: {rename.get(key, key): value for key, value in tensors.items()})
     assert_imported(tmp_path, theirs)
+    assert_taken(tmp_path, theirs)
 
 
 @pytest.mark.report(
@@ -250,6 +257,10 @@ def test_a_tied_tensor_under_both_names(tmp_path: Path, caplog: pytest.LogCaptur
     changed(tmp_path, lambda tensors: {**tensors, HEAD: tensors[words].flip(0)})
     assert_imported(tmp_path, AutoModelForCausalLM.from_pretrained(tmp_path).eval())
     assert f"{HEAD} differs from {words}, so they are not tied" in caplog.text
+    with pytest.raises(PlanError, match="the configuration ties them; add config"):
+        peirce.build(decoder(tmp_path))
+    untied = decoder(tmp_path).replace({"model.options.config.tie_word_embeddings": False})
+    assert_taken(tmp_path, AutoModelForCausalLM.from_pretrained(tmp_path).eval(), untied)
 
 
 @pytest.mark.report(

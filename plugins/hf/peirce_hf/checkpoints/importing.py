@@ -64,7 +64,8 @@ def import_transformers(
     if kind not in LAYOUTS:
         message = unknown("model_type", kind, LAYOUTS)
         raise ModelFileError(
-            f"{path}: {message}. The architecture 'pretrained' runs others by transformers itself"
+            f"{path}: {message}. The architectures 'pretrained', 'pretrained_decoder' and 'pretrained_encoder_decoder' "
+            "run others by transformers itself"
         )
     tensors = _without_wrappers(_tensors(folder), LAYOUTS[kind], folder)
     layout = LAYOUTS[kind].read(settings, tensors, path)

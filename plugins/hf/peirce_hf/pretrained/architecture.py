@@ -146,11 +146,16 @@ class PretrainedArchitecture(Architecture):
         wanted = dict(self.body.named_parameters())
         loaded, info = published(AutoModel, self.options.source, self.body.config, "the weights")
         missing = set(info["missing_keys"])
+        words = loaded.get_input_embeddings().weight
+        wanted["the word embeddings"] = words
+        if missing & _names(loaded, words):
+            words = tied_words(self.options.source, self.body.config)
+            missing |= {"the word embeddings"} if words is None else set()
         lacking = sorted(name for name in missing & set(wanted) if not name.startswith("pooler."))
         if lacking:
             raise PlanError(f"{self.options.source!r} lacks weights of the network: {', '.join(lacking[:5])}")
         with torch.no_grad():
-            self.input.embedding.weight.copy_(loaded.get_input_embeddings().weight)
+            self.input.embedding.weight.copy_(words)
             loaded.set_input_embeddings(_UnusedEmbeddings())
             given = loaded.state_dict()
             for name, value in self.body.state_dict().items():
@@ -206,6 +211,25 @@ class WithHeads(PretrainedArchitecture):
         return OriginalHead(
             planned, self.plan.dims, self.body.config, self.options.source, self.input.embedding
         )
+
+
+def tied_words(source: str, config: Any) -> Tensor | None:
+    """The word embeddings of a source that has them under the name of a head that is tied to them; else None."""
+    import transformers
+
+    for auto in (
+        transformers.AutoModelForCausalLM, transformers.AutoModelForMaskedLM, transformers.AutoModelForSeq2SeqLM,
+    ):  # fmt: skip
+        if type(config) in auto._model_mapping:
+            whole, info = published(auto, source, config, "the word embeddings")
+            words = cast(Tensor, whole.get_input_embeddings().weight)
+            if not _names(whole, words) & set(info["missing_keys"]):
+                return words
+    return None
+
+
+def _names(model: nn.Module, value: Tensor) -> set[str]:
+    return {name for name, each in model.named_parameters(remove_duplicate=False) if each is value}
 
 
 class _UnusedEmbeddings(nn.Module):

@@ -108,6 +108,13 @@ class OriginalHead(Head):
                 f"{self._source!r} lacks weights of its head {self._name!r}: {', '.join(lacking[:5])}; take it out of "
                 "'original_heads' for a new one of Peirce's"
             )
+        words, decoder = loaded.get_input_embeddings(), loaded.get_output_embeddings()
+        tied = any(isinstance(module, _Words) for module in self.model.modules())
+        if tied and not torch.equal(words.weight, decoder.weight):
+            raise PlanError(
+                f"the head {self._name!r} of {self._source!r} has a map to the words of its own, and the configuration "
+                "ties them; add config = { tie_word_embeddings = false } to the options"
+            )
         with torch.no_grad():
             for name, value in current.items():
                 value.copy_(given[name])
