@@ -21,7 +21,7 @@ from peirce_text.reading import Example, Row
 from peirce_text.samples import WHO, sentence, write_csv
 from peirce_text.tabular.columns import (
     check_classes,
-    class_in_column,
+    class_name,
     class_number,
     column,
     list_classes,
@@ -98,7 +98,8 @@ class Classify(TableTask[ClassifyOptions, Example, EncodedTexts], TextClasses[Cl
     def example_of(self, row: Row, split: str) -> Example | str:
         """The texts, with the name of the class as the note."""
         texts = [row.value(self.columns[role]) for role in ("text", "pair") if role in self.columns]
-        label = class_in_column(row, self.columns["label"])
+        name = self.columns["label"]
+        label = class_name(row.value(name), f"{row.where}: column {name!r}")
         if label is None:
             return "it has no label"
         for text in texts:

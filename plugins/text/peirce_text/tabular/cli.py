@@ -137,8 +137,8 @@ def predict(
         print_table(("metric", "value"), [(name, f"{value:.4f}") for name, value in metrics.items()])
         for sentence in taken_for.sentences():
             typer.echo(sentence)
-        known = {class_name(each, model) for each in found.classes}
-        if found.classes and (strange := [name for name in taken_for.classes if name not in known]):
+        own = {class_name(each, model) for each in found.classes}
+        if own and (strange := [name for name in taken_for.classes if name not in own]):
             few = ", ".join(map(shown, strange[:10]))
             typer.echo(
                 f"{len(strange):,} of the classes in column {roles.label!r} are none of the model's: {few}"

@@ -205,15 +205,6 @@ class Roles:
         return cls((one, second) if second else (one,), there)
 
 
-def class_in_column(row: Row, name: str) -> str | None:
-    """The class that a column names; None where it is empty, or no number.
-
-    Raises:
-        TaskError: it holds neither a text nor a number.
-    """
-    return class_name(row.value(name), f"{row.where}: column {name!r}")
-
-
 def class_name(value: Any, where: str) -> str | None:
     """The class that a value names, `1` for 1, 1.0 and the text `1.0`; None for what is empty, or no number."""
     if isinstance(value, float):

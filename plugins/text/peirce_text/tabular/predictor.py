@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import partial
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
@@ -152,11 +153,11 @@ class _TritonPredictor(Predictor):
         answer = self._answer(path, {"inputs": inputs})
         if answer is None:
             raise InputError(f"{self._url} no longer serves {self._name}")
-        columns = _Columns(answer, f"{self._url}{path}")
+        column, count = partial(_column, answer, f"{self._url}{path}"), len(row[0])
         if self.tags:
-            return columns.texts("tags", len(row[0])), columns.numbers("probabilities", len(row[0]))
-        classes = columns.texts("classes")
-        scores = columns.numbers("scores", len(classes))
+            return column("tags", "texts", count), column("probabilities", "numbers", count)
+        classes = column("classes", "texts")
+        scores = column("scores", "numbers", len(classes))
         return classes[0], float(softmax(np.array(scores, np.float64))[0])
 
     def _answer(self, path: str, body: Mapping[str, Any] | None) -> Any:
@@ -209,54 +210,44 @@ class _NoRedirects(HTTPRedirectHandler):
 _OPENER = build_opener(_NoRedirects)
 
 
-class _Columns:
-    """The outputs of an answer of KServe's protocol, each checked where it is taken.
+def _column(answer: Any, url: str, name: str, what: str, count: int | None = None) -> list[Any]:
+    """What an output holds.
 
     Args:
-        answer: the JSON.
+        answer: the JSON of a server.
         url: who answered.
+        name: the output's.
+        what: `texts` or `numbers`.
+        count: how many there are; at least one if None.
+
+    Raises:
+        InputError: the answer has no such output, or it holds something else.
     """
-
-    def __init__(self, answer: Any, url: str) -> None:
-        self._answer, self._url = answer, url
-        given = answer.get("outputs") if isinstance(answer, dict) else None
-        outputs = [each for each in given if isinstance(each, dict)] if isinstance(given, list) else []
-        self._found = {str(each.get("name")): each.get("data") for each in outputs}
-
-    def texts(self, name: str, count: int | None = None) -> list[str]:
-        """The texts of an output: as many as `count`, or at least one.
-
-        Raises:
-            InputError: the answer has no such output, or it holds something else.
-        """
-        found = self._column(name, count)
-        if not all(isinstance(each, str) and each.encode(errors="ignore").decode() == each for each in found):
-            raise self._error(f"{name!r} holds something else than texts")
-        return found
-
-    def numbers(self, name: str, count: int) -> list[float]:
-        """The numbers of an output.
-
-        Raises:
-            InputError: the answer has no such output, or it holds something else.
-        """
-        found = self._column(name, count)
-        if not all(type(each) in (int, float) and abs(each) <= sys.float_info.max for each in found):
-            raise self._error(f"{name!r} holds something else than finite numbers")
-        return found
-
-    def _column(self, name: str, count: int | None) -> list[Any]:
-        found = self._found.get(name)
-        if not isinstance(found, list) or not found or count not in (None, len(found)):
-            what = f"{len(found)} values" if isinstance(found, list) else "no list of values"
-            raise self._error(f"it has {what} of {name!r}{'' if count is None else f' where {count} belong'}")
-        return found
-
-    def _error(self, cause: str) -> InputError:
-        return InputError(
-            f"{self._url} gives no answer of KServe's protocol for this model: {cause}, in {str(self._answer)!r:.200}; "
-            "ask a server of a repository that `peirce export --to triton` wrote"
+    given = answer.get("outputs") if isinstance(answer, dict) else None
+    outputs = [each for each in given if isinstance(each, dict)] if isinstance(given, list) else []
+    found = next((each.get("data") for each in outputs if each.get("name") == name), None)
+    fits = _is_text if what == "texts" else _is_number
+    if (
+        not isinstance(found, list)
+        or not found
+        or count not in (None, len(found))
+        or not all(map(fits, found))
+    ):
+        raise InputError(
+            f"{url} gives no answer of KServe's protocol for this model: {name!r} must hold {count or 'some'} {what}, "
+            f"in {str(answer)!r:.200}; ask a server of a repository that `peirce export --to triton` wrote"
         )
+    return found
+
+
+def _is_text(value: Any) -> bool:
+    return (
+        isinstance(value, str) and value.encode(errors="ignore").decode() == value
+    )  # no half of a character
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and abs(value) <= sys.float_info.max
 
 
 @contextmanager
