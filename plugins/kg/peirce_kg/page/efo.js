@@ -49,10 +49,9 @@ function readQuery(text) { // a formula: { relation, ends } or { sign, operands 
   return whole;
 }
 
-function number(noun, name, names) { // of a name, or of itself
+function number(noun, name, names) { // of a name
   const found = names.indexOf(name);
   if (found >= 0) return found;
-  if (/^[0-9]+$/.test(name) && Number(name) < names.length) return Number(name);
   const pairs = word => new Set([...word].map((letter, i) => letter + (word[i + 1] ?? ""))), own = pairs(name);
   const alike = Object.fromEntries(names.map(other => {
     const its = pairs(other);
