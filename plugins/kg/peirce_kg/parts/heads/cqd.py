@@ -184,7 +184,7 @@ class BeamSearch(TruthSearch):
         self.links = KnownLinks(options.links, dims.vocabulary) if options.links else None
 
     @classmethod
-    def check(cls, options: BeamOptions, dims: Dims, scope: str) -> str | None:
+    def check(cls, options: Any, dims: Dims, scope: str) -> str | None:
         """What is searched apart cannot be united on the way."""
         if options.branches == "apart" and options.unions == "whole":
             return "branches = 'apart' reads the first branch of a union alone; leave out unions = 'whole'"
