@@ -78,8 +78,8 @@ def run_experiment(
             "--graph",
             "--data",
             metavar="DATA",
-            help="What it learns from. A knowledge graph: a folder of train, valid and test files (.tsv, .txt, .nt, also "
-            ".gz), one such file, or a data set of pykeen. For other tasks: the folder of their files.",
+            help="What it learns from. A knowledge graph: a folder of train, valid and test files (.tsv, .txt, .nt, "
+            "also .gz), one such file, or a data set of pykeen. For other tasks: the folder of their files.",
         ),
     ],
     scale: Annotated[
