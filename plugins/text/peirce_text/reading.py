@@ -254,14 +254,13 @@ def _column_names(where: str, names: Sequence[str]) -> list[str]:
     Raises:
         TaskError: two are called the same.
     """
-    found = [name.strip() for name in names]
-    for i, name in enumerate(found):
-        if name in found[:i]:
+    found: dict[str, int] = {}
+    for number, name in enumerate(map(str.strip, names), 1):
+        if found.setdefault(name, number) != number:
             raise TaskError(
-                f"{where}: columns {found.index(name) + 1} and {i + 1} are both called {name!r:.60}; give each a name "
-                "of its own"
+                f"{where}: columns {found[name]} and {number} are both called {name!r:.60}; give each a name of its own"
             )
-    return found
+    return list(found)
 
 
 def _objects(path: Path, file: IO[str]) -> Iterator[Row]:

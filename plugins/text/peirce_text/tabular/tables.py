@@ -32,7 +32,7 @@ class TableOptions(FileOptions):
     """Where a table lies, and how it is divided.
 
     Args:
-        data: what to train on: a .csv, .tsv, .jsonl or .parquet file, or a data set of the library `datasets`.
+        data: what to train on: a .csv, .tsv, .jsonl, .parquet or .conll file, or a data set of the library `datasets`.
         valid_data: a file to choose by while training; if empty, rows of `data`.
         test_data: a file to evaluate on; if empty, rows of `data`.
         valid_share: how much of `data` is kept aside to choose by, where nothing else is there for it; 0 for nothing.
