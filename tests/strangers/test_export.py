@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +13,17 @@ import onnx
 import pytest
 import torch
 from hand_model import ROW, Text
+from kills import CHANGES, forked, signal_at
 from onnx import numpy_helper
+from small_specs import TRANSFORMER
 from torch import Tensor, nn
 
+import peirce
+from peirce.errors import InputError
 from peirce.parts import Signature, TensorSpec
 from peirce_export.failures import ValueMismatch
 from peirce_export.onnx.exporter import OnnxExporter, OnnxOptions
+from peirce_export.placement import write_verified
 from peirce_export.report import Verification
 from peirce_export.runtimes import find_runtime
 from peirce_export.session import Session
@@ -166,3 +174,73 @@ def test_overflow_in_float16_is_named(tmp_path: Path) -> None:
     except ValueMismatch as fault:  # where the runtime computes in float16 itself
         notes = (str(fault).replace("overflow", "Overflow"),)
     assert any("Overflow" in note and "layer gives" in note for note in notes)
+
+
+@pytest.mark.report(
+    "https://github.com/pytorch/pytorch/issues/23431",
+    "a model in DataParallel cannot be exported, and the error does not say why",
+    "export and verify take the model out of DataParallel, DistributedDataParallel and torch.compile",
+)
+@pytest.mark.filterwarnings(
+    "ignore:`torch.jit.script_method` is deprecated:DeprecationWarning"
+)  # torch 2.13's own
+def test_wrapped_models_are_exported_and_verified(tmp_path: Path) -> None:
+    model, path = peirce.build(TRANSFORMER.replace({"model.dims.layers": 1}), seed=0), tmp_path / "m.onnx"
+    assert peirce.export(nn.DataParallel(model), path=path).passed
+    assert peirce.verify(path, torch.compile(model)).passed
+    with pytest.raises(
+        InputError, match=r"a peirce\.Model is needed here, and a Sequential was given; .* `0`"
+    ):
+        peirce.verify(path, nn.Sequential(model))
+
+
+def _fork_killed_at(number: int, place: Path, body: Callable[[], object]) -> bool:
+    """Whether a fork that writes below a folder was killed, at so many changes of it."""
+
+    def changes(event: str, arguments: tuple[Any, ...]) -> bool:
+        writing = (
+            event == "open" and isinstance(arguments[2], int) and arguments[2] & (os.O_RDWR | os.O_WRONLY)
+        )
+        return bool(event in CHANGES or writing) and str(place) in str(arguments[0])
+
+    def killed() -> None:
+        signal_at(signal.SIGKILL, number, changes)
+        body()
+
+    status = forked(killed)
+    assert status in (0, -signal.SIGKILL)
+    return status != 0
+
+
+@pytest.mark.report(
+    "https://github.com/dotsimulate/StreamDiffusion/pull/34",
+    "a process is killed while it exports, and what lies at the file's name is empty or cut short",
+    "whenever an export is killed, the file is the old one or the new one, and the next export leaves nothing behind",
+)
+def test_an_export_that_is_killed_leaves_the_old_file_or_the_new_one(tmp_path: Path) -> None:
+    path = tmp_path / "out" / "m.onnx"
+    path.parent.mkdir()
+    found: list[bytes] = []
+
+    def write_one(content: bytes) -> None:
+        def write(file: Path) -> Verification:
+            file.write_bytes(content)
+            file.with_name("m.failed").write_bytes(content)
+            file.with_name("m.failed").unlink()
+            return report
+
+        write_verified(path, "m.onnx", write)
+
+    report = Verification(
+        file=path, precision="float32", opset_requested=20, opset_actual=20, seed=0, providers=(), cases=(), lines=(),
+        reason="",
+    )  # fmt: skip
+    write_one(b"old")
+    while _fork_killed_at(len(found) + 1, path.parent, lambda: write_one(b"new")):
+        found.append(path.read_bytes())
+        assert {each.name for each in path.parent.iterdir() if not each.name.startswith(".")} == {path.name}
+        write_one(b"old")
+        assert [each.name for each in path.parent.iterdir()] == [path.name]
+    assert len(found) > 4
+    assert found == sorted(found, reverse=True), "the old file first, then the new one"
+    assert {*found, path.read_bytes()} == {b"old", b"new"}

@@ -136,11 +136,12 @@ def scratch_folder(place: Path) -> Iterator[Path]:
         yield folder
     finally:
         try:
-            _release(lock)
-            _remove(folder)
+            _remove(folder)  # while the lock is held, which is its last file
         except KeyboardInterrupt:  # a signal may come while nothing but this is left to do
             _remove(folder)
             raise
+        finally:
+            _release(lock)
 
 
 def _remove(folder: Path) -> None:
