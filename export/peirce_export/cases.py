@@ -93,7 +93,8 @@ def seen(
         own = [axis for axis, dim in enumerate(output.dims) if dim == spec.masks]
         for axis in own or [-1]:
             axes = [axis if dim == spec.masks else _index(output.dims, dim) for dim in spec.dims]
-            mask = feeds[spec.name].any(axis=tuple(i for i, place in enumerate(axes) if place < 0))
+            absent = tuple(i for i, place in enumerate(axes) if place < 0)
+            mask = np.asarray(feeds[spec.name].any(axis=absent))
             places = [place for place in axes if place >= 0]
             mask = mask.transpose(np.argsort(places))
             shape = np.ones(len(output.dims), int)

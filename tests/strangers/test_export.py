@@ -5,28 +5,35 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
+import onnx.version_converter
+import onnxruntime
 import pytest
 import torch
 from hand_model import ROW, Text
 from kills import CHANGES, forked, signal_at
 from onnx import numpy_helper
-from small_specs import TRANSFORMER
+from onnxruntime import quantization
+from onnxruntime.transformers import optimizer
+from small_specs import FOLNET, RECURRENT, TRANSFORMER
 from torch import Tensor, nn
 
 import peirce
 from peirce.errors import InputError
 from peirce.parts import Signature, TensorSpec
+from peirce_export.cases import cases, inputs
 from peirce_export.failures import ValueMismatch
 from peirce_export.onnx.exporter import OnnxExporter, OnnxOptions
 from peirce_export.placement import write_verified
 from peirce_export.report import Verification
 from peirce_export.runtimes import find_runtime
 from peirce_export.session import Session
+from peirce_export.verification import relative_error
 
 IDS = TensorSpec(name="input_ids", dtype="int64", dims=ROW, high=11, meaning="Token ids.")
 REAL = TensorSpec(name="attention_mask", dtype="bool", dims=ROW, required=False, default=True, masks="length")
@@ -244,3 +251,64 @@ def test_an_export_that_is_killed_leaves_the_old_file_or_the_new_one(tmp_path: P
     assert len(found) > 4
     assert found == sorted(found, reverse=True), "the old file first, then the new one"
     assert {*found, path.read_bytes()} == {b"old", b"new"}
+
+
+TOOLS = [
+    pytest.param(FOLNET.replace({"model.dims.layers": 1}), {}, id="folnet"),
+    pytest.param(TRANSFORMER.replace({"model.dims.layers": 1}), {"opset": 17}, id="transformer at 17"),
+    pytest.param(TRANSFORMER.replace({"model.dims.layers": 1}), {"functions": True}, id="functions"),
+    pytest.param(RECURRENT, {"generate": True}, id="recurrent, to generate"),
+]
+"""Specs and options of exports that other tools take on."""
+
+
+@pytest.mark.thorough
+@pytest.mark.report(
+    "https://github.com/microsoft/onnxruntime/issues/17582",
+    "ONNX Runtime's optimiser of transformers ends in IndexError",
+    "the optimiser, both quantisers, onnxslim and onnx's converter of opsets take files, which compute the same",
+)
+@pytest.mark.parametrize(("spec", "options"), TOOLS)
+def test_other_tools_take_exported_files_on(
+    spec: peirce.Spec, options: dict[str, Any], tmp_path: Path
+) -> None:
+    """`tox -e tools` has onnxslim; it is left out elsewhere."""
+    path = tmp_path / "m.onnx"
+    peirce.export(peirce.build(spec, seed=0), path=path, **options)
+    onnx.checker.check_model(path, full_check=True)
+    whole = onnx.shape_inference.infer_shapes(
+        onnx.load(path), check_type=True, strict_mode=True, data_prop=True
+    )
+    with Session(path, digests=False) as session:
+        signature = session.signature
+        feeds = [
+            inputs(signature, case, 0, np.dtype(np.float32)) for case in cases(signature, signature.largest)
+        ]
+        expected = session.run(feeds[1])
+
+    def largest_error(changed: Path) -> float:
+        runs = onnxruntime.InferenceSession(changed, providers=["CPUExecutionProvider"])
+        names = [each.name for each in runs.get_outputs()]
+        found = runs.run(names, {each.name: feeds[1][each.name] for each in runs.get_inputs()})
+        return max(relative_error(each, expected[name]) for name, each in zip(names, found, strict=True))
+
+    class Reader(quantization.CalibrationDataReader):
+        def __init__(self) -> None:
+            self.left = iter(feeds[:3])
+
+        def get_next(self) -> Any:
+            return next(self.left, None)
+
+    quantization.quantize_dynamic(path, tmp_path / "dynamic.onnx")
+    quantization.quantize_static(path, tmp_path / "static.onnx", Reader())
+    assert max(largest_error(tmp_path / f"{name}.onnx") for name in ("dynamic", "static")) < 0.5
+    optimizer.optimize_model(str(path), "bert", opt_level=1).save_model_to_file(str(tmp_path / "fused.onnx"))
+    newest = onnx.version_converter.convert_version(whole, 24)
+    onnx.save(newest, tmp_path / "converted.onnx")
+    names = ["fused", "converted"]
+    if find_spec("onnxslim"):
+        import onnxslim
+
+        onnxslim.slim(str(path), str(tmp_path / "slim.onnx"))
+        names.append("slim")
+    assert max(largest_error(tmp_path / f"{name}.onnx") for name in names) < 1e-5
