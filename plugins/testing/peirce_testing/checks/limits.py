@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import sys
+from inspect import getsource
+from typing import Any
+
 import attrs
 import torch
 
@@ -19,6 +24,8 @@ LONG = 300
 """Tokens of a long text."""
 WHERE = (0, 7, 131, 258, 299)
 """Where it has real tokens, in the half of the cases that has padding."""
+MOST = 2100
+"""The greatest number in a part's code beyond which a text is tried."""
 FAR = 140
 """Tokens over which a position is held to its reference: distances beyond 128."""
 CUBE = 48
@@ -43,6 +50,10 @@ def limits(harness: Harness) -> None:
         _finite(harness.resize(UNEVEN), plain_view(kind, 2, 3), "of a width that is not that of its heads")
         _check_few_of_many(wide, kind, most, tuple(place * most // LONG for place in WHERE))
     _check_few_of_many(wide, kinds[-1], 6, (1, 2, 5))
+    for beyond in _constants(part):
+        sized = harness.resize(attrs.evolve(NARROW, max_length=beyond + 8))
+        if sized.dims.max_length > beyond and not triples and not typing.startswith("B <- B x B"):
+            _check_few_of_many(sized, kinds[-1], beyond + 8, (0, 3, beyond - 1, beyond, beyond + 7))
     long = plain_view(kinds[0], 1, most)
     if issubclass(part, PureOperator | RecurrentOperator):
         view = plain_view(kinds[-1], 1, 3)
@@ -50,7 +61,8 @@ def limits(harness: Harness) -> None:
         # All of a long text: `reference` loops over pairs; over triples, that would take minutes.
         if not typing.startswith("B <- B x B"):
             narrow = harness.resize(NARROW)
-            check_reference(narrow, long, narrow.draw(long))
+            whole = long if harness.label == EXAMPLE else plain_view(kinds[0], 1, most // 4)
+            check_reference(narrow, whole, narrow.draw(whole))
         if issubclass(part, RecurrentOperator):
             _check_far_gradients(narrow)
     elif not isinstance(harness, ArchitectureHarness):
@@ -80,6 +92,16 @@ def _check_far_gradients(harness: Harness) -> None:
     generator = torch.Generator().manual_seed(0)
     leaves = {f"the atoms of {LONG} tokens": atoms}
     assert_gradients(lambda: harness.run(instance, tensors, view)[0][1].sum(), leaves, generator)
+
+
+def _constants(part: type[Any]) -> list[int]:
+    """The greatest number in the code of a part's module that a text may be longer than, if one is beyond `LONG`."""
+    try:
+        tree = ast.parse(getsource(sys.modules[part.__module__]))
+    except (OSError, TypeError, SyntaxError):
+        return []  # a part that was not made from a file
+    numbers = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+    return sorted(n for n in numbers if type(n) is int and LONG < n <= MOST)[-1:]
 
 
 def _finite(harness: Harness, view: View, what: str) -> None:

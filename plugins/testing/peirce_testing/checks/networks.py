@@ -128,10 +128,12 @@ def places(case: Case) -> None:
     for what, trial in _with_probes(harness, spec, registry):
         try:
             probed = build_random(trial, registry)
-        except PeirceError:
+        except PeirceError as error:
+            if harness.part.fixed_layer and harness.part.places:
+                raise BrokenError(f"{what} cannot be composed, though `places` lists it: {error}") from error
             continue  # such as a pair position where no operator attends
         if "'scope'" in what:
-            if probed.network.rows == "length" and harness.part.layer:
+            if probed.network.rows == "length":  # with attention of its own, too
                 for x, a in (_dependence(harness, probed, _related(kind)) & ~ITSELF).nonzero().tolist():
                     message = "a scope position shows each token itself alone, and token"
                     raise BrokenError(f"{message} {x} depends on token {a}")

@@ -204,6 +204,11 @@ class TokenHarness(SizedHarness):
 
     absent: frozenset[str] = field(default=frozenset(), kw_only=True)
 
+    def without_types(self) -> TokenHarness:
+        """The part where nothing says which text a token belongs to, unless it declares that it must be told."""
+        declared = {spec.name for spec in self.make().inputs()}
+        return self if "token_type_ids" in declared else evolve(self, absent=self.absent | {"token_type_ids"})
+
     def reads(self) -> tuple[Slot, ...]:
         """The standard inputs, and those that the part declares."""
         declared = slots(self.make().inputs())
