@@ -95,6 +95,7 @@ def declaration_mismatch(planned: PlannedOperator) -> str | None:
     for name, end, kind in (*ends, *learned, ("output", output, Writer)):
         if not isinstance(end, kind):
             return f"its {name} must be a {kind.__name__}, not {end!r}"
+    assert output is not None
     for name in map(str, (*readings, *weights)):
         if not re.fullmatch("(?!output$|source_)[a-z][a-z0-9_]*", name) or hasattr(_NO_PROJECTIONS, name):
             words = (

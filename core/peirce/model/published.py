@@ -50,11 +50,13 @@ def published_tensors(path: Path, inside: str = "") -> dict[str, Tensor]:
         raise ModelFileError(f"{path} cannot be read as tensors: {error.strerror or error}") from error
 
 
-def check_published(found: dict[str, Tensor], shapes: Mapping[str, Sequence[int]], source: Path) -> None:
-    """Check tensors against the names and shapes that a model needs: all must be finite floating numbers.
+def check_published(
+    found: Mapping[str, Tensor], shapes: Mapping[str, Sequence[int]], source: Path
+) -> dict[str, Tensor]:
+    """Tensors that were checked against the names and shapes that a model needs: all are finite floating numbers.
 
     A model has one dtype. Where there are several, as of norms that were kept in float32 beside weights in bfloat16,
-    tensors of a narrower one are cast in `found` to the narrowest that holds all values, and a warning names them.
+    tensors of a narrower one are cast to the narrowest that holds all values, and a warning names them.
 
     Raises:
         ModelFileError: they differ; one error lists everything.
@@ -70,11 +72,11 @@ def check_published(found: dict[str, Tensor], shapes: Mapping[str, Sequence[int]
         raise ModelFileError(f"{source} does not have the tensors that its configuration needs. {listed}")
     widest = reduce(torch.promote_types, {tensor.dtype for tensor in found.values()})
     if cast := [f"{key} from {_dtype_name(each)}" for key, each in found.items() if each.dtype != widest]:
-        found |= {key: tensor.to(widest) for key, tensor in found.items()}
         _log.warning(
             "%s has tensors of several dtypes; cast to %s: %s",
             *(source, str(widest).removeprefix("torch."), shorten_list(cast)),
         )
+    return {key: tensor.to(widest) for key, tensor in found.items()}
 
 
 def _dtype_name(tensor: Tensor) -> str:

@@ -106,7 +106,7 @@ def import_tpru(config: Path, weights: Path, directory: Path) -> Model:
             f"{weights}: {initial[0]} is not zero, but Peirce's recurrences start from zeros"
         )
     rest = {key: value for key, value in found.items() if key not in initial}
-    check_published(rest, {theirs: state[ours].shape for theirs, ours in table.items()}, weights)
+    rest = check_published(rest, {theirs: state[ours].shape for theirs, ours in table.items()}, weights)
     (kind,) = {tensor.dtype for tensor in rest.values()}
     model.to(kind).load_state_dict(state | {ours: rest[theirs] for theirs, ours in table.items()})
     model.save(directory)

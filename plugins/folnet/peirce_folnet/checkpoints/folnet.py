@@ -273,7 +273,7 @@ def _state(model: Model, tensors: Mapping[str, Tensor], source: Path) -> dict[st
     }
     if "mlm" in model.heads:
         shapes[TIED] = shapes[EMBEDDING]
-    check_published(tensors, shapes, source)
+    tensors = check_published(tensors, shapes, source)
     if TIED in shapes and not torch.equal(tensors[TIED], tensors[EMBEDDING]):
         raise ModelFileError(
             f"{source}: {TIED} differs from {EMBEDDING}; Peirce's mlm head decodes with the word embeddings, so a "

@@ -148,7 +148,7 @@ def _state(model: Model, layout: Layout, tensors: Mapping[str, Tensor], source: 
     given = {key: value for key, value in tensors.items() if key in shapes}
     if ignored := [key for key in tensors if key not in shapes]:
         log.warning("%s: a %s does not read the tensors %s", source, layout.model_type, shorten_list(ignored))
-    check_published(given, shapes, source)
+    given = check_published(given, shapes, source)
     result = {}
     for theirs, (ours, turned) in table.items():
         whole = given[theirs].t() if turned else given[theirs]

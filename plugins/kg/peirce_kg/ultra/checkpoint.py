@@ -51,7 +51,7 @@ def read_ultra(path: Path, name: str = "ultra") -> Model:
     settings: dict[str, Any] = {f"model.dims.{key}": value for key, value in sizes.items()}
     settings |= {"model.name": name, "model.options.threshold": 0.0 if queries else THRESHOLD}
     model = build(load_spec("ultra", settings))
-    check_published(found, {key: value.shape for key, value in model.state_dict().items()}, path)
+    found = check_published(found, {key: value.shape for key, value in model.state_dict().items()}, path)
     model.to(next(iter(found.values())).dtype).load_state_dict(found)
     return model.eval()
 

@@ -57,9 +57,8 @@ def import_edge_transformer(
     table = _names(1 if flags["share_layers"] else sizes["num_message_rounds"], flags)
     state = model.state_dict()
     shapes = {theirs: list(state[ours].shape) for theirs, ours in table.items()}
-    check_published(
-        {key: value for key, value in tensors.items() if not _is_unused(key, flags)}, shapes, weights
-    )
+    read = {key: value for key, value in tensors.items() if not _is_unused(key, flags)}
+    tensors = check_published(read, shapes, weights)
     result: dict[str, Tensor] = {ours: tensors[theirs] for theirs, ours in table.items()}
     model.to(next(iter(result.values())).dtype).load_state_dict({**state, **result})
     model.save(directory)
