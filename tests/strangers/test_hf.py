@@ -133,6 +133,31 @@ def test_keys_that_depend_on_the_length_are_not_exported(tmp_path: Path) -> None
     assert short.exportable(role="step").signature.outputs
 
 
+@pytest.mark.report(
+    "https://github.com/huggingface/transformers/pull/33129",
+    "texts of Phi-3 were garbled past 4,096 tokens: keys turned by the short factors stayed in the cache",
+    "dynamic scaling begins past the longest text of the model, so that its keys hold and it is exported to generate",
+)
+def test_dynamic_scaling_changes_nothing_in_texts_that_a_model_takes(tmp_path: Path) -> None:
+    scaling = {"rope_type": "dynamic", "rope_theta": 10000.0, "factor": 4.0}
+    theirs = saved(tmp_path, rope_parameters=scaling, max_position_embeddings=16)
+    model = peirce.build(decoder(tmp_path)).eval()
+    ids, mask = prompts(2, 6)
+    wanted = theirs.generate(
+        input_ids=ids,
+        attention_mask=mask,
+        max_new_tokens=10,
+        do_sample=False,
+        use_cache=False,
+        eos_token_id=None,
+    )[:, 6:].tolist()
+    assert written(model, ids, mask) == written(model, ids, mask, cache=False) == wanted
+    with pytest.raises(InputError, match="leaves room for 11 tokens"):
+        model.generate({"input_ids": ids}, max_new=12)
+    step = model.exportable(role="step")
+    torch.export.export(step, step.example_inputs(), dynamic_shapes=step.dynamic_shapes())
+
+
 SPREAD = {"model.regularisation.init_std": 0.4}
 
 

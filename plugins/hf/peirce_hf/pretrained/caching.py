@@ -14,7 +14,7 @@ from peirce.parts import GenerativeArchitecture, Plan, TensorSpec
 from peirce_hf.pretrained.architecture import REFUSALS, PretrainedArchitecture
 from peirce_hf.pretrained.configuration import without_storage
 from peirce_hf.pretrained.packing import assume_for_tracing
-from peirce_hf.pretrained.rotations import same_rotations
+from peirce_hf.pretrained.rotations import keep_rotations, same_rotations
 
 OWN, SOURCE = ("key", "value"), ("source_key", "source_value")
 """What a layer keeps of its tokens; and, in a decoder with an encoder, of the source's."""
@@ -34,6 +34,8 @@ class CachingArchitecture(PretrainedArchitecture, GenerativeArchitecture):
     def __init__(self, options: Any, plan: Plan) -> None:
         super().__init__(options, plan)
         self.stable = same_rotations(self.body, 1, plan.dims.max_length)
+        if self.stable:
+            keep_rotations(self.body)
         if not self.input.embedding.weight.is_meta:
             assert self._kept
 

@@ -29,6 +29,17 @@ def _rotations(body: nn.Module, length: int) -> list[Tensor]:
         ]
 
 
+def keep_rotations(body: nn.Module) -> None:
+    """Have rotary embeddings of dynamic NTK scaling turn as in the shortest text, without asking how long a text is.
+
+    A graph cannot ask it, and no text of the model is long enough to be turned otherwise.
+    """
+    for module in body.modules():
+        if any("dynamic" in kind for _, kind in _kinds(module)):
+            kinds: Any = module.rope_type
+            module.rope_type = dict.fromkeys(kinds, "default") if isinstance(kinds, dict) else "default"  # type: ignore[assignment]
+
+
 def _kinds(module: Any) -> list[tuple[tuple[str, ...], str]]:
     """How a rotary embedding scales angles, for each type of layers that it tells apart, given as an argument."""
     kinds = getattr(module, "rope_type", None)
