@@ -303,9 +303,10 @@ def test_other_tools_take_exported_files_on(
     quantization.quantize_static(path, tmp_path / "static.onnx", Reader())
     assert max(largest_error(tmp_path / f"{name}.onnx") for name in ("dynamic", "static")) < 0.5
     optimizer.optimize_model(str(path), "bert", opt_level=1).save_model_to_file(str(tmp_path / "fused.onnx"))
-    newest = onnx.version_converter.convert_version(whole, 24)
-    onnx.save(newest, tmp_path / "converted.onnx")
-    names = ["fused", "converted"]
+    names = ["fused"]
+    if not whole.functions:  # onnx 1.23's converter leaves them out
+        onnx.save(onnx.version_converter.convert_version(whole, 24), tmp_path / "converted.onnx")
+        names.append("converted")
     if find_spec("onnxslim"):
         import onnxslim
 
