@@ -197,8 +197,8 @@ def test_a_checkpoint_as_people_have_it_is_read(tmp_path: Path) -> None:
 )
 def test_mixed_dtypes_are_cast_and_named(caplog: pytest.LogCaptureFixture) -> None:
     found = {"norm": torch.ones(2), "weight": torch.ones(2, 2).bfloat16()}
-    check_published(found, {"norm": [2], "weight": [2, 2]}, Path("model.bin"))
-    assert {value.dtype for value in found.values()} == {torch.float32}
+    cast = check_published(found, {"norm": [2], "weight": [2, 2]}, Path("model.bin"))
+    assert {value.dtype for value in cast.values()} == {torch.float32}
     assert "cast to float32: weight from bfloat16" in caplog.text
 
 
