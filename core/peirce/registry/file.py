@@ -115,6 +115,8 @@ class RegistryFile:
 
 
 def _read_registry(document: Document) -> RegistryFile:
+    if not document.data:
+        raise SpecError(f"{document.at(())}: the file is empty; begin it with format = {FORMAT}")
     if (found := document.data.get("format")) != FORMAT:
         raise SpecError(
             f"{document.at('format')}: format is {found!r}, and this version of Peirce reads {FORMAT}; upgrade "

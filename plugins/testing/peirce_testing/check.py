@@ -23,7 +23,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 from peirce.parts import Dims
 from peirce.registry import Registered, Registry, contain_panics
-from peirce_testing import examples, strategies
+from peirce_testing import causes, examples, strategies
 from peirce_testing.compare import BrokenError, NotApplicableError, NotRunError
 from peirce_testing.examples import Example
 from peirce_testing.harness import harnesses_of
@@ -179,15 +179,26 @@ class Check:
             raise broken from cause
 
     def _explain(self, case: Case, error: Exception) -> str:
+        """What broke: part, method, options and sizes, then the contract, what was found, and what may be the cause."""
         entry = case.entry
         found = [str(error)] if isinstance(error, BrokenError) else _describe_error(error)
-        found += getattr(error, "__notes__", ())
-        details = "\n".join(found).replace("\n", f"\n{'':12}")
-        return (
-            f"{entry.kind.removesuffix('s')} {entry.name!r} (plug-in {entry.plugin}) breaks the contract\n"
-            f"  contract: {self.contract}\n  found:    {details}\n  read on:  {self.link}\n"
-            f"  again:    {again(entry.plugin, case.name_of(self), case.thorough)}"
+        notes = sorted(getattr(error, "__notes__", ()), key=lambda note: not note.startswith("with "))
+        lines = {
+            "of": [causes.where(entry.part)],
+            "with": [note.removeprefix("with ") for note in notes],
+            "contract": [self.contract],
+            "found": found,
+            "cause": causes.nearest(self.name, entry.part),
+            "read on": [self.link],
+            "again": [again(entry.plugin, case.name_of(self), case.thorough)],
+        }
+        told = (
+            f"  {f'{name}:':<10}" + "\n".join(text).replace("\n", f"\n{'':12}")
+            for name, text in lines.items()
+            if any(text)
         )
+        head = f"{entry.kind.removesuffix('s')} {entry.name!r} (plug-in {entry.plugin}) breaks the contract"
+        return "\n".join((head, *told))
 
 
 def again(plugin: str, name: str, thorough: bool = False) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 
 from attrs import define, evolve, field, frozen
 
@@ -33,7 +33,7 @@ class Outcome:
         part: the part, `KIND.NAME`.
         outcome: `passed`, `failed`, `expected failure`, `not run` or `does not apply`.
         message: why, unless it passed.
-        seconds: how long it took.
+        seconds: of CPU time that it took.
         cause: what failures of one cause have in common.
     """
 
@@ -122,9 +122,9 @@ class Conformance:
 
     def outcome(self, check: Check, case: Case) -> Outcome:
         """Run one check. A stated failure is expected, and is a failure if it does not happen."""
-        start = perf_counter()
+        start = process_time()
         outcome = self._outcome(check, case)
-        return evolve(outcome, seconds=perf_counter() - start)
+        return evolve(outcome, seconds=process_time() - start)
 
     def _outcome(self, check: Check, case: Case) -> Outcome:
         part = f"{case.entry.kind}.{case.entry.name}"

@@ -27,7 +27,7 @@ from peirce.registry import EntryPoint
 from peirce_testing.conformance import Conformance, Outcome, unchecked
 
 _LONG, _SHOWN = 0.5, 5
-"""How many seconds a check takes that is listed as slow, and how many are."""
+"""How many seconds of CPU time a check takes that is listed as slow, and how many are."""
 _FAILED = Path(".peirce_cache", "failed.json")
 """Where the names of checks that failed are kept, by plug-in; in the folder where the command was run."""
 _OUTCOMES = ("passed", "failed", "expected failure", "not run", "does not apply")

@@ -45,6 +45,7 @@ def limits(harness: Harness) -> None:
     typing = getattr(part, "typing", "")
     triples = (typing == "B <- B" and part.scope_rule == "reduce") or typing.startswith("B <- B x B x B")
     most = CUBE if triples else LONG
+    cubic = typing.startswith("B <-") and getattr(part, "scope_rule", "") == "reduce"
     for kind in kinds:
         _finite(harness.resize(ONE), plain_view(kind, 1, 1), "with one of everything")
         _finite(harness.resize(UNEVEN), plain_view(kind, 2, 3), "of a width that is not that of its heads")
@@ -52,7 +53,7 @@ def limits(harness: Harness) -> None:
     _check_few_of_many(wide, kinds[-1], 6, (1, 2, 5))
     for beyond in _constants(part):
         sized = harness.resize(attrs.evolve(NARROW, max_length=beyond + 8))
-        if sized.dims.max_length > beyond and not triples and not typing.startswith("B <- B x B"):
+        if sized.dims.max_length > beyond and not cubic:
             _check_few_of_many(sized, kinds[-1], beyond + 8, (0, 3, beyond - 1, beyond, beyond + 7))
     long = plain_view(kinds[0], 1, most)
     if issubclass(part, PureOperator | RecurrentOperator):
