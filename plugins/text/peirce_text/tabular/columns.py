@@ -49,7 +49,7 @@ FEW = 5
 LONGEST_SHOWN = 40
 """Characters of a class's name in lines and pictures."""
 _WHOLE = re.compile(r"(-?(?:0|[1-9]\d*))\.0*")
-_DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _INVISIBLE = "\ufeff\u200b\u200c\u200d\u2060"
 
 

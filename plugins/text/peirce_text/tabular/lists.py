@@ -11,7 +11,7 @@ from peirce.files import parse_json
 
 _ITEM = re.compile(
     r"""\s* (?P<call>np\.\w+\()?
-        (?: u?(?P<quoted>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*") | (?P<number>-?\d+\.?\d*) )
+        (?: u?(?P<quoted>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*") | (?P<number>-?\d+(?:\.\d*)?) )
         (?(call)\)) \s*(?:,|(?<=\s)|$)\s*""",
     re.VERBOSE | re.DOTALL,
 )

@@ -125,8 +125,6 @@ class Confusion:
 Span = tuple[int, int, str]
 """The first word, the one after the last, and the kind."""
 _TAG = re.compile(r"(?i:([BIEMSLUW]))(?:[-_](.+))?|(.+)[-_]([BIEMSLUW])")
-_PIECE = re.compile(r"[\[({'\"].*\w.*|.*\w.*[,'\"\]]")
-"""What a list becomes where it is cut at its spaces; tags of punctuation have no letter."""
 _OUTSIDE = frozenset("Oo")
 
 
@@ -150,7 +148,7 @@ def check_tags(tags: Iterable[str], where: str) -> None:
         TaskError: there is such a tag.
     """
     names = sorted(set(tags) - _OUTSIDE)
-    if piece := next(filter(_PIECE.fullmatch, names), None):
+    if piece := next(filter(_is_piece, names), None):
         raise TaskError(
             f"{where} holds the tag {piece!r:.60}, which looks like a piece of a list; save the table as .jsonl, with "
             "lists, or put spaces alone between tags"
@@ -164,6 +162,11 @@ def check_tags(tags: Iterable[str], where: str) -> None:
             f"{where} holds the tag {odd[0]!r:.60}, which is of no scheme of spans that is read: B- begins one, I- or "
             "M- goes on, E- or L- ends one, S-, U- or W- is one by itself, and O is outside; rename the tags"
         )
+
+
+def _is_piece(tag: str) -> bool:
+    """Whether a tag is what a list becomes where it is cut at its spaces; tags of punctuation have no letter."""
+    return (tag[0] in "[({'\"" or tag[-1] in ",'\"]") and any(map(str.isalnum, tag))
 
 
 def spans(tags: Sequence[str]) -> set[Span]:
