@@ -1,8 +1,14 @@
-"""The older place of `peirce_training`, of the distribution peirce-training."""
+"""The older place of `peirce_training`, of the distribution peirce-training: the same object."""
+
+import sys
+from typing import TYPE_CHECKING
 
 from peirce.extras import require
 
-require("training", "peirce_training", extra="train")
+if TYPE_CHECKING:
+    from peirce_training import *  # noqa: F403
+else:
+    require("training", "peirce_training", extra="train")
+    import peirce_training
 
-from peirce_training import TrainingOptions as TrainingOptions  # noqa: E402
-from peirce_training import train as train  # noqa: E402
+    sys.modules[__name__] = peirce_training
