@@ -143,7 +143,9 @@ def _keywords(file: Path, seen: tuple[Path, ...]) -> dict[tuple[str, tuple[str, 
     try:
         content = parse_toml(read_text(file))
     except FileNotFoundError:
-        raise InputError(f"there is no lexicon {file}; name a TOML file of keywords") from None
+        raise InputError(
+            f"there is no lexicon {file}; name a TOML file of keywords, or english or broad"
+        ) from None
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise InputError(f"lexicon {file} cannot be read: {why}; it is a TOML file of keywords") from error

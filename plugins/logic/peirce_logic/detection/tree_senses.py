@@ -63,7 +63,7 @@ def sense_by_tree(trees: Sequence[Tree], sentence: int, match: Match) -> Keyword
     if _is_compound(tree, match):
         return None
     rule = _RULES.get(str(usual))
-    if rule is None or tree.tags[match.start] == "X" or match.stop - match.start == len(tree.tokens):
+    if rule is None or not tree.parsed or match.stop - match.start == len(tree.tokens):
         return usual
     relation = rule(tree, match, tree.around(match.start, match.stop)[0][0])
     return (
@@ -168,7 +168,8 @@ def _in(tree: Tree, match: Match, parent: Constituent) -> str:
     """A time where its noun phrase names one, else none: "in May", "in a casino"."""
     phrase = range(match.stop, parent.stop)
     stop = next((i for i in phrase if tree.tags[i] in _ENDS), parent.stop)
-    return "" if any(is_time(token.text) for token in tree.tokens[match.stop : stop]) else NO_RELATION
+    times = any(is_time(token.text) for token in tree.tokens[match.stop : stop])
+    return "" if times or match.stop == len(tree.tokens) else NO_RELATION
 
 
 def _then(tree: Tree, match: Match, parent: Constituent) -> str:
