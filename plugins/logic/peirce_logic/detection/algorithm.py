@@ -67,9 +67,9 @@ def detect(trees: Sequence[Tree], lexicon: Lexicon, choose: Choose = default_sen
     one counts. A phrase that is not a constituent, such as "as long as" in most parses, counts as a child of the
     smallest constituent around it.
 
-    In four things the spans are not Algorithm 1's, all by the labels of constituents. A conjunction between the members of
-    a coordination joins them, as in "It was cold, but he came", though it is extrinsic: to the algorithm alpha is the
-    sentence before. An adverb speaks of its whole clause, with what that is joined to or the sentence before. Of several
+    In four things the spans are not Algorithm 1's, all by the labels of constituents. A conjunction between the members
+    of a coordination joins them, as in "It was cold, but he came", though it is extrinsic: to the algorithm alpha is
+    the sentence before. An adverb speaks of its clause, with what that is joined to or the sentence before. Of several
     phrases that a conjunction joins, each speaks of what is around all of them. And no stretch begins or ends with a
     conjunction, a comma or the like, or is punctuation alone.
 
