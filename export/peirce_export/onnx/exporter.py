@@ -342,7 +342,7 @@ def _bias_norms(graph: ir.Model) -> None:
         key = scale.dtype, scale.shape.numpy()
         if key not in zeros:
             array = np.zeros(scale.shape.numpy(), scale.dtype.numpy())
-            tensor = ir.tensor(array, scale.dtype, name=f"zeros_{len(zeros)}")
+            tensor = ir.tensor(array, scale.dtype, name=f"zeros_of_norm_{len(zeros)}")
             zeros[key] = ir.val(tensor.name, const_value=tensor)
             graph.graph.register_initializer(zeros[key])
         node.resize_inputs(3)
