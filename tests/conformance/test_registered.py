@@ -9,6 +9,8 @@ from workspace import distributions
 
 from peirce.registry import KINDS, Registry, installed_plugins
 from peirce_testing import Conformance
+from peirce_testing.causes import CAUSES
+from peirce_testing.check import NETWORK
 from peirce_testing.checks import CHECKS
 
 
@@ -76,3 +78,12 @@ def test_what_states_that_it_fails(suite: Conformance) -> None:
         "tpr": {"words"},
         "ultra": {"tensorrt"},
     }
+
+
+def test_each_check_of_parts_that_compute_has_usual_causes_on_the_page_and_in_its_failures() -> None:
+    page = (ROOT / "docs" / "guide" / "write-a-plugin" / "checks.md").read_text(encoding="utf-8")
+    sections = {part.partition("\n")[0]: part for part in page.split("\n## Check: ")[1:]}
+    computing = {check.name for check in CHECKS if not {*NETWORK}.isdisjoint(check.kinds)}
+    assert computing - {"declaration", "record"} == {*CAUSES}  # of these two a failure says all that there is
+    for name in CAUSES:
+        assert "Usual cause" in " ".join(sections[name.replace("_", " ")].split()), name

@@ -376,7 +376,7 @@ def test_every_check_of_parts_has_a_flaw() -> None:
 def test_a_failure_shows_the_smallest_example_and_the_command_that_repeats_it(
     case_of: Callable[..., Case],
 ) -> None:
-    flaw = next(each for each in FLAWS if each.check == "padding")
+    flaw = next(each for each in FLAWS if each.about == "a mean over padding")
     with pytest.raises(BrokenError) as failure:
         BY_NAME["padding"].run(case_of(flaw, flaw.changes))
     message = str(failure.value)

@@ -129,8 +129,10 @@ BROKEN = "operator 'twice' (plug-in module:lab) breaks the contract"
             [TRIPLED], ["-k", "reference"], {"failed": 1},
             [
                 BROKEN,
-                "*contract: `infer` computes what `reference` does*",
+                "*with: *its example options*",
+                "*contract: A part computes what its `reference` does*",
                 "*found: *infer in example 0*: * at [[]*[]] where * is expected*",
+                "*cause: *lab.py:*: return 2 [*] kernel [*] premise*",
                 '*read on:  the guide*, "Check: reference"',
             ],
         ),
