@@ -67,19 +67,20 @@ def few_values(options: Any) -> dict[str, list[Any]]:
             _kinds(hints.get(field.name)),
         )
         for kind in kinds:
-            values += get_args(kind) if get_origin(kind) is Literal else (True, False) if kind is bool else ()
+            listed = get_args(kind) if get_origin(kind) is Literal else (True, False) if kind is bool else ()
+            values += listed
         if type(None) in kinds:
-            number = now is None and next((SOME[kind] for kind in kinds if kind in SOME), ())
-            values += number or [None]
+            numbers: list[Any] = next((SOME[kind] for kind in kinds if kind in SOME), [])
+            values += numbers if now is None else [None]
         if others := [value for value in dict.fromkeys(values) if value != now]:
             found[field.name] = others
     return found
 
 
-def with_value(options: T, name: str, value: Any) -> T:
+def with_value(options: Any, name: str, value: Any) -> Any:
     """The options with another value of one field."""
-    alias = attrs.fields_dict(type(options))[name].alias or name  # type: ignore[arg-type]
-    return attrs.evolve(options, **{alias: value})  # type: ignore[type-var]
+    alias = attrs.fields_dict(type(options))[name].alias or name
+    return attrs.evolve(options, **{alias: value})
 
 
 def _kinds(hint: Any) -> tuple[Any, ...]:

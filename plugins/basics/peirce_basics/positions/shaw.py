@@ -94,7 +94,7 @@ class Shaw(PairPosition):
         def score(x: int, y: int, h: int) -> float:
             return sum(q * k for q, k in zip(given["query"][x][h], vector("keys", x, y, h), strict=True))
 
-        found = {"score": [[[score(x, y, h) for h in heads] for y in places] for x in places]}
+        found: dict[str, Any] = {"score": [[[score(x, y, h) for h in heads] for y in places] for x in places]}
         if options.terms == "key+value":
             found["value"] = [[[vector("values", x, y, h) for h in heads] for y in places] for x in places]
         return found

@@ -45,7 +45,11 @@ def reference(harness: Harness) -> None:
         check_reference(harness, example.view, tensors, unread)
 
     unread: dict[str, bool] = {}
-    of_loss = _states(harness.part, "reference_loss", "loss") and _check_stated_loss(harness)
+    of_loss = (
+        isinstance(harness, HeadHarness)
+        and _states(harness.part, "reference_loss", "loss")
+        and _check_stated_loss(harness)
+    )
     if pure or recurrent or states_reference(harness.part):
         on_examples(harness, body, count=25 if pure or recurrent else 12, padded=False if recurrent else None)
         if never := [name for name, still in unread.items() if still]:
