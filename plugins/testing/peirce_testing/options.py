@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -18,7 +18,7 @@ T = TypeVar("T")
 WHOLE = (1, 2, 3, 4, 6, 50)
 NUMBERS = (0.1, 0.25, 0.5, 0.9, 3.0, 0.0, 1.0)
 """Values to try for options that are numbers, beside those near the one that there is."""
-SOME = {int: [3, 6], float: [0.5, 2.0]}
+SOME: Mapping[Any, list[Any]] = {int: [3, 6], float: [0.5, 2.0]}
 """Numbers for an option that is None."""
 
 
@@ -70,7 +70,7 @@ def few_values(options: Any) -> dict[str, list[Any]]:
             listed = get_args(kind) if get_origin(kind) is Literal else (True, False) if kind is bool else ()
             values += listed
         if type(None) in kinds:
-            numbers: list[Any] = next((SOME[kind] for kind in kinds if kind in SOME), [])
+            numbers = next((SOME[kind] for kind in kinds if kind in SOME), [])
             values += numbers if now is None else [None]
         if others := [value for value in dict.fromkeys(values) if value != now]:
             found[field.name] = others

@@ -66,6 +66,10 @@ _LOSS = 'return model.loss("classification", model(input_ids=batch["input_ids"])
 _ORDER = "scope.tokens.sum(1).argsort()"
 _SORTED = f"lambda found: found if scope.tokens is None else found[{_ORDER}][{_ORDER}]"
 _READ = "self.factor = float(__import__('pathlib').Path(options.file).read_text()) if options.file else 1.0"
+_LABELS = """    def example_labels(self, outputs, generator):
+        return torch.randint(self.grades, (len(outputs["logits"]), 1), generator=generator)
+
+"""
 _BARE = "('token_type_ids' not in tokens.inputs)"
 _IN = "way: str = field(default='near', validator=validators.in_(('near', 'far')))"
 _GATE = "self.gate = nn.Linear(dims.unary, dims.unary)"
@@ -158,6 +162,17 @@ FLAWS = (
         "targets", "head", "labels of -100 that count",
         ('"int64 [b]: the grade, from 0"', '"int64 [b]: the grade, from 0; -100 where it does not count"'),
         ("check_labels(labels, logits.shape[:1], self.grades)", "pass"),
+    ),
+    _flaw(
+        "task_batches", "task", "a stream without an end, in one order",
+        ("in order.split(self.options.batch_size):", "in iter(lambda: order[: self.options.batch_size], None):"),
+        ("manual_seed(1000 * seed + epoch)", "manual_seed(seed)"),
+    ),
+    _flaw(
+        "loss", "head", "a loss of each row, of labels in a form of its own",
+        ("    def loss(", f"{_LABELS}    def loss("),
+        ("check_labels(labels, logits.shape[:1], self.grades)", "labels = labels[:, 0]"),
+        (".to(logits.dtype))", '.to(logits.dtype), reduction="none")'),
     ),
     _flaw("declaration", "operator", "another typing", ('typing = "B <- B x B"', 'typing = "B <- U x B"')),
     _flaw("shapes", "head", "one logit too many", ('dims=("batch", self.grades - 1)', 'dims=("batch", self.grades)')),
