@@ -19,7 +19,7 @@ from peirce_testing.check import NETWORK, Case, check
 from peirce_testing.compare import BrokenError, assert_equal
 from peirce_testing.examples import BASE, SCOPE_KINDS, UNEVEN, Example, View, normal, plain_view
 from peirce_testing.harness.architectures import ArchitectureHarness
-from peirce_testing.harness.base import Harness, modules, size_of
+from peirce_testing.harness.base import EXAMPLE, Harness, modules, size_of
 from peirce_testing.harness.sized import PositionHarness
 from peirce_testing.options import example_options
 from peirce_testing.tiny_models import sizes_of
@@ -46,6 +46,9 @@ def declaration(case: Case) -> None:
     found = _general(part)
     if issubclass(part, PureOperator | StateOperator | RecurrentOperator):
         found |= _operator(part)
+    if issubclass(part, PureOperator):
+        for harness in case.harnesses:
+            found |= _typing(harness.make(), "" if harness.label == EXAMPLE else f"with {harness.label}, ")
     if issubclass(part, Architecture):
         found |= _architecture(part)
     if wrong := [message for message, is_wrong in found.items() if is_wrong]:
@@ -100,12 +103,12 @@ def _operator(part: type[Any]) -> Findings:
         found[message] = answer is not None and (not isinstance(answer, str) or not answer)
     refused = f"check refuses every kind of scope at its example options: {answers[SCOPE_KINDS[0]]}"
     found[refused] = None not in answers.values()
-    return found | (_typing(part, part(options, BASE)) if issubclass(part, PureOperator) else {})
+    return found
 
 
-def _typing(part: type[PureOperator], instance: PureOperator) -> Findings:
-    readings, output = list(instance.readings().values()), instance.output()
-    typing, rule = typing_of(instance.readings(), output), part.scope_rule
+def _typing(part: PureOperator, when: str) -> Findings:
+    readings, output = list(part.readings().values()), part.output()
+    typing, rule = typing_of(part.readings(), output), part.scope_rule
     softmax = [reader.activation == "softmax" for reader in readings]
     every = (
         (part.typing != typing, f"typing = {part.typing!r}, and its readings and its output make {typing!r}"),
@@ -114,7 +117,7 @@ def _typing(part: type[PureOperator], instance: PureOperator) -> Findings:
         (rule == "none" and "B" in typing, f"scope_rule = {rule!r} is for unary atoms alone, not {typing!r}"),
         (part.pair == "value" and not softmax[0], "pair = 'value' is for sums by a softmax kernel, the first reading"),
     )  # fmt: skip
-    return {message: wrong for wrong, message in every}
+    return {f"{when}{message}": wrong for wrong, message in every}
 
 
 def _architecture(part: type[Any]) -> Findings:
