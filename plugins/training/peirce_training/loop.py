@@ -17,10 +17,11 @@ from peirce.spec import Spec
 from peirce_training import randomness
 from peirce_training.checkpoints import Checkpoints
 from peirce_training.curves import EVENTS, LOGS, PICTURE
+from peirce_training.inputs import check_inputs
 from peirce_training.options import TrainingOptions, TrainResult
 from peirce_training.processes import exclusive_lock, is_first_process, make_accelerator, torch_threads
 from peirce_training.records import METRICS, TRAINING
-from peirce_training.training import Training
+from peirce_training.training import TRAIN, Training
 from peirce_training.warm_start import SavedModel, WarmStart, keep_vocabulary, saved_spec, with_tokenizer
 
 if TYPE_CHECKING:
@@ -110,6 +111,7 @@ def train(
             with randomness.isolated_generators(), torch_threads(options.threads):
                 model = build(plan, seed=seed, registry=registry)
                 task.check(model, data)
+                check_inputs(model, task, data, TRAIN, seed)
                 warm_start: WarmStart | None = None
                 if saved is not None:
                     warm_start = saved.begin(model, task.assets(data))
