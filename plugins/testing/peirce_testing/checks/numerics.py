@@ -114,13 +114,13 @@ def check_finite(instance: object, tensors: Tensors, results: Tensors, what: str
 @check(*NETWORK, slow=True)
 def compiled(harness: Harness) -> None:
     """Under `torch.compile` a part gives what it gives without. By the backend `eager`, which runs what was traced
-    as it is. Of an architecture, one layer with its example options.
+    as it is. Of an architecture, two layers with its example options.
     """
     view = plain_view(harness.kinds[0], 2, 4, PADDED)
     if network := isinstance(harness, ArchitectureHarness):
         if harness.label != EXAMPLE:
             raise NotApplicableError("tracing a whole network takes seconds")
-        spec = tiny_spec(harness.part, harness.options, scope=view.kind, layers=1)
+        spec = tiny_spec(harness.part, harness.options, scope=view.kind)
         harness = evolve(harness, specs={view.kind: fit_scope(spec, harness.registry)})
     instance, tensors = harness.make(), harness.draw(view)
     expected = harness.run(instance, tensors, view).clone_all()

@@ -70,7 +70,7 @@ def harnesses_of(entry: Registered, registry: Registry, effort: float = 1.0) -> 
     Args:
         entry: the part.
         registry: where others are looked up.
-        effort: how many examples the first is tried on, as a factor; the others get half of them.
+        effort: how many examples the first is tried on, as a factor; the others get half of them or fewer.
     """
     part, options = entry.part, example_options(entry.part)
     several = [(EXAMPLE, options), *choices(options)]
@@ -82,7 +82,7 @@ def harnesses_of(entry: Registered, registry: Registry, effort: float = 1.0) -> 
     if entry.kind != "architectures" and effort >= 1:
         several += _other_options(part, options)
     for i, (label, chosen) in enumerate(several):
-        share = effort if i == 0 else effort / 2
+        share = effort if i == 0 else effort / (3 if label == SEVERAL else 2)
         if entry.kind == "architectures":
             # Every kind of scope once; the other choices in the two scopes that differ most, or in a quick run in one.
             specs, first = {}, None
