@@ -148,6 +148,10 @@ FLAWS = (
         ("<= self.width", "<= (1 / 0 if self.options.far and self.options.wide else self.width)"),
         ("    width: int", "    far: bool = False\n    wide: bool = False\n    width: int"),
     ),
+    _flaw(
+        "locality", "operator", "says that it sums over tokens, and does not",
+        ('scope_rule = "pairwise"', 'scope_rule = "reduce"'),
+    ),
     _infer("locality", "a sum over the tokens that a rule hides", "kernel * premise.sum(2, keepdim=True)"),
     _flaw("reference", "augmenter", "states another equation", (_WORDS, f"{_STATED}{_WORDS}")),
     _flaw(

@@ -115,6 +115,7 @@ def _typing(part: PureOperator, when: str) -> Findings:
         (any(softmax) and rule != "reduce", f"scope_rule = {rule!r}, and a kernel over tokens is there to be reduced"),
         (rule == "pairwise" and output.branch != "B", f"scope_rule = {rule!r} gives pairs, and the output is unary"),
         (rule == "none" and "B" in typing, f"scope_rule = {rule!r} is for unary atoms alone, not {typing!r}"),
+        (part.pair == "score" and not typing.startswith("B <- U x U"), "pair = 'score' is for a query times a key"),
         (part.pair == "value" and not softmax[0], "pair = 'value' is for sums by a softmax kernel, the first reading"),
     )  # fmt: skip
     return {f"{when}{message}": wrong for wrong, message in every}

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import attrs
 import torch
 from torch import Tensor
 
-from peirce.parts import PureOperator, RecurrentOperator
+from peirce.parts import RecurrentOperator
 from peirce_testing.check import NETWORK, check, on_examples
-from peirce_testing.compare import NotApplicableError, assert_all_equal, assert_equal, assert_zero
+from peirce_testing.compare import (
+    BrokenError,
+    NotApplicableError,
+    assert_all_equal,
+    assert_equal,
+    assert_zero,
+)
 from peirce_testing.examples import Example, Slot, Tensors, View, plain_view
 from peirce_testing.harness.base import Harness
 from peirce_testing.harness.sized import HeadHarness, TokenHarness
 
 LENGTHS = (1, 2, 3, 4, 5, 17, 19)
 """Short ones, and some beyond one block of the causal fast path."""
+ATOMS = {"unary", "binary"}
+"""What an operator with parameters reads, of whichever tokens it likes where its rule is `reduce`."""
 MANY = 67
 """Examples of a large batch."""
 
@@ -72,45 +82,69 @@ def check_permutation(harness: Harness, view: View, tensors: Tensors, order: Ten
     assert_all_equal(others, results.pick(order), f"with the tokens in the order {order[:9].tolist()}")
 
 
-@check("operators", but=RecurrentOperator, padded=False, count=6, lengths=(2, 3, 4))
-def locality(harness: Harness, example: Example) -> None:
-    """A result depends on no tokens but those that `scope_rule` and readers without `cached` name. Everything else
-    changes: the rows of other tokens, for a reader that is not cached; all but one token, for a rule `none`; all but
-    two tokens and their relations, for a rule `pairwise`.
+@check("operators", but=RecurrentOperator)
+def locality(harness: Harness) -> None:
+    """A result depends on the tokens that `scope_rule` and readers without `cached` name, and on no others.
+    Everything else changes: the rows of other tokens, for a reader that is not cached; all but one token, for a rule
+    `none`; all but two tokens and their relations, for a rule `pairwise`, and so that a rule `reduce` is one.
     """
-    view, rule, instance = example.view, harness.part.scope_rule, harness.make()
-    tensors, other = (harness.draw(view, example.generator(salt)) for salt in (0, 1))
-    x, y = example.seed % view.length, example.seed // 2 % view.length
-    mine = torch.arange(view.length) == x
-    both = mine | (torch.arange(view.length) == y) if rule == "pairwise" else mine
-    pair = both.unsqueeze(0) & both.unsqueeze(1)
-    attended = (
-        {name for name, end in instance.readings().items() if end.cached}
-        if isinstance(instance, PureOperator)
-        else {slot.name for slot, _ in tensors}
-    )
+    rule, reaches = harness.part.scope_rule, False
 
-    def changed(slot: Slot, tensor: Tensor, new: Tensor) -> Tensor:
-        if rule == "reduce" and slot.name in attended:
-            return tensor
-        of_pairs = mine.unsqueeze(1).expand(-1, view.length) if rule == "reduce" else pair
-        kept = (both if len(slot.tokens) == 1 else of_pairs).view(1, *[view.length] * len(slot.tokens))
-        return torch.where(kept.reshape(*kept.shape, *[1] * (tensor.dim() - kept.dim())), tensor, new)
+    def body(harness: Harness, example: Example) -> None:
+        nonlocal reaches
+        view, instance = example.view, harness.make()
+        tensors, other = (harness.draw(view, example.generator(salt)) for salt in (0, 1))
+        results = harness.once(tensors, view)
+        x, y = (
+            example.seed % view.length,
+            (example.seed + 1 + example.seed // 2 % (view.length - 1)) % view.length,
+        )
+        mine = torch.arange(view.length) == x
+        both = mine if rule == "none" else mine | (torch.arange(view.length) == y)
+        attended = (
+            {name for name, end in instance.readings().items() if end.cached} if not harness.module else ATOMS
+        )
 
-    moved = Tensors(
-        (slot, changed(slot, tensor, new) if slot.tokens else tensor)
-        for (slot, tensor), (_, new) in zip(tensors, other, strict=True)
-    )
-    what = f"of token {x}" + f" and the pair ({x}, {y})" * (rule == "pairwise")
-    for (slot, result), (_, wanted) in zip(
-        harness.once(moved, view), harness.once(tensors, view), strict=True
-    ):
-        if len(slot.tokens) == 1:
-            one, same = result[:, x], wanted[:, x]
-        else:
-            one, same = (t[:, x] if rule == "reduce" else t[:, x, y] for t in (result, wanted))
-        assert_equal(
-            one, same, f"{slot.name} {what}, where what scope_rule = {rule!r} hides has changed", 1e-11
+        def moved(kept: Callable[[Slot], Tensor | None]) -> Tensors:
+            """The results where all has changed but what is kept of tokens or pairs; None keeps everything."""
+
+            def changed(slot: Slot, tensor: Tensor, new: Tensor) -> Tensor:
+                mask = kept(slot) if slot.tokens else None
+                if mask is None:
+                    return tensor
+                return torch.where(
+                    mask.view(1, *mask.shape, *[1] * (tensor.dim() - mask.dim() - 1)), tensor, new
+                )
+
+            pairs = zip(tensors, other, strict=True)
+            return harness.once(Tensors((slot, changed(slot, t, new)) for (slot, t), (_, new) in pairs), view)
+
+        def near(slot: Slot) -> Tensor:
+            return both if len(slot.tokens) == 1 else both.unsqueeze(0) & both.unsqueeze(1)
+
+        def rows(slot: Slot) -> Tensor | None:
+            if slot.name in attended:
+                return None
+            return mine if len(slot.tokens) == 1 else mine.unsqueeze(1).expand(-1, view.length)
+
+        def here(slot: Slot, tensor: Tensor) -> Tensor:
+            """The result of the token, of the pair, or of the row."""
+            return tensor[:, x, y] if len(slot.tokens) == 2 and rule != "reduce" else tensor[:, x]
+
+        found = moved(rows if rule == "reduce" else near)
+        for (slot, one), (_, wanted) in zip(found, results, strict=True):
+            what = f"{slot.name} of token {x}" + f" and the pair ({x}, {y})" * (rule == "pairwise")
+            hidden = f"where what scope_rule = {rule!r} hides has changed"
+            assert_equal(here(slot, one), here(slot, wanted), f"{what}, {hidden}", 1e-11)
+        if rule == "reduce" and not reaches:
+            for (slot, one), (_, wanted) in zip(moved(near), results, strict=True):
+                at = (slice(None), x, y)[: 1 + len(slot.tokens)]
+                reaches = reaches or not torch.equal(one[at], wanted[at])
+
+    on_examples(harness, body, padded=False, count=6, lengths=(3, 4, 5))
+    if rule == "reduce" and not reaches:
+        raise BrokenError(
+            "scope_rule = 'reduce' is for sums over tokens, and no result depends on a third token"
         )
 
 
