@@ -90,11 +90,13 @@ class Example:
         texts: the texts.
         label: the number of its class, or the number that is predicted; None where none is published.
         note: what else is known of it, and no model reads.
+        inputs: the numbers of each further input of the model.
     """
 
     texts: tuple[str, ...]
     label: float | None
     note: Any = None
+    inputs: tuple[tuple[float, ...], ...] = ()
 
 
 def read_rows(

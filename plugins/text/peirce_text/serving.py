@@ -15,7 +15,7 @@ from peirce.errors import InputError, ModelFileError
 from peirce.files import parse_json
 from peirce.model import ASSETS, WEIGHTS, SavedFiles, saved_files
 from peirce.parts import Signature, TensorSpec
-from peirce_export import Field, Pipeline, Runner, Say
+from peirce_export import Field, Pipeline, Runner, Say, Session
 from peirce_text.text.encoding import EncodedTexts, encode, probabilities, softmax
 from peirce_text.text.tokenizer import FILE, Tokenizer
 from peirce_text.text.words import encode_words
@@ -33,6 +33,8 @@ LONGEST = 512
 """The most tokens of a text for a model that reads any number."""
 
 
+Feed = Callable[[Any], Any]
+"""Gives encoded texts with further inputs of the model."""
 Keep = Callable[[NDArray[Any]], NDArray[Any]]
 """What is kept of scores [..., classes]: of many texts all scores of many classes would not fit in memory."""
 
@@ -85,7 +87,11 @@ class ClassificationPipeline(Pipeline):
         say({"classes": classes, "scores": scores.tolist(), "probabilities": probabilities(scores)})
 
     def score(
-        self, texts: Sequence[Sequence[str]], batch_size: int = 32, keep: Keep = np.asarray
+        self,
+        texts: Sequence[Sequence[str]],
+        batch_size: int = 32,
+        keep: Keep = np.asarray,
+        feed: Feed = lambda encoded: encoded,
     ) -> NDArray[np.floating[Any]]:
         """The scores of the classes of many texts, [n, classes].
 
@@ -93,6 +99,7 @@ class ClassificationPipeline(Pipeline):
             texts: all texts, and all second texts where they are pairs.
             batch_size: how many are scored at once.
             keep: what is kept of each text's scores.
+            feed: adds further inputs of the model.
 
         Raises:
             InputError: the model takes no pairs, or nothing but pairs.
@@ -104,7 +111,7 @@ class ClassificationPipeline(Pipeline):
             )
         if len(texts) == 1 and scorer.scores.name == PAIRS:
             raise InputError("input 'pair' is missing: the model compares two texts; give the second one")
-        encoded = encode(scorer.tokenizer, texts, scorer.longest)
+        encoded = feed(encode(scorer.tokenizer, texts, scorer.longest))
         return np.stack(scorer.run(encoded, batch_size, keep))
 
 
@@ -143,7 +150,11 @@ class TaggingPipeline(Pipeline):
         say({"tags": tags, "probabilities": best.max(-1, initial=0.0).tolist()})
 
     def score(
-        self, texts: Sequence[Sequence[str]], batch_size: int = 32, keep: Keep = np.asarray
+        self,
+        texts: Sequence[Sequence[str]],
+        batch_size: int = 32,
+        keep: Keep = np.asarray,
+        feed: Feed = lambda encoded: encoded,
     ) -> list[NDArray[np.floating[Any]]]:
         """The scores of the tags of each word of many texts, [words, tags] each.
 
@@ -151,9 +162,10 @@ class TaggingPipeline(Pipeline):
             texts: the words of each text.
             batch_size: how many are scored at once.
             keep: what is kept of each text's scores.
+            feed: adds further inputs of the model.
         """
         scorer = self.scorer
-        encoded = encode_words(scorer.tokenizer, texts, scorer.longest)
+        encoded = feed(encode_words(scorer.tokenizer, texts, scorer.longest))
         rows = scorer.run(encoded, batch_size, keep)
         found = [scores[encoded.first[encoded.place(i)]] for i, scores in enumerate(rows)]
         return encoded.by_text(np.concatenate([keep(np.zeros((0, len(scorer.classes)), np.float32)), *found]))
@@ -194,6 +206,7 @@ class Scorer:
             feeds = {name: array for name, array in encoded.arrays(rows).items() if name in self.inputs}
             if TYPES in feeds and self.inputs[TYPES].high == 1:  # as RoBERTa has them
                 feeds[TYPES] = np.zeros_like(feeds[TYPES])
+            feeds = {name: self._cast(self.inputs[name], array) for name, array in feeds.items()}
             (scores,) = self._model.run(feeds, [self.scores.name]).values()
             each = len(self.scores.dims) == 3
             found |= {
@@ -201,6 +214,14 @@ class Scorer:
                 for row, row_scores in zip(rows, scores, strict=True)
             }
         return [found[row] for row in range(len(encoded))]
+
+    def _cast(self, spec: TensorSpec, array: NDArray[Any]) -> NDArray[Any]:
+        """Floats in the dtype of an input, with its default, or else 0, in place of NaN, as `outputs_of` has them."""
+        if array.dtype.kind != "f":
+            return array
+        dtypes = {"int64": np.dtype(np.int64), "bool": np.dtype(np.bool_), "float": np.dtype(np.float32)}
+        dtype = self._model.dtype(spec.name) if isinstance(self._model, Session) else dtypes[spec.dtype]
+        return np.where(np.isnan(array), array.dtype.type(spec.default or 0), array).astype(dtype)
 
 
 class WritingPipeline(Pipeline):

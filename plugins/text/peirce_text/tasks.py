@@ -36,6 +36,7 @@ CLASSES = "labels.txt"
 
 _RENAMED = {"encoded": "encode", "evaluated": "evaluate_batches", "predicted": "predict", "chosen": "choose"}
 """Methods of tasks on texts by their older names."""
+_DTYPES = {"int64": torch.int64, "bool": torch.bool}
 
 
 def at_least(least: int, default: int) -> Any:
@@ -514,9 +515,16 @@ def vocabulary_settings(tokenizer: Tokenizer) -> dict[str, Any]:
 
 
 def outputs_of(model: Model, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """What a model gives for those tensors of a batch that are inputs of it; with one token type, all have that."""
+    """What a model gives for those tensors of a batch that are inputs of it; with one token type, all have that.
+
+    Floats are cast to the dtype of their input. Where they are NaN, as at tokens for which a column has no number, they
+    are the input's default, or else 0.
+    """
     given = {spec.name: batch[spec.name] for spec in model.signature.inputs if spec.name in batch}
     for spec in model.signature.inputs:
+        if spec.name in given and given[spec.name].is_floating_point():
+            values, dtype = given[spec.name], _DTYPES.get(spec.dtype, model.dtype)
+            given[spec.name] = values.masked_fill(values.isnan(), float(spec.default or 0)).to(dtype)
         if spec.name == "token_type_ids" and spec.high == 1:  # as RoBERTa has them
             given[spec.name] = torch.zeros_like(batch[spec.name])
     return model(**given)

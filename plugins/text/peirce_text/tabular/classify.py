@@ -92,6 +92,7 @@ class Classify(TableTask[ClassifyOptions, Example, EncodedTexts], TextClasses[Cl
                 f"{first.file}: one column is named twice, {', '.join(self.columns.values())}; name the others with "
                 "task.text, task.pair and task.label"
             )
+        self.columns |= self.input_columns.roles(first, self.columns["label"])
         self._numbers: dict[str, int] = {}
         return found
 
@@ -108,7 +109,7 @@ class Classify(TableTask[ClassifyOptions, Example, EncodedTexts], TextClasses[Cl
         if split == TRAIN:  # which is read first
             self._numbers[label] = 0
         class_number(label, self._numbers, row.where)
-        return Example(tuple(texts), None, label)
+        return Example(tuple(texts), None, label, self.input_columns.of_row(row))
 
     def read(self) -> dict[str, Sequence[Example]]:
         """The rows of each split; those that are not there by themselves are taken from the training rows.
@@ -148,7 +149,8 @@ class Classify(TableTask[ClassifyOptions, Example, EncodedTexts], TextClasses[Cl
             weights = len(encoded) / ((counts > 0).sum() * np.maximum(1, counts))
             columns = {**encoded.columns, "weights": weights[encoded.labels].astype(np.float32)}
             encoded = evolve(encoded, columns=columns)
-        return evolve(encoded, notes=())
+        rows = [each.inputs for each in examples]
+        return self.input_columns.feed(evolve(encoded, notes=()), rows)
 
     def overrides(self, data: TextClassData) -> Mapping[str, Any]:
         """The vocabulary, two token types for pairs, and the head with its classes."""

@@ -115,7 +115,12 @@ def predict(
                 ]
                 full = [i for i, each in enumerate(zip(*columns, strict=True)) if all(each)]
                 texts = [[column[i] for i in full] for column in columns]
-                guessed = dict(zip(full, found.predict(texts, batch_size) if full else [], strict=True))
+                inputs = [
+                    found.input_columns.of_row(chunk[i], len(columns[0][i]) if found.tags else None)
+                    for i in full
+                ]
+                predictions = found.predict(texts, batch_size, inputs) if full else []
+                guessed = dict(zip(full, predictions, strict=True))
                 predicted: list[dict[str, Any]] = []
                 for i, row in enumerate(chunk):
                     prediction = guessed.get(i, (None, None))

@@ -269,6 +269,14 @@ def _number(name: str) -> float | None:
     return float(name) if _DECIMAL.fullmatch(name) else None
 
 
+def number_in(value: Any) -> float | None:
+    """The finite number that a value of a table is, 1 and 0 for `true` and `false`; None where it is none."""
+    if isinstance(value, str):
+        text = value.strip()
+        value = {"true": 1.0, "false": 0.0}.get(text.lower(), _number(text))
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
+
+
 def shown(name: str) -> str:
     """The name of a class as a line or a picture shows it."""
     name = escape_controls(name)

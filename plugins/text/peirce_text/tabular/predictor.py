@@ -17,14 +17,17 @@ from urllib.error import HTTPError
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 import numpy as np
+from attrs import evolve
 from numpy.typing import NDArray
 
 from peirce.errors import InputError, ModelFileError, one_line
 from peirce.extras import require
 from peirce.files import parse_json
 from peirce.model import ASSETS, PROVENANCE, WEIGHTS, saved_files
+from peirce.parts import Signature
 from peirce_export import Runner
-from peirce_text.serving import ClassificationPipeline, TaggingPipeline, best_class
+from peirce_text.serving import INPUTS, ClassificationPipeline, TaggingPipeline, best_class
+from peirce_text.tabular.inputs import InputColumns, Numbers
 from peirce_text.tabular.lists import words_in
 from peirce_text.text.encoding import softmax
 
@@ -42,23 +45,29 @@ class Predictor(ABC):
     Attributes:
         tags: whether it tags words.
         columns: the columns that the model was trained on, by role; empty where nothing says them.
+        input_columns: those of further inputs of the model.
         classes: the names of the classes; empty where they are not known beforehand.
     """
 
     tags: bool
     columns: Mapping[str, str] = {}
+    input_columns = InputColumns({})
     classes: Sequence[str] = ()
 
     @abstractmethod
-    def predict(self, texts: Sequence[Sequence[Any]], batch_size: int) -> list[Prediction]:
+    def predict(
+        self, texts: Sequence[Sequence[Any]], batch_size: int, inputs: Sequence[tuple[Numbers, ...]]
+    ) -> list[Prediction]:
         """Predict some rows.
 
         Args:
             texts: all texts, and all second texts where there are any; or, of a tagger, the words of each.
             batch_size: how many rows are computed at once.
+            inputs: of each row, what its `input_columns` hold.
 
         Raises:
             InputError: the model does not take them.
+            TaskError: an input does not take what its column holds.
         """
 
 
@@ -68,26 +77,43 @@ class _LocalPredictor(Predictor):
     def __init__(self, folder: Path, model: Runner) -> None:
         with saved_files(folder, without=(WEIGHTS,)) as files:
             assets = files.assets
-        kind = next(
-            (
-                k
-                for k in (ClassificationPipeline, TaggingPipeline)
-                if k.answers(model.signature, assets, False)
-            ),
-            None,
-        )
-        if kind is None:
+        # An input that the question of a pipeline has not may come from a column.
+        free = [evolve(spec, required=False) for spec in model.signature.inputs]
+        fits = [
+            kind
+            for kind in (ClassificationPipeline, TaggingPipeline)
+            if kind.answers(Signature(free, model.signature.outputs), assets, False)
+        ]
+        if not fits:
             raise ModelFileError(
                 f"{folder} holds no model that classifies texts or tags words, with its tokenizer in {ASSETS}; train "
                 "one with `peirce train SPEC --data FILE -o DIR`"
             )
-        self._pipeline: Any = kind(folder, model)
-        self.tags = kind is TaggingPipeline
+        self._pipeline: Any = fits[0](folder, model)
+        self._signature, self.tags = model.signature, fits[0] is TaggingPipeline
         self.columns, self.classes = self._pipeline.scorer.columns, self._pipeline.scorer.classes
+        self.input_columns = InputColumns.of(self.columns)
+        given = INPUTS | self.input_columns.columns.keys()
+        if missing := [
+            spec.name for spec in model.signature.inputs if spec.required and spec.name not in given
+        ]:
+            raise ModelFileError(
+                f"the model in {folder} needs the input {missing[0]!r}, and was trained on no column for it; train it "
+                f"with `--set task.inputs.{missing[0]}=COLUMN`"
+            )
 
-    def predict(self, texts: Sequence[Sequence[Any]], batch_size: int) -> list[Prediction]:
+    def predict(
+        self, texts: Sequence[Sequence[Any]], batch_size: int, inputs: Sequence[tuple[Numbers, ...]]
+    ) -> list[Prediction]:
         """The most probable class of each row, or of each word."""
-        best = self._pipeline.score(texts[0] if self.tags else texts, batch_size, best_class)
+        of_texts = {spec.name for spec in self._signature.inputs if "length" not in spec.dims}
+
+        def feed(encoded: Any) -> Any:
+            encoded = self.input_columns.feed(encoded, inputs, of_texts)
+            self.input_columns.check(self._signature, encoded, "the table")
+            return encoded
+
+        best = self._pipeline.score(texts[0] if self.tags else texts, batch_size, best_class, feed)
         if self.tags:
             return [([self.classes[int(i)] for i in each[:, 0]], each[:, 1].tolist()) for each in best]
         return [(self.classes[int(i)], float(share)) for i, share in best]
@@ -113,7 +139,10 @@ class _TorchRunner:
         import torch
 
         with torch.inference_mode():
-            found = self._model(**{name: torch.as_tensor(a).to(self._device) for name, a in inputs.items()})
+            tensors = {name: torch.as_tensor(array).to(self._device) for name, array in inputs.items()}
+            found = self._model(
+                **{k: t.to(self._model.dtype) if t.is_floating_point() else t for k, t in tensors.items()}
+            )
         return {name: found[name].float().cpu().numpy() for name in outputs or found}
 
     def generate(self, inputs: Mapping[str, Any], **settings: Any) -> Any:
@@ -138,7 +167,9 @@ class _TritonPredictor(Predictor):
             "`peirce export MODEL --to triton`"
         )
 
-    def predict(self, texts: Sequence[Sequence[Any]], batch_size: int) -> list[Prediction]:
+    def predict(
+        self, texts: Sequence[Sequence[Any]], batch_size: int, inputs: Sequence[tuple[Numbers, ...]]
+    ) -> list[Prediction]:
         """The best class of each row, or of each word; the server batches."""
         with ThreadPoolExecutor(CONCURRENT_REQUESTS) as pool:
             return list(pool.map(self._infer, zip(*texts, strict=True)))

@@ -14,6 +14,7 @@ from peirce.extras import check_picture
 from peirce.model import Model
 from peirce_text.reading import Row
 from peirce_text.tabular.columns import first_row, is_file, peek, rows_of, split_rows
+from peirce_text.tabular.inputs import InputColumns
 from peirce_text.tabular.measures import Confusion
 from peirce_text.tasks import TEST, TRAIN, VALID, EncodedT, ExampleT, FileOptions, TextData, TextTask
 from peirce_text.text.encoding import Ints
@@ -39,12 +40,15 @@ class TableOptions(FileOptions):
         test_share: the share to evaluate on; if it is 0 too, the validation rows are used.
         split_seed: which rows are kept aside.
         confusion: a file for the confusion matrix, .png, .svg or .pdf, drawn with each evaluation; empty for none.
+        inputs: the column of each further input that a part of the model declares, by the name of the input: a number
+            for each text, or in `tag` a list with one for each word.
     """
 
     valid_share: float = _share_option()
     test_share: float = _share_option()
     split_seed: int = field(default=0, validator=validators.ge(0))
     confusion: str = ""
+    inputs: Mapping[str, str] = field(factory=dict)
 
     @property
     def hub(self) -> str:
@@ -60,6 +64,7 @@ class TableTask(TextTask[OptionsT, ExampleT, EncodedT], Generic[OptionsT, Exampl
 
     Attributes:
         columns: the column of each role, known when the data have been read.
+        input_columns: those of further inputs of the model.
     """
 
     settings: ClassVar[Mapping[str, Any]] = {"train.epochs": 5}
@@ -82,6 +87,7 @@ class TableTask(TextTask[OptionsT, ExampleT, EncodedT], Generic[OptionsT, Exampl
     def __init__(self, options: OptionsT) -> None:
         super().__init__(options)
         self.columns: dict[str, str] = {}
+        self.input_columns = InputColumns(options.inputs)
         self._last: tuple[Model, str, Confusion] | None = None
 
     @classmethod
@@ -115,8 +121,15 @@ class TableTask(TextTask[OptionsT, ExampleT, EncodedT], Generic[OptionsT, Exampl
         parts = split_rows(len(train), wanted, self.options.split_seed, classes)
         return {**read, **{split: [train[row] for row in rows] for split, rows in parts.items()}}
 
+    def check(self, model: Model, data: TextData[EncodedT]) -> None:
+        """Refuse columns that hold nothing that an input of the model takes."""
+        for split, part in data.splits.items():
+            source = self.source_of(split if split in self.options.files else TRAIN)
+            self.input_columns.check(model.signature, part, source)
+
     def metrics(self, model: Model, data: TextData[EncodedT], split: str) -> Mapping[str, float]:
         """What is measured on a split."""
+        self.check(model, data)
         found = self.confusion_of(model, data, split)
         self._last = model, split, found
         if self.options.confusion:

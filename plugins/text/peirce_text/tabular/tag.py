@@ -25,6 +25,7 @@ from peirce_text.tabular.columns import (
     sort_classes,
     usual_column,
 )
+from peirce_text.tabular.inputs import Numbers
 from peirce_text.tabular.lists import items, words_in
 from peirce_text.tabular.measures import Confusion, check_tags, marks_spans, span_counts, span_scores
 from peirce_text.tabular.tables import TableOptions, TableTask
@@ -57,10 +58,11 @@ class TagOptions(TableOptions):
 
 
 class Tagged(NamedTuple):
-    """Words, and the tag of each."""
+    """Words, the tag of each, and the numbers of each further input of the model."""
 
     words: tuple[str, ...]
     tags: tuple[str, ...]
+    inputs: tuple[Numbers, ...] = ()
 
 
 class Tag(TableTask[TagOptions, Tagged, EncodedWords]):
@@ -74,6 +76,7 @@ class Tag(TableTask[TagOptions, Tagged, EncodedWords]):
     head = "token_classification"
     nouns = "texts"
     examples = ("my.jsonl", "OWNER/NAME")
+    _of_texts: frozenset[str] = frozenset()
 
     @classmethod
     def example_in(cls, folder: Path) -> Mapping[str, Any]:
@@ -103,6 +106,7 @@ class Tag(TableTask[TagOptions, Tagged, EncodedWords]):
         self.columns = {role: column(first, role, name) for role, name in given.items()}
         if self.options.sentence:
             self.columns["sentence"] = self.options.sentence
+        self.columns |= self.input_columns.roles(first, self.columns["tags"])
         read = {split: keep_usable(split, self._examples(examples)) for split, examples in rows.items()}
         classes = sort_classes(tag for each in read[TRAIN] for tag in each.tags)
         words = [word for each in read[TRAIN] for word in each.words]
@@ -125,8 +129,10 @@ class Tag(TableTask[TagOptions, Tagged, EncodedWords]):
             for each in examples if split != TRAIN else ():
                 for tag in each.tags:
                     class_number(tag, self._numbers, self.source_of(split))
+        roles = {"words": self.columns["tokens"], **self.columns}
+        del roles["tokens"]
         print_line(
-            f"{self.name}: words from column {self.columns['tokens']!r}, tags from column {self.columns['tags']!r}; "
+            f"{self.name}: {', '.join(f'{role} from column {name!r}' for role, name in roles.items())}; "
             f"{list_classes(classes, 'tags', len(words))}"
         )
         return self.split_off(read)
@@ -145,7 +151,10 @@ class Tag(TableTask[TagOptions, Tagged, EncodedWords]):
                 raise TaskError(
                     f"{row.where}: {len(words)} words have {len(known)} tags; give every word one tag"
                 )
-            yield row.where, Tagged(tuple(words), known) if words else "it has no words"
+            if not words:
+                yield row.where, "it has no words"
+                continue
+            yield row.where, Tagged(tuple(words), known, self.input_columns.of_row(row, len(words)))
 
     def texts_of(self, example: Tagged) -> Iterable[str]:
         """The words."""
@@ -156,7 +165,11 @@ class Tag(TableTask[TagOptions, Tagged, EncodedWords]):
         words = encode_words(
             tokenizer, [each.words for each in examples], self.options.length, f"{split} texts"
         )
-        return words.with_tags(
+        rows = [each.inputs for each in examples]
+        if split == TRAIN:  # which is encoded first
+            self._of_texts = self.input_columns.of_texts(rows, words.counts)
+        fed = self.input_columns.feed(words, rows, self._of_texts)
+        return fed.with_tags(
             np.array([self._numbers[tag] for each in examples for tag in each.tags], np.int64)
         )
 

@@ -68,6 +68,7 @@ class EncodedTexts:
         cut: how many rows lost tokens.
         columns: what else a batch has of its rows, [n, ...], such as `labels`.
         notes: what else is known of each row, and no model reads.
+        inputs: floats beside `ids`, what further inputs of the model have of each token; NaN where they have nothing.
     """
 
     ids: NDArray[np.integer[Any]]
@@ -77,6 +78,7 @@ class EncodedTexts:
     cut: int = 0
     columns: Mapping[str, NDArray[Any]] = field(factory=dict)
     notes: Sequence[Any] = ()
+    inputs: Mapping[str, NDArray[Any]] = field(factory=dict)
 
     @classmethod
     def of(cls, rows: Sequence[Any], firsts: Sequence[int], pad_id: int, cut: int = 0) -> EncodedTexts:
@@ -132,6 +134,8 @@ class EncodedTexts:
             "token_type_ids": (real & (place >= self.firsts[rows][:, None])).astype(np.int64),
             "attention_mask": real,
         }
+        for name, values in self.inputs.items():
+            arrays[name] = np.where(real, values[at], np.nan)
         return {**arrays, **{name: column[rows] for name, column in self.columns.items()}}
 
 

@@ -53,6 +53,19 @@ class EncodedWords(EncodedTexts):
         tags[self.first] = classes
         return evolve(self, tags=tags)
 
+    def by_token(self, words: NDArray[Any]) -> NDArray[Any]:
+        """What is known of each word of all texts, floats, at each token of it; NaN at special tokens."""
+        inside = np.ones(len(self.ids), np.bool_)
+        inside[self.starts[:-1]] = inside[self.starts[1:] - 1] = False
+        found = np.full(len(self.ids), np.nan, words.dtype)
+        found[inside] = words[(np.cumsum(self.first) - 1)[inside]]
+        return found
+
+    def text_of_row(self) -> Ints:
+        """int64 [n], the text that each row is of, or is a part of; every text has a word."""
+        first = np.cumsum(self.first)[self.starts[:-1]]  # the first word of a row, since no word begins it
+        return np.repeat(np.arange(len(self.counts)), self.counts)[first]
+
     def by_text(self, words: NDArray[Any]) -> list[Any]:
         """What is known of each word of all texts, by text."""
         ends = np.cumsum(self.counts)
