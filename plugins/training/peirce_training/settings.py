@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import attrs
 
@@ -26,13 +26,15 @@ def read_settings(texts: Sequence[str] | None, task: type[AnyTask]) -> dict[str,
     """Settings of a command by dotted key: `model.KEY`, `task.KEY` or `train.KEY`.
 
     Args:
-        texts: each `KEY=VALUE`; a key without a prefix is an option of the task.
+        texts: each `KEY=VALUE`; a key without a prefix is an option of the task. The value of an option that is a text
+            is taken as it is written, so that a column may be called 2.
         task: the task's class.
 
     Raises:
         TaskError: a key that nothing has, with the nearest valid ones.
     """
-    names = {"task": attrs.fields_dict(task.Options), "train": attrs.fields_dict(TrainingOptions)}
+    classes = {"task": attrs.resolve_types(task.Options), "train": attrs.resolve_types(TrainingOptions)}
+    names = {prefix: attrs.fields_dict(options) for prefix, options in classes.items()}
     dotted = [f"{prefix}.{name}" for prefix, options in names.items() for name in options]
     found: dict[str, Any] = {}
     for text in texts or ():
@@ -40,9 +42,13 @@ def read_settings(texts: Sequence[str] | None, task: type[AnyTask]) -> dict[str,
         prefix, _, rest = key.partition(".")
         if not rest or prefix not in ("model", *names):
             prefix, rest = "task", key
-        if prefix != "model" and rest.partition(".")[0] not in names[prefix]:
+        option = names.get(prefix, {}).get(rest.partition(".")[0])
+        if prefix != "model" and option is None:
             known = [*names["task"], *dotted, "model.dims", "model.*"]
             raise TaskError(f"--set {text}: {unknown('setting', key, known)}")
+        kinds = {*(get_args(option.type) or (option.type,))} if option else {Any}
+        if kinds <= {str, type(None)} and not isinstance(value, str | Mapping):
+            value = text.partition("=")[2].strip()
         found[f"{prefix}.{rest}"] = value
     return found
 

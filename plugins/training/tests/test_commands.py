@@ -154,6 +154,9 @@ def test_settings_are_sorted_by_what_they_set() -> None:
         {"batch": 4, "length": 5},
         {"lr": 0.1, "schedule": "cosine"},
     )
+    assert read_settings(["train.test_split=2"], Marked) == {
+        "train.test_split": "2"
+    }  # a text, as it is written
     with pytest.raises(TaskError, match=r"unknown setting 'modle\.dims.layers'"):
         read_settings(["modle.dims.layers=2"], Marked)
     with pytest.raises(TaskError, match=r"batch was set to 4 before, which has no keys"):
