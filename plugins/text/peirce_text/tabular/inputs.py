@@ -110,7 +110,7 @@ class InputColumns:
                 encoded = evolve(encoded, inputs={**encoded.inputs, name: encoded.by_token(flat)})
         return encoded
 
-    def check(self, signature: Signature, encoded: EncodedTexts, where: object) -> None:
+    def check(self, signature: Signature, encoded: Any, where: object) -> None:
         """Refuse numbers that the model does not take.
 
         Raises:
