@@ -44,14 +44,15 @@ def recorded(case: Case) -> dict[str, list[str | float]]:
     """What a part declares and computes, by choice of its options: a digest of each text, a number for each tensor."""
     several = [each for each in case.harnesses if each.kinds and each.label not in (OTHER_NUMBERS, SEVERAL)]
     found = {each.label: [*map(_summarise, _observations(each))] for each in several}
-    first = case.harness
+    first, numbers = case.harness, set[str]()
     for name, value in variations(first.options):
         label = f"{name} = {value!r}"
-        if value is None or isinstance(value, bool | str) or label in found:
+        if value is None or isinstance(value, bool | str) or label in found or name in numbers:
             continue
         with suppress(TypeError, ValueError, PeirceError):
             if (other := with_option(first, name, value)) is not None and other.kinds:
                 found[label] = [*map(_summarise, _observations(other))]
+                numbers.add(name)  # one number of each option is enough
     return found
 
 

@@ -119,6 +119,8 @@ class TruthSearch(Search):
         """The t-norm over chosen literals: [b, y, e], bool [b, x, y] -> [b, x, e]; true where none is chosen."""
         if self.options.tnorm == "product":
             return chosen.to(truths.dtype) @ truths
+        if not chosen.numel():
+            return truths.new_zeros(*chosen.shape[:2], truths.shape[2])
         rows = [torch.where(row.unsqueeze(2), truths, 0).amin(1) for row in chosen.unbind(1)]
         return torch.stack(rows, 1)
 
