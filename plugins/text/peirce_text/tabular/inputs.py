@@ -7,10 +7,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 from attrs import evolve, frozen
-from numpy.typing import NDArray
 
 from peirce.errors import TaskError, unknown
-from peirce.parts import Signature, TensorSpec
+from peirce.parts import Signature
 from peirce_text.reading import Row
 from peirce_text.tabular.columns import number_in
 from peirce_text.tabular.lists import items
@@ -96,10 +95,8 @@ class InputColumns:
                 encoded = evolve(encoded, columns={**encoded.columns, name: flat})
                 continue
             whole = name in of_texts
-            if any(
-                len(row[i]) != (1 if whole else count)
-                for row, count in zip(rows, encoded.counts, strict=True)
-            ):
+            sizes = np.array([len(row[i]) for row in rows])
+            if (sizes != (1 if whole else encoded.counts)).any():
                 raise TaskError(
                     f"column {column!r} holds one number for some texts and one for each word of others; give "
                     f"{'every text one' if whole else 'every word one'}, as the first rows of training have it"
@@ -128,23 +125,15 @@ class InputColumns:
                     "text, or in the task tag [batch, length], a list with a number for each word"
                 )
             values = encoded.columns[name] if of_text else encoded.inputs[name]
-            wrong = values[~np.isnan(values) & ~_fits(values, spec)]
-            if len(wrong):
-                kind = {"bool": "0 and 1", "float": "finite numbers"}.get(spec.dtype, "whole numbers")
-                most = "" if spec.high is None else f" from 0 to {spec.high - 1}"
+            high = 2 if spec.dtype == "bool" else spec.high
+            low, end = (-np.inf, np.inf) if high is None else (0, high)
+            wrong = values[(values % 1 > 0) | (values < low) | (values >= end)]  # never NaN
+            if spec.dtype != "float" and len(wrong):
+                bounds = "" if high is None else f" from 0 to {high - 1}"
                 raise TaskError(
-                    f"{where}: column {column!r} holds {wrong[0]:.12g}, and the input {name!r} takes {kind}{most}; "
-                    "mend the column, or name another"
+                    f"{where}: column {column!r} holds {wrong[0]:.12g}, and the input {name!r} takes whole numbers"
+                    f"{bounds}; mend the column, or name another"
                 )
-
-
-def _fits(values: NDArray[Any], spec: TensorSpec) -> NDArray[np.bool_]:
-    """Which numbers an input takes."""
-    if spec.dtype == "float":
-        return np.ones(len(values), np.bool_)
-    high = 2 if spec.dtype == "bool" else spec.high
-    whole = values == np.floor(values)
-    return whole if high is None else whole & (values >= 0) & (values < high)
 
 
 def _numbers(value: Any, where: str, words: int | None) -> Numbers:
