@@ -267,7 +267,7 @@ def test_trained_models_are_evaluated_and_predict_with_the_same_columns(
     texts = [f"data={file}", "inputs.given=sure", "vocabulary=60", "length=16", f"test_data={file}"]
     _, options, _ = settings_by_part(read_settings(texts, part))
     dims = ["batch"] if name == "classify" else ["batch", "length"]
-    spec = FOLNET.replace({"model.positions": [{"use": "given", "dims": dims}]})
+    spec = FOLNET.replace({"model.dims.layers": 1, "model.positions": [{"use": "given", "dims": dims}]})
     task, folder = make_task(name, options, parts), tmp_path / "model"
     training = TrainingOptions(steps=4, lr=1e-2, save_every=0, device="cpu")
     result = train(spec, task, training, folder, registry=parts)
