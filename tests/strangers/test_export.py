@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx.parser
 import onnx.version_converter
 import onnxruntime
 import pytest
@@ -24,10 +25,12 @@ from small_specs import FOLNET, RECURRENT, TRANSFORMER
 from torch import Tensor, nn
 
 import peirce
-from peirce.errors import InputError
+from peirce.errors import InputError, ModelFileError
 from peirce.parts import Signature, TensorSpec
 from peirce_export.cases import cases, inputs
 from peirce_export.failures import ValueMismatch
+from peirce_export.metadata import step_of
+from peirce_export.onnx.content import Content, sign
 from peirce_export.onnx.exporter import OnnxExporter, OnnxOptions
 from peirce_export.placement import write_verified
 from peirce_export.report import Verification
@@ -222,35 +225,54 @@ def _fork_killed_at(number: int, place: Path, body: Callable[[], object]) -> boo
 @pytest.mark.report(
     "https://github.com/dotsimulate/StreamDiffusion/pull/34",
     "a process is killed while it exports, and what lies at the file's name is empty or cut short",
-    "whenever an export is killed, the file is the old one or the new one, and the next export leaves nothing behind",
+    "a killed export leaves the old files or the new ones, or a mix that is refused when it is opened; the next export "
+    "leaves nothing behind",
 )
-def test_an_export_that_is_killed_leaves_the_old_file_or_the_new_one(tmp_path: Path) -> None:
+def test_an_export_that_is_killed_leaves_old_files_new_ones_or_a_mix_that_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "out" / "m.onnx"
     path.parent.mkdir()
-    found: list[bytes] = []
+    found: list[str] = []
+    names = {"m.onnx", "m.onnx.data", "m.step.onnx"}
 
-    def write_one(content: bytes) -> None:
+    def write_one(content: str) -> None:
+        graph = onnx.parser.parse_model(
+            f'<ir_version: 9, opset_import: ["" : 20]> {content} () => (float[1] y) {{ y = Abs(w) }}'
+        )
+        graph.graph.initializer.append(numpy_helper.from_array(np.float32([len(content)]), "w"))
+
         def write(file: Path) -> Verification:
-            file.write_bytes(content)
-            file.with_name("m.failed").write_bytes(content)
+            file.with_name("m.failed").write_text(content)
             file.with_name("m.failed").unlink()
+            onnx.save(graph, step_of(file))
+            sign(step_of(file))
+            onnx.save(graph, file, save_as_external_data=True, location="m.onnx.data", size_threshold=0)
+            sign(file, [step_of(file)])
             return report
 
         write_verified(path, "m.onnx", write)
+
+    def content() -> str:
+        """What lies there, checked as a session checks it."""
+        try:
+            Content.read(path).check()
+        except ModelFileError as error:
+            return "mixed" if "export both again" in str(error) else str(error)
+        return onnx.load(path).graph.name
 
     report = Verification(
         file=path, precision="float32", opset_requested=20, opset_actual=20, seed=0, providers=(), cases=(), lines=(),
         reason="",
     )  # fmt: skip
-    write_one(b"old")
-    while _fork_killed_at(len(found) + 1, path.parent, lambda: write_one(b"new")):
-        found.append(path.read_bytes())
-        assert {each.name for each in path.parent.iterdir() if not each.name.startswith(".")} == {path.name}
-        write_one(b"old")
-        assert [each.name for each in path.parent.iterdir()] == [path.name]
-    assert len(found) > 4
-    assert found == sorted(found, reverse=True), "the old file first, then the new one"
-    assert {*found, path.read_bytes()} == {b"old", b"new"}
+    write_one("old")
+    while _fork_killed_at(len(found) + 1, path.parent, lambda: write_one("newer")):
+        found.append(content())
+        assert {each.name for each in path.parent.iterdir() if not each.name.startswith(".")} == names
+        write_one("old")
+        assert {each.name for each in path.parent.iterdir()} == names
+    assert content() == "newer"
+    assert found == sorted(found, key=["old", "mixed", "newer"].index)
+    assert found.count("mixed") == 2, "between the three renames"
+    assert {*found} == {"old", "mixed", "newer"}
 
 
 TOOLS = [
