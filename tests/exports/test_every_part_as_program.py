@@ -11,8 +11,9 @@ from peirce.compose import build
 from peirce.registry import Registry
 from peirce_export.torch_export.exporter import TorchExportExporter, TorchExportOptions
 
-EXPECTED = {"cone": 1e-4}
-"""As for ONNX: the mean of directions that all but cancel hangs on rounding."""
+EXPECTED = {"cone": 1e-4, "fuzzqe": 1e-4}
+"""As for ONNX, the mean of directions that all but cancel hangs on rounding; so does the norm of products that are all
+but equal."""
 
 
 @pytest.mark.thorough
