@@ -5,13 +5,16 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import queue
+import socket
 import threading
+import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -157,6 +160,114 @@ def test_one_wrong_request_does_not_spoil_its_batch(client: Any) -> None:
         found = list(pool.map(ask, asked))
     assert "input 'input_ids' contains 900" in found.pop(5)
     assert set(found) == {"(1, 8)"}
+
+
+def hostile_requests() -> list[tuple[str, bytes, dict[str, str]]]:
+    """Requests of HTTP that are wrong, or lie about sizes: where to, the body and headers.
+
+    Three kinds end Triton 2.51 itself, before any code of Peirce runs, and are left out; the page on serving names
+    them: in JSON, a shape of more than memory holds, such as [1, 2**40], and brackets 200,000 deep; as bytes or by
+    gRPC, a shape whose size comes to 0 in 64 bits, such as [1, 2**61].
+    """
+    ids = {"name": "input_ids", "datatype": "INT64", "shape": [1, 3], "data": [2, 7, 9]}
+    query = {"name": "query", "datatype": "BYTES", "shape": [1], "data": ["embassy(usa,f)"]}
+    text = query | {"name": "text"}
+    top = {"name": "top", "datatype": "INT64", "shape": [1], "data": [3]}
+    wrong: Mapping[str, Any] = {
+        "weather": [
+            [], [ids, ids],
+            *([ids | each] for each in (
+                {"shape": [-1, 3]}, {"shape": [1, 1.5]}, {"shape": []}, {"shape": "x"}, {"shape": [1, 2**64]},
+                {"shape": [1, 3000]}, {"shape": [1] * 1000}, {"data": []}, {"data": "x"}, {"data": [2**63, 7, 9]},
+                {"data": [-1, 7, 9]}, {"data": [900, 7, 9]}, {"datatype": "BYTES", "data": ["x", "y", "z"]},
+                {"datatype": "FP128"}, {"name": "a\0b"}, {"name": "x" * 100_000}, {"shape": [1, 0], "data": []},
+                {"shape": [1, 41], "data": [1] * 41}, {"shape": [17, 3], "data": [1] * 51},
+                {"parameters": {"binary_data_size": 2**40}}, {"parameters": {"shared_memory_region": "x"}},
+            )),
+        ],
+        "weather_classify": [[text | {"data": [each]}] for each in (7, None, [], {})],
+        "tega_ask": [
+            *([query | {"data": [each]}] for each in ("", "(" * 9000, "!" * 90_000, "\0\x1b", "\ud800", "f" * 10**6)),
+            *([query, top | {"data": [each]}] for each in (0, -(2**63), 2**63, 1.5)),
+        ],
+        "novelist_write": [[query | {"name": "prompt"}]],
+    }  # fmt: skip
+    found: list[tuple[str, bytes, dict[str, str]]] = [
+        (name, json.dumps({"inputs": inputs}).encode(), {}) for name, each in wrong.items() for inputs in each
+    ]
+    good = json.dumps({"inputs": [ids]}).encode()
+    for place in (
+        "weather/versions/99",
+        "weather/versions/-1",
+        f"weather/versions/{10**30}",
+        "..%2f..%2fetc",
+        "%00",
+    ):
+        found.append((place, good, {}))
+    length = "Inference-Header-Content-Length"
+    found += [("weather", good, {length: each}) for each in ("-1", "x", str(2**63))]
+    found += [("weather", each, {}) for each in (b"", b"\0\xff" * 500, b"[" * 50_000, b'{"inputs":' * 5000)]
+    sized = {"name": "text", "datatype": "BYTES", "shape": [1], "parameters": {"binary_data_size": 7}}
+    header = json.dumps({"inputs": [sized]}).encode()
+    for content in (b"\xff" * 7, b"\3\0\0\0\xff\xfe\x80"):  # a length of 4 GB; no UTF-8
+        found.append(("weather_classify", header + content, {length: str(len(header))}))
+    packed = {"Content-Encoding": "gzip"}
+    return [*found, ("weather", gzip.compress(b" " * 10**7), packed), ("weather", b"no gzip", packed)]
+
+
+def test_hostile_requests_of_16_threads_disturb_nobody(server: Server, repository: Path, client: Any) -> None:
+    ids = np.array([[2, 7, 9]])
+    with open_file(repository, "weather") as session:
+        wanted = session.run({"input_ids": ids})["classification_logits"]
+    asks = {"weather_classify": texts(text="the sea is calm"), "tega_ask": texts(query="embassy(usa,f)")}
+
+    def answers() -> tuple[bytes, ...]:
+        with closing(server.client()) as own:
+            logits = own.infer("weather", tensors({"input_ids": ids})).as_numpy("classification_logits")
+            np.testing.assert_allclose(logits, wanted, rtol=0, atol=1e-5)
+            names = ("classes", "entities")
+            found = [own.infer(*each).as_numpy(name) for name, each in zip(names, asks.items(), strict=True)]
+            found += [each.as_numpy("token") for each in streamed(own, texts(prompt="the sea"))]
+        return tuple(each.tobytes() if each.dtype != object else b",".join(each) for each in found)
+
+    def attack(place: str, body: bytes, headers: dict[str, str]) -> tuple[object, int]:
+        request = urllib.request.Request(f"http://{server.http}/v2/models/{place}/infer", body, headers)
+        try:
+            with urllib.request.urlopen(request, timeout=60) as reply:
+                status = reply.status
+        except urllib.error.HTTPError as refusal:
+            status = refusal.code
+        return (place, body[:300], headers), status
+
+    def stream(setting: str, value: Any) -> tuple[object, int]:
+        array = np.array([value], np.int64 if isinstance(value, int) else np.float32)
+        given = tensors({"sample": np.array([True]), setting: array})
+        with closing(server.client()) as own:
+            last = streamed(own, [*texts(prompt="the sea"), *given])[-1]
+        return (setting, value), 400 if isinstance(last, InferenceServerException) else 200
+
+    settings: Mapping[str, tuple[float, ...]] = {
+        "max_new": (0, -1, -(2**63), 2**63 - 1, 1.5), "temperature": (0.0, -1.0, np.nan, np.inf), "top_k": (-1,),
+        "top_p": (0.0, 2.0, np.nan), "seed": (-1,),
+    }  # fmt: skip
+    jobs: list[Callable[[], Any]] = [partial(attack, *each) for each in hostile_requests() * 4]
+    jobs += [partial(stream, name, value) for name, values in settings.items() for value in values]
+    before = answers()
+    half = b"POST /v2/models/weather/infer HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n{"
+    host, port = server.http.split(":")
+    with ExitStack() as held, ThreadPoolExecutor(16) as pool:
+        for _ in range(32):  # requests that do not end
+            held.enter_context(socket.create_connection((host, int(port)))).sendall(half)
+        begun = [
+            (pool.submit(job), pool.submit(answers) if number % 8 == 0 else None)
+            for number, job in enumerate(jobs)
+        ]
+        for refused, served in begun:
+            request, status = refused.result()
+            assert 400 <= status < 600, request
+            assert served is None or served.result() == before
+    assert answers() == before
+    assert all(client.is_model_ready(name, "1") for name in ("weather", *asks, "novelist_write"))
 
 
 def test_a_query_is_answered_as_by_peirce_ask(graph: Path, repository: Path, client: Any) -> None:
