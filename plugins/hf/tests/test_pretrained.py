@@ -273,6 +273,16 @@ def writer(config: dict[str, Any]) -> peirce.Model:
     return peirce.build(spec, dtype=torch.float64).eval()
 
 
+def test_a_head_that_is_not_tied_to_the_words_is_not_taken_in_silence(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bart = {"model_type": "bart", **ENCODER_DECODERS["bart"]}
+    writer(bart)
+    assert not caplog.messages
+    writer({**bart, "tie_word_embeddings": False})
+    assert "bart has a head of its own, lm_head, which is not tied to its words" in caplog.text
+
+
 @pytest.mark.parametrize("kind", ["bart", "t5", "m2m_100"])
 def test_a_target_s_keys_and_values_are_kept(kind: str) -> None:
     """Targets of other lengths are counted each by itself, wherever their padding is, and no token is read again."""

@@ -5,6 +5,7 @@ Its cached state is each layer's keys and values of the source and of the target
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar, Literal, cast
@@ -29,6 +30,7 @@ from peirce_hf.pretrained.caching import (
 from peirce_hf.pretrained.configuration import configuration, published
 from peirce_hf.pretrained.packing import Packing, assume_for_tracing, shift_positions, with_one_visible
 
+_log = logging.getLogger(__name__)
 READ, WRITTEN = "memory_attention_mask", "memory_decoder_attention_mask"
 """Which tokens of the source, and of the target so far, are real."""
 BIAS = "final_logits_bias"
@@ -83,6 +85,12 @@ class PretrainedEncoderDecoder(CachingArchitecture):
             PlanError: the source cannot be read, or lacks weights of the network.
         """
         super().begin()
+        if self._language_models and not getattr(self.body.config, "tie_word_embeddings", True):
+            _log.warning(
+                "%s has a head of its own, lm_head, which is not tied to its words; causal_lm multiplies by the words, and "
+                "has to be trained before its texts mean anything",
+                self.options.source or self.body.config.model_type,
+            )
         heads = [head for head in self._language_models if getattr(head, "bias", None) is not None]
         if self.options.source is None or not heads:
             return
