@@ -87,8 +87,8 @@ class PretrainedEncoderDecoder(CachingArchitecture):
         super().begin()
         if self._language_models and not getattr(self.body.config, "tie_word_embeddings", True):
             _log.warning(
-                "%s has a head of its own, lm_head, which is not tied to its words; causal_lm multiplies by the words, and "
-                "has to be trained before its texts mean anything",
+                "%s has a head of its own, lm_head, which is not tied to its words; causal_lm multiplies by the words, "
+                "and has to be trained before its texts mean anything",
                 self.options.source or self.body.config.model_type,
             )
         heads = [head for head in self._language_models if getattr(head, "bias", None) is not None]
