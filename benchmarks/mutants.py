@@ -1,6 +1,7 @@
 """The share of mutants that the conformance suite kills: how many slips in a part's source some check of it notices.
 
-A mutant is a part built from its own source with one slip (`mutations.py`). It is killed if any check fails on it.
+A mutant is a part built from its own source with one slip (`mutations.py`). It is killed if any check fails on it, the
+check `record` left out: a stranger's part has no record.
 One process runs all mutants of a part. For each it loads the part's modules anew, runs the checks in the order that
 killed most in least time so far, and stops at the first failure. A mutant that cannot be built or raises in its first
 call is counted apart: any test would see it. So is one that changes nothing, or what no check runs in this part, as a
@@ -9,7 +10,6 @@ branch of another part that shares the code.
     python benchmarks/mutants.py                        every operator, position, head and augmenter
     python benchmarks/mutants.py operators.join         one part
     python benchmarks/mutants.py --plugin my_lab        those of a plug-in
-    python benchmarks/mutants.py --without-record       by the checks alone, with a file --kept of their own
 
 What is done stays in `--kept` (a line of JSON a mutant) and is not done again. Survivors that are equivalent to the
 part are listed in `mutants.toml`, each with its reason.
@@ -25,7 +25,7 @@ import sys
 import time
 import tomllib
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from copy import copy
 from importlib import import_module
@@ -169,16 +169,14 @@ class Checks:
 
     times: ClassVar[dict[str, float]] = {}
 
-    def __init__(
-        self, entry: Registered, registry: Registry, chosen: Sequence[str], left_out: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, entry: Registered, registry: Registry, chosen: Sequence[str]) -> None:
         self.entry, self.registry = entry, registry
         self.checks = {
             check.name: check
             for check in CHECKS
             if check.applies(entry.kind, entry.part)
             and not check.on_request
-            and (check.name in chosen if chosen else check.name not in left_out)
+            and (check.name in chosen if chosen else check.name != "record")
         }
         self.kills: Counter[str] = Counter()
         self.sound: dict[str, bool] = {}
@@ -194,8 +192,6 @@ class Checks:
 
     def fails(self, name: str, case: Case) -> bool:
         """Whether a check fails, and would not on the part itself."""
-        if name not in self.checks:
-            return False
         start = time.process_time()
         failed = ended(self.checks[name], case, LIMIT) == "failed"
         self.times[name] = time.process_time() - start
@@ -204,22 +200,19 @@ class Checks:
             self.sound[name] = ended(self.checks[name], itself, 10 * LIMIT) != "failed"
         return failed and self.sound[name]
 
-    def killer(self, case: Case, but: Collection[str]) -> str | None:
-        """The first check that fails, but for some; None if all pass."""
+    def killer(self, case: Case) -> str | None:
+        """The first check that fails; None if all pass."""
         for name in self.order():
-            if name not in but and self.fails(name, case):
+            if self.fails(name, case):
                 self.kills[name] += 1
                 return name
         return None
 
 
-def outcome(
-    entry: Registered, mutant: Mutant, registry: Registry, checks: Checks, both: bool
-) -> dict[str, Any]:
+def outcome(entry: Registered, mutant: Mutant, registry: Registry, checks: Checks) -> dict[str, Any]:
     """What becomes of a mutant: `killed`, `survived`, `raises` where no call works, `nothing` changed, or `never run`.
 
-    `record` says whether the part's record kills it, `by` which other check does; with `both` the other checks are run
-    where the record kills it, too.
+    `by` says which check kills it.
     """
     SEEN.clear()
     found = {"part": f"{entry.kind}.{entry.name}", "mutant": mutant.key}
@@ -233,14 +226,11 @@ def outcome(
                 return found | {"outcome": "raises"}
             if mutant.helper and mutant.helper not in SEEN:
                 return found | {"outcome": "nothing"}
-            record = checks.fails("record", case)
-            by = checks.killer(case, {"record", *(LAST if record else ())}) if both or not record else None
+            by = checks.killer(case)
     except (Exception, SystemExit):
         return found | {"outcome": "raises"}
-    how = (
-        "killed" if by or record else "survived" if reached(entry, mutant, registry, checks) else "never run"
-    )
-    return found | {"outcome": how, "by": by, "record": record, "both": both}
+    how = "killed" if by else "survived" if reached(entry, mutant, registry, checks) else "never run"
+    return found | {"outcome": how, "by": by}
 
 
 def reached(entry: Registered, mutant: Mutant, registry: Registry, checks: Checks) -> bool:
@@ -275,9 +265,8 @@ def measure(task: tuple[str, str, argparse.Namespace]) -> None:
             break
         row = done.get(mutant.key)
         if row is None:
-            left_out = ["record"] if given.without_record else []
-            checks = checks or Checks(entry, registry, given.checks, left_out)
-            row = outcome(entry, mutant, registry, checks, live < given.both)
+            checks = checks or Checks(entry, registry, given.checks)
+            row = outcome(entry, mutant, registry, checks)
             with path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
         live += row["outcome"] in ("killed", "survived")
@@ -308,26 +297,22 @@ def report(rows: Sequence[Mapping[str, Any]], known: Mapping[str, str]) -> list[
         count = Counter(row["outcome"] for row in own)
         left = [row["mutant"] for row in own if row["outcome"] == "survived"]
         same = {mutant: reason for mutant in left for key, reason in known.items() if key in mutant}
-        tried = [row for row in own if row.get("both") and row["mutant"] not in same]
-        promised = sum(row["by"] is not None for row in tried)
-        counts = (
-            count["killed"],
-            len(left),
-            len(same),
-            count["raises"],
-            count["never run"],
-            len(tried),
-            promised,
-        )
+        counts = (count["killed"], len(left), len(same), count["raises"], count["never run"])
         table.append(_row(part, *counts))
         survivors += [
             _row(part, 0, 1, mutant in same, survivor=mutant, why=same.get(mutant, "")) for mutant in left
         ]
-    names = (
-        "killed", "survived", "equivalent", "raise at once", "never run", "tried on promises", "killed by promises",
-    )  # fmt: skip
-    table.append(_row("all", *(sum(row[name] for row in table) for name in names)))
-    return [*table, *survivors]
+    names = ("killed", "survived", "equivalent", "raise at once", "never run")
+    kinds = [
+        _row(
+            kind,
+            *(sum(row[name] for row in table if row["part"].startswith(kind)) for name in names),
+            what="kind",
+        )
+        for kind in KINDS
+    ]
+    total = _row("all", *(sum(row[name] for row in kinds) for name in names), what="kind")
+    return [*kinds, total, *table, *survivors]
 
 
 def _row(
@@ -337,22 +322,31 @@ def _row(
     same: int,
     raised: int = 0,
     unreached: int = 0,
-    tried: int = 0,
-    promised: int = 0,
+    *,
+    what: str = "part",
     survivor: str = "",
     why: str = "",
 ) -> dict[str, Any]:
-    """Counts of mutants; the shares are of those that can be called and are not equivalent."""
+    """Counts of mutants; the share, with Wilson's interval of 95 %, is of those that run and are not equivalent."""
     others = killed + survived - same
+    low, high = _interval(killed, others)
     return {
-        "what": ("equivalent" if why else "survivor") if survivor else "part",
+        "what": ("equivalent" if why else "survivor") if survivor else what,
         "part": part, "mutants": others, "killed": killed, "survived": survived, "equivalent": int(same),
         "raise at once": raised, "never run": unreached,
-        "share": 100 * killed / others if others else 100.0,
-        "tried on promises": tried, "killed by promises": promised,
-        "share by promises": 100 * promised / tried if tried else 0.0,
+        "share": 100 * killed / others if others else 100.0, "low": low, "high": high,
         "survivor": f"`{survivor}`".replace("|", "\\|"), "why": why or "not yet",
     }  # fmt: skip
+
+
+def _interval(killed: int, others: int) -> tuple[float, float]:
+    """Wilson's interval of 95 % around a share, in percent."""
+    if not others:
+        return 0.0, 100.0
+    z, share = 1.96, killed / others
+    middle = (share + z * z / (2 * others)) / (1 + z * z / others)
+    reach = z * (share * (1 - share) / others + z * z / (4 * others**2)) ** 0.5 / (1 + z * z / others)
+    return 100 * (middle - reach), 100 * (middle + reach)
 
 
 def main() -> None:
@@ -365,19 +359,12 @@ def main() -> None:
     parser.add_argument(
         "--each", type=int, default=60, help="mutants of a part that run, drawn where there are more"
     )
-    parser.add_argument(
-        "--both",
-        type=int,
-        default=15,
-        help="mutants of a part that meet every check where the record kills them, too",
-    )
     parser.add_argument("--seed", type=int, default=0, help="of the draw")
     parser.add_argument("--jobs", type=int, default=1, help="parts that are measured at the same time")
     parser.add_argument(
         "--kept", type=Path, default=Path("mutants.jsonl"), help="what is done, a line a mutant"
     )
     parser.add_argument("--checks", nargs="*", default=[], help="the checks that are run; all if absent")
-    parser.add_argument("--without-record", action="store_true", help="leave out what plug-ins have recorded")
     parser.add_argument("--only-report", action="store_true", help="measure nothing")
     parser.add_argument("--quiet", action="store_true", help="report nothing: others measure further parts")
     given = parser.parse_args()
