@@ -18,7 +18,6 @@ OPTIONAL = {
     "ScopePosition": "index",
     "Augmenter": "words",
     "Head": "example_labels reference_loss",
-    "Part": "upgrade_options",
     "Task": "example_in suits overrides_for check terms targets remarks",
     "Exporter": "",
 }
