@@ -146,7 +146,8 @@ def test_a_plugin_that_raises_no_exception_is_quarantined(
 
 
 def test_a_signal_of_the_user_ends_what_a_plugin_does() -> None:
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a process in the background ignores it
+    # A process in the background ignores the signal.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt), guard_plugin_code("strange_ops"):
             signal.raise_signal(signal.SIGINT)

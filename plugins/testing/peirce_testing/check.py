@@ -188,7 +188,8 @@ class Check:
             "with": [note.removeprefix("with ") for note in notes],
             "contract": [self.contract],
             "found": found,
-            "cause": causes.nearest(self.name, entry.part),
+            # What an exception of these says is not about the contract that was under check.
+            "cause": [] if isinstance(error, _MISUSED) else causes.nearest(self.name, entry.part),
             "read on": [self.link],
             "again": [again(entry.plugin, case.name_of(self), case.thorough)],
         }
@@ -234,6 +235,10 @@ def _describe_error(error: Exception) -> list[str]:
     if isinstance(error, IndexError) and "out of range in self" in str(error):
         lines.insert(1, "an id has no row in the table that it is looked up in")
     return lines
+
+
+_MISUSED = (TypeError, AttributeError, NameError, KeyError)
+"""The exceptions of a name or an argument that is not there."""
 
 
 def _cause(error: Exception) -> str:

@@ -107,6 +107,8 @@ def train(
             task = with_tokenizer(task, start) if start is not None else task
             data = task.prepare() if data is None else data
             plan = _plan_for_data(spec, task, data, registry, saved)
+            if console is not None and (left_out := _left_out_heads(spec, plan, task)):
+                console.print(left_out, markup=False, highlight=False, soft_wrap=True)
             accelerator = make_accelerator(options)
             with randomness.isolated_generators(), torch_threads(options.threads):
                 model = build(plan, seed=seed, registry=registry)
@@ -151,6 +153,16 @@ def _plan_for_data(
             f"spec {spec.name!r} does not suit the task {task.name!r}, whose data set {', '.join(overrides)}: {error}. "
             "Take a ready spec made for the task (`peirce spec list`), or give yours the parts that it needs"
         ) from error
+
+
+def _left_out_heads(spec: Spec, plan: Plan, task: AnyTask) -> str:
+    """What is said of the heads of a spec that its task leaves out, since it sets its own; empty if there are none."""
+    kept = [head.prefix for head in plan.heads]
+    if not (lost := [head.as_ for head in spec.heads if head.as_ not in kept]):
+        return ""
+    names = ", ".join(map(repr, lost))
+    advice = f'; write as = "{kept[0]}" to train one of yours in its place' if kept else ""
+    return f"heads left out of the training and of the saved model: {names}; {task.name} sets {kept}{advice}"
 
 
 def _clear(directory: Path, *, resume: bool, overwrite: bool) -> None:

@@ -32,7 +32,7 @@ from peirce_testing.checks import (
 def _find_checks() -> tuple[Check, ...]:
     """The suite's own checks and those that installed distributions add."""
     modules = [
-        declared, options, inputs, references, values, record, limits, symmetry, numerics, training, losses, state,
+        declared, options, inputs, references, values, record, symmetry, limits, numerics, training, losses, state,
         networks, tasks, exporters, registered,
     ]  # fmt: skip
     for entry in announcements("peirce.checks"):

@@ -192,6 +192,11 @@ class _Parameters(dict[str, Any]):
         self.read.add(name)
         return super().__getitem__(name)
 
+    def get(self, name: str, default: Any = None) -> Any:
+        """As of a dict."""
+        self.read.add(name)
+        return super().get(name, default)
+
 
 def _check_stated(
     harness: Harness, instance: Any, view: View, tensors: Tensors, unread: dict[str, bool]

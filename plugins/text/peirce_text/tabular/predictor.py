@@ -56,7 +56,7 @@ class Predictor(ABC):
 
     @abstractmethod
     def predict(
-        self, texts: Sequence[Sequence[Any]], batch_size: int, inputs: Sequence[tuple[Numbers, ...]]
+        self, texts: Sequence[Sequence[Any]], batch_size: int, inputs: Sequence[tuple[Numbers, ...]] = ()
     ) -> list[Prediction]:
         """Predict some rows.
 
@@ -103,7 +103,7 @@ class _LocalPredictor(Predictor):
             )
 
     def predict(
-        self, texts: Sequence[Sequence[Any]], batch_size: int, inputs: Sequence[tuple[Numbers, ...]]
+        self, texts: Sequence[Sequence[Any]], batch_size: int, inputs: Sequence[tuple[Numbers, ...]] = ()
     ) -> list[Prediction]:
         """The most probable class of each row, or of each word."""
         of_texts = {spec.name for spec in self._signature.inputs if "length" not in spec.dims}
@@ -168,7 +168,7 @@ class _TritonPredictor(Predictor):
         )
 
     def predict(
-        self, texts: Sequence[Sequence[Any]], batch_size: int, inputs: Sequence[tuple[Numbers, ...]]
+        self, texts: Sequence[Sequence[Any]], batch_size: int, inputs: Sequence[tuple[Numbers, ...]] = ()
     ) -> list[Prediction]:
         """The best class of each row, or of each word; the server batches."""
         with ThreadPoolExecutor(CONCURRENT_REQUESTS) as pool:

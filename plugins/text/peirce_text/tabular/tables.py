@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from attrs import field, frozen, validators
 
+from peirce.errors import TaskError
 from peirce.extras import check_picture
 from peirce.model import Model
 from peirce_text.reading import Row
@@ -122,7 +123,16 @@ class TableTask(TextTask[OptionsT, ExampleT, EncodedT], Generic[OptionsT, Exampl
         return {**read, **{split: [train[row] for row in rows] for split, rows in parts.items()}}
 
     def check(self, model: Model, data: TextData[EncodedT]) -> None:
-        """Refuse columns that hold nothing that an input of the model takes."""
+        """Refuse a head without a score for each class, and columns that no input of the model takes."""
+        name, classes = f"{self.head}_logits", getattr(data, "classes", ())
+        logits = next((spec for spec in model.signature.outputs if spec.name == name), None)
+        if logits is None or logits.dims[-1] != len(classes):
+            head = model.heads[self.head].name if self.head in model.heads else "none"
+            gives = "no logits" if logits is None else f"logits [{', '.join(map(str, logits.dims))}]"
+            raise TaskError(
+                f"head {self.head!r} ({head}) gives {gives}, and the task {self.name!r} reads a score for each of "
+                f"{len(classes)} classes; give one logit a class"
+            )
         for split, part in data.splits.items():
             source = self.source_of(split if split in self.options.files else TRAIN)
             self.input_columns.check(model.signature, part, source)

@@ -188,3 +188,13 @@ def test_tags_are_lists_or_texts(tmp_path: Path) -> None:
     (tmp_path / "my.csv").write_text(table + "one two,O\n")
     with pytest.raises(TaskError, match=r"row 13: 2 words have 1 tags"):
         task.prepare()
+
+
+def test_a_head_without_a_score_for_each_class_is_refused(tmp_path: Path) -> None:
+    task = classify(tmp_path)
+    data = task.prepare()
+    spec = FOLNET.replace(task.overrides(data)).replace({"model.heads.0.classes": 3})
+    with pytest.raises(
+        TaskError, match=r"gives logits \[batch, 3\], and the task 'classify' reads a score for each of 2"
+    ):
+        task.check(build(spec), data)
