@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from attrs import field, frozen, validators
+from rich.console import Console
 from small_specs import FOLNET
 
 from peirce import hookimpl
@@ -22,6 +23,7 @@ from peirce_text.tabular.classify import Classify, ClassifyOptions
 from peirce_text.tabular.tag import Tag, TagOptions
 from peirce_text.text.tokenizer import Tokenizer
 from peirce_text.text.words import encode_words
+from peirce_training import TrainingOptions, train
 
 TABLE = "text,label\n" + "".join(f'"the {who}, it sat",{who}\n' for who in ("dog", "cat", "dog") * 4)
 
@@ -198,3 +200,13 @@ def test_a_head_without_a_score_for_each_class_is_refused(tmp_path: Path) -> Non
         TaskError, match=r"gives logits \[batch, 3\], and the task 'classify' reads a score for each of 2"
     ):
         task.check(build(spec), data)
+
+
+def test_heads_that_the_task_leaves_out_are_said(tmp_path: Path, registry: Registry) -> None:
+    spec = FOLNET.replace({"model.heads": [{"use": "classification", "as": "clasification"}, {"use": "mlm"}]})
+    console = Console(record=True, width=200)
+    options = TrainingOptions(steps=1, device="cpu", threads=1, test_split="")
+    train(spec, classify(tmp_path), options, tmp_path / "m", registry=registry, console=console)
+    said = console.export_text()
+    assert "left out of the training and of the saved model: 'clasification', 'mlm'" in said
+    assert 'write as = "classification"' in said
