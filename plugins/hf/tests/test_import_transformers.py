@@ -312,7 +312,8 @@ def test_settings_are_read_as_transformers_reads_them(kind: str, seed: int, tmp_
             parameter.add_(0.1 * torch.randn_like(parameter))
     theirs.save_pretrained(tmp_path)
     (tmp_path / "config.json").write_text(json.dumps({**settings, "model_type": kind}))
-    assert difference(theirs, import_transformers(tmp_path, tmp_path / "ours")) < 1e-5
+    ours = import_transformers(tmp_path, tmp_path / "ours")
+    assert difference(theirs.double(), ours.double()) < 1e-5  # in float32 some settings round by 2e-5
 
 
 @pytest.mark.parametrize("prefix", ["module.", "_orig_mod.", "model.", "module._orig_mod.net."])

@@ -178,8 +178,11 @@ def _is_mean_of_rows(instance: Any, outputs: Outputs, labels: Tensor) -> bool:
 
 def _check_ignored_labels(instance: Any, outputs: Outputs, labels: Tensor, ids: bool) -> None:
     hidden = labels.clone()
-    hidden[0, ..., 1:] = IGNORED
-    hidden[1, ..., :1] = IGNORED
+    if labels.dim() == 1:
+        hidden[0] = IGNORED
+    else:
+        hidden[0, ..., 1:] = IGNORED
+        hidden[1, ..., :1] = IGNORED
     counts = hidden != IGNORED
 
     def noisy(t: Tensor) -> Tensor:
