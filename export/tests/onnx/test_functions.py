@@ -34,7 +34,8 @@ def test_layers_call_the_function_of_each_part(spec: peirce.Spec, tmp_path: Path
     called = onnx.load(path)
     names = {f"{function.domain}::{function.name}" for function in called.functions}
     calls = Counter(node.domain for node in called.graph.node if node.domain)
-    assert any(each.startswith("peirce.folnet::") for each in names)  # a transformer's assoc and join are theirs
+    # A transformer's assoc and join are peirce-folnet's, too.
+    assert any(each.startswith("peirce.folnet::") for each in names)
     assert sum(calls.values()) > len(names), "the layers share no function"
     assert not any("operators." in node.name and not node.domain for node in called.graph.node)
     assert len(inline_local_functions(called).graph.node) > len(called.graph.node)
