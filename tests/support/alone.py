@@ -68,7 +68,8 @@ def main(arguments: list[str]) -> int:
         constraints = build(Path(folder) / "wheels")
         for name in names or tested:
             start = time.monotonic()
-            wrong = try_alone(tested[name], constraints, Path(folder) / name, arguments[len(names) :])
+            with TemporaryDirectory(dir=folder) as one:
+                wrong = try_alone(tested[name], constraints, Path(one), arguments[len(names) :])
             print(f"{name}: {wrong or 'works alone'}, {time.monotonic() - start:.0f} s", flush=True)
             failed |= wrong is not None
     return int(failed)

@@ -435,9 +435,11 @@ class _Stepper:
     def step(self, tokens: Ids) -> NDArray[Any]:
         """Append a token to each row."""
         new = torch.from_numpy(np.asarray(tokens)).to(self.real.device).unsqueeze(1)
+        if self.cache and self.stable:  # nothing that was read is read again
+            return self._logits({self.name: new})[:, -1].double().cpu().numpy()
         before = int(self.real.sum(1).max())
         self._append(new)
-        if self.stable or self.network.reuses_cache(before, before + 1):
+        if self.cache and self.network.reuses_cache(before, before + 1):
             return self._logits({self.name: new})[:, -1].double().cpu().numpy()
         self.cached = {}
         return self._logits(self.inputs, self.real.shape[1] - 1)[:, -1].double().cpu().numpy()
@@ -458,11 +460,14 @@ class _Stepper:
         self.real = self.real[chosen]
 
     def _append(self, new: Tensor) -> None:
-        """The inputs with one more token, of token type 0 as in a step."""
+        """The inputs with one more token, of which all else has its default, as in a step."""
         self.real = torch.cat([self.real, torch.ones_like(new, dtype=torch.bool)], 1)
         self.inputs[self.name] = torch.cat([self.inputs[self.name], new], 1)
         if self.mask is not None:
             self.inputs[self.mask] = self.real
-        if self.name == "input_ids" and "token_type_ids" in self.inputs:
-            types = self.inputs["token_type_ids"]
-            self.inputs["token_type_ids"] = torch.cat([types, torch.zeros_like(new)], 1)
+        signature = self.model.signature
+        for spec in signature.inputs:
+            beside = spec.dims == signature.input(self.name).dims and spec.name not in (self.name, self.mask)
+            if beside and spec.default is not None and spec.name in self.inputs:
+                value = self.inputs[spec.name]
+                self.inputs[spec.name] = torch.cat([value, value.new_full(new.shape, spec.default)], 1)

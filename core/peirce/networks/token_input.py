@@ -242,7 +242,7 @@ class TokenInput(nn.Module):
             )
         sizes = {"batch": ids.shape[0], "length": ids.shape[1]}
         shape = [sizes[dim] if isinstance(dim, str) else dim for dim in spec.dims]
-        dtypes = {"int64": torch.int64, "bool": torch.bool, "float": self.words().dtype}
+        dtypes = {"int64": torch.int64, "bool": torch.bool, "float": self.embedding.weight.dtype}
         return ids.new_full(shape, spec.default, dtype=dtypes[spec.dtype])
 
     def _call_part(self, part: nn.Module, method: Callable[..., T], *arguments: object) -> T:

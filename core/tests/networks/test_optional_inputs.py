@@ -64,6 +64,9 @@ def test_a_floating_input_has_a_default_in_the_models_dtype(model: peirce.Model)
     assert [text.tokens for text in model.generate({"input_ids": IDS}, max_new=3)] == [
         t.tokens for t in whole
     ]
+    given = {"input_ids": IDS, "confidence": torch.full((2, 6), 0.5)}
+    one, other = (model.generate(given, max_new=3, cache=cache) for cache in (True, False))
+    assert [text.tokens for text in one] == [text.tokens for text in other]
     half = model.to(torch.bfloat16)
     assert len(half.generate({"input_ids": IDS}, max_new=2)) == 2
     model.to(torch.float32)
