@@ -59,7 +59,7 @@ def test_what_is_found_agrees(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 @pytest.mark.parametrize("line", ["{}", '{"text": "a", "relations": [["casual", [0, 1], [], []]]}', "[]"])
 def test_what_is_no_annotated_sentence_is_refused(line: str, tmp_path: Path) -> None:
     (tmp_path / "own.jsonl").write_text(line)
-    with pytest.raises(InputError, match=r"own.jsonl, line 1: it is no annotated sentence \(.*\); write"):
+    with pytest.raises(InputError, match=r"own.jsonl, line 1, is not of the form \(.*\); write"):
         read_annotated(tmp_path / "own.jsonl")
 
 

@@ -10,10 +10,10 @@ from typing import Any
 
 from attrs import frozen
 
-from peirce.errors import InputError
-from peirce.files import parse_json, read_text
+from peirce.errors import unknown
 from peirce_logic.detection.algorithm import Relation, Span, Spans
 from peirce_logic.detection.lexicon import Lexicon
+from peirce_logic.json_lines import read_json_lines
 from peirce_logic.relations import RELATIONS
 
 ENGLISH = Path(__file__).with_name("sentences.jsonl")
@@ -77,35 +77,24 @@ def read_annotated(path: str | os.PathLike[str] | None = None) -> list[Annotated
     Raises:
         InputError: the file cannot be read, or a line is not an annotated sentence.
     """
-    file = ENGLISH if path is None else Path(path)
-    try:
-        lines = read_text(file).splitlines()
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"sentences {file} cannot be read: {error}; it holds a JSON object a line"
-        ) from error
-    found = []
-    for number, line in enumerate(lines, 1):
-        try:
-            given = parse_json(line)
-            passes = tuple(tuple(_annotations(each)) for each in given.get("passes", ()))
-            relations = tuple(_annotations(given["relations"]))
-            found.append(
-                AnnotatedSentence(str(given["text"]), str(given.get("source", "")), relations, passes)
-            )
-        except (ValueError, LookupError, TypeError, AttributeError) as error:
-            raise InputError(
-                f"{file}, line {number}: it is no annotated sentence ({error}); write "
-                '{"text": ..., "relations": [[RELATION, KEY, ALPHA, BETA], ...]}, a key as [start, end) in characters, '
-                "and spans as lists of such"
-            ) from error
-    return found
+    return read_json_lines(
+        ENGLISH if path is None else Path(path),
+        _annotated,
+        '{"text": ..., "relations": [[RELATION, KEY, ALPHA, BETA], ...]}, a key as [start, end) in characters, and '
+        "spans as lists of such",
+    )
+
+
+def _annotated(given: Any) -> AnnotatedSentence:
+    passes = tuple(tuple(_annotations(each)) for each in given.get("passes", ()))
+    relations = tuple(_annotations(given["relations"]))
+    return AnnotatedSentence(str(given["text"]), str(given.get("source", "")), relations, passes)
 
 
 def _annotations(given: Any) -> Iterator[Annotation]:
     for relation, key, alpha, beta in given:
         if relation not in dict(RELATIONS):
-            raise ValueError(f"unknown relation {relation!r}")
+            raise ValueError(unknown("relation", relation, dict(RELATIONS)))
         left, right = (tuple(Span(int(start), int(end)) for start, end in spans) for spans in (alpha, beta))
         yield Annotation(str(relation), Span(*map(int, key)), left, right)
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from attrs import frozen
 
-from peirce.errors import InputError, unknown
-from peirce.files import parse_json, read_text
+from peirce.errors import unknown
+from peirce_logic.json_lines import read_json_lines
 from peirce_logic.relations import RELATIONS
 
 ENGLISH = Path(__file__).with_name("english.jsonl")
@@ -55,19 +55,11 @@ def read_sentences(path: str | os.PathLike[str] | None = None) -> list[LabelledS
     Raises:
         InputError: the file cannot be read, or a line is not a labelled sentence.
     """
-    file = ENGLISH if path is None else Path(path)
-    try:
-        lines = read_text(file).splitlines()
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"sentences {file} cannot be read: {error}; it holds a JSON object a line"
-        ) from error
-    found = [_read_sentence(line, f"{file}, line {i}") for i, line in enumerate(lines, 1) if line.strip()]
-    if not found:
-        raise InputError(
-            f"{file} holds no sentences; write a JSON object a line, with text, keyword and relation"
-        )
-    return found
+    return read_json_lines(
+        ENGLISH if path is None else Path(path),
+        _labelled,
+        '{"text": ..., "keyword": ..., "relation": ...}, and `start` where the keyword stands more than once',
+    )
 
 
 def agreement(sentences: Sequence[LabelledSentence]) -> dict[str, float] | None:
@@ -84,39 +76,29 @@ def agreement(sentences: Sequence[LabelledSentence]) -> dict[str, float] | None:
     return {"share": same, "kappa": 1.0 if chance == 1.0 else (same - chance) / (1.0 - chance)}
 
 
-def _find_keyword(text: str, keyword: str, where: str) -> int:
+def _find_keyword(text: str, keyword: str) -> int:
     """Where a keyword stands as whole words; a clitic such as `n't` ends one."""
     before = "" if "'" in keyword else r"(?<!\w)"
     found = re.finditer(rf"{before}{re.escape(keyword)}(?!\w)", text, re.IGNORECASE)
     places = [match.start() for match in found]
     if not keyword or not places:
-        raise InputError(
-            f"{where}: the text does not contain the keyword {keyword!r} as separate words; correct one of them"
-        )
+        raise ValueError(f"the text does not contain the keyword {keyword!r} as separate words")
     if len(places) > 1:
-        raise InputError(
-            f"{where}: the keyword {keyword!r} occurs at the characters {', '.join(map(str, places))}; choose with "
-            "`start` which is meant"
-        )
+        places_text = ", ".join(map(str, places))
+        raise ValueError(f"the keyword {keyword!r} occurs at the characters {places_text}")
     return places[0]
 
 
-def _read_sentence(line: str, where: str) -> LabelledSentence:
-    try:
-        given: Any = parse_json(line)
-        text, keyword = str(given["text"]), str(given["keyword"]).lower()
-        start = int(given["start"]) if "start" in given else _find_keyword(text, keyword, where)
-        passes = tuple(map(str, given.get("passes", ())))
-        relation, source = str(given["relation"]), str(given.get("source", ""))
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise InputError(
-            f'{where}: it is not {{"text": ..., "keyword": ..., "relation": ...}} ({error}); write one object a line'
-        ) from error
+def _labelled(given: Any) -> LabelledSentence:
+    text, keyword = str(given["text"]), str(given["keyword"]).lower()
+    start = int(given["start"]) if "start" in given else _find_keyword(text, keyword)
+    passes = tuple(map(str, given.get("passes", ())))
+    relation, source = str(given["relation"]), str(given.get("source", ""))
     for each in (relation, *passes):
         if each not in LABELS:
-            raise InputError(f"{where}: {unknown('relation', each, LABELS)}")
+            raise ValueError(unknown("relation", each, LABELS))
     if not keyword or start < 0 or text[start : start + len(keyword)].lower() != keyword:
-        raise InputError(f"{where}: {keyword!r} is not at character {start}; correct `start`")
+        raise ValueError(f"{keyword!r} is not at character {start}, its `start`")
     return LabelledSentence(
         text=text, keyword=keyword, start=start, relation=relation, passes=passes, source=source
     )
