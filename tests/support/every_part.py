@@ -93,7 +93,7 @@ VARIANTS: Mapping[str, tuple[Spec, Mapping[str, Any]]] = {
         "positions": [{"use": "logirpe", "kinds": 3, "max_distance": 4}],
         "heads": [
             {"use": "token_classification"}, {"use": "relation", "classes": 3}, {"use": "swap"}, {"use": "span"},
-            {"use": "multiple_choice"},
+            {"use": "multiple_choice"}, {"use": "multilabel"},
         ],
     }),
 }  # fmt: skip

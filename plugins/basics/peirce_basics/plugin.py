@@ -62,7 +62,16 @@ def register_heads() -> list[type[Head]]:
     whole: list[type[Head]] = [linear.SentencePair, linear.Classification, linear.MultipleChoice]
     pairs: list[type[Head]] = [linear.Relation, linear.Swap]
     texts: list[type[Head]] = [CausalLanguageModel, MaskedLanguageModel]
-    return [*whole, Contrastive, Matching, *texts, linear.TokenClassification, linear.Span, *pairs]
+    return [
+        *whole,
+        linear.MultiLabel,
+        Contrastive,
+        Matching,
+        *texts,
+        linear.TokenClassification,
+        linear.Span,
+        *pairs,
+    ]
 
 
 @hookimpl

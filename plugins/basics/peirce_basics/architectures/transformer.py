@@ -183,7 +183,8 @@ class Transformer(GenerativeArchitecture):
         """Embed, attend layer by layer, pool."""
         tokens = self.input.tokens(inputs)
         scope = self.input.scope(tokens)
-        atoms, _ = run_layers(self.layers, self._begin(tokens, scope), scope, self.input.pairs(tokens))
+        scopes, begun = self.input.scopes(tokens), self._begin(tokens, scope)
+        atoms, _ = run_layers(self.layers, begun, scopes, self.input.pairs(tokens))
         return self._end(atoms, tokens, scope), tokens
 
     def cached_state(self) -> tuple[TensorSpec, ...]:
@@ -196,8 +197,8 @@ class Transformer(GenerativeArchitecture):
         """Infer the atoms of tokens that follow others, O(T) each."""
         tokens, kept = self.input.following(inputs, cache)
         scope = self.input.scope(tokens)
-        begun = self._begin(tokens, scope)
-        atoms, layer_cache = run_layers(self.layers, begun, scope, self.input.pairs(tokens), cache)
+        scopes, begun = self.input.scopes(tokens), self._begin(tokens, scope)
+        atoms, layer_cache = run_layers(self.layers, begun, scopes, self.input.pairs(tokens), cache)
         return self._end(atoms, tokens, scope), tokens, kept | layer_cache
 
     def _begin(self, tokens: Tokens, scope: Scope) -> Tensor:

@@ -111,12 +111,17 @@ class ClassificationOptions:
         classes: the number of classes.
         problem: `single` for one sequence and `pair` for two (which token_type_ids tell apart), both with one score a
             class; `regression` for one number, with `classes = 1`.
+        center: of a regression, what the numbers lie around: what the linear map gives is multiplied by `scale`, and
+            this is added.
+        scale: of a regression, how far they lie apart. The error is counted in this unit.
     """
 
     classes: int = field(default=2, validator=validators.ge(1))
     problem: Literal["single", "pair", "regression"] = field(
         default="single", validator=validators.in_(("single", "pair", "regression"))
     )
+    center: float = 0.0
+    scale: float = field(default=1.0, validator=validators.gt(0))
 
 
 class Classification(Linear):
@@ -135,14 +140,24 @@ class Classification(Linear):
         """A regression has one output, a pair needs two token types, and a choice needs two classes."""
         if options.problem == "regression" and options.classes != 1:
             return f"a regression predicts one number, and classes is {options.classes}; set classes = 1"
+        if options.problem != "regression" and (options.center, options.scale) != (0, 1):
+            return 'center and scale are of numbers; leave them out, or set problem = "regression"'
         if options.problem != "regression" and options.classes < 2:
             return 'one class leaves nothing to choose; set classes to 2 or more, or problem = "regression"'
         if options.problem == "pair" and dims.token_types < 2:
             return "a pair needs model.input.token_types of 2 or more, to tell its two sequences apart"
         return None
 
+    def forward(self, encoded: Encoded, tokens: Tokens) -> dict[str, Tensor]:
+        """[b, p] -> logits [b, classes]; of a regression in the unit of its numbers."""
+        logits = super().forward(encoded, tokens)["logits"]
+        if self.options.problem == "regression":
+            # In mixed precision the map gives less precision than numbers far from zero need.
+            logits = logits.to(self.dense.weight.dtype) * self.options.scale + self.options.center
+        return {"logits": logits}
+
     def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
-        """Cross-entropy against labels [b], or the mean squared error against numbers [b]."""
+        """Cross-entropy against labels [b], or the mean squared error against numbers [b] in units of `scale`."""
         logits = at_least_float32(outputs["logits"])
         if self.options.problem != "regression":
             return mean_cross_entropy(logits, labels)
@@ -150,14 +165,51 @@ class Classification(Linear):
             raise InputError(
                 f"labels are {list(labels.shape)} and must be one number for each of {len(logits)} rows"
             )
-        return F.mse_loss(logits.squeeze(-1), labels.flatten().to(logits.dtype))
+        return ((logits.squeeze(-1) - labels.flatten().to(logits.dtype)) / self.options.scale).square().mean()
+
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """The map of what is read, and of a regression its unit."""
+        logits = super().reference(given, scope, parameters, dims)["logits"]
+        return {"logits": logits * self.options.scale + self.options.center}
 
     def reference_loss(self, outputs: Mapping[str, Any], labels: Any) -> float:
         """The cross-entropy, or the mean square of how far numbers are off."""
         if self.options.problem != "regression":
             return super().reference_loss(outputs, labels)
         rows = zip(outputs["logits"], labels, strict=True)
-        return sum((row[0] - number) ** 2 for row, number in rows) / len(labels)
+        return sum(((row[0] - number) / self.options.scale) ** 2 for row, number in rows) / len(labels)
+
+
+class Binary(Linear):
+    """Scores of yes against no; their loss is the binary cross-entropy of the labels that are not -100."""
+
+    def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
+        """Mean binary cross-entropy where labels, 1 for yes and 0 for no, are not -100; zero if none is."""
+        check_labels(labels, outputs["logits"].shape, 2)
+        logits, counts = at_least_float32(outputs["logits"]), labels != IGNORED
+        wanted = labels.to(logits.dtype).masked_fill(~counts, 0.0)
+        losses = F.binary_cross_entropy_with_logits(logits, wanted, reduction="none")
+        return losses.masked_fill(~counts, 0.0).sum() / counts.sum().clamp_min(1)
+
+    def reference_loss(self, outputs: Mapping[str, Any], labels: Any) -> float:
+        """The binary cross-entropy, place by place."""
+        places = zip(np.ravel(outputs["logits"]), np.ravel(labels), strict=True)
+        shares = [plain_sigmoid(z if label else -z) for z, label in places if label != IGNORED]
+        return float(sum(-np.log(share) for share in shares) / max(1, len(shares)))
+
+
+class MultiLabel(Binary):
+    """The labels that a whole input has, any number of them: a score for each, which competes with none."""
+
+    name = "multilabel"
+    needs = frozenset({"pooled"})
+    source = "BERT (Devlin et al., 2018), Section 4.1, with a sigmoid for each class"
+    Options = ClassesOptions
+    labels = "int64 [b, classes]: 1 for a label that the input has, 0 for another; -100 where it is not known"
+    reads, drops = "pooled", True
+    meaning = "Scores of each label against its absence."
 
 
 class SentencePair(Linear):
@@ -243,7 +295,7 @@ class Relation(Linear):
         return super().reference({"binary": read}, scope, parameters, dims)
 
 
-class Swap(Linear):
+class Swap(Binary):
     """Whether two tokens have changed places: one score for each pair, the same both ways."""
 
     name = "swap"
@@ -258,26 +310,12 @@ class Swap(Linear):
         scores = self.dense(encoded.binary).squeeze(-1)
         return {"logits": encoded.scope.zero_binary(scores + scores.transpose(1, 2))}
 
-    def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
-        """Binary cross-entropy where labels [b, x, y] (1 for a swapped pair) are not -100; zero if none is."""
-        check_labels(labels, outputs["logits"].shape, 2)
-        logits, counts = at_least_float32(outputs["logits"]), labels != IGNORED
-        wanted = labels.to(logits.dtype).masked_fill(~counts, 0.0)
-        losses = F.binary_cross_entropy_with_logits(logits, wanted, reduction="none")
-        return losses.masked_fill(~counts, 0.0).sum() / counts.sum().clamp_min(1)
-
     def reference(
         self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
     ) -> Mapping[str, Any]:
         """The scores of both directions, added up."""
         scores = plain_linear(given["binary"], parameters, "dense", 1)[..., 0]
         return {"logits": scores + scores.T}
-
-    def reference_loss(self, outputs: Mapping[str, Any], labels: Any) -> float:
-        """The binary cross-entropy, pair by pair."""
-        places = zip(np.ravel(outputs["logits"]), np.ravel(labels), strict=True)
-        shares = [plain_sigmoid(z if label else -z) for z, label in places if label != IGNORED]
-        return float(sum(-np.log(share) for share in shares) / max(1, len(shares)))
 
 
 class Span(Linear):

@@ -248,3 +248,15 @@ def test_the_rows_of_a_question_compete_and_no_others() -> None:
     assert head.outputs()[0].dims == ("batch",)
     with pytest.raises(InputError, match="5 rows is not a whole number of questions with 3 choices"):
         head.loss({"logits": torch.zeros(5)}, torch.zeros(2, dtype=torch.int64))
+
+
+def test_a_regression_predicts_in_the_unit_of_its_numbers_and_errs_in_that_of_its_scale() -> None:
+    head = Classification(ClassificationOptions(classes=1, problem="regression", center=100, scale=10), DIMS)
+    with torch.no_grad():
+        head.dense.weight.zero_()
+        head.dense.bias.fill_(0.5)
+    encoded, tokens = encode([[1, 2]])
+    outputs = head(encoded._replace(pooled=torch.zeros(1, DIMS.pooled)), tokens)
+    assert outputs["logits"].item() == 105
+    assert head.loss(outputs, torch.tensor([125.0])).item() == 4
+    assert Classification.check(ClassificationOptions(classes=2, center=1.0), DIMS, "bidirectional")
