@@ -5,17 +5,18 @@ from __future__ import annotations
 import gzip
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, suppress
+from contextlib import chdir, contextmanager, suppress
 from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
 from peirce.errors import TaskError
-from peirce.extras import safe_path
+from peirce.extras import require, safe_path
 from peirce.files import clear_leftovers, write_whole
 
 
@@ -52,6 +53,43 @@ def worker_processes(
                 raise TaskError(f"{what}; run it again, with fewer workers") from error
             raise
         executor.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def ray_cluster(feature: str, workers: int | None, cores: int = 1, *, extra: str) -> Iterator[int]:
+    """A Ray cluster: that of RAY_ADDRESS, else one that runs on this machine, else a new one that ends with the block.
+
+    Args:
+        feature: what needs it, as `require` names it.
+        workers: how many workers it must have room for; as many as have room if None.
+        cores: of each worker.
+        extra: the extra that brings Ray.
+
+    Yields:
+        How many workers there are to be.
+
+    Raises:
+        TaskError: Ray is not installed, or the cluster has fewer CPUs.
+    """
+    require(feature, "ray", extra=extra)
+    import ray
+
+    started = not ray.is_initialized()
+    if started:
+        # Ray lets its workers import from the folder in which it is started, before all others; Python's own has no
+        # modules.
+        with chdir(sys.prefix), safe_path():
+            ray.init(log_to_driver=False)
+    try:
+        cpus = int(ray.cluster_resources().get("CPU", 0))
+        size = workers or cpus // cores
+        if not 0 < size * cores <= cpus:
+            each = f" with {cores} threads each" if cores > 1 else ""
+            raise TaskError(f"--workers {size}{each} is more than the {cpus} CPUs of the Ray cluster")
+        yield size
+    finally:
+        if started:
+            ray.shutdown()
 
 
 def write_parts(

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, chdir, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import NamedTuple
 
 from peirce.errors import TaskError
-from peirce.extras import require, safe_path
-from peirce.workers import worker_processes
+from peirce.workers import ray_cluster, worker_processes
 from peirce_queries.sampling.sampler import Block, TypeSampler
 
 ENGINES = ("local", "ray")
@@ -102,21 +100,10 @@ def _processes(workers: int, samplers: Samplers) -> Iterator[Pool]:
 @contextmanager
 def _ray(workers: int | None, samplers: Samplers) -> Iterator[Pool]:
     """Actors of a Ray cluster, each with one task at a time; the others wait here."""
-    require("--engine ray", "ray", extra="peirce-queries[ray]")
-    import ray
-    from ray.util import ActorPool
+    with ray_cluster("--engine ray", workers, extra="peirce-queries[ray]") as size:
+        import ray
+        from ray.util import ActorPool
 
-    started = not ray.is_initialized()
-    if started:
-        # Ray lets its workers import from the folder in which it is started, before all others; Python's own has no
-        # modules. The cluster is that of RAY_ADDRESS, else one that runs on this machine, else a new one here.
-        with chdir(sys.prefix), safe_path():
-            ray.init(log_to_driver=False)
-    try:
-        cpus = int(ray.cluster_resources().get("CPU", 0))
-        size = workers or cpus
-        if not 0 < size <= cpus:
-            raise TaskError(f"--workers {size} is more than the {cpus} CPUs of the Ray cluster")
         shared = ray.put(samplers)
         remote = ray.remote(num_cpus=1)(Worker)
         actors = ActorPool([remote.remote(shared) for _ in range(size)])
@@ -133,6 +120,3 @@ def _ray(workers: int | None, samplers: Samplers) -> Iterator[Pool]:
             actors.submit(lambda actor, each: actor.run.remote(each), task)
 
         yield Pool(2 * size, submit, first)
-    finally:
-        if started:
-            ray.shutdown()
