@@ -8,6 +8,7 @@ classes.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -242,9 +243,10 @@ class TextTask(Task[OptionsT, TextData[EncodedT]], Generic[OptionsT, ExampleT, E
         )
         for split, part in data.splits.items():
             if part.cut:
-                print_line(
-                    f"{split}: {part.cut:,} {self.nouns} are cut to task.length = {self.options.length} tokens"
+                share = (
+                    f"{part.cut:,} of {len(read[split]):,} {self.nouns} ({part.cut / len(read[split]):.1%})"
                 )
+                print_line(f"{split}: {share} are cut to task.length = {self.options.length} tokens")
         if self.valid_for_test and TEST not in data.splits and VALID in data.splits:
             print_line("there is no test split; the validation split stands for it")
             return TextData(tokenizer, {**data.splits, TEST: data.splits[VALID]}, data.classes)
@@ -473,15 +475,18 @@ def keep_usable(
         TaskError: more are left out.
     """
     found: list[T] = []
-    left_out: list[str] = []
+    left_out: list[tuple[str, str]] = []
     for where, each in examples:
         if isinstance(each, str):
-            left_out.append(f"{where}: {each}")
+            left_out.append((where, each))
         else:
             found.append(each)
     if left_out:
         count = len(found) + len(left_out)
-        what = f"{len(left_out):,} of {count:,} {split} rows cannot be used, the first is {left_out[0]}"
+        what = f"{len(left_out):,} of {count:,} {split} rows cannot be used, the first is {': '.join(left_out[0])}"
+        reasons = Counter(reason for _, reason in left_out).most_common(5)
+        if len(reasons) > 1:
+            what += f" ({', '.join(f'{n:,} since {reason}' for reason, n in reasons)})"
         if len(left_out) > most * count and (not found or len(left_out) > 1):
             raise TaskError(f"{what}; {repair}")
         print_line(f"{what}; they are left out")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -104,7 +105,9 @@ class Classify(TableTask[ClassifyOptions, Example, EncodedTexts], TextClasses[Cl
         if label is None:
             return "it has no label"
         for text in texts:
-            if not isinstance(text, str) or not text.strip():
+            if text is None or (isinstance(text, str) and not text.strip()):
+                return "its text is empty"
+            if not isinstance(text, str):
                 return f"it has {text!r:.40} and needs a text"
         if split == TRAIN:  # which is read first
             self._numbers[label] = 0
@@ -135,7 +138,10 @@ class Classify(TableTask[ClassifyOptions, Example, EncodedTexts], TextClasses[Cl
         check_classes(self.classes, f"{self.source_of(TRAIN)}: column {label!r}")
         roles = ", ".join(f"{role} from column {name!r}" for role, name in self.columns.items())
         print_line(f"{self.name}: {roles}; {list_classes(self.classes, 'classes', count)}")
-        return self.split_off(read, self.labels_of(read[TRAIN]))
+        found = self.split_off(read, self.labels_of(read[TRAIN]))
+        counts = {split: Counter(each.note for each in examples) for split, examples in found.items()}
+        self.print_checks(counts, {split: ((e.texts, e.note) for e in each) for split, each in found.items()})
+        return found
 
     def labels_of(self, examples: Sequence[Example]) -> NDArray[Any]:
         """int64 [n]."""

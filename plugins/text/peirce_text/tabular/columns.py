@@ -14,7 +14,6 @@ import numpy as np
 from attrs import frozen
 
 from peirce.errors import TaskError, escape_controls, unknown
-from peirce_text.progress import print_line
 from peirce_text.reading import Row, read_rows, read_splits
 from peirce_text.tabular.lists import list_in_text
 from peirce_text.text.encoding import Ints
@@ -229,7 +228,7 @@ def sort_classes(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def check_classes(classes: Iterable[str], where: str) -> None:
-    """Refuse two names of one class, and print a line about names that differ in capitals alone.
+    """Refuse two names of one class; those that differ in capitals alone may be two.
 
     Raises:
         TaskError: two names are one number, as `1` and `01` are, or look the same.
@@ -239,11 +238,7 @@ def check_classes(classes: Iterable[str], where: str) -> None:
         plain = normalize("NFKC", name)
         number = _number(plain)
         other = seen.setdefault(plain.casefold() if number is None else number, name)
-        if other == name:
-            continue
-        if number is None and normalize("NFKC", other) != plain:
-            print_line(f"{where}: the classes {shown(other)} and {shown(name)} differ in capitals alone")
-        else:
+        if other != name and (number is not None or normalize("NFKC", other) == plain):
             what = "look the same" if number is None else "are one number"
             raise TaskError(
                 f"{where}: the classes {other!r} and {name!r} {what}; write each class in one way"
@@ -303,7 +298,7 @@ def split_rows(
         count: how many rows there are.
         shares: the share of each split; it gets one row at least.
         seed: what is drawn depends on it.
-        classes: the class of each row, int64 [n], of which each split gets its share too.
+        classes: the class of each row, int64 [n], of which each split gets its share too, and `train` one row at least.
 
     Raises:
         TaskError: nothing is left to train on.
@@ -321,4 +316,8 @@ def split_rows(
             )
         at = ((np.arange(taken) + 0.5) * len(order) / taken).astype(np.int64)  # evenly, over the classes too
         found[split], order = np.sort(order[at]), np.delete(order, at)
+    for split, rows in found.items() if classes is not None else ():
+        unseen = ~np.isin(classes[rows], classes[order])
+        if not unseen.all():
+            found[split], order = rows[~unseen], np.append(order, rows[unseen])
     return {"train": np.sort(order), **found}

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from attrs import frozen
@@ -61,14 +62,13 @@ class Confusion:
 
     @property
     def scores(self) -> dict[str, float]:
-        """`accuracy`, and `macro_f1`: the mean of the F1 of the classes that occur or are predicted."""
+        """`accuracy`, and `macro_f1`: the mean of the F1 of all classes, 0 of one that does not occur."""
         there, predicted, right = self._class_counts()
-        both = there + predicted
-        f1 = 2 * right[both > 0] / both[both > 0]
+        f1 = 2 * right / np.maximum(1, there + predicted)
         return {"accuracy": float(right.sum() / there.sum()), "macro_f1": float(f1.mean())}
 
     def sentences(self) -> Iterator[str]:
-        """One for each class that occurs, the one that is told apart worst first."""
+        """One for each class that occurs, the one that is told apart worst first; and one about those that do not."""
         there, predicted, right = self._class_counts()
         one, other = np.divmod(self.pairs, len(self.classes))
         f1 = 2 * right / np.maximum(1, there + predicted)
@@ -76,8 +76,8 @@ class Confusion:
         for i in order[:MOST_LINES]:
             precision = right[i] / max(1, predicted[i])
             sentence = (
-                f"{shown(self.classes[i])}: {there[i]:,}, precision {precision:.3f}, recall {right[i] / there[i]:.3f}, "
-                f"F1 {f1[i]:.3f}"
+                f"{shown(self.classes[i])}: support {there[i]:,}, precision {precision:.3f}, "
+                f"recall {right[i] / there[i]:.3f}, F1 {f1[i]:.3f}"
             )
             wrong = (one == i) & (other != i)
             if wrong.any():
@@ -88,6 +88,9 @@ class Confusion:
             yield sentence
         if len(order) > MOST_LINES:
             yield f"and {len(order) - MOST_LINES:,} classes that are told apart better"
+        if absent := [shown(name) for name, count in zip(self.classes, there, strict=True) if not count]:
+            few = ", ".join(absent[:MOST_LINES]) + (", ..." if len(absent) > MOST_LINES else "")
+            yield f"not measured, so with an F1 of 0, since none is here: {few}"
 
     def draw(self, path: Path) -> None:
         """Draw the matrix, each row as shares of its class; of many classes the most frequent ones."""
@@ -220,6 +223,15 @@ class Measurement:
         self._pairs.update(zip(right, predicted, strict=True))
         if self._tags:
             self._spans += span_counts(right, predicted)
+
+    def counts(self) -> dict[str, Any]:
+        """What was counted, as plain values, which `merge` takes."""
+        return {"pairs": [[*pair, n] for pair, n in self._pairs.items()], "spans": self._spans.tolist()}
+
+    def merge(self, counts: Mapping[str, Any]) -> None:
+        """Add what another counted."""
+        self._pairs.update({(right, predicted): n for right, predicted, n in counts["pairs"]})
+        self._spans += np.array(counts["spans"], np.int64)
 
     @property
     def confusion(self) -> Confusion | None:

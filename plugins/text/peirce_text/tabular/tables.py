@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -13,7 +13,9 @@ from attrs import field, frozen, validators
 from peirce.errors import TaskError
 from peirce.extras import check_picture
 from peirce.model import Model
+from peirce_text.progress import print_line
 from peirce_text.reading import Row
+from peirce_text.tabular.checks import Counts, class_remarks, count_lines, text_remarks
 from peirce_text.tabular.columns import first_row, is_file, peek, rows_of, split_rows
 from peirce_text.tabular.inputs import InputColumns
 from peirce_text.tabular.measures import Confusion
@@ -66,11 +68,15 @@ class TableTask(TextTask[OptionsT, ExampleT, EncodedT], Generic[OptionsT, Exampl
     Attributes:
         columns: the column of each role, known when the data have been read.
         input_columns: those of further inputs of the model.
+        counted: what has a class.
+        checks: what a reader of the scores must know of the data, a sentence each.
     """
 
     settings: ClassVar[Mapping[str, Any]] = {"train.epochs": 5}
     missing = "name a file with task.valid_data or task.test_data"
     valid_for_test = True
+    counted: ClassVar[str] = "rows"
+    checks: tuple[str, ...] = ()
 
     @classmethod
     @abstractmethod
@@ -121,6 +127,14 @@ class TableTask(TextTask[OptionsT, ExampleT, EncodedT], Generic[OptionsT, Exampl
             return dict(read)
         parts = split_rows(len(train), wanted, self.options.split_seed, classes)
         return {**read, **{split: [train[row] for row in rows] for split, rows in parts.items()}}
+
+    def print_checks(
+        self, counts: Counts, texts: Mapping[str, Iterable[tuple[Sequence[str], object]]]
+    ) -> None:
+        """Print what the splits show before the first step: rows by class, rare classes, texts that repeat."""
+        self.checks = (*class_remarks(counts, self.counted), *text_remarks(texts))
+        for line in (*count_lines(counts, self.counted), *self.checks):
+            print_line(line)
 
     def check(self, model: Model, data: TextData[EncodedT]) -> None:
         """Refuse a head without a score for each class, and columns that no input of the model takes."""

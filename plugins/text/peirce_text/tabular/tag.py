@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -74,6 +75,7 @@ class Tag(TableTask[TagOptions, Tagged, EncodedWords]):
     )
     Options = TagOptions
     head = "token_classification"
+    counted = "words"
     nouns = "texts"
     examples = ("my.jsonl", "OWNER/NAME")
     _of_texts: frozenset[str] = frozenset()
@@ -135,7 +137,12 @@ class Tag(TableTask[TagOptions, Tagged, EncodedWords]):
             f"{self.name}: {', '.join(f'{role} from column {name!r}' for role, name in roles.items())}; "
             f"{list_classes(classes, 'tags', len(words))}"
         )
-        return self.split_off(read)
+        found = self.split_off(read)
+        counts = {
+            split: Counter(tag for each in examples for tag in each.tags) for split, examples in found.items()
+        }
+        self.print_checks(counts, {split: ((e.words, e.tags) for e in each) for split, each in found.items()})
+        return found
 
     def _examples(self, rows: Iterator[Row]) -> Iterator[tuple[str, Tagged | str]]:
         """The place of each row, and what it becomes, or why it is left out."""

@@ -95,6 +95,11 @@ def test_a_table_is_divided_by_shares_of_every_class() -> None:
     assert {split: len(rows) for split, rows in found.items()} == {"train": 70, "valid": 20, "test": 10}
     assert sorted(np.concatenate([*found.values()])) == list(range(100))
     assert [int(classes[found[split]].sum()) for split in ("valid", "test")] == [2, 1]
+    rare = np.array([0] * 18 + [1, 1])
+    for seed in range(20):  # a class that is hardly there is trained
+        found = split_rows(20, {"valid": 0.4, "test": 0.4}, seed, rare)
+        assert set(rare[found["train"]]) == {0, 1}
+        assert sorted(np.concatenate([*found.values()])) == list(range(20))
     again, other = (split_rows(100, {"valid": 0.2}, seed)["valid"] for seed in (3, 4))
     assert not np.array_equal(again, other)
     with pytest.raises(TaskError, match="2 rows are too few"):

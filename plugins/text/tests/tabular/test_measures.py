@@ -14,11 +14,12 @@ def test_scores_are_those_of_scikit_learn(tmp_path: Path) -> None:
     metrics = pytest.importorskip("sklearn.metrics")
     found = Confusion.of("abcd", RIGHT, PREDICTED)
     assert found.scores["accuracy"] == metrics.accuracy_score(RIGHT, PREDICTED)
-    f1 = metrics.f1_score(RIGHT, PREDICTED, average="macro", zero_division=0.0)
+    f1 = metrics.f1_score(RIGHT, PREDICTED, labels=range(4), average="macro", zero_division=0.0)
     assert found.scores["macro_f1"] == pytest.approx(f1)
-    worst, *_, best = found.sentences()
-    assert worst.startswith("c: 1, precision 0.000")
+    worst, *_, best, absent = found.sentences()
+    assert worst.startswith("c: support 1, precision 0.000")
     assert "F1 0.800; most often taken for b (1)" in best
+    assert absent == "not measured, so with an F1 of 0, since none is here: d"
     found.draw(tmp_path / "confusion.svg")
     assert "<svg" in (tmp_path / "confusion.svg").read_text()
 
