@@ -84,16 +84,26 @@ class Norm(nn.Module):
 class RMSNorm(nn.Module):
     """Divides atoms by the root of their mean square, then scales them if it is affine; in at least float32.
 
+    Args:
+        width: how many channels there are.
+        affine: whether there is a weight.
+        epsilon: added to the mean square.
+        offset: what the weight is added to: with 1 it begins at zero, as Gemma's does.
+
     Source: Zhang & Sennrich (2019), eq. 4.
     """
 
-    def __init__(self, width: int, *, affine: bool = False, epsilon: float = NORM_EPS) -> None:
+    def __init__(
+        self, width: int, *, affine: bool = False, epsilon: float = NORM_EPS, offset: float = 0.0
+    ) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.ones(width)) if affine else None
-        self.epsilon = epsilon
+        self.weight = nn.Parameter(torch.full((width,), 1.0 - offset)) if affine else None
+        self.epsilon, self.offset = epsilon, offset
 
     def forward(self, atoms: Tensor) -> Tensor:
         """[..., d] -> [..., d]."""
         exact = at_least_float32(atoms)
         weight = None if self.weight is None else self.weight.to(exact.dtype)
+        if weight is not None and self.offset:
+            weight = weight + self.offset
         return F.rms_norm(exact, exact.shape[-1:], weight, self.epsilon).to(atoms.dtype)

@@ -37,7 +37,7 @@ def cached_state_specs(layers: Iterable[nn.Module]) -> tuple[TensorSpec, ...]:
 def run_layers(
     layers: Iterable[nn.Module],
     state: Any,
-    scope: Scope,
+    scopes: Iterable[Scope],
     terms: Iterable[Sequence[PairTerm | Rotation]],
     cache: CachedState | None = None,
 ) -> tuple[Any, dict[str, Tensor]]:
@@ -46,12 +46,12 @@ def run_layers(
     Args:
         layers: called with a state, a scope, what positions do in them and their own part of the cache.
         state: what the first layer is given.
-        scope: who may attend to whom.
+        scopes: who may attend to whom in each layer.
         terms: of each layer, as `TokenInput.pairs` gives them.
         cache: the cached state of the tokens before; None where nothing is cached.
     """
     new_cache: dict[str, Tensor] = {}
-    for i, (layer, each) in enumerate(zip(layers, terms, strict=True)):
+    for i, (layer, scope, each) in enumerate(zip(layers, scopes, terms, strict=True)):
         state, layer_cache = layer(
             state, scope, each, None if cache is None else select_layer_cache(i, cache)
         )

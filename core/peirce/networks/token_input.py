@@ -160,10 +160,17 @@ class TokenInput(nn.Module):
         return self.tokens(joined, before), new_cache
 
     def scope(self, tokens: Tokens) -> Scope:
-        """The scope that the spec asks for, restricted by the positions that act on it.
+        """The scope that the spec asks for, restricted by the positions that hold in every layer.
 
         Rows that follow others see what is before them: a prefix is among the first rows, whole.
         """
+        return self._scopes(tokens)[0]
+
+    def scopes(self, tokens: Tokens) -> list[Scope]:
+        """The scope of each layer."""
+        return self._scopes(tokens)[1]
+
+    def _scopes(self, tokens: Tokens) -> tuple[Scope, list[Scope]]:
         scope = Scope.padding(tokens.real, tokens.before)
         kind = self.plan.scope.kind
         if tokens.before is not None and _is_one_row(tokens):
@@ -174,10 +181,20 @@ class TokenInput(nn.Module):
             scope = scope & Scope.prefix(tokens.inputs["prefix_length"], tokens.index)
         elif kind == "relation":
             scope = scope & Scope.relation(tokens.inputs["relation"])
+        layers = range(self.plan.dims.layers)
+        some: list[tuple[Scope, list[bool]]] = []  # which hold in some layers alone
         for position in cast(Iterable[ScopePosition], self._by_place["scope"]):
-            restriction = self._call_part(position, position.scope, tokens)
-            scope = scope & Scope.relation(restriction)
-        return scope.at(tokens.rows(tokens.index), tokens.index)
+            restriction = Scope.relation(self._call_part(position, position.scope, tokens))
+            holds = [position.holds_in(layer) for layer in layers]
+            if all(holds):
+                scope = scope & restriction
+            else:
+                some.append((restriction, holds))
+        scope = scope.at(tokens.rows(tokens.index), tokens.index)
+        scopes = [scope for _ in layers]
+        for restriction, holds in some:
+            scopes = [each & restriction if own else each for each, own in zip(scopes, holds, strict=True)]
+        return scope, scopes
 
     def unary(self, tokens: Tokens) -> Tensor:
         """[b, x, d1]: augmented embeddings, token types and unary positions, before any norm."""
@@ -231,7 +248,10 @@ class TokenInput(nn.Module):
         """The rotations of each layer, of the rows."""
         positions = cast(Iterable[RotaryPosition], self._by_place["rotary"])
         turns = [self._call_part(p, p.rotations, tokens) for p in positions]
-        return [tuple(turn[layer] for turn in turns) for layer in range(self.plan.dims.layers)]
+        return [
+            tuple(cast(Rotation, turn[layer]) for turn in turns if turn[layer] is not None)
+            for layer in range(self.plan.dims.layers)
+        ]
 
     def _default_tensor(self, spec: TensorSpec, ids: Tensor) -> Tensor:
         """The default of an absent optional input, for tokens `ids` [b, x]."""

@@ -66,8 +66,8 @@ class RotaryPosition(Position):
     """A position that turns queries and keys, once each, as soon as they are read: cached keys are turned ones."""
 
     @abstractmethod
-    def rotations(self, tokens: Tokens) -> Sequence[Rotation]:
-        """One rotation a layer, of the rows; layers may share one."""
+    def rotations(self, tokens: Tokens) -> Sequence[Rotation | None]:
+        """One rotation a layer, of the rows; layers may share one. None where a layer turns nothing."""
 
 
 class ScopePosition(Position):
@@ -80,6 +80,10 @@ class ScopePosition(Position):
     def index(self, tokens: Tokens) -> Tensor:
         """Each token's position, int64 [b or 1, a], where texts that the scope keeps apart are counted apart."""
         return tokens.index
+
+    def holds_in(self, layer: int) -> bool:
+        """Whether it restricts the scope of a layer, the first of which is 0; all of them unless a position says so."""
+        return True
 
 
 PLACES: Mapping[Place, Any] = {

@@ -15,10 +15,10 @@ OPTIONAL = {
     "PureOperator": "weights reference_of_atoms",
     "StateOperator": "terms reference",
     "RecurrentOperator": "weights fused",
-    "ScopePosition": "index",
+    "ScopePosition": "index holds_in",
     "Augmenter": "words",
     "Head": "example_labels reference_loss",
-    "Task": "example_in suits overrides_for check terms targets remarks",
+    "Task": "example_in suits overrides_for check terms targets remarks write_report",
     "Exporter": "",
 }
 

@@ -34,7 +34,7 @@ def register_architectures() -> list[type[Architecture]]:
 
 @hookimpl
 def register_positions() -> list[type[Position]]:
-    """Absolute positions, rotary ones, relative ones that bias attention, none, and a scope for pairs."""
+    """Absolute positions, rotary ones, relative ones that bias attention, none, and scopes."""
     from peirce_basics.positions.absolute import Absolute
     from peirce_basics.positions.alibi import Alibi
     from peirce_basics.positions.cope import Cope
@@ -46,9 +46,10 @@ def register_positions() -> list[type[Position]]:
     from peirce_basics.positions.shaw import Shaw
     from peirce_basics.positions.t5 import T5
     from peirce_basics.positions.transformer_xl import TransformerXL
+    from peirce_basics.positions.window import Window
 
     biases: list[type[Position]] = [Shaw, T5, Disentangled, Alibi, TransformerXL, Fire, Cope]
-    return [Absolute, *biases, Rope, NoPosition, SameText]
+    return [Absolute, *biases, Rope, NoPosition, SameText, Window]
 
 
 @hookimpl

@@ -13,6 +13,7 @@ from attrs import evolve, field, frozen, validators
 from torch import Tensor, nn
 
 from peirce.algebra import NORM_EPS, Attended, Norm, Predicates, RMSNorm, Scope
+from peirce.errors import PlanError
 from peirce.kernels import FusedLinear, PairTerm, Rotation, rotate
 from peirce.networks import (
     CachedState,
@@ -71,8 +72,10 @@ class TransformerOptions:
 
     Args:
         norm: `post` normalises after each residual sum, as BERT does; `pre` before each stage, with a final norm, as
-            GPT-2 and Llama do; `both` before each stage and what it adds, with a final norm, as Gemma 2 does.
+            GPT-2 and Llama do; `both` before each stage and what it adds, with a final norm, as Gemma 2 does; `after`
+            what each stage adds alone, with a final norm, as OLMo 2 does.
         norm_kind: `layer` or `rms`.
+        norm_offset: whether a weight of the kind `rms` is kept as what is added to one, as Gemma's.
         epsilon: added to the variance, or to the mean square, by each norm.
         affine_norm: whether norms have a weight, and a bias where `norm_bias` says so.
         norm_bias: whether affine norms of the kind `layer` have a bias.
@@ -80,25 +83,41 @@ class TransformerOptions:
         scale_embeddings: whether word embeddings are multiplied by sqrt(unary) as they are read, as in Vaswani et al.
             (2017), Section 3.4; heads tie to them without it.
         bias: whether the maps of attention have biases.
+        output_bias: whether its last one has; as the others if absent.
+        query_norm: `head` normalises each head's queries and keys, as Qwen 3 does; `all` those of all heads together,
+            as OLMo 2 does. Norms are of `norm_kind`, and come before positions turn anything.
+        score_scale: times each score; 1 / sqrt(head_size) if absent.
+        score_cap: scores s become c tanh(s / c) before the softmax, as in Gemma 2; 0 leaves them.
+        parallel: whether attention and the feed-forward network read the same atoms, each by its own norm, as in
+            GPT-NeoX; with `norm` at `pre`.
         pooler: whether there is a pooled output.
     """
 
-    norm: Literal["post", "pre", "both"] = field(
-        default="post", validator=validators.in_(("post", "pre", "both"))
+    norm: Literal["post", "pre", "both", "after"] = field(
+        default="post", validator=validators.in_(("post", "pre", "both", "after"))
     )
     norm_kind: Literal["layer", "rms"] = field(default="layer", validator=validators.in_(("layer", "rms")))
     epsilon: float = field(default=NORM_EPS, validator=validators.gt(0))
     affine_norm: bool = True
     norm_bias: bool = True
+    norm_offset: bool = False
     embedding_norm: bool | None = None
     scale_embeddings: bool = False
     bias: bool = True
+    output_bias: bool | None = None
+    query_norm: Literal["none", "head", "all"] = field(
+        default="none", validator=validators.in_(("none", "head", "all"))
+    )
+    score_scale: float | None = field(default=None, validator=validators.optional(validators.gt(0)))
+    score_cap: float = field(default=0.0, validator=validators.ge(0))
+    parallel: bool = False
     pooler: bool = True
 
     def new_norm(self, width: int) -> nn.Module:
         """A norm of this many channels."""
         if self.norm_kind == "rms":
-            return RMSNorm(width, affine=self.affine_norm, epsilon=self.epsilon)
+            offset = 1.0 if self.norm_offset else 0.0
+            return RMSNorm(width, affine=self.affine_norm, epsilon=self.epsilon, offset=offset)
         return Norm(width, affine=self.affine_norm, bias=self.norm_bias, epsilon=self.epsilon)
 
 
@@ -138,6 +157,8 @@ class Transformer(GenerativeArchitecture):
                 f"heads * head_size must equal unary, and {dims.heads} heads do not divide {dims.unary}; choose heads "
                 "that do, or give head_size"
             )
+        if options.parallel and options.norm != "pre":
+            return f'parallel stages read normalised atoms; set norm = "pre", not {options.norm!r}'
         return why_not_divisible(dims.kv_heads, dims.heads)
 
     @classmethod
@@ -230,14 +251,17 @@ class Layer(nn.Module):
         self.mixing: Mixing | Recurrence | None = None
         if {*by_pair} == {"score", "value"} and not any(p.weights for p in plan.mixing):
             kv_heads = plan.model_dims.kv_heads or dims.heads
-            score, value = (
-                _with_kv_heads(by_pair[role], kv_heads, bias=options.bias) for role in ("score", "value")
-            )
+            score, value = (_with_options(by_pair[role], kv_heads, options) for role in ("score", "value"))
             scoring = Projections(dims, score.readings)
             role, reader = list(value.readings.items())[1]
             summing = Projections(dims, {role: reader}, value.output)
             mixed = [(score, scoring), (value, summing)]
-            self.attention = Attention(plan, score, value, scoring, summing)
+            self.attention = Attention(plan, options, score, value, scoring, summing)
+        elif options.query_norm != "none" or options.score_cap or options.score_scale is not None:
+            raise PlanError(
+                "query_norm, score_cap and score_scale are of attention that is assoc and join; leave them "
+                "out, or leave out this layer's operators"
+            )
         elif by_pair:
             projections = [Projections.of(p, dims) for p in plan.mixing]
             mixed = list(zip(plan.mixing, projections, strict=True))
@@ -250,13 +274,16 @@ class Layer(nn.Module):
         self.operators = nn.ModuleList(nn.ModuleDict({p.name: module}) for p, module in named)
         self._states = tuple(states)
         stages = range(1 + len(states))
-        self.norms = nn.ModuleList(options.new_norm(dims.unary) for _ in stages)
+        self.norms = nn.ModuleList(
+            options.new_norm(dims.unary) if options.norm != "after" else nn.Identity() for _ in stages
+        )
         self.after_norms = nn.ModuleList(
-            options.new_norm(dims.unary) for _ in stages if options.norm == "both"
+            options.new_norm(dims.unary) for _ in stages if options.norm in ("both", "after")
         )
         # Each stage's norm, and the norm of what it adds.
         self._norms = tuple(zip_longest(self.norms, self.after_norms))
         self.pre = options.norm != "post"
+        self.parallel = options.parallel
         self.rate = dims.dropout
 
     def forward(
@@ -268,7 +295,7 @@ class Layer(nn.Module):
     ) -> tuple[Tensor, CachedState]:
         """[b, x, d1] -> [b, x, d1], and the keys and values for later tokens."""
         (first, after), *others = self._norms
-        kept: CachedState
+        before, kept = atoms, cast(CachedState, {})
         if self.attention is not None:
             increment, kept = self.attention(first(atoms) if self.pre else atoms, scope, terms, cache or {})
             atoms = self._add(atoms, increment, first, after)
@@ -282,7 +309,8 @@ class Layer(nn.Module):
             atoms = state.unary if after is None else atoms + after(state.unary)
             atoms = atoms if self.pre else first(atoms)
         for (norm, after), operator in zip(others, self._states, strict=True):
-            increment = operator(Predicates(norm(atoms) if self.pre else atoms), scope).unary
+            read = before if self.parallel else atoms
+            increment = operator(Predicates(norm(read) if self.pre else read), scope).unary
             atoms = self._add(atoms, increment, norm, after)
         return atoms, kept
 
@@ -309,6 +337,7 @@ class Attention(nn.Module):
     def __init__(
         self,
         plan: Plan,
+        options: TransformerOptions,
         score: PlannedOperator,
         value: PlannedOperator,
         scoring: Projections,
@@ -326,6 +355,15 @@ class Attention(nn.Module):
         self.reader = FusedLinear(scaled, "outputs", fuse=plan.fuse)
         self.writer = FusedLinear([(summing.output, 1.0)], "inputs", fuse=plan.fuse)
         self.attended = Attended()
+        self.cap, self.together = options.score_cap, options.query_norm == "all"
+        self.query_norm: nn.Module | None = None
+        self.key_norm: nn.Module | None = None
+        if options.query_norm != "none":
+            heads, size = self.shapes[QUERY]
+            groups = self.shapes[KEY][0]
+            self.scale = size**-0.5 if options.score_scale is None else options.score_scale
+            self.query_norm = options.new_norm(heads * size if self.together else size)
+            self.key_norm = options.new_norm(groups * size if self.together else size)
 
     def forward(
         self, atoms: Tensor, scope: Scope, terms: Sequence[PairTerm | Rotation], cache: CachedState
@@ -343,6 +381,9 @@ class Attention(nn.Module):
             piece.view(*rows, *shape)
             for piece, shape in zip(self.reader.read(atoms), self.shapes.values(), strict=True)
         )
+        if self.query_norm is not None and self.key_norm is not None:
+            query = self._normalise(self.query_norm, query) * self.scale
+            key = self._normalise(self.key_norm, key)
         query, key = rotate(query, terms), rotate(key, terms)
         kept = {KEY: key.transpose(1, 2), VALUE: values.transpose(1, 2)}
         if cache:
@@ -352,6 +393,8 @@ class Attention(nn.Module):
         ]
         key, values = (each.transpose(1, 2) for each in serving)
         scores = self.score.deduce([query, key], scope, terms)
+        if self.cap:
+            scores = self.cap * (scores / self.cap).tanh()
         if self.attended.is_read:
             self.attended(scope.zero_binary(scores), "scores", False)
         weights = self.attended(scope.softmax(scores))
@@ -360,16 +403,27 @@ class Attention(nn.Module):
         summed = self.value.deduce([weights, values], scope, terms)
         return self.writer.write_each([summed.flatten(2)]), kept
 
+    def _normalise(self, norm: nn.Module, channels: Tensor) -> Tensor:
+        """[b, x, h, s] -> [b, x, h, s], each head by itself or all together."""
+        found = norm(channels.flatten(2)).view(channels.shape) if self.together else norm(channels)
+        return cast(Tensor, found)
 
-def _with_kv_heads(planned: PlannedOperator, kv_heads: int, *, bias: bool) -> PlannedOperator:
-    """The operator with `kv_heads` heads of keys and values; `bias` says whether its maps keep their biases."""
+
+def _with_options(planned: PlannedOperator, kv_heads: int, options: TransformerOptions) -> PlannedOperator:
+    """The operator with `kv_heads` heads of keys and values, and the biases and the scale that the options say."""
 
     def change(reader: Reader) -> Reader:
         shape = {**reader.shape, "h": kv_heads} if reader.cached and "h" in reader.shape else reader.shape
-        return evolve(reader, shape=shape, bias=reader.bias and bias)
+        scale = reader.scale
+        if scale != 1.0 and options.query_norm != "none":
+            scale = 1.0  # which a norm would take off: it comes after that
+        elif scale != 1.0 and options.score_scale is not None:
+            scale = math.sqrt(options.score_scale)
+        return evolve(reader, shape=shape, bias=reader.bias and options.bias, scale=scale)
 
     assert planned.output is not None
     readings = {role: change(reader) for role, reader in planned.readings.items()}
+    bias = options.bias if options.output_bias is None else options.output_bias
     return evolve(
         planned, readings=readings, output=evolve(planned.output, bias=planned.output.bias and bias)
     )

@@ -13,6 +13,7 @@ from torch import Tensor
 from peirce.algebra import at_least_float32
 from peirce.kernels import Rotation
 from peirce.parts import Dims, PlainScope, RotaryPosition, Tokens
+from peirce_basics.positions.layers import layers_option, why_not_layers
 
 PAIRINGS = ("halves", "interleaved")
 SCALINGS = ("none", "linear", "llama3", "yarn")
@@ -36,6 +37,7 @@ class RopeOptions:
         beta_slow: pairs that turn less often than this are divided; for `yarn`.
         attention_factor: times cos and sin; 0.1 ln factor + 1 if it is absent; for `yarn`.
         truncate: whether the ends of the ramp are whole numbers; for `yarn`.
+        layers: the layers where it turns, the first of which is 0; every one if there are none.
     """
 
     base: float = field(default=10_000.0, validator=validators.gt(1))
@@ -52,6 +54,7 @@ class RopeOptions:
     beta_slow: float = field(default=1.0, validator=validators.gt(0))
     attention_factor: float | None = field(default=None, validator=validators.optional(validators.gt(0)))
     truncate: bool = True
+    layers: tuple[int, ...] = layers_option()
 
 
 class Rope(RotaryPosition):
@@ -83,7 +86,7 @@ class Rope(RotaryPosition):
         ):
             if options.scaling == scaling and getattr(options, low) >= getattr(options, high):
                 return f"{low} must be less than {high}, which bound the pairs that are scaled in part"
-        return None
+        return why_not_layers(options.layers, dims)
 
     def __init__(self, options: RopeOptions, dims: Dims) -> None:
         super().__init__(options, dims)
@@ -96,13 +99,14 @@ class Rope(RotaryPosition):
         # Without parameters, this follows the dtype and the device of the model.
         self.register_buffer("like", torch.zeros(()), persistent=False)
 
-    def rotations(self, tokens: Tokens) -> list[Rotation]:
-        """The same one for every layer."""
+    def rotations(self, tokens: Tokens) -> list[Rotation | None]:
+        """The same one for every layer that turns."""
         # Angles need the precision even where the model has none.
         exact = at_least_float32(self.get_buffer("like"))
         angles = tokens.rows(tokens.index).to(exact.dtype).unsqueeze(2) * self.rates(exact)
         turn = Rotation(angles.cos() * self.amount, angles.sin() * self.amount, self.options.pairing)
-        return [turn] * self.layers
+        chosen = self.options.layers or range(self.layers)
+        return [turn if layer in chosen else None for layer in range(self.layers)]
 
     def rates(self, like: Tensor) -> Tensor:
         """How far each pair turns a token, [w], in radians."""

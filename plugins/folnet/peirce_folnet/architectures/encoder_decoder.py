@@ -182,7 +182,8 @@ class FolNetEncoderDecoder(GenerativeArchitecture):
         scope = Scope.padding(tokens.real, before) & Scope.past(tokens.length, ids.device, before)
         scope = scope.at(tokens.rows(tokens.index), tokens.index)
         begun = self._begin(tokens, kept, scope)
-        state, layer_cache = run_layers(self.layers, begun, scope, self._rotations(tokens), cache)
+        scopes = [scope] * len(self.layers)
+        state, layer_cache = run_layers(self.layers, begun, scopes, self._rotations(tokens), cache)
         unary, binary = self.final_norm(state, scope)
         return Encoded(unary, binary, None, scope, self.encoder.input.words()), tokens, kept | layer_cache
 

@@ -177,7 +177,9 @@ class FolNet(GenerativeArchitecture):
     def _encode(self, tokens: Tokens) -> Encoded:
         """All layers, for the examples of `tokens`."""
         scope = self.input.scope(tokens)
-        state, _ = run_layers(self.layers, self._begin(tokens, scope), scope, self.input.pairs(tokens))
+        state, _ = run_layers(
+            self.layers, self._begin(tokens, scope), self.input.scopes(tokens), self.input.pairs(tokens)
+        )
         return self._end(state, tokens, scope)
 
     def cached_state(self) -> tuple[TensorSpec, ...]:
@@ -189,9 +191,9 @@ class FolNet(GenerativeArchitecture):
     ) -> tuple[Encoded, Tokens, dict[str, Tensor]]:
         """Infer the atoms of tokens that follow others: O(T) each, and O(T^2 d2) where relations are composed."""
         tokens, kept = self.input.following(inputs, cache)
-        scope = self.input.scope(tokens)
+        scope, pairs = self.input.scope(tokens), self.input.pairs(tokens)
         begun = self._begin(tokens, scope)
-        state, layer_cache = run_layers(self.layers, begun, scope, self.input.pairs(tokens), cache)
+        state, layer_cache = run_layers(self.layers, begun, self.input.scopes(tokens), pairs, cache)
         return self._end(state, tokens, scope), tokens, kept | layer_cache
 
     def _end(self, state: Predicates, tokens: Tokens, scope: Scope) -> Encoded:

@@ -133,7 +133,9 @@ class Relational(Architecture):
         if self.training and self.vary:
             count = max(1, count - int(torch.randint(self.vary + 1, ())))
         rounds = [self.layers[i % len(self.layers)] for i in range(count)]
-        state, _ = run_layers(rounds, state, scope, self.input.pairs(tokens)[:count])
+        state, _ = run_layers(
+            rounds, state, self.input.scopes(tokens)[:count], self.input.pairs(tokens)[:count]
+        )
         if self.final_norm is not None:
             state = self.final_norm(state, scope)
         unary, binary = scope.zero_unary(state.unary), scope.zero_binary(cast(Tensor, state.binary))

@@ -350,7 +350,8 @@ class PositionHarness(TokenHarness):
                     raise BrokenError(
                         f"{method} gives {len(found)} for {self.dims.layers} layers; give one for each"
                     )
-        return outputs, list(zip(*inside, strict=True))
+        terms = zip(*inside, strict=True)
+        return outputs, [tuple(each for each in layer if each is not None) for layer in terms]
 
     def _effect(self, term: PairTerm | Rotation, tensors: Tensors, scope: Scope) -> Tensors:
         """What a term adds to scores of the queries and the keys, and to sums of the keys by them; or how it turns."""

@@ -79,9 +79,10 @@ class NewPart(Architecture):
         tokens = self.input.tokens(inputs)
         scope = self.input.scope(tokens)
         unary = self.input.unary(tokens)
-        # Equal logits are equal weights: each row's own mean, and zeros where nothing is in scope.
-        weights = scope.softmax(unary.new_zeros(unary.shape[0], unary.shape[1], unary.shape[1]))
-        for layer in self.layers:
+        logits = unary.new_zeros(unary.shape[0], unary.shape[1], unary.shape[1])
+        for layer, its_scope in zip(self.layers, self.input.scopes(tokens), strict=True):
+            # Equal logits are equal weights: each row's own mean, and zeros where nothing is in scope.
+            weights = its_scope.softmax(logits)
             normal = self.norm(unary)
             both = torch.cat([normal, weights @ normal], 2)
             unary = unary + self.dropout(nn.functional.gelu(layer(both)))
