@@ -101,6 +101,10 @@ class Task(Part, ABC, Generic[OptionsT, DataT]):
         """What a reader of the metrics must know, a sentence each, such as how they are filtered; shown beside them."""
         return ()
 
+    def write_report(self, model: Model, data: DataT, directory: Path) -> None:
+        """Write what explains a trained model into its folder, where it is saved already; by default nothing."""
+        return
+
     @abstractmethod
     def assets(self, data: DataT) -> Mapping[str, bytes]:
         """Files to keep beside a trained model, such as vocabularies, by name."""

@@ -6,9 +6,10 @@ import math
 import os
 import platform
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from io import BytesIO
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, final
 
@@ -16,6 +17,9 @@ import numpy as np
 
 from peirce.files import write_whole
 
+MOST_COLUMNS = 60
+"""The most evaluations that a line of text shows."""
+_BARS = "▁▂▃▄▅▆▇█"
 PICTURE, EVENTS = "learning-curves.png", "tensorboard"
 LOGS = "events.out.tfevents.*.peirce"
 
@@ -84,14 +88,51 @@ def read_curves(directory: Path) -> dict[str, list[tuple[int, float]]]:
     return {tag: [(point.step, point.value) for point in events.Scalars(tag)] for tag in tags}
 
 
+def interval_means(losses: Sequence[float], evaluations: Sequence[Mapping[str, Any]]) -> list[float]:
+    """The mean training loss of the steps before each evaluation, from the one before it on."""
+    steps = [0, *(each["step"] for each in evaluations)]
+    return [math.fsum(losses[a:b]) / max(1, b - a) for a, b in pairwise(steps)]
+
+
+def curve_lines(
+    losses: Sequence[float], evaluations: Sequence[Mapping[str, Any]], kept: int = 0
+) -> Iterator[str]:
+    """The curves of training and of what was evaluated as lines of text, a column for each evaluation.
+
+    Args:
+        losses: the loss of each step.
+        evaluations: each with its `step` and `metrics`.
+        kept: the step of the evaluation whose model is kept; 0 for none.
+    """
+    if len(evaluations) < 2:
+        return
+    places = np.unique(np.linspace(0, len(evaluations) - 1, MOST_COLUMNS).round().astype(int))
+    curves = {"training loss": interval_means(losses, evaluations)}
+    for name in evaluations[0]["metrics"]:
+        curves[f"validation {name}"] = [float(each["metrics"].get(name, math.nan)) for each in evaluations]
+    both = [
+        value for name in curves if name.endswith(" loss") for value in curves[name] if math.isfinite(value)
+    ]
+    for name, curve in curves.items():
+        finite = both if name.endswith(" loss") else [value for value in curve if math.isfinite(value)]
+        low, high = min(finite, default=0.0), max(finite, default=0.0)
+        shares = [(curve[i] - low) / ((high - low) or 1.0) for i in places]
+        bars = "".join(_BARS[round(7 * share)] if math.isfinite(share) else " " for share in shares)
+        yield f"{name:{max(map(len, curves))}}  {bars}  {curve[0]:.4f} to {curve[-1]:.4f}"
+    if kept:
+        number = [each["step"] for each in evaluations].index(kept) + 1
+        yield f"the model of evaluation {number} of {len(evaluations)}, the best one, is kept (step {kept})"
+
+
 def draw(
     path: Path,
     losses: Sequence[float],
     rates: Sequence[float],
     evaluations: Sequence[Mapping[str, Any]],
     title: str,
+    best: int = 0,
 ) -> None:
-    """Draw the loss, its running mean and the learning rate over steps, and what evaluations were judged by.
+    """Draw the loss, its running mean, that of evaluations and the learning rate over steps; below, other metrics.
 
     The loss is the loudest line, or its mean where there are many steps; the learning rate lies faint behind it.
 
@@ -99,15 +140,25 @@ def draw(
         path: the PNG file to write.
         losses: the loss of each step.
         rates: the learning rate of each step.
-        evaluations: each with its `step`, `monitor` and `value`.
+        evaluations: each with its `step`, `monitor`, `value` and `metrics`.
         title: the title of the picture.
+        best: the step of the best evaluation; 0 for none.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8, 6 if evaluations else 4), layout="constrained")
+    places = [each["step"] for each in evaluations]
+    curves = {
+        name: [each["metrics"].get(name, math.nan) for each in evaluations]
+        for name in (evaluations[0]["metrics"] if evaluations else ())
+    }
+    valid_loss = curves.pop("loss", None)
+    judged = evaluations[0]["monitor"] if evaluations else ""
+    shares = {k: v for k, v in curves.items() if k == judged or all(0 <= x <= 1 for x in v)}
+    count = 1 + bool(shares)
+    figure = Figure(figsize=(8, 2 + 2 * count), layout="constrained")
     FigureCanvasAgg(figure)
-    panels = figure.subplots(2 if evaluations else 1, 1, sharex=True, squeeze=False)[:, 0]
+    panels = figure.subplots(count, 1, sharex=True, squeeze=False)[:, 0]
     steps, axes = np.arange(1, len(losses) + 1), panels[0]
     window = len(losses) // 50
     faint = {"alpha": 0.35, "linewidth": 0.8} if window > 1 else {"linewidth": 2.2}
@@ -118,6 +169,8 @@ def draw(
             steps[window - 1 :], means, color="tab:blue", linewidth=2.2, label=f"mean of {window} steps"
         )
     axes.set(ylabel="loss", title=title)
+    if valid_loss is not None:
+        axes.plot(places, valid_loss, color="tab:orange", marker="o", label="validation loss")
     rate = axes.twinx()
     rate.plot(steps, rates, color="0.7", linewidth=0.8, linestyle="--", label="learning rate")
     rate.set_ylabel("learning rate", color="0.5")
@@ -126,10 +179,13 @@ def draw(
     axes.patch.set_visible(False)
     lines = [*axes.get_lines(), *rate.get_lines()]
     axes.legend(lines, [str(line.get_label()) for line in lines], loc="upper right")
-    if evaluations:
-        places, values = ([each[key] for each in evaluations] for key in ("step", "value"))
-        panels[1].plot(places, values, marker="o", color="tab:green")
-        panels[1].set_ylabel(str(evaluations[0]["monitor"]))
+    for name, values in shares.items():
+        panels[1].plot(places, values, marker="o", label=name)
+    if shares:
+        panels[1].set_ylabel("validation")
+        panels[1].legend(loc="lower right")
+    for panel in panels if best else ():
+        panel.axvline(best, color="0.5", linewidth=0.8, linestyle=":")
     panels[-1].set_xlabel("step")
     picture = BytesIO()
     figure.savefig(picture, format="png", dpi=120)

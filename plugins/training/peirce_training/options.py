@@ -59,10 +59,12 @@ class TrainingOptions:
         save_minutes: minutes between checkpoints; 0 leaves them to `save_every`. There is one at the end in any case.
         keep: how many checkpoints are kept, the newest ones.
         evaluate_every: steps between evaluations on `valid_split`; 0 for none.
+        evaluate_epochs: passes over the data between evaluations, where there is a `valid_split`; the model is then
+            the best one evaluated. 0 for none.
         monitor: what an evaluation is judged by: `loss`, or one of the task's metrics.
         goal: whether that should fall or rise; `auto` lets a loss and a perplexity fall and all else rise.
         patience: evaluations without a better value after which training stops; the model is then the best one
-            evaluated. 0 trains to the end and keeps the last.
+            evaluated. 0 trains to the end and, but for `evaluate_epochs`, keeps the last.
         valid_split: what evaluations during training use.
         test_split: what the trained model is evaluated on; empty for nothing.
     """
@@ -94,6 +96,7 @@ class TrainingOptions:
     save_minutes: float = field(default=5.0, validator=ge(0))
     keep: int = field(default=2, validator=ge(1))
     evaluate_every: int = field(default=0, validator=ge(0))
+    evaluate_epochs: int = field(default=0, validator=ge(0))
     monitor: str = "loss"
     goal: Literal["auto", "min", "max"] = one_of("auto", "min", "max")
     patience: int = field(default=0, validator=ge(0))
@@ -106,8 +109,11 @@ class TrainingOptions:
             f"training needs either steps or epochs, and {given} given; set one, such as train.steps=1000": (
                 (self.steps is None) == (self.epochs is None)
             ),
-            "patience counts evaluations, and there are none; set train.evaluate_every, such as 100": (
-                self.patience and not self.evaluate_every
+            "patience counts evaluations, and there are none; set train.evaluate_epochs=1, or train.evaluate_every": (
+                self.patience and not (self.evaluate_every or self.evaluate_epochs)
+            ),
+            "train.evaluate_every counts steps and train.evaluate_epochs passes over the data; leave one out": (
+                self.evaluate_every and self.evaluate_epochs
             ),
             f"warmup lasts {self.warmup} steps, longer than the training's {self.steps}; lower train.warmup": (
                 self.steps is not None and self.warmup > self.steps

@@ -18,7 +18,10 @@ from peirce_training.options import TrainingOptions
 T = TypeVar("T")
 RECIPE_FORMAT = 1
 """The newest format of recipes that this version reads."""
-_EXCLUSIVE = (frozenset({"train.steps", "train.epochs"}), frozenset({"train.warmup", "train.warmup_ratio"}))
+_EXCLUSIVE = tuple(
+    frozenset({f"train.{one}", f"train.{other}"})
+    for one, other in (("steps", "epochs"), ("warmup", "warmup_ratio"), ("evaluate_every", "evaluate_epochs"))
+)
 """Settings that say the same in two ways, so that one replaces the other."""
 
 

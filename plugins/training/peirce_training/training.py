@@ -28,7 +28,7 @@ from peirce.spec import to_plain
 from peirce_training import randomness
 from peirce_training.batches import Feed, Objective, step_batches
 from peirce_training.checkpoints import Checkpoints, CheckpointWarning
-from peirce_training.curves import PICTURE, Curves, draw
+from peirce_training.curves import PICTURE, Curves, curve_lines, draw, interval_means
 from peirce_training.evaluation import evaluate, evaluate_monitor
 from peirce_training.layers import wrap_layers
 from peirce_training.optimizer import learning_rate, make_optimizer, optimizer_tensors, restore_optimizer
@@ -117,6 +117,9 @@ class Training:
             self.objective, self.optimizer = accelerator.prepare(self.objective, self.raw_optimizer)
         self.per_step = options.accumulate * accelerator.num_processes
         self.total = options.steps or self._steps(options.epochs or 1)
+        self.evaluate_every = options.evaluate_every
+        if options.evaluate_epochs and self._has_split(options.valid_split):
+            self.evaluate_every = self._steps(options.evaluate_epochs)
         self.checkpoints = Checkpoints(directory, options.keep)
         self.progress = _Progress()
         self.best: dict[str, Tensor] = {}
@@ -130,6 +133,12 @@ class Training:
         """The steps of some passes over the data, by the length of the first; the last step is filled."""
         batches = sum(1 for _ in self.task.batches(self.data, TRAIN, self.seed, 0))
         return max(1, math.ceil(batches * epochs / self.per_step))
+
+    def _has_split(self, split: str) -> bool:
+        try:
+            return next(iter(self.task.batches(self.data, split, self.seed, 0)), None) is not None
+        except TaskError:
+            return False
 
     def run(self) -> TrainResult:
         """Train to the end, evaluate, save."""
@@ -150,7 +159,9 @@ class Training:
                 done = progress.step == self.total
                 if done or _is_due(progress.step, options.log_every):
                     self._log()
-                if _is_due(progress.step, options.evaluate_every):
+                if _is_due(progress.step, self.evaluate_every) or (
+                    done and options.evaluate_epochs and self.evaluate_every
+                ):
                     self._evaluate()
                 due = _is_due(progress.step, options.save_every) or self._minutes_due()
                 if done or progress.stopped or due:
@@ -300,13 +311,21 @@ class Training:
             )
             if better:
                 progress.best, progress.best_step, progress.worse = value, step, 0
-                if options.patience:
+                if options.patience or options.evaluate_epochs:
                     self.best = {name: t.cpu().clone() for name, t in whole_tensors(self.model).items()}
             else:
                 progress.worse += 1
                 progress.stopped = bool(options.patience) and progress.worse >= options.patience
             mark = " (best so far)" if better else ""
-            self.tell(f"step {step}: {options.valid_split} {options.monitor} {value:.4f}{mark}")
+            what = f"step {step}: {options.valid_split} {options.monitor} {value:.4f}"
+            if options.evaluate_epochs:
+                count = len(progress.evaluations)
+                loss = interval_means(progress.losses[_LOSSES], progress.evaluations)[-1]
+                found = ", ".join(f"{name} {each:.4f}" for name, each in metrics.items())
+                what = (
+                    f"epoch {count * options.evaluate_epochs}: loss {loss:.4f}; {options.valid_split} {found}"
+                )
+            self.tell(what + mark)
         self.objective.train()
 
     def _save(self) -> None:
@@ -430,8 +449,20 @@ class Training:
             model.save(self.directory, self.task.assets(self.data))
             rates = [learning_rate(options, step, self.total) for step in range(progress.step)]
             title = f"{model.spec.name} on {self.task.name}, seed {self.seed}"
-            draw(self.directory / PICTURE, result.losses, rates, progress.evaluations, title)
+            draw(
+                self.directory / PICTURE,
+                result.losses,
+                rates,
+                progress.evaluations,
+                title,
+                progress.best_step,
+            )
             self._record(result)
+            for line in curve_lines(
+                result.losses, progress.evaluations, progress.best_step if self.best else 0
+            ):
+                self.tell(line)
+            self.task.write_report(model, self.data, self.directory)
         self.accelerator.wait_for_everyone()
         return result
 

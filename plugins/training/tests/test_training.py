@@ -20,6 +20,7 @@ from peirce.errors import BusyError, SpecError, TaskError
 from peirce.model import Task
 from peirce.registry import Registry
 from peirce_training import TrainingOptions, TrainResult, plain_options, train, training_options
+from peirce_training.curves import curve_lines
 from peirce_training.evaluation import check_data, evaluate
 
 SPECS = {"folnet": FOLNET, "transformer": TRANSFORMER}
@@ -178,6 +179,47 @@ def test_patience_stops_and_gives_the_best_model(parts: Registry, tmp_path: Path
     record = json.loads((tmp_path / "training.json").read_text())
     assert record["stopped_early"] is True
     assert record["best"] == {"step": 4, "score": 0.9}
+
+
+def test_each_epoch_is_evaluated_and_the_best_one_kept(parts: Registry, tmp_path: Path) -> None:
+    class Worsening(Marked):
+        """Its metric is best at the second evaluation; it has no split but that."""
+
+        def metrics(self, model: peirce.Model, data: object, split: str) -> dict[str, float]:
+            self.weights = (*getattr(self, "weights", ()), model.heads["classification"].dense.weight.clone())
+            return {"score": [0.5, 0.9, 0.2][len(self.weights) - 1]}
+
+    task = Worsening(MarkedOptions(examples=40, batch=8))
+    options = TrainingOptions(epochs=3, evaluate_epochs=1, monitor="score", test_split="", device="cpu")
+    console = Console(file=StringIO(), width=200)
+    result = run(tmp_path / "a", parts, options, task, console=console)
+    assert [each["step"] for each in result.evaluations] == [5, 10, 15]
+    assert torch.equal(result.model.heads["classification"].dense.weight, task.weights[1])
+    said = console.file.getvalue()
+    assert "epoch 2: loss " in said
+    assert "valid score 0.9000 (best so far)" in said
+    assert "validation score  ▄█▁  0.5000 to 0.2000" in said
+    assert "evaluation 2 of 3, the best one, is kept (step 10)" in said
+
+    class Unmeasured(Marked):
+        def batches(self, data: object, split: str, seed: int, epoch: int) -> Any:
+            if split == "valid":
+                raise TaskError("there is no such split")
+            return super().batches(data, split, seed, epoch)
+
+    last = run(tmp_path / "b", parts, options, Unmeasured(MarkedOptions(examples=40, batch=8)))
+    assert (last.steps, last.evaluations) == (15, ())
+    with pytest.raises(TaskError, match=r"counts steps and .* passes over the data; leave one out"):
+        attrs.evolve(options, evaluate_every=3)
+
+
+def test_curves_in_a_terminal_leave_out_what_is_no_number() -> None:
+    evaluations = [{"step": i, "metrics": {"loss": [3.0, math.nan, 1.0][i - 1]}} for i in (1, 2, 3)]
+    assert list(curve_lines([3.0, 2.0, 1.0], evaluations)) == [
+        "training loss    █▅▁  3.0000 to 1.0000",
+        "validation loss  █ ▁  3.0000 to 1.0000",
+    ]
+    assert list(curve_lines([1.0], evaluations[:1])) == []
 
 
 def test_mixed_precision_trains_and_keeps_float32_parameters(parts: Registry, tmp_path: Path) -> None:

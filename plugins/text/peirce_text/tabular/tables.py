@@ -19,6 +19,7 @@ from peirce_text.tabular.checks import Counts, class_remarks, count_lines, text_
 from peirce_text.tabular.columns import first_row, is_file, peek, rows_of, split_rows
 from peirce_text.tabular.inputs import InputColumns
 from peirce_text.tabular.measures import Confusion
+from peirce_text.tabular.scores import Measures
 from peirce_text.tasks import TEST, TRAIN, VALID, EncodedT, ExampleT, FileOptions, TextData, TextTask
 from peirce_text.text.encoding import Ints
 from peirce_text.text.tokenizer import FILE
@@ -42,7 +43,6 @@ class TableOptions(FileOptions):
         valid_share: how much of `data` is kept aside to choose by, where nothing else is there for it; 0 for nothing.
         test_share: the share to evaluate on; if it is 0 too, the validation rows are used.
         split_seed: which rows are kept aside.
-        confusion: a file for the confusion matrix, .png, .svg or .pdf, drawn with each evaluation; empty for none.
         inputs: the column of each further input that a part of the model declares, by the name of the input: a number
             for each text, or in `tag` a list with one for each word.
     """
@@ -50,7 +50,6 @@ class TableOptions(FileOptions):
     valid_share: float = _share_option()
     test_share: float = _share_option()
     split_seed: int = field(default=0, validator=validators.ge(0))
-    confusion: str = ""
     inputs: Mapping[str, str] = field(factory=dict)
 
     @property
@@ -63,7 +62,7 @@ OptionsT = TypeVar("OptionsT", bound=TableOptions)
 
 
 class TableTask(TextTask[OptionsT, ExampleT, EncodedT], Generic[OptionsT, ExampleT, EncodedT]):
-    """A task on a table whose examples are in classes.
+    """A task on a table: its columns, its head, its loss and its measures are its own.
 
     Attributes:
         columns: the column of each role, known when the data have been read.
@@ -72,7 +71,7 @@ class TableTask(TextTask[OptionsT, ExampleT, EncodedT], Generic[OptionsT, Exampl
         checks: what a reader of the scores must know of the data, a sentence each.
     """
 
-    settings: ClassVar[Mapping[str, Any]] = {"train.epochs": 5}
+    settings: ClassVar[Mapping[str, Any]] = {"train.epochs": 5, "train.evaluate_epochs": 1}
     missing = "name a file with task.valid_data or task.test_data"
     valid_for_test = True
     counted: ClassVar[str] = "rows"
@@ -84,18 +83,19 @@ class TableTask(TextTask[OptionsT, ExampleT, EncodedT], Generic[OptionsT, Exampl
         """Whether the columns of a row are plainly those of the task."""
 
     @abstractmethod
-    def confusion_of(self, model: Model, data: TextData[EncodedT], split: str) -> Confusion:
-        """How often a model predicts each class as which, on a split."""
+    def measure(self, model: Model, data: TextData[EncodedT], split: str) -> Measures:
+        """How well a model predicts a split; a `Confusion` is drawn where the options name a file for it."""
 
-    def scores_of(self, found: Confusion, data: TextData[EncodedT], split: str) -> Mapping[str, float]:
-        """The metrics of what was found."""
-        return found.scores
+    @property
+    def picture(self) -> str:
+        """The file that the options name for a confusion matrix; empty for none."""
+        return getattr(self.options, "confusion", "")
 
     def __init__(self, options: OptionsT) -> None:
         super().__init__(options)
         self.columns: dict[str, str] = {}
         self.input_columns = InputColumns(options.inputs)
-        self._last: tuple[Model, str, Confusion] | None = None
+        self._last: tuple[Model, str, Measures] | None = None
 
     @classmethod
     def suits(cls, data: str) -> bool:
@@ -105,8 +105,8 @@ class TableTask(TextTask[OptionsT, ExampleT, EncodedT], Generic[OptionsT, Exampl
     def open_rows(self) -> tuple[Row, dict[str, Iterator[Row]]]:
         """The first training row, and the rows of each split that is there by itself, the training split first."""
         options = self.options
-        if options.confusion:
-            check_picture(Path(options.confusion), "a picture of the confusion", extra="peirce-text[train]")
+        if self.picture:
+            check_picture(Path(self.picture), "a picture of the confusion", extra="peirce-text[train]")
         rows = rows_of(options.hub, options.files)
         first, rows[TRAIN] = peek(rows[TRAIN], self.source_of(TRAIN))
         return first, rows
@@ -137,15 +137,19 @@ class TableTask(TextTask[OptionsT, ExampleT, EncodedT], Generic[OptionsT, Exampl
             print_line(line)
 
     def check(self, model: Model, data: TextData[EncodedT]) -> None:
-        """Refuse a head without a score for each class, and columns that no input of the model takes."""
+        """Refuse a head without a score for each class, or without one number, and columns that no input takes."""
         name, classes = f"{self.head}_logits", getattr(data, "classes", ())
         logits = next((spec for spec in model.signature.outputs if spec.name == name), None)
-        if logits is None or logits.dims[-1] != len(classes):
+        if logits is None or logits.dims[-1] != (len(classes) or 1):
             head = model.heads[self.head].name if self.head in model.heads else "none"
             gives = "no logits" if logits is None else f"logits [{', '.join(map(str, logits.dims))}]"
             raise TaskError(
-                f"head {self.head!r} ({head}) gives {gives}, and the task {self.name!r} reads a score for each of "
-                f"{len(classes)} classes; give one logit a class"
+                f"head {self.head!r} ({head}) gives {gives}, and the task {self.name!r} reads "
+                + (
+                    f"a score for each of {len(classes)} classes; give one logit a class"
+                    if classes
+                    else "one number a row"
+                )
             )
         for split, part in data.splits.items():
             source = self.source_of(split if split in self.options.files else TRAIN)
@@ -154,22 +158,27 @@ class TableTask(TextTask[OptionsT, ExampleT, EncodedT], Generic[OptionsT, Exampl
     def metrics(self, model: Model, data: TextData[EncodedT], split: str) -> Mapping[str, float]:
         """What is measured on a split."""
         self.check(model, data)
-        found = self.confusion_of(model, data, split)
+        found = self.measure(model, data, split)
         self._last = model, split, found
-        if self.options.confusion:
-            found.draw(Path(self.options.confusion))
-        return self.scores_of(found, data, split)
+        if self.picture and isinstance(found, Confusion):
+            found.draw(Path(self.picture))
+        return found.scores
 
     def remarks(self, model: Model, data: TextData[EncodedT], split: str) -> tuple[str, ...]:
-        """How well each class is told apart, the worst first."""
+        """What a reader of the metrics learns beyond them, the worst first."""
         last = self._last
         known = last is not None and last[0] is model and last[1] == split
-        found = last[2] if last is not None and known else self.confusion_of(model, data, split)
+        found = last[2] if last is not None and known else self.measure(model, data, split)
         return tuple(found.sentences())
 
     def assets(self, data: TextData[EncodedT]) -> Mapping[str, bytes]:
-        """The tokenizer, and what `peirce predict` and served models read: the names of the classes, the columns that
-        they were learned from, and the most tokens of a text."""
-        content = {"classes": list(data.classes), "columns": self.columns, "length": self.options.length}
+        """The tokenizer, and what `peirce predict` and served models read: the task, the names of the classes, the
+        columns that they were learned from, and the most tokens of a text."""
+        content = {
+            "task": self.name,
+            "classes": list(data.classes),
+            "columns": self.columns,
+            "length": self.options.length,
+        }
         text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
         return {FILE: data.tokenizer.content, LABELS: text.encode()}
