@@ -212,27 +212,61 @@ def _parquet(path: Path) -> Iterator[tuple[Any, Any]]:
         raise TaskError(f"{path} cannot be read as Parquet: {cause}; fetch the file again") from error
 
 
-def _records(path: Path) -> Iterator[Row]:
-    """The rows of a Parquet file; what it unpacks to is bounded as for other compressed files.
+def read_batches(path: Path, most: int = _BATCH_ROWS) -> Iterator[Any]:
+    """The record batches of a Parquet file; what it unpacks to is bounded as for other compressed files.
 
     Its metadata say how large the columns are, and each batch how large its values become, one that is kept once for
     many rows as often as it is given.
+
+    Args:
+        path: the file.
+        most: the most rows of a batch.
+
+    Raises:
+        TaskError: the file cannot be read.
     """
-    with _parquet(path) as (file, plain):
+    with _explain_read_errors(path), _parquet(path) as (file, plain):
         packed, parts = check_file(path), file.metadata
         groups = [parts.row_group(i) for i in range(parts.num_row_groups)]
         chunks = [group.column(i) for group in groups for i in range(group.num_columns)]
         claimed = sum(max(each.total_uncompressed_size, 8 * each.num_values) for each in chunks)
         check_ratio(claimed, packed)
-        rows = max(1, min(_BATCH_ROWS, _BATCH_BYTES * parts.num_rows // max(1, claimed)))
-        names = _column_names(str(path), plain.names)
-        number = unpacked = 0
+        rows = max(1, min(most, _BATCH_BYTES * parts.num_rows // max(1, claimed)))
+        unpacked = 0
         for batch in file.iter_batches(rows):
             unpacked += sum(map(_unpacked_size, batch.columns))
             check_ratio(unpacked, packed)
-            for values in zip(*(column.to_pylist() for column in batch.cast(plain).columns), strict=True):
-                number += 1
-                yield Row(path, number, dict(zip(names, values, strict=True)))
+            yield batch.cast(plain)
+
+
+def parquet_schema(path: Path) -> Any:
+    """The Arrow schema of a Parquet file.
+
+    Raises:
+        TaskError: the file cannot be read, or two columns have one name.
+    """
+    with _explain_read_errors(path), _parquet(path) as (_, plain):
+        _column_names(str(path), plain.names)
+        return plain
+
+
+def parquet_files(folder: Path) -> list[Path]:
+    """The Parquet files of a folder and of those in it, as paths within it, in their order.
+
+    Names that begin with a dot or an underscore are those of programs.
+    """
+    found = (path.relative_to(folder) for path in folder.rglob("*.parquet") if path.is_file())
+    return sorted(path for path in found if not any(part.startswith((".", "_")) for part in path.parts))
+
+
+def _records(path: Path) -> Iterator[Row]:
+    """The rows of a Parquet file."""
+    number = 0
+    names = _column_names(str(path), parquet_schema(path).names)
+    for batch in read_batches(path):
+        for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            number += 1
+            yield Row(path, number, dict(zip(names, values, strict=True)))
 
 
 def _unpacked_size(array: Any) -> int:

@@ -10,15 +10,11 @@ import typer
 
 from peirce.commands import Json, print_json, print_table
 from peirce.errors import TaskError
-from peirce_text.reading import Row, count_rows, read_rows
+from peirce_text.reading import count_rows, read_rows
 from peirce_text.tabular.columns import Roles, class_name, peek, shown
-from peirce_text.tabular.lists import items
 
 if TYPE_CHECKING:
-    from peirce_text.tabular.measures import Measurement
-
-NEW = ("prediction", "probability")
-"""The columns that are added."""
+    from peirce_text.tabular.predictor import Predictions
 
 
 def predict(
@@ -30,7 +26,11 @@ def predict(
         ),
     ],
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A .csv, .tsv, .jsonl, .parquet or .conll file.")
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="A .csv, .tsv, .jsonl, .parquet or .conll file, or a folder of .parquet files.",
+        ),
     ],
     output: Annotated[
         Path,
@@ -38,7 +38,8 @@ def predict(
             "--output",
             "-o",
             metavar="FILE",
-            help="The .csv, .tsv, .jsonl or .parquet file to write: all columns, and prediction and probability.",
+            help="The .csv, .tsv, .jsonl or .parquet file to write: all columns, and prediction and probability. "
+            "Of a folder, the folder of such files.",
         ),
     ],
     text: Annotated[
@@ -66,32 +67,72 @@ def predict(
         typer.Option("--provider", metavar="NAME", help="What computes an exported file; repeatable."),
     ] = None,
     threads: Annotated[
-        int | None, typer.Option(help="Threads within an operator of an exported file.")
+        int | None,
+        typer.Option(
+            min=1,
+            help="Threads within an operator of an exported file; of a folder, those of each worker, one.",
+        ),
     ] = None,
+    workers: Annotated[
+        int,
+        typer.Option(
+            min=1, help="Processes that share the files of a folder, of a Ray cluster; one needs no Ray."
+        ),
+    ] = 1,
+    overwrite: Annotated[
+        bool,
+        typer.Option(
+            "--overwrite", help="Replace what another model or other options predicted of a folder."
+        ),
+    ] = False,
     json: Json = False,
 ) -> None:
-    """Predict the classes of texts, or the tags of words, for a whole file.
+    """Predict the classes of texts, or the tags of words, for a whole file, or for a folder of them.
 
     The columns are those that the model was trained on, unless others are named. Rows without a text have no
     prediction. Where the right classes are there too, the predictions are measured. An exported file needs no torch.
+    Of a folder, files that have their predictions already are left as they are, so that a run that was ended goes on.
     """
     from rich.console import Console
 
     from peirce.extras import check_picture
     from peirce.files import replace_file
     from peirce.progress import progress_bars
+    from peirce_text.tabular.folders import predict_folder
     from peirce_text.tabular.measures import Measurement
-    from peirce_text.tabular.predictor import predictor, read_cell
+    from peirce_text.tabular.predictor import NEW, Predictions, predict_rows, predictor
     from peirce_text.tabular.words import join_words
     from peirce_text.tabular.writer import table_writer, written_kind
     from peirce_text.text.encoding import CHUNK
 
-    written_kind(output)
-    if not output.parent.is_dir():
-        raise TaskError(f"folder {output.parent} does not exist; create it, or write elsewhere")
     if confusion is not None:
         check_picture(confusion, "a picture of the confusion", extra="peirce-text[train]")
     console = Console(stderr=True)
+    bars_on = console if console.is_terminal else None
+    if file.is_dir():
+        names = {"text": text, "pair": second, "label": label}
+        predictions = predict_folder(
+            model,
+            file,
+            output,
+            names,
+            batch_size=batch_size,
+            threads=threads or 1,
+            device=device,
+            providers=provider,
+            workers=workers,
+            overwrite=overwrite,
+            console=bars_on,
+        )
+        _report(predictions, model, str(file), confusion, json=json)
+        return
+    if workers > 1:
+        raise TaskError(
+            f"--workers share the files of a folder, and {file} is one file; leave it out, or give a folder"
+        )
+    written_kind(output)
+    if not output.parent.is_dir():
+        raise TaskError(f"folder {output.parent} does not exist; create it, or write elsewhere")
     first, rows = peek(read_rows(file), str(file))
     if taken := [name for name in NEW if name in first.values]:
         raise TaskError(f"{file} has a column {taken[0]!r} already, which would be added; rename it")
@@ -102,68 +143,58 @@ def predict(
             rows = join_words(rows, roles.texts[0], known if known in first.values else "")
         measured = Measurement(tags=found.tags)
         count = empty = 0
-        bars = progress_bars(console if console.is_terminal else None)
+        bars = progress_bars(bars_on)
         bar = bars.add_task("predicting", total=count_rows(file), shown="")
         with bars, replace_file(output) as fresh, table_writer(fresh, output) as write:
             for chunk in _chunks(rows, CHUNK):
-                columns = [
+                predictions = predict_rows(found, chunk, roles, batch_size, measured)
+                write(
                     [
-                        read_cell(row.value(name), f"{row.where}: column {name!r}", words=found.tags)
-                        for row in chunk
+                        {**row.values, **dict(zip(NEW, prediction, strict=True))}
+                        for row, prediction in zip(chunk, predictions, strict=True)
                     ]
-                    for name in roles.texts
-                ]
-                full = [i for i, each in enumerate(zip(*columns, strict=True)) if all(each)]
-                texts = [[column[i] for i in full] for column in columns]
-                inputs = [
-                    found.input_columns.of_row(chunk[i], len(columns[0][i]) if found.tags else None)
-                    for i in full
-                ]
-                predictions = found.predict(texts, batch_size, inputs) if full else []
-                guessed = dict(zip(full, predictions, strict=True))
-                predicted: list[dict[str, Any]] = []
-                for i, row in enumerate(chunk):
-                    prediction = guessed.get(i, (None, None))
-                    predicted.append({**row.values, **dict(zip(NEW, prediction, strict=True))})
-                    if i in guessed and roles.label:
-                        _measure(measured, row, roles.label, prediction[0])
-                write(predicted)
-                count, empty = count + len(chunk), empty + len(chunk) - len(full)
+                )
+                count, empty = count + len(chunk), empty + sum(guess is None for guess, _ in predictions)
                 bars.advance(bar, len(chunk))
-    metrics, taken_for = measured.metrics(), measured.confusion
+    predictions = Predictions(
+        output=output, rows=count, empty=empty, measured=measured, classes=found.classes, label=roles.label
+    )
+    _report(predictions, model, str(file), confusion, json=json)
+
+
+def _report(found: Predictions, model: str, file: str, confusion: Path | None, *, json: bool) -> None:
+    """Draw and print what was predicted; end with status 1 where files of a folder could not be."""
+    metrics, taken_for = found.measured.metrics(), found.measured.confusion
     if confusion is not None:
         if taken_for is None:
             raise TaskError(f"{file} has no true classes to draw; name their column with --label")
         taken_for.draw(confusion)
     if json:
-        print_json("peirce.predict/1", file=str(output), rows=count, without_text=empty, metrics=metrics)
-        return
-    if taken_for is not None:
-        print_table(("metric", "value"), [(name, f"{value:.4f}") for name, value in metrics.items()])
-        for sentence in taken_for.sentences():
-            typer.echo(sentence)
-        own = {class_name(each, model) for each in found.classes}
-        if own and (strange := [name for name in taken_for.classes if name not in own]):
-            few = ", ".join(map(shown, strange[:10]))
-            typer.echo(
-                f"{len(strange):,} of the classes in column {roles.label!r} are none of the model's: {few}"
-            )
-    without = f", {empty:,} of them without a text and so without a prediction" if empty else ""
-    typer.echo(f"{count:,} rows written to {output}{without}")
-
-
-def _measure(measured: Measurement, row: Row, name: str, predicted: Any) -> None:
-    """Count a prediction, where the true class is known."""
-    value, tags = row.value(name), isinstance(predicted, list)
-    where = f"{row.where}: column {name!r}"
-    right = [class_name(each, where) for each in (items(value, where) if tags else [value])]
-    # Models of older versions have classes such as `1.0`, which is `1` in a table.
-    guesses = [str(class_name(each, where)) for each in (predicted if tags else [predicted])]
-    if tags and len(right) != len(guesses):
-        raise TaskError(f"{where} has {len(right)} tags for {len(guesses)} words; give every word one tag")
-    known = [each for each in right if each is not None]
-    if len(known) == len(right):
-        measured.add(known, guesses)
+        facts = {"file": str(found.output), "rows": found.rows, "without_text": found.empty}
+        print_json("peirce.predict/1", **facts, metrics=metrics, **(found.folder or {}))
+    else:
+        if taken_for is not None:
+            print_table(("metric", "value"), [(name, f"{value:.4f}") for name, value in metrics.items()])
+            for sentence in taken_for.sentences():
+                typer.echo(sentence)
+            own = {class_name(each, model) for each in found.classes}
+            if own and (strange := [name for name in taken_for.classes if name not in own]):
+                few = ", ".join(map(shown, strange[:10]))
+                typer.echo(
+                    f"{len(strange):,} of the classes in column {found.label!r} are none of the model's: {few}"
+                )
+        without = (
+            f", {found.empty:,} of them without a text and so without a prediction" if found.empty else ""
+        )
+        of_folder = ""
+        if found.folder is not None:
+            before = f", {found.folder['kept']:,} of them before" if found.folder["kept"] else ""
+            of_folder = f" in {found.folder['files']:,} files{before}"
+        typer.echo(f"{found.rows:,} rows written to {found.output}{of_folder}{without}")
+    if failed := (found.folder or {}).get("failed"):
+        for name, error in failed.items():
+            typer.echo(f"not predicted: {name}: {error}", err=True)
+        raise typer.Exit(1)
 
 
 def _chunks(rows: Iterator[Any], size: int) -> Iterator[list[Any]]:

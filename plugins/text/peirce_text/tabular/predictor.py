@@ -17,26 +17,55 @@ from urllib.error import HTTPError
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 import numpy as np
-from attrs import evolve
+from attrs import evolve, frozen
 from numpy.typing import NDArray
 
-from peirce.errors import InputError, ModelFileError, one_line
+from peirce.errors import InputError, ModelFileError, TaskError, one_line
 from peirce.extras import require
 from peirce.files import parse_json
 from peirce.model import ASSETS, PROVENANCE, WEIGHTS, saved_files
 from peirce.parts import Signature
 from peirce_export import Runner
+from peirce_text.reading import Row
 from peirce_text.serving import INPUTS, ClassificationPipeline, TaggingPipeline, best_class
+from peirce_text.tabular.columns import Roles, class_name
 from peirce_text.tabular.inputs import InputColumns, Numbers
-from peirce_text.tabular.lists import words_in
+from peirce_text.tabular.lists import items, words_in
+from peirce_text.tabular.measures import Measurement
 from peirce_text.text.encoding import softmax
 
+NEW = ("prediction", "probability")
+"""The columns that are added to a table."""
 CONCURRENT_REQUESTS, TIMEOUT, LARGEST_REPLY = 8, 60.0, 1 << 26
 """How many questions a server is asked at once, and the seconds and bytes that it may take for one."""
 
 
 Prediction = tuple[Any, Any]
 """A class and its probability, or a list of each, one for each word."""
+
+
+@frozen(kw_only=True)
+class Predictions:
+    """What was predicted of a file, or of a folder.
+
+    Args:
+        output: where it is.
+        rows: how many rows there are.
+        empty: how many of them have no text.
+        measured: what was counted where right classes are known.
+        classes: those of the model; empty where they are not known.
+        label: the column of the right classes.
+        folder: of a folder, how many `files` have predictions, how many were `kept` from an earlier run, and why others
+            have `failed`, by their paths.
+    """
+
+    output: Path
+    rows: int
+    empty: int
+    measured: Measurement
+    classes: Sequence[str]
+    label: str
+    folder: Mapping[str, Any] | None = None
 
 
 class Predictor(ABC):
@@ -329,3 +358,44 @@ def read_cell(value: Any, where: str, *, words: bool) -> Any:
     if words:
         return words_in(value, where)
     return value if isinstance(value, str) and value.strip() else ""
+
+
+def predict_rows(
+    found: Predictor, rows: Sequence[Row], roles: Roles, batch_size: int, measured: Measurement
+) -> list[Prediction]:
+    """What is predicted of each of some rows; twice None where there is no text.
+
+    Args:
+        found: what predicts.
+        rows: the rows.
+        roles: their columns.
+        batch_size: how many are computed at once.
+        measured: what counts the predictions of rows whose right class is known.
+    """
+    columns = [
+        [read_cell(row.value(name), f"{row.where}: column {name!r}", words=found.tags) for row in rows]
+        for name in roles.texts
+    ]
+    full = [i for i, each in enumerate(zip(*columns, strict=True)) if all(each)]
+    texts = [[column[i] for i in full] for column in columns]
+    inputs = [found.input_columns.of_row(rows[i], len(columns[0][i]) if found.tags else None) for i in full]
+    predicted: list[Prediction] = [(None, None)] * len(rows)
+    for i, prediction in zip(full, found.predict(texts, batch_size, inputs) if full else [], strict=True):
+        predicted[i] = prediction
+        if roles.label:
+            _measure(measured, rows[i], roles.label, prediction[0])
+    return predicted
+
+
+def _measure(measured: Measurement, row: Row, name: str, predicted: Any) -> None:
+    """Count a prediction, where the true class is known."""
+    value, tags = row.value(name), isinstance(predicted, list)
+    where = f"{row.where}: column {name!r}"
+    right = [class_name(each, where) for each in (items(value, where) if tags else [value])]
+    # Models of older versions have classes such as `1.0`, which is `1` in a table.
+    guesses = [str(class_name(each, where)) for each in (predicted if tags else [predicted])]
+    if tags and len(right) != len(guesses):
+        raise TaskError(f"{where} has {len(right)} tags for {len(guesses)} words; give every word one tag")
+    known = [each for each in right if each is not None]
+    if len(known) == len(right):
+        measured.add(known, guesses)

@@ -1,0 +1,339 @@
+"""Predictions for a folder of Parquet files: file by file, in this process or by Ray Data, on from where a run ended.
+
+Each file of predictions has the place of its source, is written whole or not at all, and says in its metadata what it
+was made from and what was counted. So nothing else is kept: a run looks at the files that are there, and makes the
+others.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attrs import asdict, evolve, frozen
+
+from peirce.errors import InputError, ModelFileError, TaskError
+from peirce.extras import require
+from peirce.files import digest_of, explain_disk_errors, hold_lock, parse_json, replace_file
+from peirce.model import PROVENANCE
+from peirce.progress import progress_bars
+from peirce.workers import ray_cluster
+from peirce_text.reading import Row, parquet_files, parquet_schema, read_batches
+from peirce_text.tabular.columns import Roles
+from peirce_text.tabular.measures import Measurement
+from peirce_text.tabular.predictor import NEW, Predictions, Predictor, predict_rows, predictor
+from peirce_text.tabular.words import join_words
+from peirce_text.text.encoding import CHUNK
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+KEY = b"peirce.predict"
+"""Of what a file of predictions says of itself in its metadata."""
+_ROW_GROUP = 1 << 26
+"""Bytes after which a row group is written, half of what Parquet's documentation takes to be small."""
+_TRIES = 2
+"""How often Ray begins a file again whose worker died."""
+_GOES_ON = "the files that are done are whole, and the same command goes on with the others"
+
+
+@frozen(kw_only=True)
+class Job:
+    """What is asked for of every file.
+
+    Args:
+        source: the folder of the files.
+        target: the folder of the predictions.
+        model: what predicts, as `predictor` takes it.
+        digest: what tells that model from others.
+        roles: the columns that are read.
+        batch_size: the rows that are computed at once.
+        threads: of each worker.
+        device: where a saved model computes.
+        providers: what computes an exported file.
+    """
+
+    source: Path
+    target: Path
+    model: str
+    digest: str
+    roles: Roles
+    batch_size: int
+    threads: int
+    device: str | None
+    providers: Sequence[str] | None
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """All that predictions depend on beside the file, as plain values."""
+        own = asdict(self, filter=lambda field, _: field.name not in ("source", "target", "roles"))
+        # The name of a model may change, and its digest says which it is.
+        return json.loads(json.dumps({**own, "model": "", **asdict(self.roles)}))
+
+    def open(self) -> AbstractContextManager[Predictor]:
+        """The model."""
+        return _open(self.model, self.device, self.providers, self.threads)
+
+    def stamp(self, name: str) -> list[int]:
+        """By what a changed source is known: its size, and when it was written."""
+        found = (self.source / name).stat()
+        return [found.st_size, found.st_mtime_ns]
+
+    def record(self, name: str, *, overwrite: bool = False) -> dict[str, Any] | None:
+        """What the predictions of a file say of themselves; None where there are none, or of what it was before.
+
+        Args:
+            name: the path of the file within the folder.
+            overwrite: whether predictions of another request are none.
+
+        Raises:
+            TaskError: another file lies there, or predictions of another request.
+        """
+        path = self.target / name
+        if not path.exists():
+            return None
+        import pyarrow.parquet
+
+        try:
+            found = parse_json((pyarrow.parquet.read_metadata(path).metadata or {})[KEY])
+        except (pyarrow.ArrowException, OSError, KeyError, ValueError) as error:
+            raise TaskError(
+                f"{path} was not written by `peirce predict`, and stands where its predictions would go; give another "
+                "folder with -o"
+            ) from error
+        differing = [key for key, value in self.request.items() if found["request"].get(key) != value]
+        if differing and not overwrite:
+            raise TaskError(
+                f"{path} has predictions of another {' and '.join(differing)}".replace("digest", "model")
+                + "; give another folder with -o, or --overwrite to replace them"
+            )
+        return None if differing or found["source"] != self.stamp(name) else found
+
+
+@contextmanager
+def _open(
+    model: str, device: str | None, providers: Sequence[str] | None, threads: int
+) -> Iterator[Predictor]:
+    """The model, with as many threads as are asked for: on a CPU, more may round otherwise."""
+    saved = Path(model).is_dir()
+    if saved and find_spec("torch") is not None:
+        import torch
+
+        torch.set_num_threads(threads)
+    with predictor(model, device, providers, None if saved or "://" in model else threads) as found:
+        yield found
+
+
+def predict_folder(
+    model: str,
+    source: Path,
+    target: Path,
+    names: Mapping[str, str | None],
+    *,
+    batch_size: int = 32,
+    threads: int = 1,
+    device: str | None = None,
+    providers: Sequence[str] | None = None,
+    workers: int = 1,
+    overwrite: bool = False,
+    console: Console | None = None,
+) -> Predictions:
+    """Predict every file of a folder that has no predictions yet.
+
+    Args:
+        model, source, target, batch_size, threads, device, providers: see `Job`.
+        names: the columns that are named: `text`, `pair` and `label`.
+        workers: how many of a Ray cluster; one is this process.
+        overwrite: whether predictions of another request are replaced.
+        console: where the progress is shown; nowhere if None.
+
+    Raises:
+        TaskError: the folder has no file, or predictions of another request; a worker died again and again.
+        BusyError: another process writes there.
+    """
+    require("a folder of Parquet files", "pyarrow", extra="peirce-text[train]")
+    files = [str(name) for name in parquet_files(source)]
+    if not files:
+        raise TaskError(f"{source} has no .parquet files; save the table as some, or give one file")
+    if source.resolve() in (target.resolve(), *target.resolve().parents):
+        raise TaskError(
+            f"the predictions would lie among the files of {source}; give a folder outside with -o"
+        )
+    if target.exists() and not target.is_dir():
+        raise TaskError(f"{target} is a file, where the folder of predictions would go; give another with -o")
+    with _open(model, device, providers, threads) as found:
+        tags, classes = found.tags, found.classes
+        first = next((name for name in files[:-1] if _is_readable(source / name)), files[-1])
+        row = Row(source / first, 1, dict.fromkeys(map(str.strip, parquet_schema(source / first).names)))
+        job = Job(
+            source=source,
+            target=target,
+            model=model,
+            digest=_digest(model),
+            roles=Roles.of(row, found.columns, tags=tags, **names),
+            batch_size=batch_size,
+            threads=threads,
+            device=device,
+            providers=providers,
+        )
+        with explain_disk_errors(f"predictions in {target}", _GOES_ON), hold_lock(target, folder=True):
+            before = {name for name in files if job.record(name, overwrite=overwrite) is not None}
+            waiting, failed = [name for name in files if name not in before], dict[str, str]()
+            bars = progress_bars(console)
+            bar = bars.add_task("predicting files", total=len(files), completed=len(before), shown="")
+            with bars:
+                for name, error in (
+                    _by_ray(job, waiting, workers) if workers > 1 else _here(job, found, waiting)
+                ):
+                    bars.advance(bar)
+                    if error:
+                        failed[name] = error
+            records = [record for name in files if name not in failed and (record := job.record(name))]
+    measured = Measurement(tags=tags)
+    for record in records:
+        measured.merge(record["counts"])
+    return Predictions(
+        output=target,
+        rows=sum(record["rows"] for record in records),
+        empty=sum(record["empty"] for record in records),
+        measured=measured,
+        classes=classes,
+        label=job.roles.label,
+        folder={"files": len(records), "kept": len(before), "failed": failed},
+    )
+
+
+def _is_readable(path: Path) -> bool:
+    try:
+        parquet_schema(path)
+    except TaskError:
+        return False
+    return True
+
+
+def _digest(model: str) -> str:
+    """What tells a model from others: the provenance, which has digests of its files, and an exported file."""
+    path = Path(model)
+    if "://" in model:
+        return model
+    files = [path / PROVENANCE] if path.is_dir() else [path.parent / PROVENANCE, path]
+    return digest_of("".join(map(digest_of, files)).encode())
+
+
+def _here(job: Job, found: Predictor, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Predict files in this process; each with why it could not be, empty if it was."""
+    for name in names:
+        yield name, _attempt(job, found, name)
+
+
+def _attempt(job: Job, found: Predictor, name: str) -> str:
+    try:
+        _predict_file(job, found, name)
+    except (TaskError, InputError, FileNotFoundError) as error:
+        return str(error)
+    return ""
+
+
+class _Worker:
+    """Predicts files in a process of Ray, which opens the model once."""
+
+    def __init__(self, job: Job) -> None:
+        self._job, self._model = job, ExitStack()
+        self._found = self._model.enter_context(job.open())
+
+    def __call__(self, row: Mapping[str, str]) -> dict[str, str]:
+        return {"name": row["name"], "error": _attempt(self._job, self._found, row["name"])}
+
+
+def _by_ray(job: Job, names: Sequence[str], workers: int) -> Iterator[tuple[str, str]]:
+    """Predict files by Ray Data, a file for each task."""
+    if not names:
+        return
+    with ray_cluster("--workers", workers, job.threads, extra="peirce-text[ray]") as size:
+        import ray
+        import ray.data
+
+        context = ray.data.DataContext.get_current()
+        context.enable_progress_bars = context.print_on_execution_start = False
+        logging.getLogger("ray.data").setLevel(logging.ERROR)
+        # The folders are those of every machine of the cluster, whose processes start elsewhere.
+        there = evolve(
+            job, source=job.source.resolve(), target=job.target.resolve(), model=_absolute(job.model)
+        )
+        tasks = ray.data.from_items([{"name": name} for name in names], override_num_blocks=len(names))
+        done = tasks.map(
+            _Worker,
+            fn_constructor_args=(there,),
+            compute=ray.data.ActorPoolStrategy(size=min(size, len(names)), max_tasks_in_flight_per_actor=1),
+            num_cpus=job.threads,
+            num_gpus=1 if (job.device or "").startswith("cuda") else 0,
+            ray_remote_args_fn=lambda: {"max_restarts": _TRIES, "max_task_retries": _TRIES},
+        )
+        try:
+            for row in done.iter_rows():
+                yield row["name"], row["error"]
+        except ray.exceptions.RayError as error:
+            cause = getattr(error, "cause", None)
+            if isinstance(cause, TaskError | InputError | ModelFileError):
+                raise cause from None
+            raise TaskError(f"a Ray worker was lost: {str(error).splitlines()[0]}; {_GOES_ON}") from error
+
+
+def _absolute(model: str) -> str:
+    return model if "://" in model else str(Path(model).resolve())
+
+
+def _predict_file(job: Job, found: Predictor, name: str) -> None:
+    """Write the predictions of a file: its columns as they are, and two more."""
+    import pyarrow
+    import pyarrow.parquet
+
+    source, target = job.source / name, job.target / name
+    stamp, schema = job.stamp(name), parquet_schema(source)
+    names = list(map(str.strip, schema.names))
+    first = Row(source, 1, dict.fromkeys(names))
+    needed = [*job.roles.texts, *found.input_columns.columns.values()]
+    for column in needed:
+        first.value(column)
+    if taken := [column for column in NEW if column in names]:
+        raise TaskError(f"{source} has a column {taken[0]!r} already, which would be added; rename it")
+    roles = job.roles if job.roles.label in names else evolve(job.roles, label="")
+    read = [name for name in dict.fromkeys([*needed, roles.label]) if name]
+    kinds = [pyarrow.string(), pyarrow.float64()]
+    for column, kind in zip(NEW, kinds, strict=True):
+        schema = schema.append(pyarrow.field(column, pyarrow.list_(kind) if found.tags else kind))
+    measured = Measurement(tags=found.tags)
+    count = empty = 0
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with replace_file(target) as fresh, pyarrow.parquet.ParquetWriter(fresh, schema) as writer:
+        pending: list[Any] = []
+        for batch in read_batches(source, CHUNK):
+            cells = [batch.column(names.index(column)).to_pylist() for column in read]
+            rows = [
+                Row(source, count + number, dict(zip(read, values, strict=True)))
+                for number, values in enumerate(zip(*cells, strict=True), 1)
+            ]
+            if found.tags and not count and next(join_words(iter(rows), roles.texts[0])) is not rows[0]:
+                raise TaskError(
+                    f"{source} has a word in each row, and in a folder each row has a text; give the file alone, or "
+                    "put the words of a sentence into a list"
+                )
+            predicted = predict_rows(found, rows, roles, job.batch_size, measured)
+            two = zip(*predicted, strict=True)
+            added = [
+                pyarrow.array(values, schema.field(name).type) for name, values in zip(NEW, two, strict=True)
+            ]
+            pending.append(pyarrow.RecordBatch.from_arrays([*batch.columns, *added], schema=schema))
+            count, empty = count + len(rows), empty + sum(guess is None for guess, _ in predicted)
+            if sum(each.nbytes for each in pending) >= _ROW_GROUP:
+                writer.write_table(pyarrow.Table.from_batches(pending))
+                pending.clear()
+        if pending:
+            writer.write_table(pyarrow.Table.from_batches(pending))
+        record = {"request": job.request, "source": stamp, "rows": count, "empty": empty}
+        writer.add_key_value_metadata({KEY: json.dumps({**record, "counts": measured.counts()}).encode()})
