@@ -6,8 +6,11 @@ A spec with it:
     use = "new_part"
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 import torch
-from peirce.parts import Augmenter, Dims, NoOptions, Tokens
+from peirce.parts import Augmenter, Dims, NoOptions, PlainScope, Tokens
 from torch import Tensor, nn
 
 
@@ -28,3 +31,10 @@ class NewPart(Augmenter):
     def words(self, embeddings: Tensor) -> Tensor:
         """[v, d1] -> [v, d1]; heads that tie to the words rank by what the model reads."""
         return embeddings * self.weights
+
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """Token by token: the weight of its word times its embedding."""
+        pairs = zip(given["input_ids"], given["embeddings"], strict=True)
+        return {"embeddings": [[parameters["weights"][word][0] * w for w in atom] for word, atom in pairs]}

@@ -7,12 +7,24 @@ A spec with it:
     grades = 5
 """
 
+import math
 from collections.abc import Mapping
+from typing import Any
 
 import torch.nn.functional as F
 from attrs import field, frozen, validators
 from peirce.algebra import at_least_float32
-from peirce.parts import Dims, Encoded, Head, TensorSpec, Tokens, check_labels
+from peirce.parts import (
+    Dims,
+    Encoded,
+    Head,
+    PlainScope,
+    TensorSpec,
+    Tokens,
+    check_labels,
+    plain_linear,
+    plain_sigmoid,
+)
 from torch import Tensor, nn
 
 
@@ -63,3 +75,18 @@ class NewPart(Head):
         check_labels(labels, logits.shape[:1], self.grades)
         steps = labels.new_tensor(range(self.grades - 1))
         return F.binary_cross_entropy_with_logits(logits, (labels.unsqueeze(1) > steps).to(logits.dtype))
+
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """The map of the pooled output."""
+        return {"logits": plain_linear(given["pooled"], parameters, "dense", self.options.grades - 1)}
+
+    def reference_loss(self, outputs: Mapping[str, Any], labels: Any) -> float:
+        """The mean of -ln p over texts and steps: p that the grade is above k where it is, that it is not elsewhere."""
+        losses = [
+            -math.log(plain_sigmoid(logit if grade > k else -logit))
+            for logits, grade in zip(outputs["logits"], labels, strict=True)
+            for k, logit in enumerate(logits)
+        ]
+        return sum(losses) / len(losses)

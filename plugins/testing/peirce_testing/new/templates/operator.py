@@ -12,10 +12,11 @@ Layers of a spec with it:
     use = "new_part"
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from peirce.algebra import Scope
-from peirce.parts import Operator, PlainScope, Reader, Writer
+from peirce.parts import Dims, Operator, PlainScope, Reader, Writer, plain_linear
 from torch import Tensor
 
 
@@ -47,3 +48,12 @@ class NewPart(Operator):
         """Pair by pair, channel by channel."""
         rows, columns, channels = range(len(kernel)), range(len(kernel[0])), range(self.dims.binary)
         return [[[kernel[x][y][d] * premise[x][y][d] for d in channels] for y in columns] for x in rows]
+
+    def reference_of_atoms(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """The same behind the maps that `kernel`, `premise` and `output` ask for."""
+        kernel, premise = (
+            plain_linear(given["binary"], parameters, name, dims.binary) for name in ("kernel", "premise")
+        )
+        return {"binary": plain_linear(kernel * premise, parameters, "output", dims.binary)}

@@ -6,11 +6,13 @@ A spec with it:
     use = "new_part"
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+import numpy as np
 import torch
 from peirce.kernels import PairBias, PairTerm
-from peirce.parts import Dims, NoOptions, PairPosition, Tokens
+from peirce.parts import Dims, NoOptions, PairPosition, PlainScope, Tokens
 from torch import nn
 
 
@@ -29,3 +31,11 @@ class NewPart(PairPosition):
         """The same bias for every layer; side 0 is the token itself and what is before it."""
         after = tokens.index.unsqueeze(1) > tokens.rows(tokens.index).unsqueeze(2)
         return [PairBias(ids=after.long(), query=self.queries)] * self.layers
+
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """What is added to the score of each pair, head by head; the suite asks layer by layer, `given["layer"]`."""
+        sides = [[1 if y > x else 0 for y in scope.columns] for x in scope.rows]
+        queries = np.array(parameters["queries"][0])[sides]
+        return {"score": np.einsum("xyhs,yhs->xyh", queries, given["key"])}

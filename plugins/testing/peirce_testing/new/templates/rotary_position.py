@@ -6,12 +6,14 @@ A spec with it:
     use = "new_part"
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from peirce.algebra import at_least_float32
 from peirce.kernels import Rotation
-from peirce.parts import Dims, NoOptions, RotaryPosition, Tokens
+from peirce.parts import Dims, NoOptions, PlainScope, RotaryPosition, Tokens
 from torch import nn
 
 
@@ -30,8 +32,26 @@ class NewPart(RotaryPosition):
         """A pair takes two channels."""
         return None if dims.head_size > 1 else "a head of one channel has no pair to turn"
 
-    def rotations(self, tokens: Tokens) -> Sequence[Rotation]:
+    def rotations(self, tokens: Tokens) -> Sequence[Rotation | None]:
         """One a layer."""
         rates = at_least_float32(self.rates)  # bfloat16 does not count to 1001
         index = tokens.rows(tokens.index).to(rates.dtype).unsqueeze(2)
         return [Rotation((index * rate).cos(), (index * rate).sin()) for rate in rates]
+
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """Vector by vector: the first two channels are turned, those behind stay."""
+        rate = parameters["rates"][given["layer"]]
+
+        def turned(vector: list[float], angle: float) -> list[float]:
+            (u, v, *rest), cos, sin = vector, math.cos(angle), math.sin(angle)
+            return [u * cos - v * sin, u * sin + v * cos, *rest]
+
+        return {
+            name: [
+                [turned(head, t * rate) for head in heads]
+                for t, heads in zip(scope.rows, given[name], strict=True)
+            ]
+            for name in ("query", "key")
+        }

@@ -7,8 +7,11 @@ A spec with it:
     width = 8
 """
 
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
 from attrs import field, frozen, validators
-from peirce.parts import Dims, ScopePosition, Tokens, offsets
+from peirce.parts import Dims, PlainScope, ScopePosition, Tokens, offsets
 from torch import Tensor
 
 
@@ -29,6 +32,7 @@ class NewPart(ScopePosition):
     name = "new_part"
     source = "Longformer (Beltagy et al., 2020), Section 3.1, the sliding window"
     Options = NewPartOptions
+    example: ClassVar = {"width": 1}  # the texts of the checks are short
 
     def __init__(self, options: NewPartOptions, dims: Dims) -> None:
         super().__init__(options, dims)
@@ -37,3 +41,9 @@ class NewPart(ScopePosition):
     def scope(self, tokens: Tokens) -> Tensor:
         """bool [b or 1, x, a]."""
         return offsets(tokens).abs() <= self.width
+
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """Pair by pair, from the places of both."""
+        return {"scope": [[abs(y - x) <= self.options.width for y in scope.columns] for x in scope.rows]}

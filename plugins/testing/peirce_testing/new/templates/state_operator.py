@@ -7,9 +7,12 @@ Layers of a spec with it:
     state = ["new_part"]
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 import torch
 from peirce.algebra import Predicates, Scope
-from peirce.parts import Dims, NoOptions, StateOperator
+from peirce.parts import Dims, NoOptions, PlainScope, StateOperator, plain_linear, plain_sigmoid
 from torch import nn
 
 
@@ -30,3 +33,12 @@ class NewPart(StateOperator):
         """The increments [b, x, d1]; relations stay as they are."""
         unary = self.gate(state.unary).sigmoid() * self.content(state.unary)
         return Predicates(unary, None if state.binary is None else torch.zeros_like(state.binary))
+
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """Token by token: the gate times the content."""
+        gate, content = (
+            plain_linear(given["unary"], parameters, name, dims.unary) for name in ("gate", "content")
+        )
+        return {"unary": plain_sigmoid(gate) * content}

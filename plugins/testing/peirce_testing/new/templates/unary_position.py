@@ -6,9 +6,13 @@ A spec with it:
     use = "new_part"
 """
 
+import math
+from collections.abc import Mapping
+from typing import Any
+
 import torch
 from peirce.algebra import at_least_float32
-from peirce.parts import Dims, NoOptions, Tokens, UnaryPosition
+from peirce.parts import Dims, NoOptions, PlainScope, Tokens, UnaryPosition
 from torch import Tensor, nn
 
 
@@ -27,3 +31,9 @@ class NewPart(UnaryPosition):
         direction = at_least_float32(self.direction)  # bfloat16 does not count to 1001
         steps = tokens.rows(tokens.index).to(direction.dtype).log1p()
         return (steps.unsqueeze(2) * direction).to(self.direction.dtype)
+
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """Token by token, at the position t."""
+        return {"unary": [[math.log1p(t) * w for w in parameters["direction"]] for t in scope.rows]}
