@@ -19,11 +19,15 @@ def register_tasks() -> list[type[AnyTask]]:
     from peirce_text.pretraining.task import Pretraining
     from peirce_text.squad.task import Squad
     from peirce_text.tabular.classify import Classify
+    from peirce_text.tabular.multilabel import MultiLabel
+    from peirce_text.tabular.rank import Rank
+    from peirce_text.tabular.regress import Regress
     from peirce_text.tabular.tag import Tag
     from peirce_text.text_to_text.task import TextToText
     from peirce_text.zeroshot.task import ZeroShot
 
-    return [Pretraining, Glue, Squad, Clutrr, Folio, ZeroShot, TextToText, Classify, Tag]
+    tables: list[type[AnyTask]] = [Classify, MultiLabel, Regress, Rank, Tag]
+    return [Pretraining, Glue, Squad, Clutrr, Folio, ZeroShot, TextToText, *tables]
 
 
 @hookimpl
@@ -46,6 +50,7 @@ def register_views() -> dict[str, str]:
 def register_commands() -> dict[str, str]:
     """Tokenizers, pretraining, generation and predictions."""
     return {
+        "explain": "Say where a model of a table is wrong, and what to try next, as a page.",
         "predict": "Predict the classes of texts, or the tags of words, for a whole file.",
         "pretrain": "Pretrain a language model by a recipe on files of text.",
         "tokenizer": "Train a tokenizer on files of text.",

@@ -39,8 +39,14 @@ LABELS = ("label", "labels", "class", "category", "target", "sentiment", "intent
 TOKENS = ("tokens", "words", "token", "word", "form")
 TAGS = ("tags", "ner_tags", "pos_tags", "labels", "tag", "ner_tag", "ner", "upos")
 SENTENCES = ("sentence #", "sentence_id", "sentence id", "sent_id", "sentence_idx", "sentence")
+LISTS = ("labels", "tags", "topics", "categories", "classes", "genres", "emotions")
+NUMBERS = ("score", "rating", "stars", "similarity", "grade", "price", "year")
+QUERIES = ("query", "question", "search")
+DOCUMENTS = ("document", "documents", "passage", "passages", "answer", "answers", "product", "text", "texts")
+SCORES = ("score", "scores", "relevance", "relevances", "label", "labels")
 ROLES: Mapping[str, Sequence[str]] = {
-    "text": TEXTS, "label": LABELS, "tokens": TOKENS, "tags": TAGS, "sentence": SENTENCES,
+    "text": TEXTS, "label": LABELS, "tokens": TOKENS, "tags": TAGS, "sentence": SENTENCES, "list": LISTS,
+    "number": (*NUMBERS, *LABELS), "query": QUERIES, "document": DOCUMENTS, "score": SCORES,
 }  # fmt: skip
 """What a column is usually called, by the option that names it."""
 FEW = 5
@@ -113,7 +119,7 @@ def usual_column(columns: Iterable[str], role: str) -> str:
     for name in ROLES[role]:
         if name in known:
             return known[name]
-    beside = {"text": "label", "label": "text"}.get(role, "")
+    beside = {"text": "label", "label": "text", "number": "text", "list": "text"}.get(role, "")
     if beside and len(known) == 2:
         taken = [name for name in ROLES[beside] if name in known]
         return next((name for low, name in known.items() if low != taken[0]), "") if taken else ""

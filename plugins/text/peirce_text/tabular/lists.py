@@ -79,6 +79,11 @@ def list_in_text(text: str) -> list[Any] | None:
     return found
 
 
+def is_list(value: Any) -> bool:
+    """Whether a value is a list, or the text of one."""
+    return isinstance(value, list) or (isinstance(value, str) and list_in_text(value) is not None)
+
+
 def words_in(value: Any, where: str) -> list[str]:
     """The words that a column holds.
 

@@ -11,15 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from attrs import frozen
+from attrs import evolve, frozen
 
 from peirce.errors import TaskError
 from peirce.files import write_whole
 from peirce_text.tabular.columns import shown, sort_classes
+from peirce_text.tabular.scores import class_sentences, f1_of
 from peirce_text.text.encoding import Ints
 
-MOST_LINES, MOST_DRAWN = 20, 60
-"""The most classes that are described, and that are drawn."""
+MOST_DRAWN = 60
+"""The most classes that are drawn."""
 
 
 @frozen(eq=False)
@@ -30,17 +31,19 @@ class Confusion:
         classes: the names of the classes.
         pairs: int64 [m], each pair of a class and what it was taken for that occurs: class * classes + taken for.
         counts: int64 [m], how often.
+        spans: where the classes are tags that mark spans, what `span_counts` gives of all texts.
     """
 
     classes: Sequence[str]
     pairs: Ints
     counts: Ints
+    spans: Ints | None = None
 
     @classmethod
-    def of(cls, classes: Sequence[str], right: Ints, predicted: Ints) -> Confusion:
+    def of(cls, classes: Sequence[str], right: Ints, predicted: Ints, spans: Ints | None = None) -> Confusion:
         """Count right and predicted classes, int64 [n] each."""
         pairs, counts = np.unique(right * len(classes) + predicted, return_counts=True)
-        return cls(classes, pairs, counts)
+        return cls(classes, pairs, counts, spans)
 
     @classmethod
     def from_counts(cls, counts: Mapping[tuple[str, str], int]) -> Confusion:
@@ -62,35 +65,32 @@ class Confusion:
 
     @property
     def scores(self) -> dict[str, float]:
-        """`accuracy`, and `macro_f1`: the mean of the F1 of all classes, 0 of one that does not occur."""
+        """`accuracy`; and F1, precision and recall of spans, or `macro_f1`: the mean of the F1 of all classes, 0 of one
+        that does not occur."""
         there, predicted, right = self._class_counts()
-        f1 = 2 * right / np.maximum(1, there + predicted)
-        return {"accuracy": float(right.sum() / there.sum()), "macro_f1": float(f1.mean())}
+        accuracy = float(right.sum() / there.sum())
+        if self.spans is None:
+            return {"accuracy": accuracy, "macro_f1": float(f1_of(there, predicted, right).mean())}
+        hits, spans, guessed = map(int, self.spans)
+        return {
+            "accuracy": accuracy,
+            "span_f1": float(f1_of(spans, guessed, hits)),
+            "span_precision": hits / max(1, guessed),
+            "span_recall": hits / max(1, spans),
+        }
 
     def sentences(self) -> Iterator[str]:
         """One for each class that occurs, the one that is told apart worst first; and one about those that do not."""
-        there, predicted, right = self._class_counts()
         one, other = np.divmod(self.pairs, len(self.classes))
-        f1 = 2 * right / np.maximum(1, there + predicted)
-        order = [i for i in np.lexsort((np.arange(len(there)), f1)) if there[i]]
-        for i in order[:MOST_LINES]:
-            precision = right[i] / max(1, predicted[i])
-            sentence = (
-                f"{shown(self.classes[i])}: support {there[i]:,}, precision {precision:.3f}, "
-                f"recall {right[i] / there[i]:.3f}, F1 {f1[i]:.3f}"
-            )
+
+        def mistaken(i: int) -> str:
             wrong = (one == i) & (other != i)
-            if wrong.any():
-                worst = np.flatnonzero(wrong)[self.counts[wrong].argmax()]
-                sentence += (
-                    f"; most often taken for {shown(self.classes[other[worst]])} ({self.counts[worst]:,})"
-                )
-            yield sentence
-        if len(order) > MOST_LINES:
-            yield f"and {len(order) - MOST_LINES:,} classes that are told apart better"
-        if absent := [shown(name) for name, count in zip(self.classes, there, strict=True) if not count]:
-            few = ", ".join(absent[:MOST_LINES]) + (", ..." if len(absent) > MOST_LINES else "")
-            yield f"not measured, so with an F1 of 0, since none is here: {few}"
+            if not wrong.any():
+                return ""
+            worst = np.flatnonzero(wrong)[self.counts[wrong].argmax()]
+            return f"; most often taken for {shown(self.classes[other[worst]])} ({self.counts[worst]:,})"
+
+        return class_sentences(self.classes, *self._class_counts(), mistaken)
 
     def draw(self, path: Path) -> None:
         """Draw the matrix, each row as shares of its class; of many classes the most frequent ones."""
@@ -196,16 +196,6 @@ def span_counts(right: Sequence[str], predicted: Sequence[str]) -> Ints:
     return np.array([len(one & two), len(one), len(two)], np.int64)
 
 
-def span_scores(counts: Ints) -> dict[str, float]:
-    """Precision, recall and F1 of the spans of many texts, from the sum of their counts."""
-    hits, there, predicted = map(int, counts)
-    return {
-        "span_f1": 2 * hits / max(1, there + predicted),
-        "span_precision": hits / max(1, predicted),
-        "span_recall": hits / max(1, there),
-    }
-
-
 class Measurement:
     """Counts predictions and true classes, chunk by chunk.
 
@@ -236,13 +226,12 @@ class Measurement:
     @property
     def confusion(self) -> Confusion | None:
         """The confusion so far; None where nothing was added."""
-        return Confusion.from_counts(self._pairs) if self._pairs else None
+        if not self._pairs:
+            return None
+        found = Confusion.from_counts(self._pairs)
+        return evolve(found, spans=self._spans) if self._tags and marks_spans(found.classes) else found
 
     def metrics(self) -> dict[str, float]:
         """As the tasks measure them."""
         found = self.confusion
-        if found is None:
-            return {}
-        if not (self._tags and marks_spans(found.classes)):
-            return found.scores
-        return {"accuracy": found.scores["accuracy"], **span_scores(self._spans)}
+        return {} if found is None else found.scores

@@ -133,7 +133,8 @@ class TableTask(TextTask[OptionsT, ExampleT, EncodedT], Generic[OptionsT, Exampl
     ) -> None:
         """Print what the splits show before the first step: rows by class, rare classes, texts that repeat."""
         self.checks = (*class_remarks(counts, self.counted), *text_remarks(texts))
-        for line in (*count_lines(counts, self.counted), *self.checks):
+        lines = count_lines(counts, self.counted) if any(counts.values()) else ()
+        for line in (*lines, *self.checks):
             print_line(line)
 
     def check(self, model: Model, data: TextData[EncodedT]) -> None:
@@ -143,13 +144,10 @@ class TableTask(TextTask[OptionsT, ExampleT, EncodedT], Generic[OptionsT, Exampl
         if logits is None or logits.dims[-1] != (len(classes) or 1):
             head = model.heads[self.head].name if self.head in model.heads else "none"
             gives = "no logits" if logits is None else f"logits [{', '.join(map(str, logits.dims))}]"
+            wanted = f"a score for each of {len(classes)} classes; give one logit a class"
             raise TaskError(
                 f"head {self.head!r} ({head}) gives {gives}, and the task {self.name!r} reads "
-                + (
-                    f"a score for each of {len(classes)} classes; give one logit a class"
-                    if classes
-                    else "one number a row"
-                )
+                f"{wanted if classes else 'one number for each row'}"
             )
         for split, part in data.splits.items():
             source = self.source_of(split if split in self.options.files else TRAIN)

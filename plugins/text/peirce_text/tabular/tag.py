@@ -28,7 +28,7 @@ from peirce_text.tabular.columns import (
 )
 from peirce_text.tabular.inputs import Numbers
 from peirce_text.tabular.lists import items, words_in
-from peirce_text.tabular.measures import Confusion, check_tags, marks_spans, span_counts, span_scores
+from peirce_text.tabular.measures import Confusion, check_tags, marks_spans, span_counts
 from peirce_text.tabular.tables import TableOptions, TableTask
 from peirce_text.tabular.words import join_words
 from peirce_text.tasks import TRAIN, TextData, keep_usable, vocabulary_settings
@@ -51,11 +51,13 @@ class TagOptions(TableOptions):
         sentence: where each row has one word, the column that says which sentence it is in; if empty, the one called
             `sentence_id` or the like, or empty lines end sentences.
         length: the most tokens that are read at once; a longer text is read in parts.
+        confusion: a file for the confusion matrix, .png, .svg or .pdf, drawn with each evaluation; empty for none.
     """
 
     tokens: str = ""
     tags: str = ""
     sentence: str = ""
+    confusion: str = ""
 
 
 class Tagged(NamedTuple):
@@ -203,18 +205,12 @@ class Tag(TableTask[TagOptions, Tagged, EncodedWords]):
                 found[part.place(row)] = classes[: part.lengths[row]]
         return found[part.first]
 
-    def confusion_of(self, model: Model, data: TextData[EncodedWords], split: str) -> Confusion:
-        """How often a model predicts each tag as which, by words, on a split."""
-        part = self.part(data, split)
-        self._predicted = self.predict(model, data, split)
-        return Confusion.of(data.classes, part.tags[part.first], self._predicted)
-
-    def scores_of(self, found: Confusion, data: TextData[EncodedWords], split: str) -> Mapping[str, float]:
-        """The share of words whose tag is right; and F1, precision and recall of spans, where tags mark spans, or the
-        mean of the F1 of the tags."""
-        if not marks_spans(data.classes):
-            return found.scores
+    def measure(self, model: Model, data: TextData[EncodedWords], split: str) -> Confusion:
+        """How often a model predicts each tag as which, by words, on a split; and spans, where tags mark them."""
         part, names = self.part(data, split), np.array(data.classes, np.object_)
-        both = (part.by_text(names[classes]) for classes in (part.tags[part.first], self._predicted))
-        counts = sum((span_counts(*pair) for pair in zip(*both, strict=True)), np.zeros(3, np.int64))
-        return {"accuracy": found.scores["accuracy"], **span_scores(counts)}
+        right, predicted = part.tags[part.first], self.predict(model, data, split)
+        counts = None
+        if marks_spans(data.classes):
+            both = (part.by_text(names[classes]) for classes in (right, predicted))
+            counts = sum((span_counts(*pair) for pair in zip(*both, strict=True)), np.zeros(3, np.int64))
+        return Confusion.of(data.classes, right, predicted, counts)

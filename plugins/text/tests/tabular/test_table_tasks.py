@@ -42,7 +42,8 @@ def test_classes_are_found_and_kept(tmp_path: Path) -> None:
         {"use": "classification", "classes": 2, "problem": "single"}
     ]
     kept = json.loads(task.assets(data)["labels.json"])
-    assert kept == {"classes": ["cat", "dog"], "columns": {"text": "text", "label": "label"}, "length": 128}
+    columns = {"text": "text", "label": "label"}
+    assert kept == {"task": "classify", "classes": ["cat", "dog"], "columns": columns, "length": 128}
     part = data.splits["train"]
     for number in range(2):  # every class weighs the same
         assert part.columns["weights"][part.labels == number].sum() == pytest.approx(len(part) / 2)
@@ -161,7 +162,7 @@ def test_tables_that_cannot_be_learned_are_refused(tmp_path: Path, content: str,
 
 def test_a_class_that_training_lacks_is_named(tmp_path: Path) -> None:
     (tmp_path / "test.csv").write_text("text,label\na,cow\n")
-    with pytest.raises(TaskError, match=r"test\.csv, row 1: unknown class 'cow'.*cat, dog"):
+    with pytest.raises(TaskError, match=r"test\.csv, row 1: column 'label': unknown class 'cow'.*cat, dog"):
         classify(tmp_path, test_data=str(tmp_path / "test.csv")).prepare()
 
 

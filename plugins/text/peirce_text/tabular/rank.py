@@ -1,0 +1,221 @@
+"""The task `rank`: texts of a table, each with a score for a query, in pairs or in lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from attrs import evolve, frozen
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+
+from peirce.algebra import at_least_float32
+from peirce.errors import TaskError
+from peirce.model import Model
+from peirce_text.reading import Example, Row
+from peirce_text.samples import WHO, sentence, write_json_lines
+from peirce_text.tabular.columns import column, number_in, usual_column
+from peirce_text.tabular.lists import is_list, items
+from peirce_text.tabular.scores import Ranking
+from peirce_text.tabular.texts import TextTable, TextTableOptions
+from peirce_text.tasks import TRAIN, TextClassData, outputs_of
+from peirce_text.text.encoding import EncodedTexts, Ints
+from peirce_text.text.tokenizer import Tokenizer
+
+
+@frozen(kw_only=True)
+class RankOptions(TextTableOptions):
+    """What is read.
+
+    Args:
+        text: the column of the query; if empty, the one that is called so, or `question` or `search`.
+        pair: the column of the text that is ranked, or of the list of them; if empty, the one called `document`,
+            `passage`, `text` or the like.
+        label: the column of its score for the query, the higher the better, or of the list of them; if empty, the one
+            called `score`, `relevance`, `label` or the like.
+        batch_size: how many texts are in a batch; those of one query are together, if they are not more.
+    """
+
+
+class Rank(TextTable[RankOptions]):
+    """Which of several texts answers a query best? Learned from scores, by the order of the texts of each query."""
+
+    name = "rank"
+    source = (
+        "RankNet (Burges et al., 2005), Equation 3; monoBERT (Nogueira et al., 2019), Section 3.1, for pairs"
+    )
+    Options = RankOptions
+    role = "score"
+    repair = (
+        "give every row a query, a text and a score, or name their columns with task.text, .pair and .label"
+    )
+
+    @classmethod
+    def example_in(cls, folder: Path) -> Mapping[str, Any]:
+        """Names of animals, and sentences that are about them or not."""
+        rows = [
+            {"query": f"{WHO[i % 4]} {i}", "documents": [sentence(i), sentence(i + 1)], "scores": [1, 0]}
+            for i in range(24)
+        ]
+        files = {"data": rows, "test_data": rows[:6]}
+        named = {name: write_json_lines(folder / f"{name}.jsonl", some) for name, some in files.items()}
+        return {**named, "vocabulary": 80, "length": 24, "batch_size": 6}
+
+    @classmethod
+    def fits(cls, row: Mapping[str, Any]) -> bool:
+        """A query, a document and a score."""
+        return all(usual_column(row, role) for role in ("query", "document", cls.role))
+
+    def text_columns(self, first: Row) -> tuple[str, ...]:
+        """The columns of the query and of what is ranked."""
+        options = self.options
+        return (
+            column(first, "query", options.text, "--set text=COLUMN"),
+            column(first, "document", options.pair, "--set pair=COLUMN"),
+        )
+
+    def rows(self) -> Mapping[str, Iterator[Row]]:
+        """The rows of each split, one for each text of a list."""
+        found = super().rows()
+        return {
+            split: split_lists(rows, self.columns["pair"], self.columns["label"])
+            for split, rows in found.items()
+        }
+
+    def label_of(self, value: Any, where: str, split: str) -> float | None:
+        """The score."""
+        if value is None or (isinstance(value, str) and not value.strip()) or value != value:
+            return None
+        if (number := number_in(value)) is None or number < 0:
+            raise TaskError(f"{where} holds {value!r:.60}, and must hold a score, a number from 0 on")
+        return number
+
+    def learn(self, examples: Sequence[Example], where: str) -> str:
+        """How many queries there are, some of whose texts must differ in their scores."""
+        scores: dict[str, set[float]] = {}
+        for each in examples:
+            scores.setdefault(each.texts[0], set()).add(each.note)
+        told = sum(len(each) > 1 for each in scores.values())
+        if examples and not told:
+            raise TaskError(
+                f"{where} has one score for all texts of each query, which leaves nothing to rank; give each query "
+                "several texts with different scores, such as 1 for those that answer it and 0 for others"
+            )
+        return f"{len(scores):,} queries, {told:,} of them with texts of different scores"
+
+    def split_off(
+        self, read: Mapping[str, Sequence[Example]], classes: NDArray[Any] | None = None
+    ) -> dict[str, Sequence[Example]]:
+        """Splits that have all texts of a query."""
+        lists: dict[str, list[list[Example]]] = {}
+        for split, examples in read.items():
+            by_query: dict[str, list[Example]] = {}
+            for each in examples:
+                by_query.setdefault(each.texts[0], []).append(each)
+            lists[split] = list(by_query.values())
+        found: Mapping[str, Any] = super().split_off(lists)  # type: ignore[arg-type]
+        return {split: [each for queries in some for each in queries] for split, some in found.items()}
+
+    def labels_of(self, examples: Sequence[Example]) -> NDArray[np.float32]:
+        """float32 [n]."""
+        return np.array([each.note for each in examples], np.float32)
+
+    def encode(self, tokenizer: Tokenizer, split: str, examples: Sequence[Example]) -> EncodedTexts:
+        """Pairs of query and text with their scores, and the number of the query, int64 [n], which rises."""
+        numbers: dict[str, int] = {}
+        queries = np.array([numbers.setdefault(each.texts[0], len(numbers)) for each in examples], np.int64)
+        encoded = super().encode(tokenizer, split, examples)
+        return evolve(encoded, columns={**encoded.columns, "queries": queries})
+
+    def batches(
+        self, data: TextClassData, split: str, seed: int, epoch: int
+    ) -> Iterator[Mapping[str, Tensor]]:
+        """The batches of one pass, texts of a query together."""
+        part = self.part(data, split)
+        rng = np.random.default_rng([seed, epoch]) if split == TRAIN else None
+        for rows in list_batches(part.columns["queries"], self.options.batch_size, rng):
+            yield self.batch(data, split, rows, rng)
+
+    def head_table(self, data: TextClassData) -> dict[str, Any]:
+        """A head for a score."""
+        return {"use": self.head, "classes": 1, "problem": "regression"}
+
+    def loss(self, model: Model, batch: Mapping[str, Tensor]) -> Tensor:
+        """Of each two texts of a query, the -ln of the probability that the better one stands before the other."""
+        scores = at_least_float32(outputs_of(model, batch)[f"{self.head}_logits"][:, 0])
+        better = _better(batch)
+        losses = F.softplus(scores[None] - scores[:, None]).masked_fill(~better, 0.0)
+        return losses.sum() / better.sum().clamp_min(1)
+
+    def targets(self, batch: Mapping[str, Tensor]) -> Mapping[str, int]:
+        """The pairs of a batch whose order is known."""
+        return {"loss": int(_better(batch).sum())}
+
+    def choose(self, batch: Mapping[str, Tensor], outputs: Mapping[str, Tensor]) -> Tensor:
+        """[b], the score."""
+        return outputs[f"{self.head}_logits"][:, 0].double()
+
+    def measure(self, model: Model, data: TextClassData, split: str) -> Ranking:
+        """How well the texts of each query of a split are ranked."""
+        part = self.part(data, split)
+        right = part.labels.astype(np.float64)
+        return Ranking(part.columns["queries"], right, self.predict(model, data, split))
+
+
+def _better(batch: Mapping[str, Tensor]) -> Tensor:
+    """bool [b, b]: whether one text has a higher score than another of its query."""
+    queries, scores = batch["queries"], batch["labels"]
+    return (queries[:, None] == queries) & (scores[:, None] > scores)
+
+
+def list_batches(queries: Ints, size: int, rng: np.random.Generator | None) -> list[Ints]:
+    """The rows of each batch, those of a query in one, if they are not more than a batch has.
+
+    Args:
+        queries: int64 [n], the query of each row, which rises.
+        size: the most rows of a batch.
+        rng: what draws the order of the queries; None leaves them as they stand.
+    """
+    lists = np.split(np.arange(len(queries)), np.flatnonzero(np.diff(queries)) + 1)
+    order = range(len(lists)) if rng is None else rng.permutation(len(lists))
+    batches: list[list[Ints]] = [[]]
+    left = size
+    for number in order:
+        for start in range(0, len(lists[number]), size):
+            rows = lists[number][start : start + size]
+            if len(rows) > left:
+                batches.append([])
+                left = size
+            batches[-1].append(rows)
+            left -= len(rows)
+    return [np.concatenate(each) for each in batches]
+
+
+def split_lists(rows: Iterable[Row], text: str, score: str) -> Iterator[Row]:
+    """A row for each text of a list, with its score; rows of one text stay as they are.
+
+    Args:
+        rows: the rows.
+        text: the column of the texts.
+        score: that of their scores; a table to predict may lack it.
+
+    Raises:
+        TaskError: there are not as many scores as texts.
+    """
+    for row in rows:
+        texts = row.value(text)
+        if not is_list(texts):
+            yield row
+            continue
+        texts = items(texts, f"{row.where}: column {text!r}")
+        scores = items(row.values[score], f"{row.where}: column {score!r}") if score in row.values else None
+        if scores is not None and len(scores) != len(texts):
+            raise TaskError(
+                f"{row.where}: {len(texts)} texts have {len(scores)} scores; give every text one score"
+            )
+        for i, each in enumerate(texts):
+            own = {text: each} if scores is None else {text: each, score: scores[i]}
+            yield Row(row.file, row.number, {**row.values, **own})
