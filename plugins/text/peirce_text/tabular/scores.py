@@ -14,6 +14,8 @@ from peirce_text.text.encoding import Ints
 
 MOST_LINES, TOP = 20, 10
 """The most classes that are described, and the places of a ranking that count."""
+ROUNDING = 1e-6
+"""Predictions that spread less than this share of the numbers are one number, which float32 rounds here and there."""
 Floats = NDArray[np.float64]
 
 
@@ -118,27 +120,23 @@ class Errors:
     @property
     def scores(self) -> dict[str, float]:
         """The mean and the root of the mean square of the errors, the share of the variance that is explained, and the
-        correlations of the numbers and of their ranks; these three are 0 where one side is the same everywhere."""
-        off = self.predicted - self.right
-        spread = self.right.var()
+        correlations of the numbers and of their ranks; these are 0 where one side is the same everywhere."""
+        right, predicted = self.right, self.predicted
+        square, spread = np.square(predicted - right).mean(), right.var()
+        flat = np.ptp(predicted) <= ROUNDING * np.ptp(right)
+        ranks = (_ranks(right), _ranks(predicted))
         return {
-            "mae": float(np.abs(off).mean()),
-            "rmse": float(np.sqrt(np.square(off).mean())),
-            "r2": float(1 - np.square(off).mean() / spread) if spread else 0.0,
-            "pearson": _correlation(self.right, self.predicted),
-            "spearman": _correlation(_ranks(self.right), _ranks(self.predicted)),
+            "mae": float(np.abs(predicted - right).mean()),
+            "rmse": float(np.sqrt(square)),
+            "r2": float(1 - square / spread) if spread else 0.0,
+            "pearson": 0.0 if flat or not spread else float(np.corrcoef(right, predicted)[0, 1]),
+            "spearman": 0.0 if flat or not spread else float(np.corrcoef(*ranks)[0, 1]),
         }
 
     def sentences(self) -> Iterator[str]:
         """How large errors are."""
         half, most = np.quantile(np.abs(self.predicted - self.right), (0.5, 0.9))
         yield f"half of the predictions are off by at most {half:.4g}, nine of ten by at most {most:.4g}"
-
-
-def _correlation(one: Floats, other: Floats) -> float:
-    if not (np.ptp(one) and np.ptp(other)):
-        return 0.0
-    return float(np.corrcoef(one, other)[0, 1])
 
 
 def _ranks(values: Floats) -> Floats:
