@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from importlib.util import find_spec
@@ -37,8 +38,8 @@ KEY = b"peirce.predict"
 """Of what a file of predictions says of itself in its metadata."""
 _ROW_GROUP = 1 << 26
 """Bytes after which a row group is written, half of what Parquet's documentation takes to be small."""
-_TRIES = 2
-"""How often Ray begins a file again whose worker died."""
+_TRIES = 3
+"""How often a file is begun whose worker dies; Ray itself would begin it for ever."""
 _GOES_ON = "the files that are done are whole, and the same command goes on with the others"
 
 
@@ -153,7 +154,7 @@ def predict_folder(
         console: where the progress is shown; nowhere if None.
 
     Raises:
-        TaskError: the folder has no file, or predictions of another request; a worker died again and again.
+        TaskError: the folder has no file, or predictions of another request.
         BusyError: another process writes there.
     """
     require("a folder of Parquet files", "pyarrow", extra="peirce-text[train]")
@@ -239,15 +240,35 @@ def _attempt(job: Job, found: Predictor, name: str) -> str:
     return ""
 
 
+class _Tries:
+    """Counts how often each file was begun, in a process of Ray's that outlives the workers."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+
+    def add(self, name: str) -> int:
+        """How often it was begun, this time included."""
+        self._counts[name] += 1
+        return self._counts[name]
+
+
 class _Worker:
     """Predicts files in a process of Ray, which opens the model once."""
 
-    def __init__(self, job: Job) -> None:
-        self._job, self._model = job, ExitStack()
+    def __init__(self, job: Job, tries: Any) -> None:
+        self._job, self._tries, self._model = job, tries, ExitStack()
         self._found = self._model.enter_context(job.open())
 
     def __call__(self, row: Mapping[str, str]) -> dict[str, str]:
-        return {"name": row["name"], "error": _attempt(self._job, self._found, row["name"])}
+        import ray
+
+        name = row["name"]
+        if ray.get(self._tries.add.remote(name)) > _TRIES:
+            return {
+                "name": name,
+                "error": f"{_TRIES} workers died of it, perhaps for want of memory; try fewer workers",
+            }
+        return {"name": name, "error": _attempt(self._job, self._found, name)}
 
 
 def _by_ray(job: Job, names: Sequence[str], workers: int) -> Iterator[tuple[str, str]]:
@@ -268,11 +289,10 @@ def _by_ray(job: Job, names: Sequence[str], workers: int) -> Iterator[tuple[str,
         tasks = ray.data.from_items([{"name": name} for name in names], override_num_blocks=len(names))
         done = tasks.map(
             _Worker,
-            fn_constructor_args=(there,),
+            fn_constructor_args=(there, ray.remote(num_cpus=0)(_Tries).remote()),
             compute=ray.data.ActorPoolStrategy(size=min(size, len(names)), max_tasks_in_flight_per_actor=1),
             num_cpus=job.threads,
             num_gpus=1 if (job.device or "").startswith("cuda") else 0,
-            ray_remote_args_fn=lambda: {"max_restarts": _TRIES, "max_task_retries": _TRIES},
         )
         try:
             for row in done.iter_rows():
