@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
@@ -27,12 +27,15 @@ from peirce.model import ASSETS, PROVENANCE, WEIGHTS, saved_files
 from peirce.parts import Signature
 from peirce_export import Runner
 from peirce_text.reading import Row
-from peirce_text.serving import INPUTS, ClassificationPipeline, TaggingPipeline, best_class
+from peirce_text.serving import INPUTS, ClassificationPipeline, Keep, TaggingPipeline, best_class
 from peirce_text.tabular.columns import Roles, class_name
 from peirce_text.tabular.inputs import InputColumns, Numbers
 from peirce_text.tabular.lists import items, words_in
 from peirce_text.tabular.measures import Measurement
 from peirce_text.text.encoding import softmax
+
+if TYPE_CHECKING:
+    from peirce.model import Model
 
 NEW = ("prediction", "probability")
 """The columns that are added to a table."""
@@ -100,7 +103,7 @@ class Predictor(ABC):
         """
 
 
-class _LocalPredictor(Predictor):
+class LocalPredictor(Predictor):
     """By a model that runs in this process."""
 
     def __init__(self, folder: Path, model: Runner) -> None:
@@ -135,6 +138,19 @@ class _LocalPredictor(Predictor):
         self, texts: Sequence[Sequence[Any]], batch_size: int, inputs: Sequence[tuple[Numbers, ...]] = ()
     ) -> list[Prediction]:
         """The most probable class of each row, or of each word."""
+        best = self.score(texts, batch_size, best_class, inputs)
+        if self.tags:
+            return [([self.classes[int(i)] for i in each[:, 0]], each[:, 1].tolist()) for each in best]
+        return [(self.classes[int(i)], float(share)) for i, share in best]
+
+    def score(
+        self,
+        texts: Sequence[Sequence[Any]],
+        batch_size: int,
+        keep: Keep,
+        inputs: Sequence[tuple[Numbers, ...]] = (),
+    ) -> Any:
+        """What is kept of the scores of each row, [classes], or of each word of a row, [words, classes]."""
         of_texts = {spec.name for spec in self._signature.inputs if "length" not in spec.dims}
 
         def feed(encoded: Any) -> Any:
@@ -142,26 +158,28 @@ class _LocalPredictor(Predictor):
             self.input_columns.check(self._signature, encoded, "the table")
             return encoded
 
-        best = self._pipeline.score(texts[0] if self.tags else texts, batch_size, best_class, feed)
-        if self.tags:
-            return [([self.classes[int(i)] for i in each[:, 0]], each[:, 1].tolist()) for each in best]
-        return [(self.classes[int(i)], float(share)) for i, share in best]
+        return self._pipeline.score(texts[0] if self.tags else texts, batch_size, keep, feed)
 
 
-class _TorchRunner:
+class TorchRunner:
     """A saved model, in torch."""
 
     providers = ("torch",)
 
-    def __init__(self, folder: Path, device: str | None) -> None:
+    def __init__(self, model: Model) -> None:
+        self.model = model.eval()
+        self._device = next(model.parameters()).device
+        self.signature = model.signature
+
+    @classmethod
+    def load(cls, folder: Path, device: str | None) -> TorchRunner:
+        """The model of a folder."""
         require(
             f"the saved model {folder}", "torch", extra="peirce-text[train]", instead="give an exported file"
         )
         from peirce.compose import load
 
-        self._model = load(folder, device=device).eval()
-        self._device = next(self._model.parameters()).device
-        self.signature = self._model.signature
+        return cls(load(folder, device=device))
 
     def run(self, inputs: Mapping[str, Any], outputs: Sequence[str] | None = None) -> dict[str, NDArray[Any]]:
         """The outputs by name."""
@@ -169,14 +187,14 @@ class _TorchRunner:
 
         with torch.inference_mode():
             tensors = {name: torch.as_tensor(array).to(self._device) for name, array in inputs.items()}
-            found = self._model(
-                **{k: t.to(self._model.dtype) if t.is_floating_point() else t for k, t in tensors.items()}
+            found = self.model(
+                **{k: t.to(self.model.dtype) if t.is_floating_point() else t for k, t in tensors.items()}
             )
         return {name: found[name].float().cpu().numpy() for name in outputs or found}
 
     def generate(self, inputs: Mapping[str, Any], **settings: Any) -> Any:
         """A text for each prompt."""
-        return self._model.generate(**inputs, **settings)
+        return self.model.generate(**inputs, **settings)
 
 
 class _TritonPredictor(Predictor):
@@ -337,7 +355,7 @@ def predictor(
         yield _TritonPredictor(model)
         return
     if saved:
-        yield _LocalPredictor(path, _TorchRunner(path, device))
+        yield LocalPredictor(path, TorchRunner.load(path, device))
         return
     from peirce_export import Session
 
@@ -346,7 +364,7 @@ def predictor(
             raise ModelFileError(
                 f"{path.parent} holds no saved model, whose tokenizer and classes are needed; export into its folder"
             )
-        yield _LocalPredictor(path.parent, session)
+        yield LocalPredictor(path.parent, session)
 
 
 def read_cell(value: Any, where: str, *, words: bool) -> Any:
