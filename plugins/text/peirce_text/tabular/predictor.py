@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from http.client import HTTPException
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.error import HTTPError
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
@@ -27,24 +27,40 @@ from peirce.model import ASSETS, PROVENANCE, WEIGHTS, saved_files
 from peirce.parts import Signature
 from peirce_export import Runner
 from peirce_text.reading import Row
-from peirce_text.serving import INPUTS, ClassificationPipeline, Keep, TaggingPipeline, best_class
-from peirce_text.tabular.columns import Roles, class_name
+from peirce_text.serving import (
+    INPUTS,
+    ClassificationPipeline,
+    Keep,
+    LabellingPipeline,
+    Scorer,
+    ScoringPipeline,
+    TaggingPipeline,
+    best_class,
+)
+from peirce_text.tabular.columns import Roles
 from peirce_text.tabular.inputs import InputColumns, Numbers
-from peirce_text.tabular.lists import items, words_in
-from peirce_text.tabular.measures import Measurement
+from peirce_text.tabular.kinds import KINDS, Kind, Measurement, character_spans
+from peirce_text.tabular.lists import words_in
 from peirce_text.text.encoding import softmax
 
 if TYPE_CHECKING:
     from peirce.model import Model
 
-NEW = ("prediction", "probability")
-"""The columns that are added to a table."""
+PIPELINES: Mapping[str, type[Any]] = {
+    "classify": ClassificationPipeline,
+    "multilabel": LabellingPipeline,
+    "score": ScoringPipeline,
+    "tag": TaggingPipeline,
+}
+"""What answers questions of texts, by the kind of its predictions."""
+FRONTS = {"classify": "classify", "multilabel": "label", "score": "score", "tag": "tag"}
+"""What follows the name of a model in front, by the kind of its predictions."""
 CONCURRENT_REQUESTS, TIMEOUT, LARGEST_REPLY = 8, 60.0, 1 << 26
 """How many questions a server is asked at once, and the seconds and bytes that it may take for one."""
 
 
-Prediction = tuple[Any, Any]
-"""A class and its probability, or a list of each, one for each word."""
+Prediction = tuple[Any, ...]
+"""What the added columns of a row hold."""
 
 
 @frozen(kw_only=True)
@@ -72,19 +88,29 @@ class Predictions:
 
 
 class Predictor(ABC):
-    """Predicts classes of texts, or tags of words.
+    """Predicts what a column says of texts, or tags of words.
 
     Attributes:
-        tags: whether it tags words.
+        kind_name: which of `KINDS` its predictions are.
         columns: the columns that the model was trained on, by role; empty where nothing says them.
         input_columns: those of further inputs of the model.
         classes: the names of the classes; empty where they are not known beforehand.
     """
 
-    tags: bool
+    kind_name: str
     columns: Mapping[str, str] = {}
     input_columns = InputColumns({})
     classes: Sequence[str] = ()
+
+    @property
+    def kind(self) -> Kind:
+        """What is predicted of a row."""
+        return KINDS[self.kind_name]
+
+    @property
+    def tags(self) -> bool:
+        """Whether words are tagged."""
+        return self.kind_name == "tag"
 
     @abstractmethod
     def predict(
@@ -112,18 +138,19 @@ class LocalPredictor(Predictor):
         # An input that the question of a pipeline has not may come from a column.
         free = [evolve(spec, required=False) for spec in model.signature.inputs]
         fits = [
-            kind
-            for kind in (ClassificationPipeline, TaggingPipeline)
+            name
+            for name, kind in PIPELINES.items()
             if kind.answers(Signature(free, model.signature.outputs), assets, False)
         ]
         if not fits:
             raise ModelFileError(
-                f"{folder} holds no model that classifies texts or tags words, with its tokenizer in {ASSETS}; train "
-                "one with `peirce train SPEC --data FILE -o DIR`"
+                f"{folder} holds no model of texts or words that was trained on a table, with its tokenizer in {ASSETS}; "
+                "train one with `peirce train SPEC --data FILE -o DIR`"
             )
-        self._pipeline: Any = fits[0](folder, model)
-        self._signature, self.tags = model.signature, fits[0] is TaggingPipeline
-        self.columns, self.classes = self._pipeline.scorer.columns, self._pipeline.scorer.classes
+        self._pipeline: Any = PIPELINES[fits[0]](folder, model)
+        scorer = self._pipeline.scorer
+        self._signature, self.kind_name = model.signature, "rank" if scorer.task == "rank" else fits[0]
+        self.columns, self.classes = scorer.columns, scorer.classes
         self.input_columns = InputColumns.of(self.columns)
         given = INPUTS | self.input_columns.columns.keys()
         if missing := [
@@ -134,10 +161,20 @@ class LocalPredictor(Predictor):
                 f"with `--set task.inputs.{missing[0]}=COLUMN`"
             )
 
+    @property
+    def scorer(self) -> Scorer:
+        """What scores the classes, with its tokenizer."""
+        return cast(Scorer, self._pipeline.scorer)
+
     def predict(
         self, texts: Sequence[Sequence[Any]], batch_size: int, inputs: Sequence[tuple[Numbers, ...]] = ()
     ) -> list[Prediction]:
-        """The most probable class of each row, or of each word."""
+        """The most probable class of each row, or of each word; its labels, or its number."""
+        if self.kind_name in ("score", "rank"):
+            return [(float(number),) for (number,) in self.score(texts, batch_size, np.asarray, inputs)]
+        if self.kind_name == "multilabel":
+            found = self.score(texts, batch_size, LabellingPipeline.shares, inputs)
+            return [_probable(self.classes, each) for each in found]
         best = self.score(texts, batch_size, best_class, inputs)
         if self.tags:
             return [([self.classes[int(i)] for i in each[:, 0]], each[:, 1].tolist()) for each in best]
@@ -206,12 +243,13 @@ class _TritonPredictor(Predictor):
             raise InputError(
                 f"{url}: give the server and the name of its model, such as http://localhost:8000/NAME"
             )
-        for self._name, self.tags in ((f"{name}_classify", False), (f"{name}_tag", True)):
+        for self.kind_name, front in FRONTS.items():
+            self._name = f"{name}_{front}"
             if self._answer(f"/v2/models/{self._name}", None) is not None:
                 return
+        fronts = " and no ".join(f"{name}_{front}" for front in FRONTS.values())
         raise InputError(
-            f"{self._url} serves no {name}_classify and no {name}_tag, which take texts: export the model with "
-            "`peirce export MODEL --to triton`"
+            f"{self._url} serves no {fronts}, which take texts: export the model with `peirce export MODEL --to triton`"
         )
 
     def predict(
@@ -234,7 +272,11 @@ class _TritonPredictor(Predictor):
         column, count = partial(_column, answer, f"{self._url}{path}"), len(row[0])
         if self.tags:
             return column("tags", "texts", count), column("probabilities", "numbers", count)
+        if self.kind_name == "score":
+            return tuple(column("score", "numbers", 1))
         classes = column("classes", "texts")
+        if self.kind_name == "multilabel":
+            return _probable(classes, np.array(column("probabilities", "numbers", len(classes))))
         scores = column("scores", "numbers", len(classes))
         return classes[0], float(softmax(np.array(scores, np.float64))[0])
 
@@ -371,17 +413,19 @@ def read_cell(value: Any, where: str, *, words: bool) -> Any:
     """What stands in a column as the model takes it: a text, or a list of words; empty where nothing is there.
 
     Raises:
-        TaskError: words are needed, and it holds something else.
+        TaskError: words are needed, and it holds something else; or it holds a list in place of a text.
     """
     if words:
         return words_in(value, where)
+    if isinstance(value, list):
+        raise TaskError(f"{where} holds a list, and a text is needed; give each text a row of its own")
     return value if isinstance(value, str) and value.strip() else ""
 
 
 def predict_rows(
     found: Predictor, rows: Sequence[Row], roles: Roles, batch_size: int, measured: Measurement
 ) -> list[Prediction]:
-    """What is predicted of each of some rows; twice None where there is no text.
+    """What is predicted of each of some rows; None for every column where there is no text.
 
     Args:
         found: what predicts.
@@ -397,23 +441,18 @@ def predict_rows(
     full = [i for i, each in enumerate(zip(*columns, strict=True)) if all(each)]
     texts = [[column[i] for i in full] for column in columns]
     inputs = [found.input_columns.of_row(rows[i], len(columns[0][i]) if found.tags else None) for i in full]
-    predicted: list[Prediction] = [(None, None)] * len(rows)
+    predicted: list[Prediction] = [(None,) * len(found.kind.added)] * len(rows)
     for i, prediction in zip(full, found.predict(texts, batch_size, inputs) if full else [], strict=True):
         predicted[i] = prediction
+        if found.tags:
+            value = rows[i].value(roles.texts[0])
+            predicted[i] += (character_spans(columns[0][i], prediction[0], value, found.classes),)
         if roles.label:
-            _measure(measured, rows[i], roles.label, prediction[0])
+            measured.add(rows[i], roles, prediction[0])
     return predicted
 
 
-def _measure(measured: Measurement, row: Row, name: str, predicted: Any) -> None:
-    """Count a prediction, where the true class is known."""
-    value, tags = row.value(name), isinstance(predicted, list)
-    where = f"{row.where}: column {name!r}"
-    right = [class_name(each, where) for each in (items(value, where) if tags else [value])]
-    # Models of older versions have classes such as `1.0`, which is `1` in a table.
-    guesses = [str(class_name(each, where)) for each in (predicted if tags else [predicted])]
-    if tags and len(right) != len(guesses):
-        raise TaskError(f"{where} has {len(right)} tags for {len(guesses)} words; give every word one tag")
-    known = [each for each in right if each is not None]
-    if len(known) == len(right):
-        measured.add(known, guesses)
+def _probable(labels: Sequence[str], shares: NDArray[Any]) -> Prediction:
+    """The labels that are more probable than not, the most probable first, and how probable each is."""
+    best = [int(i) for i in np.argsort(-shares, kind="stable") if shares[i] > 0.5]
+    return [labels[i] for i in best], [float(shares[i]) for i in best]
