@@ -28,11 +28,14 @@ PAGES = {
     "choice": "typings",
     "pooling": "typings",
     "leaky": "recurrent",
+    "confidence": "positions",
     "sides": "positions",
+    "fading": "positions",
     "helix": "positions",
     "given": "augmenters",
     "ordinal": "heads",
     "returns": "tasks",
+    "retention": "operators",
     "highway": "operators",
     **dict.fromkeys(("selective", "linear_attention", "triangles", "window", "focal"), "recipes"),
 }
@@ -64,6 +67,17 @@ def test_each_recipe_passes_the_conformance_suite(guide: SimpleNamespace, name: 
             continue
         ran += 1
     assert ran > 15
+
+
+STATING = [name for name, page in PAGES.items() if page not in ("typings", "recipes", "tasks")]
+"""Those whose pages are about a kind of part that may state its equations."""
+
+
+@pytest.mark.parametrize("name", STATING)
+def test_each_is_what_its_reference_says(guide: SimpleNamespace, name: str) -> None:
+    run = Conformance(registry=Registry.of(getattr(guide, name)), quick=True).run
+    (outcome,) = run(only=lambda check: check.startswith("reference["))
+    assert outcome.outcome == "passed", outcome.message
 
 
 def test_they_pass_the_conformance_suite(guide: SimpleNamespace) -> None:

@@ -18,7 +18,7 @@ DOCS = ROOT / "docs"
 EXAMPLE = DOCS.parent / "examples" / "peirce-hadamard"
 GUIDE = DOCS / "guide" / "write-a-plugin"
 CHECKS_PAGE = GUIDE / "checks.md"
-OWN_FILES = ("sides.py", "helix.py", "highway.py", "confidence.py", "retention.py")
+OWN_FILES = ("sides.py", "helix.py", "highway.py", "confidence.py", "retention.py", "fading.py")
 """Plug-ins of a page that the example does not have."""
 
 

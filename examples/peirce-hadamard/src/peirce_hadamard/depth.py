@@ -1,11 +1,12 @@
 """depth: how many brackets a token stands in, for formulas and code."""
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from attrs import field, frozen, validators
 from torch import Tensor, nn
 
-from peirce.parts import Dims, Tokens, UnaryPosition
+from peirce.parts import Dims, PlainScope, Tokens, UnaryPosition
 
 
 @frozen(kw_only=True)
@@ -63,3 +64,15 @@ class Depth(UnaryPosition):
         opened, closed = opens.long(), closes.long()
         inside = opened.cumsum(1) - (closed.cumsum(1) - closed)
         return inside.clamp(0, self.options.deepest)
+
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """From the left, bracket by bracket: the table's row of the depth at each token."""
+        options, table = self.options, parameters["table.weight"]
+        depth, rows = 0, []
+        for word in given["input_ids"]:
+            depth += word == options.opening
+            rows.append(table[min(max(depth, 0), options.deepest)])
+            depth -= word == options.closing
+        return {"unary": rows}

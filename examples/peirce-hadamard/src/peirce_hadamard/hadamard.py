@@ -1,11 +1,12 @@
 """hadamard: two tokens are related in a new way when they are related in two ways at once."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from torch import Tensor
 
 from peirce.algebra import Scope
-from peirce.parts import Operator, Reader, Writer
+from peirce.parts import Dims, Operator, PlainScope, Reader, Writer, plain_linear
 
 
 class Hadamard(Operator):
@@ -33,7 +34,16 @@ class Hadamard(Operator):
         """[b, x, y, d], [b, x, y, d] -> [b, x, y, d]."""
         return kernel * premise
 
-    def reference(self, kernel: list[Any], premise: list[Any], scope: list[list[bool]]) -> list[Any]:
+    def reference(self, kernel: list[Any], premise: list[Any], scope: PlainScope) -> list[Any]:
         """Pair by pair, channel by channel."""
         tokens, channels = range(len(kernel)), range(self.dims.binary)
         return [[[kernel[x][y][d] * premise[x][y][d] for d in channels] for y in tokens] for x in tokens]
+
+    def reference_of_atoms(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """The same behind the maps that `kernel`, `premise` and `output` ask for."""
+        kernel, premise = (
+            plain_linear(given["binary"], parameters, name, dims.binary) for name in ("kernel", "premise")
+        )
+        return {"binary": plain_linear(kernel * premise, parameters, "output", dims.binary)}

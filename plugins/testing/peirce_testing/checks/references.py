@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import torch
+from attrs import evolve
 from torch import Tensor, nn
 
 from peirce.networks import Projections, recur
 from peirce.parts import (
     Dims,
+    ModulePart,
     PairPosition,
     PlainScope,
     PureOperator,
@@ -25,6 +29,7 @@ from peirce_testing.examples import Example, Slot, Tensors, View, normal, plain_
 from peirce_testing.harness.base import Harness
 from peirce_testing.harness.labels import WHOLE_GROUPS, fitting_losses
 from peirce_testing.harness.sized import HeadHarness, PositionHarness, prepare
+from peirce_testing.options import with_value
 from peirce_testing.tiny_models import randomise
 
 COMPUTED = ("forward", "unary", "binary", "pairs", "rotations", "scope", "index")
@@ -86,7 +91,7 @@ def check_reference(
         tensors: what it reads.
         unread: told of each parameter whether no reference has read it yet.
     """
-    instance = harness.make()
+    instance = _begun(harness)
     unread = {} if unread is None else unread
     if isinstance(instance, RecurrentOperator):
         _check_recurrent(instance, tensors)
@@ -97,6 +102,19 @@ def check_reference(
     else:
         with torch.no_grad():
             _check_stated(harness, instance, view, tensors, unread)
+
+
+def _begun(harness: Harness) -> Any:
+    """The part as a new model has it: with what `begin` takes from the files of its `example_in`."""
+    if not issubclass(harness.part, ModulePart) or harness.part.begin is ModulePart.begin:
+        return harness.make()
+    with TemporaryDirectory() as folder:
+        options = harness.options
+        for name, value in harness.part.example_in(Path(folder), harness.dims).items():
+            options = with_value(options, name, value)
+        begun = evolve(harness, options=options).make()
+        begun.begin()
+    return begun
 
 
 def _check_recurrent(instance: RecurrentOperator, tensors: Tensors) -> None:
