@@ -32,9 +32,11 @@ def register_tasks() -> list[type[AnyTask]]:
 
 @hookimpl
 def register_pipelines() -> dict[str, str]:
-    """Texts that are classified, words that are tagged, and prompts that a model goes on with."""
+    """Texts that are classified, labelled or scored, words that are tagged, and prompts that a model goes on with."""
     return {
         "classify": "peirce_text.serving:ClassificationPipeline",
+        "label": "peirce_text.serving:LabellingPipeline",
+        "score": "peirce_text.serving:ScoringPipeline",
         "tag": "peirce_text.serving:TaggingPipeline",
         "write": "peirce_text.serving:WritingPipeline",
     }

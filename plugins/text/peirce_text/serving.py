@@ -16,7 +16,7 @@ from peirce.files import parse_json
 from peirce.model import ASSETS, WEIGHTS, SavedFiles, saved_files
 from peirce.parts import Signature, TensorSpec
 from peirce_export import Field, Pipeline, Runner, Say, Session
-from peirce_text.text.encoding import EncodedTexts, encode, probabilities, softmax
+from peirce_text.text.encoding import EncodedTexts, encode, softmax
 from peirce_text.text.tokenizer import FILE, Tokenizer
 from peirce_text.text.words import encode_words
 from peirce_text.text.writer import DECODER, IDS, PREFIX, text_writer
@@ -27,6 +27,8 @@ TYPES = "token_type_ids"
 INPUTS = {IDS, "attention_mask", TYPES}
 PAIRS = "matching_logits"
 """The scores of the head `matching`, which has nothing to say of one text alone."""
+LABELS_OF_TEXTS = "multilabel_logits"
+"""The scores of the head `multilabel`, none of which competes with another."""
 TAGS = "token_classification_logits"
 """The scores of the head of that name."""
 LONGEST = 512
@@ -55,19 +57,27 @@ class ClassificationPipeline(Pipeline):
     answer = (
         Field(name="classes", kind="text", many=True, meaning="The classes, the best first."),
         Field(name="scores", kind="float", many=True, meaning="Their scores, before a softmax."),
-        Field(
-            name="probabilities", kind="float", many=True, meaning="Their softmax; none of a single score."
-        ),
+        Field(name="probabilities", kind="float", many=True, meaning="Their softmax."),
     )
 
     @classmethod
+    def outputs(cls, signature: Signature) -> list[TensorSpec]:
+        """The outputs that score classes which compete."""
+        return [spec for spec in _scores(signature) if spec.dims[1] != 1 and spec.name != LABELS_OF_TEXTS]
+
+    @staticmethod
+    def shares(scores: NDArray[Any]) -> NDArray[np.float64]:
+        """The probabilities of the classes, [..., classes]."""
+        return softmax(scores)
+
+    @classmethod
     def answers(cls, signature: Signature, assets: Collection[str], generates: bool) -> bool:
-        """Whether the model has a tokenizer and one output that scores classes."""
+        """Whether the model has a tokenizer and one output that the pipeline reads."""
         names = {spec.name for spec in signature.inputs if spec.required}
-        return FILE in assets and names <= INPUTS and len(_scores(signature)) == 1
+        return FILE in assets and names <= INPUTS and len(cls.outputs(signature)) == 1
 
     def __init__(self, folder: Path, model: Runner) -> None:
-        (scores,) = _scores(model.signature)
+        (scores,) = self.outputs(model.signature)
         self.scorer = Scorer(folder, model, scores)
 
     def labels(self) -> Mapping[str, Sequence[str]]:
@@ -84,7 +94,7 @@ class ClassificationPipeline(Pipeline):
         (found,) = self.score([[question["text"]], *([] if pair is None else [[pair]])])
         order = np.argsort(-found, kind="stable")
         classes, scores = [self.scorer.classes[i] for i in order], found[order]
-        say({"classes": classes, "scores": scores.tolist(), "probabilities": probabilities(scores)})
+        say({"classes": classes, "scores": scores.tolist(), "probabilities": self.shares(scores).tolist()})
 
     def score(
         self,
@@ -113,6 +123,48 @@ class ClassificationPipeline(Pipeline):
             raise InputError("input 'pair' is missing: the model compares two texts; give the second one")
         encoded = feed(encode(scorer.tokenizer, texts, scorer.longest))
         return np.stack(scorer.run(encoded, batch_size, keep))
+
+
+class LabellingPipeline(ClassificationPipeline):
+    """The labels of a text, or of a pair of texts, which may have any number of them."""
+
+    answer = (
+        Field(name="classes", kind="text", many=True, meaning="All labels, the most probable first."),
+        Field(name="scores", kind="float", many=True, meaning="Their scores, before a sigmoid."),
+        Field(name="probabilities", kind="float", many=True, meaning="How probable each label is."),
+    )
+
+    @classmethod
+    def outputs(cls, signature: Signature) -> list[TensorSpec]:
+        """The output that scores labels which do not compete."""
+        return [spec for spec in _scores(signature) if spec.name == LABELS_OF_TEXTS]
+
+    @staticmethod
+    def shares(scores: NDArray[Any]) -> NDArray[np.float64]:
+        """The probabilities of the labels, [..., labels]."""
+        shares: NDArray[np.float64] = 1 / (1 + np.exp(-np.clip(scores.astype(np.float64), -700, None)))
+        return shares
+
+
+class ScoringPipeline(ClassificationPipeline):
+    """The number of a text, or of a pair of texts."""
+
+    answer = (Field(name="score", kind="float", meaning="The number."),)
+
+    @classmethod
+    def outputs(cls, signature: Signature) -> list[TensorSpec]:
+        """The output that is one number."""
+        return [spec for spec in _scores(signature) if spec.dims[1] == 1]
+
+    def labels(self) -> Mapping[str, Sequence[str]]:
+        """None: a number has no name."""
+        return {}
+
+    def ask(self, question: Mapping[str, Any], say: Say) -> None:
+        """Compute the number."""
+        pair = question.get("pair")
+        (found,) = self.score([[question["text"]], *([] if pair is None else [[pair]])])
+        say({"score": float(found[0])})
 
 
 class TaggingPipeline(Pipeline):
@@ -183,6 +235,7 @@ class Scorer:
         inputs: the inputs of the model by name.
         longest: the most tokens of a text: as many as in its training, or as the model reads.
         columns: the columns that it was trained on, by role; empty where nothing says them.
+        task: the task that it was trained on; empty where nothing says it.
     """
 
     def __init__(self, folder: Path, model: Runner, scores: TensorSpec) -> None:
@@ -195,6 +248,7 @@ class Scorer:
             )
             self.classes, known = _read_classes(files, int(scores.dims[-1]))
         self.columns: Mapping[str, str] = known.get("columns") or {}
+        self.task = str(known.get("task", ""))
         self.longest = min(longest, known.get("length") or longest)
 
     def run(self, encoded: EncodedTexts, batch_size: int, keep: Keep) -> list[NDArray[Any]]:
@@ -300,12 +354,13 @@ def _read_classes(files: SavedFiles, count: int) -> tuple[list[str], Mapping[str
         where, text = files.directory / ASSETS / name, files.text(f"{ASSETS}/{name}")
         try:
             table = parse_json(text) if name.endswith(".json") else {"labels": text.splitlines()}
-            names = [str(each) for each in table.get("classes") or table["labels"]]
+            given = [table[key] for key in ("classes", "labels") if key in table]
+            names = [str(each) for each in next(filter(None, given), given[0])]
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise ModelFileError(
                 f"{where} names no classes ({error}); restore it from where the model was trained"
             ) from error
-        if len(names) == count:
+        if len(names) == count or (count == 1 and not names):
             return names, table
         if len(names) > 1:
             raise ModelFileError(

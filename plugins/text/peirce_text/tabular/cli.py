@@ -99,8 +99,8 @@ def predict(
     from peirce.files import replace_file
     from peirce.progress import progress_bars
     from peirce_text.tabular.folders import predict_folder
-    from peirce_text.tabular.measures import Measurement
-    from peirce_text.tabular.predictor import NEW, Predictions, predict_rows, predictor
+    from peirce_text.tabular.lists import split_lists
+    from peirce_text.tabular.predictor import Predictions, predict_rows, predictor
     from peirce_text.tabular.words import join_words
     from peirce_text.tabular.writer import table_writer, written_kind
     from peirce_text.text.encoding import CHUNK
@@ -134,14 +134,16 @@ def predict(
     if not output.parent.is_dir():
         raise TaskError(f"folder {output.parent} does not exist; create it, or write elsewhere")
     first, rows = peek(read_rows(file), str(file))
-    if taken := [name for name in NEW if name in first.values]:
-        raise TaskError(f"{file} has a column {taken[0]!r} already, which would be added; rename it")
     with predictor(model, device, provider, threads) as found:
+        if taken := [name for name in found.kind.added if name in first.values]:
+            raise TaskError(f"{file} has a column {taken[0]!r} already, which would be added; rename it")
         roles = Roles.of(first, found.columns, tags=found.tags, text=text, pair=second, label=label)
         if found.tags:
             known = found.columns.get("sentence", "")
             rows = join_words(rows, roles.texts[0], known if known in first.values else "")
-        measured = Measurement(tags=found.tags)
+        elif found.kind_name == "rank":
+            rows = split_lists(rows, roles.texts[-1], roles.label)
+        measured = found.kind.measurement()
         count = empty = 0
         bars = progress_bars(bars_on)
         bar = bars.add_task("predicting", total=count_rows(file), shown="")
@@ -150,11 +152,11 @@ def predict(
                 predictions = predict_rows(found, chunk, roles, batch_size, measured)
                 write(
                     [
-                        {**row.values, **dict(zip(NEW, prediction, strict=True))}
+                        {**row.values, **dict(zip(found.kind.added, prediction, strict=True))}
                         for row, prediction in zip(chunk, predictions, strict=True)
                     ]
                 )
-                count, empty = count + len(chunk), empty + sum(guess is None for guess, _ in predictions)
+                count, empty = count + len(chunk), empty + sum(guess is None for guess, *_ in predictions)
                 bars.advance(bar, len(chunk))
     predictions = Predictions(
         output=output, rows=count, empty=empty, measured=measured, classes=found.classes, label=roles.label
@@ -164,9 +166,12 @@ def predict(
 
 def _report(found: Predictions, model: str, file: str, confusion: Path | None, *, json: bool) -> None:
     """Draw and print what was predicted; end with status 1 where files of a folder could not be."""
-    metrics, taken_for = found.measured.metrics(), found.measured.confusion
+    from peirce_text.tabular.measures import Confusion
+
+    taken_for = found.measured.found
+    metrics = {} if taken_for is None else taken_for.scores
     if confusion is not None:
-        if taken_for is None:
+        if not isinstance(taken_for, Confusion):
             raise TaskError(f"{file} has no true classes to draw; name their column with --label")
         taken_for.draw(confusion)
     if json:
@@ -178,7 +183,8 @@ def _report(found: Predictions, model: str, file: str, confusion: Path | None, *
             for sentence in taken_for.sentences():
                 typer.echo(sentence)
             own = {class_name(each, model) for each in found.classes}
-            if own and (strange := [name for name in taken_for.classes if name not in own]):
+            named = taken_for.classes if isinstance(taken_for, Confusion) else ()
+            if own and (strange := [name for name in named if name not in own]):
                 few = ", ".join(map(shown, strange[:10]))
                 typer.echo(
                     f"{len(strange):,} of the classes in column {found.label!r} are none of the model's: {few}"

@@ -26,8 +26,7 @@ from peirce.progress import progress_bars
 from peirce.workers import ray_cluster
 from peirce_text.reading import Row, parquet_files, parquet_schema, read_batches
 from peirce_text.tabular.columns import Roles
-from peirce_text.tabular.measures import Measurement
-from peirce_text.tabular.predictor import NEW, Predictions, Predictor, predict_rows, predictor
+from peirce_text.tabular.predictor import Predictions, Predictor, predict_rows, predictor
 from peirce_text.tabular.words import join_words
 from peirce_text.text.encoding import CHUNK
 
@@ -168,7 +167,7 @@ def predict_folder(
     if target.exists() and not target.is_dir():
         raise TaskError(f"{target} is a file, where the folder of predictions would go; give another with -o")
     with _open(model, device, providers, threads) as found:
-        tags, classes = found.tags, found.classes
+        kind, classes = found.kind, found.classes
         first = next((name for name in files[:-1] if _is_readable(source / name)), files[-1])
         row = Row(source / first, 1, dict.fromkeys(map(str.strip, parquet_schema(source / first).names)))
         job = Job(
@@ -176,7 +175,7 @@ def predict_folder(
             target=target,
             model=model,
             digest=_digest(model),
-            roles=Roles.of(row, found.columns, tags=tags, **names),
+            roles=Roles.of(row, found.columns, tags=found.tags, **names),
             batch_size=batch_size,
             threads=threads,
             device=device,
@@ -195,7 +194,7 @@ def predict_folder(
                     if error:
                         failed[name] = error
             records = [record for name in files if name not in failed and (record := job.record(name))]
-    measured = Measurement(tags=tags)
+    measured = kind.measurement()
     for record in records:
         measured.merge(record["counts"])
     return Predictions(
@@ -320,14 +319,22 @@ def _predict_file(job: Job, found: Predictor, name: str) -> None:
     needed = [*job.roles.texts, *found.input_columns.columns.values()]
     for column in needed:
         first.value(column)
-    if taken := [column for column in NEW if column in names]:
+    if taken := [column for column in found.kind.added if column in names]:
         raise TaskError(f"{source} has a column {taken[0]!r} already, which would be added; rename it")
     roles = job.roles if job.roles.label in names else evolve(job.roles, label="")
     read = [name for name in dict.fromkeys([*needed, roles.label]) if name]
-    kinds = [pyarrow.string(), pyarrow.float64()]
-    for column, kind in zip(NEW, kinds, strict=True):
-        schema = schema.append(pyarrow.field(column, pyarrow.list_(kind) if found.tags else kind))
-    measured = Measurement(tags=found.tags)
+    span = {
+        "start": pyarrow.int64(),
+        "end": pyarrow.int64(),
+        "tag": pyarrow.string(),
+        "text": pyarrow.string(),
+    }
+    kinds = {"text": pyarrow.string(), "number": pyarrow.float64(), "span": pyarrow.struct(span)}
+    for column, holds in found.kind.added.items():
+        many = holds.endswith("s")
+        kind = kinds[holds.removesuffix("s")]
+        schema = schema.append(pyarrow.field(column, pyarrow.list_(kind) if many else kind))
+    measured = found.kind.measurement()
     count = empty = 0
     target.parent.mkdir(parents=True, exist_ok=True)
     with replace_file(target) as fresh, pyarrow.parquet.ParquetWriter(fresh, schema) as writer:
@@ -344,12 +351,12 @@ def _predict_file(job: Job, found: Predictor, name: str) -> None:
                     "put the words of a sentence into a list"
                 )
             predicted = predict_rows(found, rows, roles, job.batch_size, measured)
-            two = zip(*predicted, strict=True)
             added = [
-                pyarrow.array(values, schema.field(name).type) for name, values in zip(NEW, two, strict=True)
+                pyarrow.array(values, schema.field(name).type)
+                for name, values in zip(found.kind.added, zip(*predicted, strict=True), strict=True)
             ]
             pending.append(pyarrow.RecordBatch.from_arrays([*batch.columns, *added], schema=schema))
-            count, empty = count + len(rows), empty + sum(guess is None for guess, _ in predicted)
+            count, empty = count + len(rows), empty + sum(guess is None for guess, *_ in predicted)
             if sum(each.nbytes for each in pending) >= _ROW_GROUP:
                 writer.write_table(pyarrow.Table.from_batches(pending))
                 pending.clear()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from ast import literal_eval
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from peirce.errors import TaskError
 from peirce.files import parse_json
+from peirce_text.reading import Row
 
 _ITEM = re.compile(
     r"""\s* (?P<call>np\.\w+\()?
@@ -95,3 +97,30 @@ def words_in(value: Any, where: str) -> list[str]:
         if not isinstance(each, str | int | float) or each != each:
             raise TaskError(f"{where} holds {each!r:.60} among its words; put a word there")
     return [str(each) for each in found]
+
+
+def split_lists(rows: Iterable[Row], text: str, score: str) -> Iterator[Row]:
+    """A row for each text of a list, with its score; rows of one text stay as they are.
+
+    Args:
+        rows: the rows.
+        text: the column of the texts.
+        score: that of their scores; a table to predict may lack it.
+
+    Raises:
+        TaskError: there are not as many scores as texts.
+    """
+    for row in rows:
+        texts = row.value(text)
+        if not is_list(texts):
+            yield row
+            continue
+        texts = items(texts, f"{row.where}: column {text!r}")
+        scores = items(row.values[score], f"{row.where}: column {score!r}") if score in row.values else None
+        if scores is not None and len(scores) != len(texts):
+            raise TaskError(
+                f"{row.where}: {len(texts)} texts have {len(scores)} scores; give every text one score"
+            )
+        for i, each in enumerate(texts):
+            own = {text: each} if scores is None else {text: each, score: scores[i]}
+            yield Row(row.file, row.number, {**row.values, **own})

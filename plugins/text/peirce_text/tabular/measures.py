@@ -8,10 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from attrs import evolve, frozen
+from attrs import frozen
 
 from peirce.errors import TaskError
 from peirce.files import write_whole
@@ -128,7 +127,7 @@ class Confusion:
 Span = tuple[int, int, str]
 """The first word, the one after the last, and the kind."""
 _TAG = re.compile(r"(?i:([BIEMSLUW]))(?:[-_](.+))?|(.+)[-_]([BIEMSLUW])")
-_OUTSIDE = frozenset("Oo")
+OUTSIDE = frozenset("Oo")
 
 
 @lru_cache(4096)
@@ -140,7 +139,7 @@ def _parse_tag(tag: str) -> tuple[str, str | None]:
 
 def marks_spans(tags: Iterable[str]) -> bool:
     """Whether tags mark spans, as `B-person` and `I-person` do."""
-    parsed = [_parse_tag(tag) for tag in set(tags) - _OUTSIDE]
+    parsed = [_parse_tag(tag) for tag in set(tags) - OUTSIDE]
     return all(kind is not None for _, kind in parsed) and any(letter in "BISU" for letter, _ in parsed)
 
 
@@ -150,7 +149,7 @@ def check_tags(tags: Iterable[str], where: str) -> None:
     Raises:
         TaskError: there is such a tag.
     """
-    names = sorted(set(tags) - _OUTSIDE)
+    names = sorted(set(tags) - OUTSIDE)
     if piece := next(filter(_is_piece, names), None):
         raise TaskError(
             f"{where} holds the tag {piece!r:.60}, which looks like a piece of a list; save the table as .jsonl, with "
@@ -159,7 +158,7 @@ def check_tags(tags: Iterable[str], where: str) -> None:
     odd = [name for name in names if _parse_tag(name)[1] is None]
     begun = any(re.match("[BI]-.", name) for name in names)
     prefixes = Counter(re.split("[-_]", name, maxsplit=1)[-1] for name in odd)
-    own = {*tags} & _OUTSIDE and odd == names and min(prefixes.values(), default=0) > 1
+    own = {*tags} & OUTSIDE and odd == names and min(prefixes.values(), default=0) > 1
     if odd and (begun or own):
         raise TaskError(
             f"{where} holds the tag {odd[0]!r:.60}, which is of no scheme of spans that is read: B- begins one, I- or "
@@ -194,44 +193,3 @@ def span_counts(right: Sequence[str], predicted: Sequence[str]) -> Ints:
     """Of the tags of one text, int64 [3]: spans whose words and kind are right, those there are, those predicted."""
     one, two = spans(right), spans(predicted)
     return np.array([len(one & two), len(one), len(two)], np.int64)
-
-
-class Measurement:
-    """Counts predictions and true classes, chunk by chunk.
-
-    Args:
-        tags: whether the classes are tags of words, which may mark spans.
-    """
-
-    def __init__(self, *, tags: bool) -> None:
-        self._tags = tags
-        self._pairs: Counter[tuple[str, str]] = Counter()
-        self._spans = np.zeros(3, np.int64)
-
-    def add(self, right: Sequence[str], predicted: Sequence[str]) -> None:
-        """One text's class, or the tags of its words; as many are right as are predicted."""
-        self._pairs.update(zip(right, predicted, strict=True))
-        if self._tags:
-            self._spans += span_counts(right, predicted)
-
-    def counts(self) -> dict[str, Any]:
-        """What was counted, as plain values, which `merge` takes."""
-        return {"pairs": [[*pair, n] for pair, n in self._pairs.items()], "spans": self._spans.tolist()}
-
-    def merge(self, counts: Mapping[str, Any]) -> None:
-        """Add what another counted."""
-        self._pairs.update({(right, predicted): n for right, predicted, n in counts["pairs"]})
-        self._spans += np.array(counts["spans"], np.int64)
-
-    @property
-    def confusion(self) -> Confusion | None:
-        """The confusion so far; None where nothing was added."""
-        if not self._pairs:
-            return None
-        found = Confusion.from_counts(self._pairs)
-        return evolve(found, spans=self._spans) if self._tags and marks_spans(found.classes) else found
-
-    def metrics(self) -> dict[str, float]:
-        """As the tasks measure them."""
-        found = self.confusion
-        return {} if found is None else found.scores

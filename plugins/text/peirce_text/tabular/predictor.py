@@ -144,8 +144,8 @@ class LocalPredictor(Predictor):
         ]
         if not fits:
             raise ModelFileError(
-                f"{folder} holds no model of texts or words that was trained on a table, with its tokenizer in {ASSETS}; "
-                "train one with `peirce train SPEC --data FILE -o DIR`"
+                f"{folder} holds no model of texts or words that was trained on a table, with its tokenizer in "
+                f"{ASSETS}; train one with `peirce train SPEC --data FILE -o DIR`"
             )
         self._pipeline: Any = PIPELINES[fits[0]](folder, model)
         scorer = self._pipeline.scorer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from peirce.model import Model
 from peirce_text.reading import Example, Row
 from peirce_text.samples import WHO, sentence, write_json_lines
 from peirce_text.tabular.columns import column, number_in, usual_column
-from peirce_text.tabular.lists import is_list, items
+from peirce_text.tabular.lists import split_lists
 from peirce_text.tabular.scores import Ranking
 from peirce_text.tabular.texts import TextTable, TextTableOptions
 from peirce_text.tasks import TRAIN, TextClassData, outputs_of
@@ -192,30 +192,3 @@ def list_batches(queries: Ints, size: int, rng: np.random.Generator | None) -> l
             batches[-1].append(rows)
             left -= len(rows)
     return [np.concatenate(each) for each in batches]
-
-
-def split_lists(rows: Iterable[Row], text: str, score: str) -> Iterator[Row]:
-    """A row for each text of a list, with its score; rows of one text stay as they are.
-
-    Args:
-        rows: the rows.
-        text: the column of the texts.
-        score: that of their scores; a table to predict may lack it.
-
-    Raises:
-        TaskError: there are not as many scores as texts.
-    """
-    for row in rows:
-        texts = row.value(text)
-        if not is_list(texts):
-            yield row
-            continue
-        texts = items(texts, f"{row.where}: column {text!r}")
-        scores = items(row.values[score], f"{row.where}: column {score!r}") if score in row.values else None
-        if scores is not None and len(scores) != len(texts):
-            raise TaskError(
-                f"{row.where}: {len(texts)} texts have {len(scores)} scores; give every text one score"
-            )
-        for i, each in enumerate(texts):
-            own = {text: each} if scores is None else {text: each, score: scores[i]}
-            yield Row(row.file, row.number, {**row.values, **own})

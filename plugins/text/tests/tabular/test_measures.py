@@ -1,11 +1,17 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from peirce_text.tabular.measures import Confusion, Measurement, spans
+from peirce_text.reading import Row
+from peirce_text.tabular.columns import Roles
+from peirce_text.tabular.kinds import KINDS, character_spans
+from peirce_text.tabular.measures import Confusion, spans
+from peirce_text.tabular.scores import Errors, LabelCounts, Ranking
 
 RIGHT, PREDICTED = np.array([0, 0, 0, 1, 1, 2]), np.array([0, 1, 0, 1, 1, 1])
 
@@ -24,12 +30,71 @@ def test_scores_are_those_of_scikit_learn(tmp_path: Path) -> None:
     assert "<svg" in (tmp_path / "confusion.svg").read_text()
 
 
+def row_of(**values: Any) -> Row:
+    return Row("table", 1, values)
+
+
 def test_predictions_that_come_one_by_one_count_the_same() -> None:
-    measured = Measurement(tags=False)
-    for one, other in zip(RIGHT, PREDICTED, strict=True):
-        measured.add(["abc"[one]], ["abc"[other]])
-    assert measured.metrics() == Confusion.of("abc", RIGHT, PREDICTED).scores
-    assert Measurement(tags=False).metrics() == {}
+    measured, parts = KINDS["classify"].measurement(), [KINDS["classify"].measurement() for _ in range(2)]
+    assert measured.found is None
+    for i, (one, other) in enumerate(zip(RIGHT, PREDICTED, strict=True)):
+        parts[i % 2].add(row_of(kind="abc"[one]), Roles(("text",), "kind"), "abc"[other])
+    for part in parts:
+        measured.merge(json.loads(json.dumps(part.counts())))
+    assert measured.found is not None
+    assert measured.found.scores == Confusion.of("abc", RIGHT, PREDICTED).scores
+
+
+def test_labels_are_found_one_by_one() -> None:
+    metrics = pytest.importorskip("sklearn.metrics")
+    right, guessed = np.array([[1, 0, 1], [0, 1, 0], [0, 0, 0]]), np.array([[1, 1, 0], [0, 1, 0], [0, 0, 0]])
+    scores = LabelCounts.of("abc", right, guessed).scores
+    for average in ("micro", "macro"):
+        expected = metrics.f1_score(right, guessed, average=average, zero_division=0.0)
+        assert scores[f"{average}_f1"] == pytest.approx(expected)
+    assert scores["exact"] == pytest.approx(metrics.accuracy_score(right, guessed))
+    measured = KINDS["multilabel"].measurement()
+    for one, other in zip(right, guessed, strict=True):
+        names = [["abc"[i] for i in np.flatnonzero(each)] for each in (one, other)]
+        measured.add(row_of(kind=names[0]), Roles(("text",), "kind"), names[1])
+    other_way = KINDS["multilabel"].measurement()
+    other_way.merge(json.loads(json.dumps(measured.counts())))
+    assert other_way.found is not None
+    assert other_way.found.scores == scores
+
+
+def test_errors_of_numbers_are_those_of_scipy() -> None:
+    stats = pytest.importorskip("scipy.stats")
+    right, guessed = np.array([1.0, 2.0, 2.0, 5.0]), np.array([1.5, 1.0, 2.0, 3.0])
+    scores = Errors(right, guessed).scores
+    assert scores["pearson"] == pytest.approx(stats.pearsonr(right, guessed).statistic)
+    assert scores["spearman"] == pytest.approx(stats.spearmanr(right, guessed).statistic)
+    assert (scores["mae"], scores["rmse"]) == pytest.approx((3.5 / 4, np.sqrt(5.25 / 4)))
+    assert Errors(right, right).scores["r2"] == 1
+    assert Errors(right, np.full(4, 2.5)).scores["spearman"] == 0
+
+
+def test_a_ranking_counts_the_best_places_most() -> None:
+    metrics = pytest.importorskip("sklearn.metrics")
+    queries = np.repeat([0, 1, 2], 4)
+    right = np.array([3.0, 0, 1, 2, 0, 0, 1, 0, 1, 1, 1, 1])
+    guessed = np.array([0.1, 0.9, 0.5, 0.3, 4, 3, 2, 1, 1, 2, 3, 4])
+    found = Ranking(queries, right, guessed)
+    lists = (slice(0, 4), slice(4, 8))  # in the third no text is better than another
+    expected = np.mean([metrics.ndcg_score([right[each]], [guessed[each]], k=10) for each in lists])
+    assert found.scores == pytest.approx({"ndcg_10": expected, "mrr": (1 / 4 + 1 / 3) / 2})
+    assert list(found.sentences()) == ["2 of 3 queries have texts of different scores, and are measured"]
+
+
+def test_spans_of_characters_stand_in_the_text() -> None:
+    text = "  Ada  Byron lives in Rome."
+    tags = ["B-who", "I-who", "O", "O", "S-where"]
+    found = character_spans(text.split(), tags, text)
+    assert [text[each["start"] : each["end"]] for each in found] == ["Ada  Byron", "Rome."]
+    assert [each["tag"] for each in found] == ["who", "where"]
+    listed = character_spans(["Ada", "sat"], ["NN", "VB"], ["Ada", "sat"])
+    assert listed[1] == {"start": 4, "end": 7, "tag": "VB", "text": "sat"}
+    assert character_spans(["it", "sat"], ["O", "O"], "it sat") == []
 
 
 @pytest.mark.parametrize(
@@ -48,8 +113,9 @@ def test_tags_mark_spans(tags: str, found: set[tuple[int, int, str]]) -> None:
 
 
 def test_spans_are_measured_over_texts() -> None:
-    measured = Measurement(tags=True)
-    measured.add(["B-a", "I-a", "O"], ["B-a", "O", "B-b"])
-    measured.add(["O", "B-b"], ["O", "B-b"])
+    measured, roles = KINDS["tag"].measurement(), Roles(("words",), "tags")
+    measured.add(row_of(tags=["B-a", "I-a", "O"]), roles, ["B-a", "O", "B-b"])
+    measured.add(row_of(tags=["O", "B-b"]), roles, ["O", "B-b"])
     expected = {"accuracy": 3 / 5, "span_f1": 2 / 5, "span_precision": 1 / 3, "span_recall": 1 / 2}
-    assert measured.metrics() == pytest.approx(expected)
+    assert measured.found is not None
+    assert measured.found.scores == pytest.approx(expected)

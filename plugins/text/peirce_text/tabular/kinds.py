@@ -1,0 +1,199 @@
+"""What models predict of the rows of a table, by kind: the columns that are added, and how predictions are measured."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from attrs import evolve, frozen
+
+from peirce.errors import TaskError
+from peirce_text.reading import Row
+from peirce_text.tabular.columns import Roles, class_name, number_in, sort_classes
+from peirce_text.tabular.lists import items
+from peirce_text.tabular.measures import OUTSIDE, Confusion, marks_spans, span_counts, spans
+from peirce_text.tabular.scores import Errors, LabelCounts, Measures, Ranking
+
+Holds = Literal["text", "number", "texts", "numbers", "spans"]
+"""What an added column holds in a row: `spans` are objects with `start`, `end`, `tag` and `text`."""
+
+
+class Measurement(ABC):
+    """Holds predictions against what a column of the table says, row by row."""
+
+    @abstractmethod
+    def add(self, row: Row, roles: Roles, predicted: Any) -> None:
+        """Count the prediction of a row, if the column says what is right.
+
+        Raises:
+            TaskError: the column holds something of another kind.
+        """
+
+    @abstractmethod
+    def counts(self) -> dict[str, Any]:
+        """What was counted, as plain values, which `merge` takes."""
+
+    @abstractmethod
+    def merge(self, counts: Mapping[str, Any]) -> None:
+        """Add what another counted."""
+
+    @property
+    @abstractmethod
+    def found(self) -> Measures | None:
+        """What predictions are measured by; None where nothing was counted."""
+
+
+class _Classes(Measurement):
+    """Classes of texts, or tags of words."""
+
+    def __init__(self) -> None:
+        self._pairs: Counter[tuple[str, str]] = Counter()
+        self._spans = np.zeros(3, np.int64)
+
+    def add(self, row: Row, roles: Roles, predicted: Any) -> None:
+        value, where = row.value(roles.label), f"{row.where}: column {roles.label!r}"
+        tags = isinstance(predicted, list)
+        right = [class_name(each, where) for each in (items(value, where) if tags else [value])]
+        # Models of older versions have classes such as `1.0`, which is `1` in a table.
+        guesses = [str(class_name(each, where)) for each in (predicted if tags else [predicted])]
+        if len(right) != len(guesses):
+            raise TaskError(
+                f"{where} has {len(right)} tags for {len(guesses)} words; give every word one tag"
+            )
+        known = [each for each in right if each is not None]
+        if len(known) < len(right):
+            return
+        self._pairs.update(zip(known, guesses, strict=True))
+        if tags:
+            self._spans += span_counts(known, guesses)
+
+    def counts(self) -> dict[str, Any]:
+        return {"pairs": [[*pair, n] for pair, n in self._pairs.items()], "spans": self._spans.tolist()}
+
+    def merge(self, counts: Mapping[str, Any]) -> None:
+        self._pairs.update({(right, predicted): n for right, predicted, n in counts["pairs"]})
+        self._spans += np.array(counts["spans"], np.int64)
+
+    @property
+    def found(self) -> Confusion | None:
+        if not self._pairs:
+            return None
+        found = Confusion.from_counts(self._pairs)
+        return evolve(found, spans=self._spans) if self._spans.any() and marks_spans(found.classes) else found
+
+
+class _Labels(Measurement):
+    """Several labels of a text."""
+
+    def __init__(self) -> None:
+        self._counts: list[Counter[str]] = [Counter(), Counter(), Counter()]
+        self._rows = self._whole = 0
+
+    def add(self, row: Row, roles: Roles, predicted: Any) -> None:
+        value, where = row.value(roles.label), f"{row.where}: column {roles.label!r}"
+        right = {name for each in items(value, where) if (name := class_name(each, where)) is not None}
+        guessed = set(predicted)
+        for counter, names in zip(self._counts, (right, guessed, right & guessed), strict=True):
+            counter.update(names)
+        self._rows, self._whole = self._rows + 1, self._whole + (right == guessed)
+
+    def counts(self) -> dict[str, Any]:
+        return {"labels": [dict(each) for each in self._counts], "rows": self._rows, "whole": self._whole}
+
+    def merge(self, counts: Mapping[str, Any]) -> None:
+        for counter, other in zip(self._counts, counts["labels"], strict=True):
+            counter.update(other)
+        self._rows, self._whole = self._rows + counts["rows"], self._whole + counts["whole"]
+
+    @property
+    def found(self) -> LabelCounts | None:
+        classes = sort_classes(name for each in self._counts for name in each)
+        arrays = (np.array([each[name] for name in classes], np.int64) for each in self._counts)
+        return LabelCounts(classes, *arrays, self._rows, self._whole) if classes else None
+
+
+class _Numbers(Measurement):
+    """Numbers, or the scores of texts for a query."""
+
+    def __init__(self, *, ranked: bool) -> None:
+        self._ranked, self._rows = ranked, list[tuple[str, float, float]]()
+
+    def add(self, row: Row, roles: Roles, predicted: Any) -> None:
+        if (right := number_in(row.value(roles.label))) is not None:
+            self._rows.append((row.value(roles.texts[0]) if self._ranked else "", right, predicted))
+
+    def counts(self) -> dict[str, Any]:
+        return {"rows": self._rows}
+
+    def merge(self, counts: Mapping[str, Any]) -> None:
+        self._rows.extend(map(tuple, counts["rows"]))
+
+    @property
+    def found(self) -> Measures | None:
+        if not self._rows:
+            return None
+        queries, right, predicted = zip(*self._rows, strict=True)
+        numbers = np.array(right), np.array(predicted)
+        return (
+            Ranking(np.unique(queries, return_inverse=True)[1], *numbers)
+            if self._ranked
+            else Errors(*numbers)
+        )
+
+
+@frozen(kw_only=True)
+class Kind:
+    """What is predicted of the rows of a table.
+
+    Args:
+        added: the columns that are added, and what each holds.
+        measurement: makes what measures predictions.
+    """
+
+    added: Mapping[str, Holds]
+    measurement: Callable[[], Measurement]
+
+
+KINDS: Mapping[str, Kind] = {
+    "classify": Kind(added={"prediction": "text", "probability": "number"}, measurement=_Classes),
+    "multilabel": Kind(added={"prediction": "texts", "probability": "numbers"}, measurement=_Labels),
+    "score": Kind(added={"prediction": "number"}, measurement=lambda: _Numbers(ranked=False)),
+    "rank": Kind(added={"prediction": "number"}, measurement=lambda: _Numbers(ranked=True)),
+    "tag": Kind(
+        added={"prediction": "texts", "probability": "numbers", "spans": "spans"}, measurement=_Classes
+    ),
+}
+"""The kinds by name."""
+
+
+def character_spans(
+    words: Sequence[str], tags: Sequence[str], value: Any, classes: Sequence[str] = ()
+) -> list[dict[str, Any]]:
+    """The characters of each span that tags mark, or else of each word: `start`, `end`, `tag` and `text`.
+
+    Args:
+        words: the words.
+        tags: the tag of each.
+        value: what they stand in: a text with spaces, whose characters are counted, or a list, which is counted as its
+            words with one space between them.
+        classes: all tags that there are; empty where they are not known.
+    """
+    plain = isinstance(value, str) and value.split() == list(words)
+    text = value if plain else " ".join(words)
+    ends = list(_places(words, text))
+    marked = marks_spans(classes or tags) or set(tags) <= OUTSIDE
+    found = sorted(spans(tags)) if marked else [(i, i + 1, tag) for i, tag in enumerate(tags)]
+    cut = [(ends[first][0], ends[last - 1][1], tag) for first, last, tag in found]
+    return [{"start": start, "end": end, "tag": tag, "text": text[start:end]} for start, end, tag in cut]
+
+
+def _places(words: Sequence[str], text: str) -> Iterator[tuple[int, int]]:
+    """Where each word begins in a text that has all of them in their order, and where it ends."""
+    at = 0
+    for word in words:
+        start = text.index(word, at)
+        at = start + len(word)
+        yield start, at
