@@ -74,10 +74,6 @@ _BARE = "('token_type_ids' not in tokens.inputs)"
 _IN = "way: str = field(default='near', validator=validators.in_(('near', 'far')))"
 _GATE = "self.gate = nn.Linear(dims.unary, dims.unary)"
 _WORDS = "    def words("
-_STATED = """    def reference(self, given, scope, parameters, dims):
-        return {"embeddings": [[2 * parameters["weights"][0][0] * w for w in x] for x in given["embeddings"]]}
-
-"""
 _FILE = """    @classmethod
     def example_in(cls, folder, dims):
         (folder / "factor").write_text("2.0")
@@ -95,13 +91,6 @@ class FileOptions:
 
 
 """
-_MAPS = """    def reference_of_atoms(self, given, scope, parameters, dims):
-        from peirce.parts import plain_linear as read
-        both = [read(given["binary"], parameters, name, dims.binary, bias=False) for name in ("kernel", "premise")]
-        return {"binary": read(both[0] * both[1], parameters, "output", dims.binary)}
-
-"""
-
 FLAWS = (
     # The conditions: sizes, dtypes, modes, options, files, and what a part states.
     _infer("reference", "another factor where there are four heads", "kernel * premise * (1 + (self.dims.heads == 4))"),
@@ -153,14 +142,14 @@ FLAWS = (
         ('scope_rule = "pairwise"', 'scope_rule = "reduce"'),
     ),
     _infer("locality", "a sum over the tokens that a rule hides", "kernel * premise.sum(2, keepdim=True)"),
-    _flaw("reference", "augmenter", "states another equation", (_WORDS, f"{_STATED}{_WORDS}")),
+    _flaw("reference", "augmenter", "states another equation", ('["weights"][word]', '["weights"][0]')),
     _flaw(
         "reference", "head", "states another loss",
-        ("    def loss(", "    def reference_loss(self, outputs, labels):\n        return 1.0\n\n    def loss("),
+        ("return sum(losses) / len(losses)", "return 1.0"),
     ),
     _flaw(
         "reference", "operator", "a map that has a bias, which the equation lacks",
-        ("    def reference(", f"{_MAPS}    def reference("),
+        ("parameters, name, dims.binary)", "parameters, name, dims.binary, bias=False)"),
     ),
     _flaw(
         "targets", "head", "labels of -100 that count",
@@ -184,8 +173,7 @@ FLAWS = (
     _flaw("options", "scope-position", "an option is ignored", ("self.width = options.width", "self.width = 8")),
     _flaw(
         "defaults", "scope-position", "the default does not work",
-        ("self.width = options.width", "self.width = {2: 2}[options.width]"),
-        ("    Options = ", '    example = {"width": 2}\n    Options = '),
+        ("self.width = options.width", "self.width = {1: 1}[options.width]"),
     ),
     _flaw(
         "inputs", "augmenter", "ids below zero",
@@ -271,7 +259,7 @@ FLAWS = (
     ),
     _flaw(
         "scopes", "architecture", "attends to everything",
-        ("weights = scope.softmax(unary.new_zeros(", "weights = (unary.new_ones("),
+        ("weights = its_scope.softmax(logits)", "weights = logits + 1"),
     ),
     _flaw(
         "places", "architecture", "word embeddings that no augmenter changes",
