@@ -147,6 +147,7 @@ class LocalPredictor(Predictor):
                 f"{folder} holds no model of texts or words that was trained on a table, with its tokenizer in "
                 f"{ASSETS}; train one with `peirce train SPEC --data FILE -o DIR`"
             )
+        self.runner = model
         self._pipeline: Any = PIPELINES[fits[0]](folder, model)
         scorer = self._pipeline.scorer
         self._signature, self.kind_name = model.signature, "rank" if scorer.task == "rank" else fits[0]
