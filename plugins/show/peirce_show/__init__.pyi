@@ -2,7 +2,10 @@ from .diagrams import operator_diagram as operator_diagram
 from .drawing import draw as draw
 from .files import png as png
 from .observation import observe as observe
+from .pages import page as page
 from .pages import write_page as write_page
+from .svg import Markup as Markup
+from .svg import element as element
 from .viewers import Mark as Mark
 from .viewers import Matrix as Matrix
 from .viewers import Observe as Observe

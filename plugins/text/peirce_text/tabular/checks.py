@@ -94,13 +94,13 @@ def _misspelt(name: str, other: str) -> bool:
     return digits[0] == digits[1] and alike.quick_ratio() >= _SIMILAR and alike.ratio() >= _SIMILAR
 
 
-def text_remarks(texts: Mapping[str, Iterable[tuple[Sequence[str], object]]]) -> Iterator[str]:
+def text_remarks(texts: Mapping[str, Iterable[tuple[Sequence[str], Sequence[str]]]]) -> Iterator[str]:
     """Sentences about texts that repeat: over splits, and with two labels.
 
     Args:
-        texts: of each split, the training split first, the texts of each row and what they are labelled.
+        texts: of each split, the training split first, the texts of each row, or its words, and its labels.
     """
-    known: dict[int, object] = {}  # digests, since there may be millions of texts
+    known: dict[int, Sequence[str]] = {}  # digests, since there may be millions of texts
     training: frozenset[int] = frozenset()
     twice: dict[int, str] = {}
     for split, rows in texts.items():
@@ -109,7 +109,8 @@ def text_remarks(texts: Mapping[str, Iterable[tuple[Sequence[str], object]]]) ->
             text = " ".join(" ".join(row).casefold().split())
             key = hash(text)
             if known.setdefault(key, label) != label:
-                twice.setdefault(key, f"{text[:60]!r}: {known[key]} and {label}")
+                one, other = (" ".join(each)[:60] for each in (known[key], label))
+                twice.setdefault(key, f"{text[:60]!r}: {one} and {other}")
             count, repeated = count + 1, repeated + (key in training)
         training = training or frozenset(known)
         if repeated:

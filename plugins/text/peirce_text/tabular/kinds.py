@@ -116,7 +116,7 @@ class _Labels(Measurement):
 
 
 class _Numbers(Measurement):
-    """Numbers, or the scores of texts for a query."""
+    """Numbers of texts."""
 
     def __init__(self, *, ranked: bool) -> None:
         self._ranked, self._rows = ranked, list[tuple[str, float, float]]()

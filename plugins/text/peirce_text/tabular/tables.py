@@ -22,10 +22,15 @@ from peirce_text.tabular.measures import Confusion
 from peirce_text.tabular.scores import Measures
 from peirce_text.tasks import TEST, TRAIN, VALID, EncodedT, ExampleT, FileOptions, TextData, TextTask
 from peirce_text.text.encoding import Ints
-from peirce_text.text.tokenizer import FILE
+from peirce_text.text.tokenizer import FILE, Tokenizer
 
 LABELS = "labels.json"
 """The asset with the names of the classes, the columns that they were learned from, and the length of texts."""
+
+MOST_KEPT = 10_000
+"""About the most examples of a split that a report looks at."""
+EXPLAINED = ("classification", "token_classification")
+"""The heads whose models `peirce explain` and the report of a training explain."""
 
 
 def _share_option() -> Any:
@@ -69,6 +74,7 @@ class TableTask(TextTask[OptionsT, ExampleT, EncodedT], Generic[OptionsT, Exampl
         input_columns: those of further inputs of the model.
         counted: what has a class.
         checks: what a reader of the scores must know of the data, a sentence each.
+        kept: examples of each split for the report, of large splits some.
     """
 
     settings: ClassVar[Mapping[str, Any]] = {"train.epochs": 5, "train.evaluate_epochs": 1}
@@ -76,6 +82,7 @@ class TableTask(TextTask[OptionsT, ExampleT, EncodedT], Generic[OptionsT, Exampl
     valid_for_test = True
     counted: ClassVar[str] = "rows"
     checks: tuple[str, ...] = ()
+    kept: Mapping[str, Sequence[Any]] = {}
 
     @classmethod
     @abstractmethod
@@ -129,13 +136,25 @@ class TableTask(TextTask[OptionsT, ExampleT, EncodedT], Generic[OptionsT, Exampl
         return {**read, **{split: [train[row] for row in rows] for split, rows in parts.items()}}
 
     def print_checks(
-        self, counts: Counts, texts: Mapping[str, Iterable[tuple[Sequence[str], object]]]
+        self, counts: Counts, texts: Mapping[str, Iterable[tuple[Sequence[str], Sequence[str]]]]
     ) -> None:
         """Print what the splits show before the first step: rows by class, rare classes, texts that repeat."""
         self.checks = (*class_remarks(counts, self.counted), *text_remarks(texts))
         lines = count_lines(counts, self.counted) if any(counts.values()) else ()
         for line in (*lines, *self.checks):
             print_line(line)
+
+    def data_of(self, tokenizer: Tokenizer, read: Mapping[str, Sequence[ExampleT]]) -> TextData[EncodedT]:
+        """All splits as ids; some examples are kept for the report."""
+        self.kept = {split: examples[:: 1 + (len(examples) - 1) // MOST_KEPT] for split, examples in read.items()}
+        return super().data_of(tokenizer, read)
+
+    def write_report(self, model: Model, data: TextData[EncodedT], directory: Path) -> None:
+        """Write `report.html`, of tasks with classes or tags."""
+        if self.head in EXPLAINED and self.kept:
+            from peirce_text.tabular.explain import write_training_report
+
+            write_training_report(self, model, directory)
 
     def check(self, model: Model, data: TextData[EncodedT]) -> None:
         """Refuse a head without a score for each class, or without one number, and columns that no input takes."""

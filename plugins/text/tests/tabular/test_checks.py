@@ -50,8 +50,8 @@ def test_names_of_one_letters_difference_that_are_as_frequent_are_two() -> None:
 
 def test_texts_that_repeat_are_counted() -> None:
     texts = {
-        "train": [(("It works",), "good"), (("it  works",), "bad"), (("no",), "bad")],
-        "test": [(("IT WORKS",), "good"), (("new",), "good")],
+        "train": [(("It works",), ("good",)), (("it  works",), ("bad",)), (("no",), ("bad",))],
+        "test": [(("IT WORKS",), ("good",)), (("new",), ("good",))],
     }
     assert list(text_remarks(texts)) == [
         "1 of 2 test rows have the text of a training row, so their scores are too good; keep every text once",

@@ -1,0 +1,463 @@
+"""Why a model of a table is bad: what it takes for what, how sure it is, which labels look wrong, what to try next."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from attrs import field, frozen
+from numpy.typing import NDArray
+
+from peirce.files import read_json
+from peirce_text.tabular.checks import spelling_pairs
+from peirce_text.tabular.columns import class_name, shown
+from peirce_text.tabular.inputs import Numbers
+from peirce_text.tabular.measures import Confusion, marks_spans, span_counts
+from peirce_text.tabular.predictor import LocalPredictor
+from peirce_text.text.encoding import Ints, softmax
+
+FOLDS, LEAST_ROWS = 5, 40
+"""Parts of a table in turn left out, and the fewest rows of which labels are doubted."""
+SURE = 0.5
+"""How probable another class must be, out of fold, for a row to be listed as mislabelled."""
+_FEW_ROWS, _POOR = 20, 0.5
+"""Training rows and recall, below both of which a class is said to lack rows."""
+BY_THE_MODEL = "this model, which was not trained on them"
+BY_WORDS = "logistic regression on a bag of words, with a fifth of the rows left out at a time"
+Floats = NDArray[np.float64]
+
+
+@frozen(kw_only=True)
+class Labelled:
+    """A row of a table.
+
+    Args:
+        texts: its texts; of a row with tags, its words.
+        labels: its class; of a row with tags, the tag of each word.
+        number: which row of its file it is, from 1; 0 where nothing says it.
+        inputs: the numbers of further inputs of the model.
+    """
+
+    texts: tuple[str, ...]
+    labels: tuple[str, ...]
+    number: int = 0
+    inputs: tuple[Numbers, ...] = ()
+
+
+@frozen(eq=False, kw_only=True)
+class Judged:
+    """Rows, or words of rows with tags, and how probable a model finds each class of each; below, they are items.
+
+    Args:
+        rows: the rows.
+        classes: the names of the model's classes.
+        tags: whether items are words.
+        owners: int64 [n], the row of each item.
+        words: int64 [n], which word of its row an item is; 0 where it is a row.
+        labels: int64 [n], the class of each.
+        probabilities: float64 [n, classes].
+        lengths: int64 [rows], the tokens of each row, or its words.
+        longest: the most tokens that the model reads at once.
+        unknown: how often each class occurs that the model does not know; items of them are left out.
+    """
+
+    rows: Sequence[Labelled]
+    classes: Sequence[str]
+    tags: bool
+    owners: Ints
+    words: Ints
+    labels: Ints
+    probabilities: Floats
+    lengths: Ints
+    longest: int
+    unknown: Mapping[str, int] = field(factory=dict)
+
+    @classmethod
+    def of(cls, predictor: LocalPredictor, rows: Sequence[Labelled], batch_size: int = 32) -> Judged:
+        """Predict rows that have labels."""
+        tags, scorer = predictor.tags, predictor.scorer
+        texts = (
+            [[list(row.texts) for row in rows]]
+            if tags
+            else list(zip(*(row.texts for row in rows), strict=True))
+        )
+        found = predictor.score(texts, batch_size, softmax, [row.inputs for row in rows])
+        counts = [len(row.labels) for row in rows]
+        classes = [class_name(each, "the model") for each in predictor.classes]
+        numbers = {name: number for number, name in enumerate(classes)}
+        names = [name for row in rows for name in row.labels]
+        known = np.array([name in numbers for name in names], np.bool_)
+        pieces = [scorer.tokenizer.pieces_of(list(part)) for part in texts] if not tags else []
+        lengths = counts if tags else [sum(map(len, row)) + len(row) + 1 for row in zip(*pieces, strict=True)]
+        return cls(
+            rows=rows,
+            classes=tuple(map(str, classes)),
+            tags=tags,
+            owners=np.repeat(np.arange(len(rows)), counts)[known],
+            words=np.concatenate([np.arange(count) for count in counts])[known],
+            labels=np.array([numbers[name] for name in names if name in numbers], np.int64),
+            probabilities=np.concatenate([np.atleast_2d(each) for each in found])[known],
+            lengths=np.array(lengths, np.int64),
+            longest=scorer.longest,
+            unknown=Counter(name for name in names if name not in numbers),
+        )
+
+    @property
+    def predicted(self) -> Ints:
+        """int64 [n], the most probable class of each."""
+        return self.probabilities.argmax(-1)
+
+    @property
+    def right(self) -> NDArray[np.bool_]:
+        """bool [n]."""
+        return self.predicted == self.labels
+
+    @property
+    def confusion(self) -> Confusion:
+        """How often each class is taken for which."""
+        spans = None
+        if self.tags and marks_spans(self.classes):
+            names = np.array(self.classes, np.object_)
+            starts = np.flatnonzero(np.diff(self.owners, prepend=-1))[1:]
+            both = (np.split(names[each], starts) for each in (self.labels, self.predicted))
+            spans = sum((span_counts(*pair) for pair in zip(*both, strict=True)), np.zeros(3, np.int64))
+        return Confusion.of(self.classes, self.labels, self.predicted, spans)
+
+    @property
+    def matrix(self) -> Ints:
+        """int64 [classes, classes], how many items of the class of the row are taken for that of the column."""
+        size = len(self.classes)
+        return np.bincount(self.labels * size + self.predicted, minlength=size**2).reshape(size, size)
+
+    def worst(self, most: int) -> list[int]:
+        """The wrong items of which the model is surest, each text once."""
+        wrong = np.flatnonzero(~self.right)
+        order = wrong[np.argsort(-self.probabilities[wrong].max(-1), kind="stable")]
+        first: dict[object, int] = {}
+        for item in order:
+            first.setdefault((self.rows[self.owners[item]].texts, int(self.words[item])), int(item))
+        return list(first.values())[:most]
+
+    def calibration(self) -> list[tuple[float, float, int, float, float]]:
+        """Bands of probability: from, to, how many items, their mean probability, and the share that is right."""
+        sure, right = self.probabilities.max(-1), self.right
+        edges = np.linspace(0, 1, 11)
+        bands = []
+        for low, high in pairwise(edges.tolist()):
+            inside = (sure > low) & (sure <= high)
+            if inside.any():
+                bands.append(
+                    (low, high, int(inside.sum()), float(sure[inside].mean()), float(right[inside].mean()))
+                )
+        return bands
+
+    def by_length(self) -> list[tuple[int, int, int, float]]:
+        """Four bands of lengths with about as many items each: from, to, how many, and the share that is right."""
+        lengths, right = self.lengths[self.owners], self.right
+        edges = np.unique(np.quantile(lengths, [0, 0.25, 0.5, 0.75, 1], method="nearest"))
+        bands = []
+        for i, (low, high) in enumerate(pairwise(edges.tolist())):
+            inside = (lengths > low) & (lengths <= high) if i else (lengths >= low) & (lengths <= high)
+            if inside.any():
+                bands.append(
+                    (int(lengths[inside].min()), int(high), int(inside.sum()), float(right[inside].mean()))
+                )
+        return bands
+
+
+@frozen(kw_only=True)
+class Doubt:
+    """A label that looks wrong.
+
+    Args:
+        row: the row.
+        word: which word of it; 0 where rows have classes.
+        suggested: the class that is more probable.
+        probability: how probable that is, as a model says it that has not seen the label.
+    """
+
+    row: Labelled
+    word: int
+    suggested: str
+    probability: float
+
+
+def doubt_labels(labels: Ints, probabilities: Floats) -> Ints:
+    """The items whose labels look wrong, the most contradicted first.
+
+    By confident learning (Northcutt et al., 2021), as the library cleanlab has it.
+
+    Args:
+        labels: int64 [n].
+        probabilities: float64 [n, classes], of a model that has not seen the label of the item.
+    """
+    from cleanlab.filter import find_label_issues
+
+    present = np.unique(labels)  # cleanlab takes no class that no item has
+    if len(present) < 2 or len(labels) < LEAST_ROWS:
+        return np.zeros(0, np.int64)
+    shares = np.maximum(probabilities[:, present], 1e-12)
+    found = np.asarray(
+        find_label_issues(
+            np.searchsorted(present, labels),
+            shares / shares.sum(-1, keepdims=True),
+            return_indices_ranked_by="normalized_margin",
+            n_jobs=1,
+        ),
+        np.int64,
+    )
+    best = probabilities.argmax(-1)
+    sure = probabilities.max(-1) >= SURE
+    return found[((best != labels) & sure)[found]]
+
+
+def bag_of_words(rows: Sequence[Labelled]) -> tuple[tuple[str, ...], Ints, Floats]:
+    """Out-of-fold probabilities of the classes of rows, by logistic regression on TF-IDF of words and pairs of them.
+
+    Equal texts are always left out together.
+
+    Returns:
+        The names of the classes, the class of each row, and float64 [n, classes].
+    """
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import GroupKFold
+    from sklearn.pipeline import make_pipeline
+
+    texts = [" \n ".join(row.texts) for row in rows]
+    classes, labels = np.unique([row.labels[0] for row in rows], return_inverse=True)
+    groups = np.unique(texts, return_inverse=True)[1]
+    shares = np.zeros((len(rows), len(classes)))
+    for seen, left_out in GroupKFold(min(FOLDS, int(groups.max()) + 1)).split(texts, labels, groups):
+        if len(np.unique(labels[seen])) < 2:
+            shares[left_out, labels[seen[0]]] = 1.0
+            continue
+        model = make_pipeline(
+            TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=r"\S+"),
+            LogisticRegression(C=10.0, max_iter=1000),
+        )
+        model.fit([texts[i] for i in seen], labels[seen])
+        shares[np.ix_(left_out, model.classes_)] = model.predict_proba([texts[i] for i in left_out])
+    return tuple(map(str, classes)), labels.astype(np.int64), shares
+
+
+@frozen(eq=False, kw_only=True)
+class Diagnosis:
+    """What there is to say of a model on some rows.
+
+    Args:
+        judged: the rows that are measured, and what the model predicts of them.
+        doubts: labels that look wrong, the most contradicted first.
+        looked_at: among how many labels; 0 where there were too few, or none that the model has not seen.
+        doubted_by: what gave the probabilities that contradict them.
+        baseline: bool [n], whether a bag of words is right on each measured row; None where there is none.
+        counts: how many rows of each class there are in training; empty where nothing says it.
+        settings: the settings of the training, by dotted key; empty where nothing says them.
+        losses: the validation loss of each evaluation in the training.
+        unseen: whether the measured rows were kept out of the training for sure.
+    """
+
+    judged: Judged
+    doubts: Sequence[Doubt]
+    looked_at: int
+    doubted_by: str
+    baseline: NDArray[np.bool_] | None
+    counts: Mapping[str, int]
+    settings: Mapping[str, Any]
+    losses: Sequence[float]
+    unseen: bool
+
+    def next_steps(self) -> list[str]:
+        """What to try, the most telling first; a step is there only where the figures support it."""
+        return [
+            *self._of_labels(),
+            *self._of_learning(),
+            *self._of_classes(),
+            *self._of_texts(),
+            *self._of_figures(),
+        ]
+
+    def _of_labels(self) -> Iterator[str]:
+        if (count := len(self.doubts)) >= 3:
+            yield (
+                f"{count:,} of {self.looked_at:,} labels ({count / self.looked_at:.1%}) look wrong. Read them, below, "
+                "before anything else: a model is measured by its labels as much as it learns from them."
+            )
+        totals = Counter(self.judged.classes[label] for label in self.judged.labels) + Counter(self.counts)
+        for one, other in spelling_pairs(totals):
+            yield f"{shown(one)} and {shown(other)} look like two spellings of one class. Write it in one way."
+        if self.judged.unknown:
+            few = ", ".join(map(shown, list(self.judged.unknown)[:10]))
+            yield f"The model does not know the classes {few}, whose rows are not measured. Train on rows of them too."
+
+    def _of_learning(self) -> Iterator[str]:
+        right, baseline = self.judged.right, self.baseline
+        if baseline is not None and self.unseen:
+            better, worse = int((baseline & ~right).sum()), int((right & ~baseline).sum())
+            if better - worse > 2 * math.sqrt(better + worse):  # McNemar's test
+                yield (
+                    f"Logistic regression on a bag of words is right on {baseline.mean():.1%} of these rows, this "
+                    f"model on {right.mean():.1%}: it has not learnt what single words say. Train longer or with a "
+                    "higher train.lr, or begin with a pretrained model."
+                )
+        losses = [loss for loss in self.losses if math.isfinite(loss)]
+        if len(losses) > 1:
+            best = int(np.argmin(losses))
+            if best == len(losses) - 1 and losses[-1] < 0.98 * losses[-2]:
+                yield (
+                    f"The validation loss still fell at the end, from {losses[-2]:.3f} to {losses[-1]:.3f}. Train "
+                    "longer: raise train.epochs."
+                )
+            elif losses[-1] > 1.1 * losses[best]:
+                yield (
+                    f"The validation loss was least at evaluation {best + 1} of {len(losses)}, {losses[best]:.3f}, "
+                    f"and rose to {losses[-1]:.3f}: the model learns rows by heart. More rows, a pretrained model or "
+                    "a smaller one help; more epochs do not."
+                )
+
+    def _of_classes(self) -> Iterator[str]:
+        judged = self.judged
+        matrix = judged.matrix
+        there, hit = matrix.sum(-1), matrix.diagonal()
+        recall = hit / np.maximum(1, there)
+        outside = {"O"} if judged.tags else set()
+        rare = [
+            i
+            for i, name in enumerate(judged.classes)
+            if there[i] >= 2
+            and recall[i] < _POOR
+            and self.counts.get(name, _FEW_ROWS) < _FEW_ROWS
+            and name not in outside
+        ]
+        if rare:
+            few = ", ".join(
+                f"{shown(judged.classes[i])} ({self.counts[judged.classes[i]]})" for i in rare[:10]
+            )
+            yield f"These classes have few training rows and are mostly missed: {few}. Collect more rows of them."
+        small = there < there.sum() / max(1, (there > 0).sum()) / 2
+        one, other = there[small].sum(), there[~small].sum()
+        plain = self.settings.get("task.weights") == "none"
+        if plain and _lower(hit[small].sum(), one, hit[~small].sum(), other):
+            yield (
+                f"Rows of small classes are right in {hit[small].sum() / one:.1%}, of large ones in "
+                f"{hit[~small].sum() / other:.1%}. Try --set weights=balanced."
+            )
+        mistakes = matrix - np.diag(hit)
+        most, wrong = int(mistakes.max(initial=0)), int(mistakes.sum())
+        if most >= 5 and most >= 0.25 * wrong:
+            pair = np.unravel_index(mistakes.argmax(), mistakes.shape)
+            label, taken = (shown(judged.classes[i]) for i in pair)
+            yield (
+                f"{most:,} of {wrong:,} errors are {label} taken for {taken}. Read them side by side: "
+                "if people cannot tell either, say in the labels' guide where one ends, or merge the two."
+            )
+
+    def _of_texts(self) -> Iterator[str]:
+        judged = self.judged
+        cut = (judged.lengths > judged.longest)[judged.owners]
+        if not judged.tags and _lower(
+            judged.right[cut].sum(), cut.sum(), judged.right[~cut].sum(), (~cut).sum()
+        ):
+            enough = math.ceil(np.quantile(judged.lengths, 0.95) / 32) * 32
+            yield (
+                f"Texts that are cut to {judged.longest} tokens are right in {judged.right[cut].mean():.1%}, others in "
+                f"{judged.right[~cut].mean():.1%}. Raise --set length={enough}, which holds 19 of 20 texts, if the "
+                "model can read as many."
+            )
+
+    def _of_figures(self) -> Iterator[str]:
+        judged, count = self.judged, len(self.judged.labels)
+        if not count:
+            return
+        sure, share = float(judged.probabilities.max(-1).mean()), float(judged.right.mean())
+        error = math.sqrt(max(share * (1 - share), 1 / count) / count)
+        if abs(sure - share) > max(0.05, 2 * error):
+            what = "surer than it is right" if sure > share else "less sure than it is right"
+            yield (
+                f"The model is {what}: its probabilities are {sure:.1%} in the mean, and {share:.1%} are right. Choose "
+                "thresholds by the table of calibration, not by the probabilities themselves."
+            )
+        if error > 0.01 and not judged.tags:
+            yield (
+                f"{count:,} rows measure accuracy to about ±{200 * error:.0f} points. Differences below that between "
+                "two trainings are chance; more test rows would tell."
+            )
+
+
+def _lower(one: Any, of_one: Any, other: Any, of_other: Any) -> bool:
+    """Whether a share is lower than another by more than two standard errors, with at least ten rows each."""
+    if min(of_one, of_other) < 10:
+        return False
+    both = (one + other) / (of_one + of_other)
+    error = math.sqrt(both * (1 - both) * (1 / of_one + 1 / of_other))
+    return bool(other / of_other - one / of_one > 2 * error)
+
+
+def diagnose(
+    predictor: LocalPredictor,
+    measured: Sequence[Labelled],
+    others: Sequence[Labelled] = (),
+    *,
+    folder: Path,
+    unseen: bool,
+    batch_size: int = 32,
+) -> Diagnosis:
+    """Look at what a model predicts of rows, and at their labels.
+
+    Args:
+        predictor: the model.
+        measured: the rows that it is measured on.
+        others: further rows, such as those of the training, whose labels are looked at too.
+        folder: where the model is saved, with the records of its training if there are any.
+        unseen: whether the measured rows were kept out of the training for sure.
+        batch_size: how many rows are predicted at once.
+    """
+    judged = Judged.of(predictor, measured, batch_size)
+    rows, baseline = [], None
+    if judged.tags and unseen:
+        rows = [
+            (judged.rows[owner], word)
+            for owner, word in zip(judged.owners, judged.words.tolist(), strict=True)
+        ]
+        names, labels, shares = judged.classes, judged.labels, judged.probabilities
+    elif not judged.tags and len(measured) + len(others) >= LEAST_ROWS:
+        rows = [(row, 0) for row in (*measured, *others)]
+        names, labels, shares = bag_of_words([row for row, _ in rows])
+        baseline = (shares.argmax(-1) == labels)[judged.owners]  # measured rows come first
+    doubts = []
+    alike = set(spelling_pairs(Counter(name for row in (*measured, *others) for name in row.labels)))
+    for i in doubt_labels(labels, shares) if rows else ():
+        label, suggested = names[labels[i]], names[shares[i].argmax()]
+        if not {(label, suggested), (suggested, label)} & alike:  # which is said once, of the classes
+            doubts.append(
+                Doubt(
+                    row=rows[i][0], word=rows[i][1], suggested=suggested, probability=float(shares[i].max())
+                )
+            )
+    record, metrics = (_read(folder / name) for name in ("training.json", "metrics.json"))
+    options = {f"task.{k}": v for k, v in record.get("task", {}).get("options", {}).items()}
+    evaluations = [each.get("metrics", {}) for each in metrics.get("during_training", ())]
+    return Diagnosis(
+        judged=judged,
+        doubts=doubts,
+        looked_at=len(rows),
+        doubted_by=BY_THE_MODEL if judged.tags else BY_WORDS,
+        baseline=baseline,
+        counts=Counter(name for row in others for name in row.labels),
+        settings=options,
+        losses=[each["loss"] for each in evaluations if "loss" in each],
+        unseen=unseen,
+    )
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """A record of a training; empty where there is none that can be read."""
+    with suppress(OSError, ValueError):
+        return dict(read_json(path))
+    return {}

@@ -1,0 +1,269 @@
+"""`peirce explain`: where a model of a table is wrong, which labels look wrong, and what to try next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from peirce.commands import Json, print_json
+from peirce.errors import TaskError
+from peirce_text.progress import print_line
+
+if TYPE_CHECKING:
+    from peirce.model import Model
+    from peirce_text.tabular.diagnosis import Diagnosis, Labelled
+    from peirce_text.tabular.predictor import LocalPredictor
+    from peirce_text.tabular.tables import TableTask
+
+TRAIN, VALID, TEST = "train", "valid", "test"
+REPORT, CURVES = "report.html", "learning-curves.png"
+SCHEMA = "peirce.explain/1"
+MOST_ROWS = 10_000
+"""The most rows that are looked at; of a longer file every second, third, ... one."""
+MOST_PRINTED = 10
+
+
+def explain(
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="A saved model's folder, or an exported file in it.")
+    ],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="A .csv, .tsv, .jsonl, .parquet or .conll file with the right classes or tags. Of the file that the "
+            "model was trained on, the rows that were kept aside are measured.",
+        ),
+    ],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="The .html page to write.")
+    ] = None,
+    text: Annotated[
+        str | None, typer.Option("--text", metavar="NAME", help="The column of the texts, or of the words.")
+    ] = None,
+    second: Annotated[
+        str | None, typer.Option("--second", metavar="NAME", help="The column of the second texts.")
+    ] = None,
+    label: Annotated[
+        str | None, typer.Option("--label", metavar="NAME", help="The column of right classes or tags.")
+    ] = None,
+    batch_size: Annotated[int, typer.Option("--batch-size", min=1, help="Rows computed at once.")] = 32,
+    device: Annotated[
+        str | None, typer.Option("--device", help="Where a saved model computes, such as cuda:0.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Say why a model of a table is bad: what it takes for what, its surest errors, labels that look wrong.
+
+    Also how far its probabilities can be trusted, its scores by length and by class, and what to try next, where the
+    figures support it.
+    """
+    from peirce_text.tabular.diagnosis import diagnose
+    from peirce_text.tabular.predictor import LocalPredictor, predictor
+    from peirce_text.tabular.report import write_report
+
+    if output is not None and (output.suffix.lower() != ".html" or not output.parent.is_dir()):
+        raise TaskError(
+            f"{output} must be an .html file in a folder that exists; name one, such as -o explained.html"
+        )
+    folder = Path(model) if Path(model).is_dir() else Path(model).parent
+    with predictor(model, device) as found:
+        if not isinstance(found, LocalPredictor):
+            raise TaskError(
+                f"{model} is served elsewhere; give the saved model's folder, or its exported file"
+            )
+        parts = _kept_aside(folder, file) if not (text or second or label) else None
+        measured, others, split = parts or (_rows(found, file, text, second, label), [], "")
+        unseen = split in (TEST, VALID)
+        diagnosis = diagnose(found, measured, others, folder=folder, unseen=unseen, batch_size=batch_size)
+        where = f"{file} that were kept out of the training" if unseen else str(file)
+        if output is not None:
+            title, curves = f"{folder.name} on {file.name}", folder / CURVES
+            write_report(output, diagnosis, found, title=title, where=where, curves=curves)
+    if json:
+        print_json(SCHEMA, file=None if output is None else str(output), **_facts(diagnosis))
+        return
+    for line in _lines(diagnosis, where):
+        typer.echo(line)
+    typer.echo(f"written to {output}" if output is not None else "-o FILE.html writes all of it as a page")
+
+
+def write_training_report(task: TableTask[Any, Any, Any], model: Model, folder: Path) -> None:
+    """Write `report.html` into the folder of a model that was just trained, of the examples that its task kept."""
+    from peirce_text.tabular.diagnosis import diagnose
+    from peirce_text.tabular.predictor import LocalPredictor, TorchRunner
+    from peirce_text.tabular.report import write_report
+
+    measured, others, split = _parts(task, task.kept)
+    if not measured:
+        return
+    found = LocalPredictor(folder, TorchRunner(model))
+    diagnosis = diagnose(found, measured, others, folder=folder, unseen=split != TRAIN)
+    write_report(
+        folder / REPORT, diagnosis, found, title=folder.name, where=f"the {split} split", checks=task.checks,
+        curves=folder / CURVES,
+    )  # fmt: skip
+    print_line(f"why it is as it is: {folder / REPORT}")
+
+
+def _parts(
+    task: TableTask[Any, Any, Any], read: Mapping[str, Sequence[Any]]
+) -> tuple[list[Labelled], list[Labelled], str]:
+    """The rows that a model is measured on, all others, and the split of the first."""
+    from peirce_text.reading import read_rows
+    from peirce_text.tabular.columns import class_name
+    from peirce_text.tabular.diagnosis import Labelled
+    from peirce_text.tabular.tag import Tagged
+
+    measured = next(split for split in (TEST, VALID, TRAIN) if read.get(split))
+    numbers: dict[tuple[object, ...], int] = {}
+    file, columns = task.options.files.get(TRAIN), task.columns
+    if file is not None and "label" in columns:
+        for row in read_rows(file):
+            texts = (row.value(columns[role]) for role in ("text", "pair") if role in columns)
+            numbers.setdefault((*texts, class_name(row.value(columns["label"]), row.where)), row.number)
+
+    def labelled(split: str, each: Any) -> Labelled:
+        if isinstance(each, Tagged):
+            return Labelled(texts=each.words, labels=each.tags, inputs=each.inputs)
+        there = split == TRAIN or split not in task.options.files
+        number = numbers.get((*each.texts, each.note), 0) if there else 0
+        return Labelled(texts=each.texts, labels=(each.note,), number=number, inputs=each.inputs)
+
+    parts = {split: [labelled(split, each) for each in examples] for split, examples in read.items()}
+    return parts.pop(measured), [row for rows in parts.values() for row in rows], measured
+
+
+def _kept_aside(folder: Path, file: Path) -> tuple[list[Labelled], list[Labelled], str] | None:
+    """What `_parts` gives of the file that the model was trained on; None of another file."""
+    from peirce_text.tabular.tables import MOST_KEPT, TableTask
+    from peirce_training import make_task, read_training
+
+    record = read_training(folder) or {}
+    options = record.get("task", {}).get("options", {})
+    if not options.get("data") or Path(options["data"]).resolve() != file.resolve():
+        return None
+    task = make_task(record["task"]["name"], options)
+    if not isinstance(task, TableTask):
+        return None
+    read = task.read()
+    return _parts(task, {split: each[:: 1 + (len(each) - 1) // MOST_KEPT] for split, each in read.items()})
+
+
+def _rows(
+    found: LocalPredictor, file: Path, text: str | None, second: str | None, label: str | None
+) -> list[Labelled]:
+    """The rows of a file that have a text and a label."""
+    from peirce_text.reading import count_rows, read_rows
+    from peirce_text.tabular.columns import Roles, class_name, peek
+    from peirce_text.tabular.diagnosis import Labelled
+    from peirce_text.tabular.lists import items
+    from peirce_text.tabular.predictor import read_cell
+    from peirce_text.tabular.words import join_words
+
+    first, rows = peek(read_rows(file), str(file))
+    roles = Roles.of(first, found.columns, tags=found.tags, text=text, pair=second, label=label)
+    if not roles.label:
+        names = ", ".join(map(str, first.values))
+        raise TaskError(
+            f"{file} has no column of right {'tags' if found.tags else 'classes'} to hold the model against, only "
+            f"{names}; name it with --label COLUMN"
+        )
+    if found.tags:
+        rows = join_words(rows, roles.texts[0], found.columns.get("sentence", ""))
+    step = 1 + (count_rows(file) or 0) // (MOST_ROWS + 1)
+    kept = []
+    for row in rows:
+        if row.number % step:
+            continue
+        where = f"{row.where}: column {roles.label!r}"
+        cells = [
+            read_cell(row.value(name), f"{row.where}: column {name!r}", words=found.tags)
+            for name in roles.texts
+        ]
+        values = items(row.value(roles.label), where) if found.tags else [row.value(roles.label)]
+        labels = [class_name(value, where) for value in values]
+        known = tuple(each for each in labels if each is not None)
+        words = cells[0] if found.tags else cells
+        if not all(cells) or len(known) < len(labels):
+            continue
+        if found.tags and len(words) != len(known):
+            raise TaskError(f"{where} has {len(known)} tags for {len(words)} words; give every word one tag")
+        inputs = found.input_columns.of_row(row, len(words) if found.tags else None)
+        kept.append(Labelled(texts=tuple(words), labels=known, number=row.number, inputs=inputs))
+    if not kept:
+        raise TaskError(
+            f"{file} has no row with a text and a label; name their columns with --text and --label"
+        )
+    return kept
+
+
+def _facts(found: Diagnosis) -> dict[str, object]:
+    """What is found as JSON has it."""
+    judged, matrix = found.judged, found.judged.matrix
+    return {
+        "items": len(judged.labels),
+        "unseen": found.unseen,
+        "metrics": judged.confusion.scores,
+        "baseline_accuracy": None if found.baseline is None else float(found.baseline.mean()),
+        "next_steps": found.next_steps(),
+        "classes": list(judged.classes),
+        "confusion": matrix.tolist(),
+        "errors": [
+            {
+                "row": judged.rows[judged.owners[i]].number, "word": int(judged.words[i]) if judged.tags else None,
+                "texts": list(judged.rows[judged.owners[i]].texts), "label": judged.classes[judged.labels[i]],
+                "prediction": judged.classes[judged.predicted[i]], "probability": float(judged.probabilities[i].max()),
+            }
+            for i in judged.worst(100)
+        ],
+        "doubtful_labels": [
+            {
+                "row": each.row.number, "word": each.word if judged.tags else None, "texts": list(each.row.texts),
+                "label": each.row.labels[each.word], "suggested": each.suggested, "probability": each.probability,
+            }
+            for each in found.doubts
+        ],
+        "calibration": [
+            dict(zip(("from", "to", "items", "mean", "right"), band, strict=True)) for band in judged.calibration()
+        ],
+        "by_length": [
+            dict(zip(("from", "to", "items", "right"), band, strict=True)) for band in judged.by_length()
+        ],
+    }  # fmt: skip
+
+
+def _lines(found: Diagnosis, where: str) -> list[str]:
+    """What is found, for a terminal."""
+    from peirce.errors import escape_controls
+    from peirce_text.tabular.columns import shown
+
+    judged = found.judged
+    kind = "words" if judged.tags else "rows"
+    measured = ", ".join(f"{name} {value:.4f}" for name, value in judged.confusion.scores.items())
+    lines = [f"{len(judged.labels):,} {kind} of {where}: {measured}", *judged.confusion.sentences()]
+
+    def text(row: Labelled) -> str:
+        whole = escape_controls(" ".join(" ".join(row.texts).split()))
+        return (
+            f"{f'row {row.number}: ' if row.number else ''}{whole if len(whole) <= 100 else f'{whole[:99]}…'}"
+        )
+
+    if errors := judged.worst(MOST_PRINTED):
+        lines += ["", "the surest errors:"]
+    for item in errors:
+        row, label, guess = judged.rows[judged.owners[item]], judged.labels[item], judged.predicted[item]
+        word = f"{row.texts[judged.words[item]]!r} is " if judged.tags else ""
+        what = f"{word}{shown(judged.classes[label])} taken for {shown(judged.classes[guess])}"
+        lines.append(f"  {what} ({judged.probabilities[item, guess]:.2f}); {text(row)}")
+    if found.doubts:
+        lines += ["", f"{len(found.doubts):,} labels look wrong, the first:"]
+    for each in found.doubts[:MOST_PRINTED]:
+        word = f"{each.row.texts[each.word]!r} is " if judged.tags else ""
+        what = f"{word}{shown(each.row.labels[each.word])}, perhaps {shown(each.suggested)}"
+        lines.append(f"  {what} ({each.probability:.2f}); {text(each.row)}")
+    steps = found.next_steps() or ["no figure points to one cause"]
+    return [*lines, "", "what to try next:", *(f"  {i}. {step}" for i, step in enumerate(steps, 1))]

@@ -1,0 +1,277 @@
+"""A diagnosis as one HTML page that needs no network: `report.html` of a training, and what `peirce explain` writes."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from peirce.errors import TaskError
+from peirce.files import write_whole
+from peirce.parts import Signature
+from peirce_show import Markup, element, observe, page
+from peirce_text.serving import TYPES
+from peirce_text.tabular.columns import shown
+from peirce_text.tabular.diagnosis import Diagnosis, Labelled
+from peirce_text.tabular.predictor import LocalPredictor, TorchRunner
+from peirce_text.text.writer import IDS
+
+MOST_ERRORS, MOST_DOUBTS, MOST_CLASSES = 20, 50, 25
+"""The most errors and doubtful labels that are listed, and the most classes of a matrix."""
+LONGEST = 1500
+"""The most characters of a text that are shown."""
+Weights = Sequence[tuple[int, int, float]]
+"""Stretches of a text, from and to a character, with the share of the largest weight there."""
+
+
+def write_report(
+    path: Path,
+    found: Diagnosis,
+    predictor: LocalPredictor,
+    *,
+    title: str,
+    where: str,
+    checks: Iterable[str] = (),
+    curves: Path,
+) -> None:
+    """Write the page.
+
+    Args:
+        path: where it goes.
+        found: the diagnosis.
+        predictor: the model; a saved one in torch shows what it attends to.
+        title: the page's heading.
+        where: which rows are measured, in a few words.
+        checks: what the data lack, a sentence each.
+        curves: a PNG of the learning curves, which need not be there.
+    """
+    judged, scores = found.judged, found.judged.confusion.scores
+    measured = ", ".join(f"{name.replace('_', ' ')} {value:.3f}" for name, value in scores.items())
+    most = np.bincount(judged.labels, minlength=len(judged.classes))
+    beside = f"always {shown(judged.classes[int(most.argmax())])}: {most.max() / len(judged.labels):.3f}"
+    if found.baseline is not None:
+        beside += f"; logistic regression on a bag of words: {found.baseline.mean():.3f}"
+    steps = found.next_steps()
+    sections = [
+        element("p", f"{len(judged.labels):,} {'words' if judged.tags else 'rows'} of {where}: {measured}."),
+        element("p", f"Accuracy of {beside}.", class_="muted"),
+        *_section(
+            "What to try next",
+            element("ol", *(element("li", step) for step in steps))
+            if steps
+            else element("p", "No figure on this page points to one cause."),
+        ),
+        *_section("What the data lack", *_list(checks)),
+        *_section("Curves", *_picture(curves)),
+        *_section("Scores by class", _class_table(found)),
+        *_section("What is taken for what", *_matrix(found)),
+        *_section("The surest errors", *_errors(found, predictor)),
+        *_section("Labels that look wrong", *_doubts(found)),
+        *_section("Calibration", *_calibration(found)),
+        *_section("Scores by length", _length_table(found)),
+    ]
+    style = Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
+    write_whole(path, page(title, *sections, style=style).encode())
+
+
+def _section(title: str, *content: Markup) -> list[Markup]:
+    """A heading and what follows it; nothing where there is nothing."""
+    return [element("h2", title), *content] if content else []
+
+
+def _list(sentences: Iterable[str]) -> list[Markup]:
+    items = [element("li", sentence) for sentence in sentences]
+    return [element("ul", *items)] if items else []
+
+
+def _picture(path: Path) -> list[Markup]:
+    if not path.is_file():
+        return []
+    source = f"data:image/png;base64,{b64encode(path.read_bytes()).decode()}"
+    return [element("img", src=source, alt="Loss and metrics of training and validation over steps")]
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[object]], **attributes: object) -> Markup:
+    """A table whose first column names its rows."""
+    return element(
+        "table",
+        element("thead", element("tr", *(element("th", cell, scope="col") for cell in head))),
+        element("tbody", *(
+            element("tr", element("th", first, scope="row"), *(
+                each if isinstance(each, Markup) else element("td", each) for each in rest
+            ))
+            for first, *rest in rows
+        )),
+        **attributes,
+    )  # fmt: skip
+
+
+def _class_table(found: Diagnosis) -> Markup:
+    judged, matrix = found.judged, found.judged.matrix
+    there, guessed, hit = matrix.sum(-1), matrix.sum(0), matrix.diagonal()
+    f1 = 2 * hit / np.maximum(1, there + guessed)
+    wrong = matrix - np.diag(hit)
+    rows = []
+    for i in np.lexsort((-there, f1)):
+        name = judged.classes[i]
+        taken = f"{shown(judged.classes[wrong[i].argmax()])} ({wrong[i].max():,})" if wrong[i].any() else ""
+        rates = [f"{hit[i] / max(1, guessed[i]):.3f}", f"{hit[i] / max(1, there[i]):.3f}", f"{f1[i]:.3f}"]
+        training = [f"{found.counts.get(name, 0):,}"] if found.counts else []
+        rates = rates if there[i] else ["not measured", "", ""]
+        rows.append((shown(name), *training, f"{there[i]:,}", *rates, taken))
+    training = ["other rows"] if found.counts else []
+    return _table(["class", *training, "support", "precision", "recall", "F1", "most often taken for"], rows)
+
+
+def _matrix(found: Diagnosis) -> list[Markup]:
+    judged, matrix = found.judged, found.judged.matrix
+    chosen = np.flatnonzero(matrix.sum(0) + matrix.sum(-1))
+    names = [shown(judged.classes[i]) for i in chosen]
+    if len(chosen) > MOST_CLASSES:
+        wrong = matrix - np.diag(matrix.diagonal())
+        pairs = [
+            np.unravel_index(i, wrong.shape)
+            for i in np.argsort(-wrong, axis=None, kind="stable")[:MOST_CLASSES]
+        ]
+        rows = [
+            (shown(judged.classes[a]), shown(judged.classes[b]), f"{wrong[a, b]:,}")
+            for a, b in pairs
+            if wrong[a, b]
+        ]
+        return [_table(["class", "taken for", "how often"], rows)]
+    rows = []
+    for i, name in zip(chosen, names, strict=True):
+        total = max(1, int(matrix[i].sum()))
+        cells = []
+        for j in chosen:
+            share, role = matrix[i, j] / total, "unary" if i == j else "binary"
+            colour = f"background: color-mix(in srgb, var(--{role}) {60 * share:.0f}%, transparent)"
+            cells.append(element("td", f"{matrix[i, j]:,}", style=colour))
+        rows.append((name, *cells))
+    legend = element(
+        "p", "A row has the items of one class, a column what they are taken for.", class_="muted"
+    )
+    return [legend, _table(["", *names], rows, class_="matrix")]
+
+
+def _errors(found: Diagnosis, predictor: LocalPredictor) -> list[Markup]:
+    judged, articles, seen = found.judged, list[Markup](), False
+    for item in judged.worst(MOST_ERRORS):
+        row, word, shares = (
+            judged.rows[judged.owners[item]],
+            int(judged.words[item]),
+            judged.probabilities[item],
+        )
+        label, guess = judged.labels[item], judged.predicted[item]
+        weights = [] if judged.tags else attention(predictor, row.texts)
+        seen = seen or any(weights)
+        line = (
+            f"{_place(row)}labelled {shown(judged.classes[label])} ({shares[label]:.3f}), "
+            f"predicted {shown(judged.classes[guess])} ({shares[guess]:.3f})"
+        )
+        texts = [_marked_word(row.texts, word)] if judged.tags else map(_text, row.texts, weights)
+        articles.append(element("article", *texts, element("p", line, class_="muted")))
+    note = "Deeper colour: the last layer attends more to it. Weights say what was summed, not why."
+    if seen:
+        articles.insert(0, element("p", note, class_="muted"))
+    return articles or [element("p", "No row is predicted wrongly.")]
+
+
+def _marked_word(words: Sequence[str], word: int) -> Markup:
+    start = len(" ".join(words[:word])) + bool(word)
+    return _text(" ".join(words), [(start, start + len(words[word]), 1.0)])
+
+
+def _place(row: Labelled) -> str:
+    return f"row {row.number}: " if row.number else ""
+
+
+def _text(text: str, weights: Weights = ()) -> Markup:
+    """A text, cut where it is very long, with its stretches on a colour as deep as their weight."""
+    parts, at = list[object](), 0
+    for start, end, share in weights:
+        parts += [text[at:start], element("mark", text[start:end], style=f"--share: {55 * share:.0f}%")]
+        at = end
+    rest = text[at:]
+    parts.append(rest if len(text) <= LONGEST else f"{rest[: max(0, LONGEST - at)]}…")
+    return element("p", *parts)
+
+
+def attention(predictor: LocalPredictor, texts: Sequence[str]) -> list[Weights]:
+    """What the first token attends to in the last layer, in the mean of its heads; empty where that is not there.
+
+    It is the token that a head of classes reads.
+    """
+    nothing: list[Weights] = [() for _ in texts]
+    runner, scorer = predictor.runner, predictor.scorer
+    if not isinstance(runner, TorchRunner):
+        return nothing
+    signature: Signature = runner.signature
+    given = {spec.name for spec in signature.inputs}
+    encoding = scorer.tokenizer.encode(*texts, length=scorer.longest)
+    inputs: Mapping[str, Any] = {IDS: [encoding.ids], TYPES: [encoding.types]}
+    if TYPES in given and signature.input(TYPES).high == 1:
+        inputs = {**inputs, TYPES: [[0] * len(encoding.ids)]}
+    try:
+        matrices = observe(
+            runner.model,
+            {k: v for k, v in inputs.items() if k in given},
+            [*map(str, encoding.ids)],
+            channels=0,
+        )
+    except TaskError:  # more tokens than are looked at
+        return nothing
+    shares = [each for each in matrices if each.share and len(each.columns) == len(encoding.ids)]
+    if not shares:
+        return nothing
+    last = [each.values[0][0] for each in shares if each.layer == shares[-1].layer]
+    weights = np.mean(last, axis=0) * [text is not None for text in encoding.sequence_ids]
+    weights = weights / max(float(weights.max(initial=0.0)), 1e-12)
+    found: list[list[tuple[int, int, float]]] = [[] for _ in texts]
+    for text, (start, end), weight in zip(
+        encoding.sequence_ids, encoding.offsets, weights.tolist(), strict=True
+    ):
+        if text is not None:
+            found[text].append((start, end, weight))
+    return [sorted(each) for each in found]
+
+
+def _doubts(found: Diagnosis) -> list[Markup]:
+    if not found.looked_at:
+        return []
+    how = f"Confident learning from the probabilities of {found.doubted_by}, on {found.looked_at:,} labels, finds"
+    articles = []
+    for doubt in found.doubts[:MOST_DOUBTS]:
+        row, word = doubt.row, doubt.word
+        label, other = shown(row.labels[word]), shown(doubt.suggested)
+        line = f"{_place(row)}labelled {label}, perhaps {other} ({doubt.probability:.3f})"
+        shown_texts = [_marked_word(row.texts, word)] if found.judged.tags else map(_text, row.texts)
+        articles.append(element("article", *shown_texts, element("p", line, class_="muted")))
+    return [element("p", f"{how} {len(found.doubts):,}.", class_="muted"), *articles]
+
+
+def _calibration(found: Diagnosis) -> list[Markup]:
+    bands = found.judged.calibration()
+    total = sum(count for _, _, count, _, _ in bands)
+    error = sum(count * abs(sure - right) for _, _, count, sure, right in bands) / max(1, total)
+    rows = [
+        (f"{low:.1f} to {high:.1f}", f"{count:,}", f"{sure:.3f}", f"{right:.3f}", element("td", _bar(right)))
+        for low, high, count, sure, right in bands
+    ]
+    line = f"Probabilities are off by {error:.3f} in the mean (expected calibration error)."
+    return [element("p", line), _table(["probability", "items", "mean", "right", ""], rows)]
+
+
+def _bar(share: float) -> Markup:
+    return element("span", class_="bar", style=f"width: {6 * share:.2f}rem")
+
+
+def _length_table(found: Diagnosis) -> Markup:
+    rows = [
+        (f"{low:,} to {high:,}", f"{count:,}", f"{right:.3f}", element("td", _bar(right)))
+        for low, high, count, right in found.judged.by_length()
+    ]
+    return _table(["words" if found.judged.tags else "tokens", "items", "right", ""], rows)
