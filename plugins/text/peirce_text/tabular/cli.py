@@ -143,7 +143,7 @@ def predict(
             rows = join_words(rows, roles.texts[0], known if known in first.values else "")
         elif found.kind_name == "rank":
             rows = split_lists(rows, roles.texts[-1], roles.label)
-        measured = found.kind.measurement()
+        measured = found.kind.measurement(found.classes)
         count = empty = 0
         bars = progress_bars(bars_on)
         bar = bars.add_task("predicting", total=count_rows(file), shown="")

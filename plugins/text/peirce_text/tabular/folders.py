@@ -194,7 +194,7 @@ def predict_folder(
                     if error:
                         failed[name] = error
             records = [record for name in files if name not in failed and (record := job.record(name))]
-    measured = kind.measurement()
+    measured = kind.measurement(classes)
     for record in records:
         measured.merge(record["counts"])
     return Predictions(
@@ -334,7 +334,7 @@ def _predict_file(job: Job, found: Predictor, name: str) -> None:
         many = holds.endswith("s")
         kind = kinds[holds.removesuffix("s")]
         schema = schema.append(pyarrow.field(column, pyarrow.list_(kind) if many else kind))
-    measured = found.kind.measurement()
+    measured = found.kind.measurement(found.classes)
     count = empty = 0
     target.parent.mkdir(parents=True, exist_ok=True)
     with replace_file(target) as fresh, pyarrow.parquet.ParquetWriter(fresh, schema) as writer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -22,7 +22,14 @@ Holds = Literal["text", "number", "texts", "numbers", "spans"]
 
 
 class Measurement(ABC):
-    """Holds predictions against what a column of the table says, row by row."""
+    """Holds predictions against what a column of the table says, row by row.
+
+    Args:
+        classes: those of the model; empty where they are not known.
+    """
+
+    def __init__(self, classes: Sequence[str] = ()) -> None:
+        self.classes = tuple(str(class_name(each, "the model")) for each in classes)
 
     @abstractmethod
     def add(self, row: Row, roles: Roles, predicted: Any) -> None:
@@ -49,7 +56,8 @@ class Measurement(ABC):
 class _Classes(Measurement):
     """Classes of texts, or tags of words."""
 
-    def __init__(self) -> None:
+    def __init__(self, classes: Sequence[str] = ()) -> None:
+        super().__init__(classes)
         self._pairs: Counter[tuple[str, str]] = Counter()
         self._spans = np.zeros(3, np.int64)
 
@@ -81,14 +89,15 @@ class _Classes(Measurement):
     def found(self) -> Confusion | None:
         if not self._pairs:
             return None
-        found = Confusion.from_counts(self._pairs)
+        found = Confusion.from_counts(self._pairs, self.classes)
         return evolve(found, spans=self._spans) if self._spans.any() and marks_spans(found.classes) else found
 
 
 class _Labels(Measurement):
     """Several labels of a text."""
 
-    def __init__(self) -> None:
+    def __init__(self, classes: Sequence[str] = ()) -> None:
+        super().__init__(classes)
         self._counts: list[Counter[str]] = [Counter(), Counter(), Counter()]
         self._rows = self._whole = 0
 
@@ -110,20 +119,25 @@ class _Labels(Measurement):
 
     @property
     def found(self) -> LabelCounts | None:
-        classes = sort_classes(name for each in self._counts for name in each)
+        if not self._rows:
+            return None
+        classes = sort_classes([*self.classes, *(name for each in self._counts for name in each)])
         arrays = (np.array([each[name] for name in classes], np.int64) for each in self._counts)
-        return LabelCounts(classes, *arrays, self._rows, self._whole) if classes else None
+        return LabelCounts(classes, *arrays, self._rows, self._whole)
 
 
 class _Numbers(Measurement):
     """Numbers of texts."""
 
-    def __init__(self, *, ranked: bool) -> None:
-        self._ranked, self._rows = ranked, list[tuple[str, float, float]]()
+    ranked = False
+
+    def __init__(self, classes: Sequence[str] = ()) -> None:
+        super().__init__(classes)
+        self._rows: list[tuple[str, float, float]] = []
 
     def add(self, row: Row, roles: Roles, predicted: Any) -> None:
         if (right := number_in(row.value(roles.label))) is not None:
-            self._rows.append((row.value(roles.texts[0]) if self._ranked else "", right, predicted))
+            self._rows.append((row.value(roles.texts[0]) if self.ranked else "", right, predicted))
 
     def counts(self) -> dict[str, Any]:
         return {"rows": self._rows}
@@ -138,10 +152,14 @@ class _Numbers(Measurement):
         queries, right, predicted = zip(*self._rows, strict=True)
         numbers = np.array(right), np.array(predicted)
         return (
-            Ranking(np.unique(queries, return_inverse=True)[1], *numbers)
-            if self._ranked
-            else Errors(*numbers)
+            Ranking(np.unique(queries, return_inverse=True)[1], *numbers) if self.ranked else Errors(*numbers)
         )
+
+
+class _Ranks(_Numbers):
+    """The scores of texts for a query."""
+
+    ranked = True
 
 
 @frozen(kw_only=True)
@@ -150,18 +168,18 @@ class Kind:
 
     Args:
         added: the columns that are added, and what each holds.
-        measurement: makes what measures predictions.
+        measurement: what measures predictions, made of the classes of the model.
     """
 
     added: Mapping[str, Holds]
-    measurement: Callable[[], Measurement]
+    measurement: type[Measurement]
 
 
 KINDS: Mapping[str, Kind] = {
     "classify": Kind(added={"prediction": "text", "probability": "number"}, measurement=_Classes),
     "multilabel": Kind(added={"prediction": "texts", "probability": "numbers"}, measurement=_Labels),
-    "score": Kind(added={"prediction": "number"}, measurement=lambda: _Numbers(ranked=False)),
-    "rank": Kind(added={"prediction": "number"}, measurement=lambda: _Numbers(ranked=True)),
+    "score": Kind(added={"prediction": "number"}, measurement=_Numbers),
+    "rank": Kind(added={"prediction": "number"}, measurement=_Ranks),
     "tag": Kind(
         added={"prediction": "texts", "probability": "numbers", "spans": "spans"}, measurement=_Classes
     ),

@@ -45,9 +45,9 @@ class Confusion:
         return cls(classes, pairs, counts, spans)
 
     @classmethod
-    def from_counts(cls, counts: Mapping[tuple[str, str], int]) -> Confusion:
-        """From how often each right class was taken for another, by their names."""
-        classes = sort_classes(name for pair in counts for name in pair)
+    def from_counts(cls, counts: Mapping[tuple[str, str], int], known: Sequence[str] = ()) -> Confusion:
+        """From how often each right class was taken for another, by their names; and all that are known."""
+        classes = sort_classes([*known, *(name for pair in counts for name in pair)])
         number = {name: i for i, name in enumerate(classes)}
         found = sorted((number[one] * len(classes) + number[other], n) for (one, other), n in counts.items())
         pairs, often = np.array(found, np.int64).reshape(-1, 2).T
