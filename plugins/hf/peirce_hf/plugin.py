@@ -22,6 +22,31 @@ def register_architectures() -> list[type[Architecture]]:
 
 
 @hookimpl
+def register_layouts() -> dict[str, str]:
+    """Families of published transformers that become specs."""
+    return {
+        model_type: f"peirce_hf.layouts.{module}:{name}"
+        for module, names in (
+            ("bert", {"bert": "Bert"}),
+            ("distilbert", {"distilbert": "DistilBert"}),
+            ("gemma", {"gemma2": "Gemma2", "gemma3_text": "Gemma3"}),
+            ("gpt2", {"gpt2": "GPT2"}),
+            ("gpt_neox", {"gpt_neox": "GPTNeoX"}),
+            ("llama", {"llama": "Llama"}),
+            ("mistral", {"mistral": "Mistral"}),
+            ("mpnet", {"mpnet": "MPNet"}),
+            ("olmo", {"olmo2": "Olmo2"}),
+            ("phi", {"phi3": "Phi3"}),
+            ("qwen", {"qwen2": "Qwen2", "qwen3": "Qwen3"}),
+            ("roberta", {"roberta": "Roberta", "xlm-roberta": "XLMRoberta"}),
+            ("smollm", {"smollm3": "SmolLM3"}),
+            ("t5", {"t5": "T5Encoder"}),
+        )
+        for model_type, name in names.items()
+    }
+
+
+@hookimpl
 def register_specs() -> list[Path]:
     """RoBERTa, BART and MiniLM, each also with logical embeddings."""
     return [Path(__file__).with_name("specs")]

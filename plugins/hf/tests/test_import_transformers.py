@@ -1,4 +1,4 @@
-"""`peirce import transformers`: a BERT, a GPT-2 and a Llama give the logits and the texts that transformers gives."""
+"""`peirce import transformers`: imported models give the logits and the texts that transformers gives, and go back."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import random
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -19,7 +20,12 @@ from thorough import often
 import peirce
 from peirce.errors import ModelFileError
 from peirce.model import Model
-from peirce_hf.checkpoints.importing import import_transformers
+from peirce.registry import Registry, hookimpl
+from peirce_basics import plugin as basics
+from peirce_folnet import plugin as folnet
+from peirce_hf.checkpoints.importing import ASSET, export_transformers, import_transformers
+from peirce_hf.checks import example_model
+from peirce_hf.layouts.bert import Bert
 
 SMALL = {"vocab_size": 50, "initializer_range": 0.3}
 LLAMA = {
@@ -121,14 +127,73 @@ def test_greedy_texts_are_those_of_transformers(name: str, tmp_path: Path) -> No
         assert [list(each.tokens) for each in found] == wanted.tolist()
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("name", ["bert", "gpt2", "llama, grouped heads, scaled rope"])
-def test_an_imported_model_exports(name: str, tmp_path: Path) -> None:
+DECODERS = ["gemma2", "gemma3_text", "gpt_neox", "mistral", "olmo2", "phi3", "qwen2", "qwen3", "smollm3"]
+
+
+@pytest.mark.parametrize("kind", often(DECODERS, ["gemma3_text", "gpt_neox", "qwen2"]))
+def test_each_family_writes_the_texts_of_transformers(kind: str, tmp_path: Path) -> None:
+    """Longer than its window, after padding on the left."""
+    theirs = example_model(kind, tmp_path / "theirs")
+    ours = import_transformers(tmp_path / "theirs", tmp_path / "ours").to(next(theirs.parameters()).dtype)
+    ids = torch.randint(2, 49, (3, 9), generator=torch.Generator().manual_seed(2))
+    mask = torch.arange(8, -1, -1) < torch.tensor(LENGTHS).unsqueeze(1)
+    wanted = theirs.generate(
+        torch.where(mask, ids, 1), attention_mask=mask.long(), max_new_tokens=8, min_new_tokens=8, do_sample=False,
+        pad_token_id=1, eos_token_id=None, use_cache=True,
+    )[:, 9:]  # fmt: skip
+    for cache in (True, False):
+        found = ours.generate({"input_ids": ids, "attention_mask": mask}, cache=cache, max_new=8)
+        assert [list(each.tokens) for each in found] == wanted.tolist()
+
+
+@pytest.mark.parametrize(
+    "kind", often(["bert", "gpt2", "llama", "mpnet", "roberta", "t5", *DECODERS], ["mpnet"])
+)
+def test_an_imported_model_exports(kind: str, tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
-    saved(name, tmp_path / "theirs")
+    example_model(kind, tmp_path / "theirs")
     model = import_transformers(tmp_path / "theirs", tmp_path / "ours")
-    report = peirce.export(model, path=tmp_path / "model.onnx", to="onnx", generate=name != "bert")
-    assert report.passed
+    decoder = any(head.use == "causal_lm" for head in model.spec.heads)
+    assert peirce.export(model, path=tmp_path / "model.onnx", to="onnx", generate=decoder).passed
+
+
+def test_what_is_no_longer_its_family_does_not_go_back(tmp_path: Path) -> None:
+    example_model("llama", tmp_path / "theirs")
+    model = import_transformers(tmp_path / "theirs", tmp_path / "ours")
+    assert exit_code("import", "transformers", "--back", tmp_path / "ours", "-o", tmp_path / "again") == 0
+    written, given = (load_file(tmp_path / folder / "model.safetensors") for folder in ("again", "theirs"))
+    assert written.keys() == given.keys()
+    assert all(torch.equal(written[key], given[key]) for key in given)
+    wider = peirce.build(model.spec.replace({"model.options.score_cap": 5.0}))
+    wider.load_state_dict(model.state_dict())
+    wider.save(tmp_path / "wider", assets={ASSET: (tmp_path / "ours/assets" / ASSET).read_bytes()})
+    with pytest.raises(ModelFileError, match="no longer the llama"):
+        export_transformers(tmp_path / "wider", tmp_path / "not")
+    model.save(tmp_path / "plain")
+    with pytest.raises(ModelFileError, match="was not imported from transformers"):
+        export_transformers(tmp_path / "plain", tmp_path / "not")
+    assert not (tmp_path / "not").exists()
+
+
+class Strange(Bert):
+    """A family of a stranger, whose table lacks the norms of layers."""
+
+    model_type = "strange"
+    tensors: ClassVar = {name: ours for name, ours in Bert.tensors.items() if "norms" not in ours}
+
+
+def test_a_layout_of_a_plugin_is_held_to_the_models_parameters(tmp_path: Path) -> None:
+    plugin = ModuleType("lab")
+    plugin.register_layouts = hookimpl(lambda: {"strange": f"{__name__}:Strange"})  # type: ignore[attr-defined]
+    saved("bert for pretraining", tmp_path / "theirs")
+    change_settings(tmp_path / "theirs", model_type="strange")
+    with pytest.raises(
+        ModelFileError, match=r"layout of a strange has no tensors for network\.layers\.0\.norms"
+    ):
+        import_transformers(
+            tmp_path / "theirs", tmp_path / "ours", registry=Registry.of(basics, folnet, plugin)
+        )
+    assert not (tmp_path / "ours").exists()
 
 
 def test_ready_specs_are_these_models(tmp_path: Path) -> None:
@@ -185,7 +250,7 @@ def test_the_first_names_of_norms_and_buffers_are_known(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "changes", "words"),
     [
-        ("bert", {"model_type": "bart"}, ["model_type 'bart'", "bert, gpt2, llama"]),
+        ("bert", {"model_type": "bart"}, ["model_type 'bart'", "bert, ", "pretrained"]),
         ("bert", {"hidden_act": "quick_gelu"}, ["hidden_act 'quick_gelu'", "gelu"]),
         ("gpt2", {"quantization_config": {"quant_method": "awq"}}, ["quantised", "dequantize()"]),
         ("bert", {"position_embedding_type": "relative_key"}, ["position_embedding_type", "absolute"]),
@@ -198,7 +263,7 @@ def test_the_first_names_of_norms_and_buffers_are_known(tmp_path: Path) -> None:
         ("llama", {"rope_parameters": {"rope_type": "linear"}}, ["linear", "lacks factor"]),
         ("llama", {"rope_parameters": {"rope_type": "llama3", "factor": 2.0}}, ["llama3", "low_freq_factor"]),
         ("llama", {"rope_scaling": {**YARN, "partial_rotary_factor": 0.5}}, ["yarn", "partial_rotary_factor"]),
-        ("bert", {"model_type": ["bert"]}, ["model_type", "bert, gpt2, llama"]),
+        ("bert", {"model_type": ["bert"]}, ["model_type", "bert, ", "gpt2"]),
         ("llama", {"num_key_value_heads": 4}, ["kv_heads = 4", "6 heads"]),
         ("llama", {"num_hidden_layers": 3}, ["missing", "model.layers.2"]),
         ("llama", {"hidden_size": "24"}, ["hidden_size"]),

@@ -1,4 +1,4 @@
-"""`peirce import transformers`: a Peirce model of a BERT, a GPT-2 or a Llama."""
+"""`peirce import transformers`: a Peirce model of a published checkpoint, and the way back."""
 
 from __future__ import annotations
 
@@ -7,18 +7,31 @@ from typing import Annotated
 
 import typer
 
-from peirce.commands import Json, NewModel, Overwrite, print_new_model, refuse_existing
+from peirce.commands import Json, NewModel, Overwrite, print_new_model, print_result, refuse_existing
 
 
 def transformers(
     folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="What save_pretrained wrote: a BERT, a GPT-2 or a Llama.")
+        Path,
+        typer.Argument(metavar="DIR", help="What save_pretrained wrote; with --back, a saved model."),
     ],
     output: NewModel,
+    back: Annotated[
+        bool, typer.Option("--back", help="Write an imported model as transformers saves it.")
+    ] = False,
     overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
-    """Import a BERT, GPT-2 or Llama that transformers saved."""
+    """Import a model that transformers saved, as a spec of parts."""
+    if back:
+        refuse_existing(output, ("config.json", "model.safetensors"), overwrite)
+        from peirce_hf.checkpoints.importing import export_transformers
+
+        export_transformers(folder, output)
+        print_result(
+            json, {"config": str(output / "config.json"), "weights": str(output / "model.safetensors")}
+        )
+        return
     refuse_existing(output, ("spec.toml",), overwrite)
     from peirce_hf.checkpoints.importing import import_transformers
 

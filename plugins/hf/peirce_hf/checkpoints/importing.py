@@ -1,4 +1,4 @@
-"""From a folder that `save_pretrained` wrote to a saved model. Nothing in it is executed.
+"""From a folder that `save_pretrained` wrote to a saved model, and back. Nothing in it is executed.
 
 What the model needs and the folder lacks is an error that lists it. What the class in `transformers` does not read is
 not read here either, and is said.
@@ -6,17 +6,20 @@ not read here either, and is said.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import tomlkit
-import torch
+from attrs import evolve
+from safetensors.torch import save
 from torch import Tensor
 
-from peirce.compose import build
+from peirce.compose import build, load
 from peirce.errors import ModelFileError, unknown
-from peirce.files import read_bytes
+from peirce.files import explain_disk_errors, hold_lock, read_bytes, scratch_folder
 from peirce.model import (
     Model,
     check_published,
@@ -25,12 +28,10 @@ from peirce.model import (
     shorten_list,
     unwrapped_name,
 )
-from peirce.registry import Registry
+from peirce.registry import Registry, class_named, default_catalogue
 from peirce.spec import FORMAT, Spec
-from peirce_hf.checkpoints.bert import Bert
-from peirce_hf.checkpoints.gpt2 import GPT2
-from peirce_hf.checkpoints.layout import Layout, log
-from peirce_hf.checkpoints.llama import Llama
+from peirce_hf.hooks import LAYOUTS
+from peirce_hf.layouts.layout import Layout, log
 
 CONFIG, TOKENIZER = "config.json", "tokenizer.json"
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
@@ -39,13 +40,12 @@ ASSET = "published-config.json"
 """The configuration as it was imported, among the model's assets."""
 _OLDER, _NAMES = re.compile(r"(?<=LayerNorm\.)(gamma|beta)$"), {"gamma": "weight", "beta": "bias"}
 """What the first BERTs call the parameters of a norm."""
-LAYOUTS: Mapping[str, type[Layout]] = {layout.model_type: layout for layout in (Bert, GPT2, Llama)}
 
 
 def import_transformers(
     folder: Path, directory: Path, *, name: str | None = None, registry: Registry | None = None
 ) -> Model:
-    """Make a saved model of a BERT, a GPT-2 or a Llama that `transformers` saved.
+    """Make a saved model of one that `transformers` saved, of a family that has a layout.
 
     Args:
         folder: with `config.json` and `model.safetensors` or `pytorch_model.bin`, or its shards and their index; a
@@ -59,20 +59,13 @@ def import_transformers(
             not have, or tensors are missing or misshapen.
     """
     path = folder / CONFIG
-    settings = {key: value for key, value in published_config(path).items() if value is not None}
-    kind = str(settings.get("model_type"))
-    if kind not in LAYOUTS:
-        message = unknown("model_type", kind, LAYOUTS)
-        raise ModelFileError(
-            f"{path}: {message}. The architectures 'pretrained', 'pretrained_decoder' and 'pretrained_encoder_decoder' "
-            "run others by transformers itself"
-        )
-    tensors = _without_wrappers(_tensors(folder), LAYOUTS[kind], folder)
-    layout = LAYOUTS[kind].read(settings, tensors, path)
-    plain = {"name": name or directory.resolve().name, **layout.spec()}
-    if not plain["heads"]:
+    settings = _settings(path)
+    cls = layout_of(str(settings.get("model_type")), path, registry)
+    tensors = _without_wrappers(_tensors(folder), cls, folder)
+    layout = cls.read(settings, tensors, path)
+    spec = _spec(layout, name or directory.resolve().name, path)
+    if not spec.heads:
         log.warning("%s has no tensors of a head that is known here: the model gives atoms alone", folder)
-    spec = Spec.from_toml(tomlkit.dumps({"format": FORMAT, "model": plain}), source=str(path))
     model = build(spec, registry=registry)
     state = _state(model, layout, tensors, folder)
     model.to(next(iter(state.values())).dtype).load_state_dict(state)
@@ -81,6 +74,83 @@ def import_transformers(
         assets[TOKENIZER] = read_bytes(folder / TOKENIZER, text=True)
     model.save(directory, assets=assets)
     return model
+
+
+def export_transformers(directory: Path, output: Path, *, registry: Registry | None = None) -> None:
+    """Write an imported model as `transformers` saved it, with the weights that it has now.
+
+    Args:
+        directory: of the saved model.
+        output: the folder where `config.json`, `model.safetensors` and, if there is one, `tokenizer.json` go.
+        registry: where layouts and parts are looked up.
+
+    Raises:
+        ModelFileError: it was not imported, or is no longer what its configuration says.
+    """
+    kept = directory / "assets" / ASSET
+    if not kept.is_file():
+        raise ModelFileError(
+            f"{directory} has no assets/{ASSET}, so it was not imported from transformers; `peirce push` writes any "
+            "model for transformers, with classes of Peirce's"
+        )
+    model = load(directory, registry=registry)
+    state, settings = model.state_dict(), _settings(kept)
+    cls = layout_of(str(settings.get("model_type")), kept, registry)
+    layout = cls.of_model(settings, state, bool(model.spec.heads), kept)
+    again = _spec(layout, model.spec.name, kept)
+    if evolve(again, regularisation=model.spec.regularisation) != model.spec:
+        raise ModelFileError(
+            f"{directory} is no longer the {cls.model_type} that {kept} describes: its spec.toml says otherwise; undo "
+            "the changes of its parts, or keep it as a model of Peirce's"
+        )
+    tensors = {
+        theirs: target.join([state[each] for each in target.names])
+        for theirs, target in layout.names(state).items()
+    }
+    files = {CONFIG: read_bytes(kept), WEIGHTS[0]: save(tensors, metadata={"format": "pt"})}
+    tokenizer = directory / "assets" / TOKENIZER
+    if tokenizer.is_file():
+        files[TOKENIZER] = read_bytes(tokenizer)
+    with (
+        explain_disk_errors(f"the checkpoint in {output}"),
+        hold_lock(output, folder=True),
+        scratch_folder(output / CONFIG) as fresh,
+    ):
+        for name, content in files.items():
+            (fresh / name).write_bytes(content)
+        for name in reversed(files):  # the configuration last: without it, nothing loads
+            os.replace(fresh / name, output / name)
+
+
+def _settings(path: Path) -> dict[str, Any]:
+    return {key: value for key, value in published_config(path).items() if value is not None}
+
+
+def _spec(layout: Layout, name: str, source: Path) -> Spec:
+    return Spec.from_toml(
+        tomlkit.dumps({"format": FORMAT, "model": {"name": name, **layout.spec()}}), source=str(source)
+    )
+
+
+def layout_of(kind: str, source: Path, registry: Registry | None = None) -> type[Layout]:
+    """The layout of a family that a plug-in registers.
+
+    Args:
+        kind: what `model_type` of `config.json` says.
+        source: the file, for errors.
+        registry: where layouts are looked up; what is installed and active if None.
+
+    Raises:
+        ModelFileError: there is none; the message lists them.
+        RegistryError: what is registered cannot be imported, or is no layout.
+    """
+    known = (registry or default_catalogue()).names(LAYOUTS)
+    if kind not in known:
+        raise ModelFileError(
+            f"{source}: {unknown('model_type', kind, known)}. The architectures 'pretrained', 'pretrained_decoder' and "
+            "'pretrained_encoder_decoder' run others by transformers itself"
+        )
+    return class_named(LAYOUTS, kind, Layout, registry)
 
 
 def _without_wrappers(tensors: Mapping[str, Tensor], layout: type[Layout], source: Path) -> dict[str, Tensor]:
@@ -140,19 +210,18 @@ def _tensors(folder: Path) -> dict[str, Tensor]:
 
 def _state(model: Model, layout: Layout, tensors: Mapping[str, Tensor], source: Path) -> dict[str, Tensor]:
     """The model's state from published tensors, each checked against the model's shapes."""
-    state, table = model.state_dict(), layout.names()
+    state = model.state_dict()
+    table = layout.names(state)
     shapes: dict[str, list[int]] = {}
-    for theirs, (ours, turned) in table.items():
-        shape = [sum(len(state[part]) for part in ours), *state[ours[0]].shape[1:]]
-        shapes[theirs] = shape[::-1] if turned else shape
+    for theirs, target in table.items():
+        shape = [sum(len(state[part]) for part in target.names), *state[target.names[0]].shape[1:]]
+        shapes[theirs] = shape[::-1] if target.transposed else shape
     given = {key: value for key, value in tensors.items() if key in shapes}
     if ignored := [key for key in tensors if key not in shapes]:
         log.warning("%s: a %s does not read the tensors %s", source, layout.model_type, shorten_list(ignored))
     given = check_published(given, shapes, source)
-    result = {}
-    for theirs, (ours, turned) in table.items():
-        whole = given[theirs].t() if turned else given[theirs]
-        pieces = whole.split_with_sizes([len(state[part]) for part in ours])
-        for part, piece in zip(ours, pieces, strict=True):
-            result[part] = piece.clone(memory_format=torch.contiguous_format)
+    result: dict[str, Tensor] = {}
+    for theirs, target in table.items():
+        pieces = target.split(given[theirs], [len(state[part]) for part in target.names])
+        result |= dict(zip(target.names, pieces, strict=True))
     return result

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from attrs import field, frozen
 
 from peirce.errors import ModelFileError
-from peirce_hf.checkpoints.layout import (
-    EMBEDDING,
-    Decoder,
-    Target,
-    activations,
-    at_least,
-    one_of,
-    weight_and_bias,
-)
+from peirce_hf.layouts.layout import Decoder, Names, activations, at_least, one_of
 
 ACTIVATIONS = activations("geglu", "reglu", "swiglu")
 SCALINGS: Mapping[str, Mapping[str, str]] = {
@@ -42,12 +34,44 @@ SCALINGS: Mapping[str, Mapping[str, str]] = {
 
 @frozen(kw_only=True)
 class Llama(Decoder):
-    """The settings of `LlamaConfig`; Touvron et al. (2023)."""
+    """The settings of `LlamaConfig`; Touvron et al. (2023). Families that differ in little are subclasses.
+
+    Attributes:
+        partial: whether the share of a head's channels that turn is read.
+    """
 
     model_type: ClassVar[str] = "llama"
     prefix: ClassVar[str] = "model."
-    anchor: ClassVar[str] = "layers.0.input_layernorm.weight"
-    words: ClassVar[str] = "embed_tokens"
+    anchor: ClassVar[str] = "layers.0.self_attn.o_proj.weight"
+    tensors: ClassVar[Names] = {
+        "embed_tokens": "input.embedding",
+        "layers.{layer}.input_layernorm": "layers.{layer}.norms.0",
+        "layers.{layer}.self_attn.q_proj": "layers.{layer}.operators.0.assoc.kernel",
+        "layers.{layer}.self_attn.k_proj": "layers.{layer}.operators.0.assoc.premise",
+        "layers.{layer}.self_attn.v_proj": "layers.{layer}.operators.1.join.premise",
+        "layers.{layer}.self_attn.o_proj": "layers.{layer}.operators.1.join.output",
+        "layers.{layer}.self_attn.q_norm": "layers.{layer}.attention.query_norm",
+        "layers.{layer}.self_attn.k_norm": "layers.{layer}.attention.key_norm",
+        "layers.{layer}.post_attention_layernorm": "layers.{layer}.norms.1",
+        "layers.{layer}.mlp.gate_proj": "layers.{layer}.operators.2.*.unary.gate",
+        "layers.{layer}.mlp.up_proj": "layers.{layer}.operators.2.*.unary.hidden",
+        "layers.{layer}.mlp.down_proj": "layers.{layer}.operators.2.*.unary.output",
+        "norm": "final_norm",
+    }
+    heads: ClassVar[Names] = {"lm_head": "causal_lm.decoder"}
+    tied: ClassVar[Mapping[str, str]] = {"lm_head.weight": "embed_tokens.weight"}
+    partial: ClassVar[bool] = False
+    example: ClassVar = (
+        "LlamaForCausalLM",
+        {
+            "hidden_size": 24,
+            "intermediate_size": 40,
+            "num_hidden_layers": 4,
+            "num_attention_heads": 6,
+            "num_key_value_heads": 2,
+            "max_position_embeddings": 64,
+        },
+    )
 
     vocab_size: int = at_least(1, default=32000)
     hidden_size: int = at_least(1, default=4096)
@@ -70,10 +94,10 @@ class Llama(Decoder):
     original_max_position_embeddings: int | None = None
 
     def spec(self) -> dict[str, Any]:
-        """A causal transformer with RMS norms before."""
-        gated: dict[str, Any] = {**one_of("hidden_act", self.hidden_act, ACTIVATIONS), "bias": self.mlp_bias}
+        """A causal transformer with RMS norms before each stage, rotary positions and a gated network."""
+        options = {"norm_kind": "rms", "epsilon": self.rms_norm_eps, "bias": self.attention_bias}
         return {
-            **self.shared(norm_kind="rms", epsilon=self.rms_norm_eps, bias=self.attention_bias),
+            **self.shared(**(options | self.options())),
             "dims": {
                 "layers": self.num_hidden_layers,
                 "unary": self.hidden_size,
@@ -83,27 +107,56 @@ class Llama(Decoder):
                 "feedforward": self.intermediate_size,
             },
             "input": self.input(token_types=0, max_length=self.max_position_embeddings),
-            "operators": {"state": [gated]},
-            "positions": [self._rope()],
+            "operators": {"state": [self.network()]},
+            "positions": self.positions(),
             "regularisation": {"dropout": self.attention_dropout, "init_std": self.initializer_range},
         }
 
-    def _rope(self) -> dict[str, Any]:
+    def options(self) -> dict[str, Any]:
+        """The options of the transformer where a family has others."""
+        return {}
+
+    def network(self) -> dict[str, Any]:
+        """The state operator."""
+        return {**one_of("hidden_act", self.hidden_act, ACTIVATIONS), "bias": self.mlp_bias}
+
+    def positions(self) -> list[dict[str, Any]]:
+        """The positions."""
+        return [self.rope()]
+
+    def window(self, size: int | None, layers: Sequence[int] | None = None) -> list[dict[str, Any]]:
+        """The position `window` in some layers; none where it would be longer than the texts.
+
+        Args:
+            size: how many tokens one sees, with itself; None for all.
+            layers: every one if None.
+        """
+        if not size or size >= self.max_position_embeddings or (layers is not None and not layers):
+            return []
+        every = layers is None or len(layers) == self.num_hidden_layers
+        return [{"use": "window", "size": size, **({} if every else {"layers": [*(layers or ())]})}]
+
+    def rope(self, **given_settings: Any) -> dict[str, Any]:
         """The table of the position `rope`.
+
+        Args:
+            given_settings: in place of those of `rope_scaling` and `rope_parameters`.
 
         Raises:
             ModelFileError: the scaling, or a parameter of it, is one that `rope` does not have.
         """
-        settings = self.rope_scaling or self.rope_parameters
+        settings = given_settings or self.rope_scaling or self.rope_parameters
         given = {key: value for key, value in settings.items() if value is not None}
         kinds = [given.pop(key) for key in ("rope_type", "type") if key in given]
         kind = str(kinds[0]) if kinds else "default"
         known = one_of("rope_type", kind, SCALINGS)
         table = {"use": "rope", "base": float(given.pop("rope_theta", self.rope_theta))}
         fraction = given.pop("partial_rotary_factor", self.partial_rotary_factor)
+        if self.partial and fraction != 1:
+            table["fraction"] = float(fraction)
         if kind == "default":
-            return table  # whatever the fraction: LlamaForCausalLM turns whole heads
-        if fraction != 1 or not {"mscale", "mscale_all_dim"}.isdisjoint(given):
+            return table  # LlamaForCausalLM turns whole heads, whatever the fraction
+        if (fraction != 1 and not self.partial) or not {"mscale", "mscale_all_dim"}.isdisjoint(given):
             raise ModelFileError(
                 f"the {kind} scaling of rope has no partial_rotary_factor, mscale or mscale_all_dim here; the "
                 "architecture 'pretrained_decoder' runs the model by transformers itself"
@@ -121,27 +174,3 @@ class Llama(Decoder):
             "scaling": kind,
             **{known[key]: value for key, value in given.items() if key in known},
         }
-
-    def names(self) -> dict[str, Target]:
-        """The body's tensors and the head's."""
-        body, act = self.body, ACTIVATIONS[self.hidden_act]["use"]
-        table = {
-            f"{body}embed_tokens.weight": Target((EMBEDDING,)),
-            **weight_and_bias(f"{body}norm", "network.final_norm", bias=False),
-        }
-        for i in range(self.num_hidden_layers):
-            theirs, layer = f"{body}layers.{i}", f"network.layers.{i}"
-            ours = f"{layer}.operators"
-            for projection, place in (
-                ("q_proj", "0.assoc.kernel"), ("k_proj", "0.assoc.premise"), ("v_proj", "1.join.premise"),
-                ("o_proj", "1.join.output"),
-            ):  # fmt: skip
-                table |= weight_and_bias(
-                    f"{theirs}.self_attn.{projection}", f"{ours}.{place}", bias=self.attention_bias
-                )
-            for projection, place in (("gate_proj", "gate"), ("up_proj", "hidden"), ("down_proj", "output")):
-                name = f"{ours}.2.{act}.unary.{place}"
-                table |= weight_and_bias(f"{theirs}.mlp.{projection}", name, bias=self.mlp_bias)
-            table |= weight_and_bias(f"{theirs}.input_layernorm", f"{layer}.norms.0", bias=False)
-            table |= weight_and_bias(f"{theirs}.post_attention_layernorm", f"{layer}.norms.1", bias=False)
-        return table | self.head()

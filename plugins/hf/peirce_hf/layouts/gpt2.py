@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from attrs import frozen
 
-from peirce_hf.checkpoints.layout import EMBEDDING, PLAIN, Decoder, Target, at_least, one_of, weight_and_bias
+from peirce_hf.layouts.layout import PLAIN, Decoder, Names, at_least, one_of
 
 
 @frozen(kw_only=True)
@@ -17,13 +17,33 @@ class GPT2(Decoder):
     model_type: ClassVar[str] = "gpt2"
     prefix: ClassVar[str] = "transformer."
     anchor: ClassVar[str] = "h.0.ln_1.weight"
+    tensors: ClassVar[Names] = {
+        "wte": "input.embedding",
+        "wpe": "input.positions.0.table",
+        "h.{layer}.ln_1": "layers.{layer}.norms.0",
+        "h.{layer}.attn.c_attn": (
+            "layers.{layer}.operators.0.assoc.kernel",
+            "layers.{layer}.operators.0.assoc.premise",
+            "layers.{layer}.operators.1.join.premise",
+        ),
+        "h.{layer}.attn.c_proj": "layers.{layer}.operators.1.join.output",
+        "h.{layer}.ln_2": "layers.{layer}.norms.1",
+        "h.{layer}.mlp.c_fc": "layers.{layer}.operators.2.*.unary.hidden",
+        "h.{layer}.mlp.c_proj": "layers.{layer}.operators.2.*.unary.output",
+        "ln_f": "final_norm",
+    }
+    heads: ClassVar[Names] = {"lm_head": "causal_lm.decoder"}
+    transposed: ClassVar[frozenset[str]] = frozenset(
+        ("h.{layer}.attn.c_attn", "h.{layer}.attn.c_proj", "h.{layer}.mlp.c_fc", "h.{layer}.mlp.c_proj")
+    )
+    tied: ClassVar[Mapping[str, str]] = {"lm_head.weight": "wte.weight"}
     aliases: ClassVar[Mapping[str, str]] = {
         "hidden_size": "n_embd",
         "num_hidden_layers": "n_layer",
         "num_attention_heads": "n_head",
         "max_position_embeddings": "n_positions",
     }
-    words: ClassVar[str] = "wte"
+    example: ClassVar = ("GPT2LMHeadModel", {"n_embd": 24, "n_layer": 2, "n_head": 3, "n_positions": 32})
 
     vocab_size: int = at_least(1, default=50257)
     n_embd: int = at_least(1, default=768)
@@ -57,25 +77,3 @@ class GPT2(Decoder):
             "positions": [{"use": "absolute"}],
             "regularisation": {"dropout": self.resid_pdrop, "init_std": self.initializer_range},
         }
-
-    def names(self) -> dict[str, Target]:
-        """The body's tensors and the head's; one map reads queries, keys and values."""
-        body, act = self.body, PLAIN[self.activation_function]["use"]
-        table = {
-            f"{body}wte.weight": Target((EMBEDDING,)),
-            f"{body}wpe.weight": Target(("network.input.positions.0.table.weight",)),
-            **weight_and_bias(f"{body}ln_f", "network.final_norm"),
-        }
-        for i in range(self.n_layer):
-            theirs, layer = f"{body}h.{i}", f"network.layers.{i}"
-            ours = f"{layer}.operators"
-            reads = [f"{ours}.0.assoc.kernel", f"{ours}.0.assoc.premise", f"{ours}.1.join.premise"]
-            table |= {
-                **weight_and_bias(f"{theirs}.ln_1", f"{layer}.norms.0"),
-                **weight_and_bias(f"{theirs}.attn.c_attn", *reads, transposed=True),
-                **weight_and_bias(f"{theirs}.attn.c_proj", f"{ours}.1.join.output", transposed=True),
-                **weight_and_bias(f"{theirs}.ln_2", f"{layer}.norms.1"),
-                **weight_and_bias(f"{theirs}.mlp.c_fc", f"{ours}.2.{act}.unary.hidden", transposed=True),
-                **weight_and_bias(f"{theirs}.mlp.c_proj", f"{ours}.2.{act}.unary.output", transposed=True),
-            }
-        return table | self.head()

@@ -1,0 +1,109 @@
+"""BERT as `transformers` saves it: norms after each stage, learned positions, token types, heads of pretraining."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+from attrs import frozen
+
+from peirce_hf.layouts.layout import PLAIN, Layout, Names, at_least, one_of
+
+
+@frozen(kw_only=True)
+class Bert(Layout):
+    """The settings of `BertConfig`; Devlin et al. (2018).
+
+    Attributes:
+        bias: what the bias of the head over the vocabulary is called.
+    """
+
+    model_type: ClassVar[str] = "bert"
+    prefix: ClassVar[str] = "bert."
+    anchor: ClassVar[str] = "embeddings.LayerNorm.weight"
+    tensors: ClassVar[Names] = {
+        "embeddings.word_embeddings": "input.embedding",
+        "embeddings.position_embeddings": "input.positions.0.table",
+        "embeddings.token_type_embeddings": "input.token_type",
+        "embeddings.LayerNorm": "input_norm",
+        "encoder.layer.{layer}.attention.self.query": "layers.{layer}.operators.0.assoc.kernel",
+        "encoder.layer.{layer}.attention.self.key": "layers.{layer}.operators.0.assoc.premise",
+        "encoder.layer.{layer}.attention.self.value": "layers.{layer}.operators.1.join.premise",
+        "encoder.layer.{layer}.attention.output.dense": "layers.{layer}.operators.1.join.output",
+        "encoder.layer.{layer}.attention.output.LayerNorm": "layers.{layer}.norms.0",
+        "encoder.layer.{layer}.intermediate.dense": "layers.{layer}.operators.2.*.unary.hidden",
+        "encoder.layer.{layer}.output.dense": "layers.{layer}.operators.2.*.unary.output",
+        "encoder.layer.{layer}.output.LayerNorm": "layers.{layer}.norms.1",
+        "pooler.dense": "pooler.dense",
+    }
+    heads: ClassVar[Names] = {
+        "cls.predictions.transform.dense": "mlm.dense",
+        "cls.predictions.transform.LayerNorm": "mlm.norm",
+        "cls.predictions.bias": "mlm.bias",
+        "cls.predictions.decoder": "mlm.decoder",
+        "cls.seq_relationship": "nsp.dense",
+    }
+    tied: ClassVar[Mapping[str, str]] = {
+        "cls.predictions.decoder.weight": "embeddings.word_embeddings.weight"
+    }
+    repeated: ClassVar[Mapping[str, str]] = {"cls.predictions.decoder.bias": "cls.predictions.bias"}
+    bias: ClassVar[str] = "cls.predictions.bias"
+    example: ClassVar = (
+        "BertForPreTraining",
+        {
+            "hidden_size": 24,
+            "intermediate_size": 40,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 3,
+            "max_position_embeddings": 32,
+        },
+    )
+
+    vocab_size: int = at_least(1, default=30522)
+    hidden_size: int = at_least(1, default=768)
+    num_hidden_layers: int = at_least(1, default=12)
+    num_attention_heads: int = at_least(1, default=12)
+    intermediate_size: int = at_least(1, default=3072)
+    hidden_act: str = "gelu"
+    hidden_dropout_prob: float = 0.1
+    attention_probs_dropout_prob: float = 0.1
+    max_position_embeddings: int = at_least(1, default=512)
+    type_vocab_size: int = at_least(0, default=2)
+    layer_norm_eps: float = 1e-12
+    position_embedding_type: Literal["absolute"] = "absolute"
+    is_decoder: Literal[False] = False
+    add_cross_attention: Literal[False] = False
+
+    def spec(self) -> dict[str, Any]:
+        """A transformer with the norms after, and the heads that there are tensors of."""
+        return {
+            "architecture": "transformer",
+            "dims": {
+                "layers": self.num_hidden_layers,
+                "unary": self.hidden_size,
+                "heads": self.num_attention_heads,
+                "feedforward": self.intermediate_size,
+            },
+            "options": {
+                "norm": "post",
+                "pooler": f"{self.body}pooler.dense.weight" in self.held,
+                "epsilon": self.layer_norm_eps,
+            },
+            "input": self.input(token_types=self.type_vocab_size, max_length=self.max_position_embeddings),
+            "operators": {"state": [one_of("hidden_act", self.hidden_act, PLAIN)]},
+            "positions": [{"use": "absolute"}],
+            "heads": [
+                *self.masked_language_model(),
+                *([{"use": "pair", "as": "nsp"}] if "cls.seq_relationship.weight" in self.held else []),
+            ],
+            "regularisation": {"dropout": self.hidden_dropout_prob, "init_std": self.initializer_range},
+        }
+
+    def masked_language_model(self, activation: str | None = None) -> list[dict[str, Any]]:
+        """The head over the vocabulary, if there are tensors of it; its activation is that of the layers if None."""
+        if self.bias not in self.held:
+            return []
+        network = one_of("hidden_act", activation or self.hidden_act, PLAIN)
+        shape = "gelu_tanh" if network.get("tanh") else network["use"]
+        more = {"tied": self.tie_word_embeddings, "epsilon": self.layer_norm_eps}
+        return [{"use": "mlm", "norm": "affine", "activation": shape, **more}]

@@ -1,0 +1,77 @@
+"""GPT-NeoX: layer norms before each stage, stages side by side, some channels turned, one tensor for what is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from attrs import frozen
+
+from peirce_hf.layouts.layout import PLAIN, Names, at_least, one_of
+from peirce_hf.layouts.llama import Llama
+
+
+@frozen(kw_only=True)
+class GPTNeoX(Llama):
+    """The settings of `GPTNeoXConfig`; Black et al. (2022)."""
+
+    model_type: ClassVar[str] = "gpt_neox"
+    prefix: ClassVar[str] = "gpt_neox."
+    anchor: ClassVar[str] = "layers.0.attention.dense.weight"
+    tensors: ClassVar[Names] = {
+        "embed_in": "input.embedding",
+        "layers.{layer}.input_layernorm": "layers.{layer}.norms.0",
+        "layers.{layer}.attention.query_key_value": (
+            "layers.{layer}.operators.0.assoc.kernel",
+            "layers.{layer}.operators.0.assoc.premise",
+            "layers.{layer}.operators.1.join.premise",
+        ),
+        "layers.{layer}.attention.dense": "layers.{layer}.operators.1.join.output",
+        "layers.{layer}.post_attention_layernorm": "layers.{layer}.norms.1",
+        "layers.{layer}.mlp.dense_h_to_4h": "layers.{layer}.operators.2.*.unary.hidden",
+        "layers.{layer}.mlp.dense_4h_to_h": "layers.{layer}.operators.2.*.unary.output",
+        "final_layer_norm": "final_norm",
+    }
+    head: ClassVar[str] = "embed_out"
+    heads: ClassVar[Names] = {"embed_out": "causal_lm.decoder"}
+    tied: ClassVar[Mapping[str, str]] = {"embed_out.weight": "embed_in.weight"}
+    by_heads: ClassVar[Mapping[str, str]] = {
+        "layers.{layer}.attention.query_key_value": "num_attention_heads"
+    }
+    aliases: ClassVar[Mapping[str, str]] = {
+        "rotary_pct": "partial_rotary_factor",
+        "rotary_emb_base": "rope_theta",
+    }
+    partial: ClassVar[bool] = True
+    example: ClassVar = (
+        "GPTNeoXForCausalLM",
+        {
+            "hidden_size": 24,
+            "intermediate_size": 40,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 3,
+            "max_position_embeddings": 64,
+            "rotary_pct": 0.5,
+        },
+    )
+
+    vocab_size: int = at_least(1, default=50432)
+    hidden_size: int = at_least(1, default=6144)
+    num_hidden_layers: int = at_least(1, default=44)
+    num_attention_heads: int = at_least(1, default=64)
+    intermediate_size: int = at_least(1, default=24576)
+    hidden_act: str = "gelu"
+    layer_norm_eps: float = 1e-5
+    attention_bias: bool = True
+    hidden_dropout: float = 0.0
+    partial_rotary_factor: float = 0.25
+    use_parallel_residual: bool = True
+    is_decoder: bool = False
+
+    def options(self) -> dict[str, Any]:
+        """Layer norms, and stages side by side."""
+        return {"norm_kind": "layer", "epsilon": self.layer_norm_eps, "parallel": self.use_parallel_residual}
+
+    def network(self) -> dict[str, Any]:
+        """A feed-forward network without a gate."""
+        return dict(one_of("hidden_act", self.hidden_act, PLAIN))

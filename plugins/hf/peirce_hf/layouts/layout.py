@@ -1,0 +1,290 @@
+"""What the layouts of published transformers share: settings that are read strictly, and names of tensors."""
+
+from __future__ import annotations
+
+import logging
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, TypeVar
+
+import torch
+from attrs import field, fields, frozen, validators
+from torch import Tensor
+
+from peirce.errors import ModelFileError, check_known
+from peirce.model import shorten_list
+from peirce.spec import StructureError, structure_value
+
+T = TypeVar("T", bound="Layout")
+
+SILENT = (
+    "architectures", "attn_implementation", "bos_token_id", "dtype", "eos_token_id", "finetuning_task",
+    "gradient_checkpointing", "id2label", "is_llama_config", "label2id", "language", "model_type", "name_or_path",
+    "output_attentions", "output_hidden_states", "output_past", "pretraining_tp", "problem_type", "return_dict",
+    "rope_interleaved",
+    "task_specific_params", "torch_dtype", "transformers_version", "use_cache", "_name_or_path",
+    "_attn_implementation", "directionality", "pooler_fc_size", "pooler_num_attention_heads",
+    "pooler_num_fc_layers", "pooler_size_per_head", "pooler_type", "prefix", "n_ctx",
+)  # fmt: skip
+"""Settings of which nothing is said: they are not of the network, or transformers does not read them either."""
+_SILENT = re.compile(r"_.*|summary_.*|.*_token_id|classifier_dropout")
+log = logging.getLogger("peirce")
+
+
+class Target(NamedTuple):
+    """How a published tensor holds parameters.
+
+    Args:
+        names: the parameters, one after the other along the first axis.
+        transposed: whether the tensor is transposed.
+        heads: of how many heads the parameters stand by turns, head by head; 0 where they do not.
+    """
+
+    names: tuple[str, ...]
+    transposed: bool = False
+    heads: int = 0
+
+    def split(self, tensor: Tensor, sizes: Sequence[int]) -> list[Tensor]:
+        """The parameters that a published tensor holds, of so many rows each."""
+        whole = tensor.t() if self.transposed else tensor
+        if self.heads:
+            whole = whole.unflatten(0, (self.heads, len(sizes), -1)).transpose(0, 1).flatten(0, 2)
+        return [
+            piece.clone(memory_format=torch.contiguous_format) for piece in whole.split_with_sizes([*sizes])
+        ]
+
+    def join(self, parameters: Sequence[Tensor]) -> Tensor:
+        """The published tensor of parameters."""
+        whole = torch.cat([*parameters])
+        if self.heads:
+            whole = whole.unflatten(0, (len(parameters), self.heads, -1)).transpose(0, 1).flatten(0, 2)
+        return (whole.t() if self.transposed else whole).contiguous()
+
+
+def at_least(least: float, **default: Any) -> Any:
+    """A setting of numbers from some number on."""
+    return field(validator=validators.ge(least), **default)
+
+
+Names = Mapping[str, str | tuple[str, ...]]
+"""Parameters by published names, both without `.weight` and `.bias`. `{layer}` is the number of a layer, and `*` any
+name of one of our modules. Where a tensor holds several parameters, they stand in their order."""
+
+
+@frozen(kw_only=True)
+class Layout(ABC):
+    """The settings of a family of models, as `config.json` has them; `Literal` where another value is another network.
+
+    Attributes:
+        model_type: what `config.json` says.
+        prefix: before the names of the body in a model with heads.
+        anchor: the name, in the body, of a tensor that every such model has.
+        tensors: the names of the body's tensors; ours without `network.`.
+        heads: the names of the heads' tensors; ours without `heads.`.
+        transposed: which published names are of transposed weights.
+        by_heads: which published names hold their parameters by turns, head by head, and the setting that says how many
+            heads there are.
+        tied: which published names repeat one of the body where the words are tied.
+        repeated: which published names repeat another one always.
+        aliases: other names of settings.
+        example: the class in transformers, and settings of a small model; for the conformance suite.
+    """
+
+    model_type: ClassVar[str]
+    prefix: ClassVar[str]
+    anchor: ClassVar[str]
+    tensors: ClassVar[Names]
+    heads: ClassVar[Names] = {}
+    transposed: ClassVar[frozenset[str]] = frozenset()
+    by_heads: ClassVar[Mapping[str, str]] = {}
+    tied: ClassVar[Mapping[str, str]] = {}
+    repeated: ClassVar[Mapping[str, str]] = {}
+    aliases: ClassVar[Mapping[str, str]] = {}
+    example: ClassVar[tuple[str, Mapping[str, Any]]]
+
+    vocab_size: int = at_least(1)
+    pad_token_id: int | None = None
+    initializer_range: float = 0.02
+    tie_word_embeddings: bool = True
+    held: frozenset[str] = field(default=frozenset(), init=False)
+
+    @classmethod
+    def read(cls: type[T], settings: Mapping[str, Any], tensors: dict[str, Tensor], path: Path) -> T:
+        """The settings of a file, and which tensors there are; of tied ones, each under one name in `tensors`.
+
+        As transformers does, it takes a tied tensor from either name, and does not tie two that differ. What it does
+        not read is said.
+
+        Raises:
+            ModelFileError: a setting asks for another network.
+        """
+        try:
+            layout, rest = cls._structured(settings)
+            object.__setattr__(layout, "held", frozenset(tensors))
+            for copy, of in layout.copies().items():
+                value = tensors.get(copy)
+                if value is not None and of in tensors and not _same(value, tensors[of]):
+                    log.warning("%s: %s differs from %s, so they are not tied", path.parent, copy, of)
+                    if copy.endswith("weight"):
+                        return cls.read({**settings, "tie_word_embeddings": False}, tensors, path)
+                if value is not None:
+                    tensors[of] = tensors.pop(copy)
+            object.__setattr__(layout, "held", frozenset(tensors))
+            layout.spec()
+        except (StructureError, ModelFileError) as error:
+            raise ModelFileError(f"{path} cannot be imported: {error}") from None
+        if rest:
+            log.warning("%s: a %s does not read the settings %s", path, cls.model_type, shorten_list(rest))
+        return layout
+
+    @classmethod
+    def of_model(
+        cls: type[T], settings: Mapping[str, Any], state: Iterable[str], heads: bool, path: Path
+    ) -> T:
+        """The settings of a file, with the published names of a model's parameters.
+
+        Raises:
+            ModelFileError: the settings ask for another network, or a parameter has no published name.
+        """
+        try:
+            layout, _ = cls._structured(settings)
+            object.__setattr__(layout, "held", frozenset([f"{cls.prefix}{cls.anchor}"] if heads else ()))
+            object.__setattr__(layout, "held", frozenset(layout.names(state)))
+        except (StructureError, ModelFileError) as error:
+            raise ModelFileError(f"{path}: {error}") from None
+        return layout
+
+    @classmethod
+    def _structured(cls: type[T], settings: Mapping[str, Any]) -> tuple[T, list[str]]:
+        """The settings that are read, and the names of those that are not."""
+        known = {each.name for each in fields(cls) if each.init}
+        named = {cls.aliases.get(key, key): value for key, value in settings.items()}
+        if "quantization_config" in named:
+            raise ModelFileError(
+                "its weights are quantised (quantization_config); load it with transformers, call dequantize(), "
+                "and save that"
+            )
+        rest = [key for key in named if key not in known and key not in SILENT and not _SILENT.fullmatch(key)]
+        return structure_value(cls, {key: value for key, value in named.items() if key in known}), rest
+
+    @property
+    def body(self) -> str:
+        """What stands before the names of the body: a model that was saved without a head has no prefix."""
+        return self.prefix if any(name.startswith(self.prefix) for name in self.held) else ""
+
+    def input(self, **more: int) -> dict[str, Any]:
+        """What the tokens are."""
+        pad = self.pad_token_id or 0
+        return {"vocabulary": self.vocab_size, "pad_id": pad if 0 <= pad < self.vocab_size else 0, **more}
+
+    @abstractmethod
+    def spec(self) -> dict[str, Any]:
+        """The table `[model]` of a spec, without its name."""
+
+    def table(self) -> Names:
+        """The names of the body's tensors, where they depend on settings."""
+        return self.tensors
+
+    def names(self, state: Iterable[str]) -> dict[str, Target]:
+        """How published tensors hold the parameters of a model.
+
+        Args:
+            state: the names of the parameters.
+
+        Raises:
+            ModelFileError: the layout has no place for one.
+        """
+        patterns = [
+            (f"{self.body}{theirs}", theirs, [f"network.{each}" for each in _listed(ours)])
+            for theirs, ours in self.table().items()
+        ] + [
+            (theirs, theirs, [f"heads.{each}" for each in _listed(ours)])
+            for theirs, ours in self.heads.items()
+        ]
+        found: dict[str, dict[int, str]] = {}
+        keys: dict[str, str] = {}
+        left = set(state)
+        for full, theirs, ours in patterns:
+            for place, pattern in enumerate(ours):
+                expression = re.compile(
+                    re.escape(pattern).replace(r"\{layer\}", r"(?P<layer>\d+)").replace(r"\*", r"[^.]+")
+                    + r"(?P<leaf>\.weight|\.bias|)"
+                )
+                for name in sorted(left):
+                    if match := expression.fullmatch(name):
+                        layer = match.groupdict().get("layer") or ""
+                        published = full.replace("{layer}", layer) + match["leaf"]
+                        found.setdefault(published, {})[place] = name
+                        keys[published] = theirs
+                        left.discard(name)
+        if left:
+            raise ModelFileError(
+                f"the layout of a {self.model_type} has no tensors for {shorten_list(sorted(left))}; add them to its "
+                "table `tensors` or `heads`"
+            )
+        return {
+            published: Target(
+                tuple(names[place] for place in sorted(names)),
+                keys[published] in self.transposed and published.endswith(".weight"),
+                int(getattr(self, self.by_heads[keys[published]])) if keys[published] in self.by_heads else 0,
+            )
+            for published, names in found.items()
+        }
+
+    def copies(self) -> dict[str, str]:
+        """Published names that repeat other ones."""
+        tied = self.tied if self.tie_word_embeddings else {}
+        return {**self.repeated, **{copy: self.body + of for copy, of in tied.items()}}
+
+
+def _listed(names: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else names
+
+
+@frozen(kw_only=True)
+class Decoder(Layout):
+    """The settings of a model that predicts the next token.
+
+    Attributes:
+        head: the published name of the head.
+    """
+
+    head: ClassVar[str] = "lm_head"
+
+    def shared(self, **options: Any) -> dict[str, Any]:
+        """What decoders have in common in the table `[model]`; norms before each stage unless options say otherwise."""
+        head = {"use": "causal_lm", "tied": self.tie_word_embeddings, "bias": False}
+        has_head = self.tie_word_embeddings or f"{self.head}.weight" in self.held
+        return {
+            "architecture": "transformer",
+            "options": {"norm": "pre", "pooler": False, **options},
+            "scope": {"kind": "causal"},
+            "heads": [head] if has_head else [],
+        }
+
+
+_TANH = ("gelu_new", "gelu_fast", "gelu_accurate", "gelu_pytorch_tanh", "gelu_python_tanh")
+"""What transformers calls GELU by tanh, written in several ways."""
+
+
+def activations(gelu: str, relu: str, silu: str) -> Mapping[str, Any]:
+    """The feed-forward networks by the names of activations, given those of each kind."""
+    named = {gelu: ("gelu", "gelu_python"), relu: ("relu",), silu: ("silu", "swish")}
+    plain = {name: {"use": use} for use, names in named.items() for name in names}
+    return plain | {name: {"use": gelu, "tanh": True} for name in _TANH}
+
+
+PLAIN = activations("gelu", "relu", "silu")
+"""Where there is no gate."""
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    return one.shape == other.shape and bool((one == other).all())
+
+
+def one_of(what: str, given: str, known: Mapping[str, Any]) -> Any:
+    """What a setting stands for; a `ModelFileError` where that is nothing here."""
+    check_known(what, given, known, ModelFileError)
+    return known[given]
