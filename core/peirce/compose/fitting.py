@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from inspect import signature
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
@@ -84,7 +85,7 @@ def head_misfit(part: type[Any], architecture: type[Architecture], gives: frozen
     return None
 
 
-def declaration_mismatch(planned: PlannedOperator) -> str | None:
+def declaration_mismatch(planned: PlannedOperator, finder: PartFinder) -> str | None:
     """Where an operator's typing, channels and equation disagree; `infer` is run once on shapes without storage."""
     operator, output = planned.operator, planned.output
     # An author's code gave them, so their types are those that it should have given.
@@ -115,11 +116,24 @@ def declaration_mismatch(planned: PlannedOperator) -> str | None:
     every = {**readings, **weights, "output": output}
     for role, end in every.items():
         for name, size in end.shape.items():
+            if size < 1 and role not in weights and end.branch == "B" and not operator.dims.binary:
+                known = [e.name for e in finder.registry.entries("architectures") if e.part.branches == "UB"]
+                return (
+                    f"its {role} has {size} channels {name!r}, since architecture {operator.dims.architecture!r} keeps "
+                    f"no relations; set model.architecture to one that does: {', '.join(known) or 'none is there'}"
+                )
             if size < 1:
                 return f"its {role} has {size} channels {name!r} at these dims"
         tokens = [] if role in weights else [2, 3] if end.branch == "U" else [2, 3, 3]
         shapes[role] = [*tokens, *end.shape.values()]
     declared = shapes.pop("output")
+    called = (*shapes, "scope")
+    try:
+        signature(operator.infer).bind(*called)
+    except TypeError:
+        takes = ", ".join(signature(operator.infer).parameters)
+        given = f"({', '.join(called)}), its readings, its weights and the scope"
+        return f"its infer takes ({takes}), and is called with {given}"
     try:
         with torch.device("meta"):  # shapes without storage
             index = torch.arange(3).unsqueeze(0)

@@ -184,7 +184,7 @@ class LayerPlanner:
             )
 
         declared = finder.attempt(found, "declare its readings, its weights and its output", declare)
-        finder.refuse_if(declaration_mismatch(declared), found, path)
+        finder.refuse_if(declaration_mismatch(declared, finder), found, path)
         return declared
 
     def _loop_mismatch(self, found: Planned) -> str | None:

@@ -24,6 +24,13 @@ class UnknownVocabularyError(PlanError):
 class NoOptions:
     """The options of a part that has none."""
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise AttributeError(
+                f"there is no option {name!r}: the part has no line `Options =` that names its class of options"
+            )
+
 
 @final
 @frozen(kw_only=True)

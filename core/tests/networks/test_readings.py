@@ -18,7 +18,7 @@ from peirce.compose import build, load, resolve, summarise
 from peirce.errors import SpecError
 from peirce.kernels import sizes
 from peirce.model import Model
-from peirce.parts import Reader
+from peirce.parts import Reader, Writer
 from peirce.registry import Registry
 from peirce.spec import Spec
 from peirce_export.onnx.exporter import OnnxExporter, OnnxOptions
@@ -226,6 +226,20 @@ class Uneven(Edges):
         return {**super().readings(), "key": Reader(branch="B", shape={"h": 5, "s": 4})}
 
 
+class TakesNoScope(Edges):
+    name = "takes_no_scope"
+
+    def infer(self, query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+        return query
+
+
+class HasNoOptions(Bend):
+    name = "has_no_options"
+
+    def output(self) -> Writer:
+        return Writer(branch="U", shape={"d": self.dims.unary}, bias=self.options.bias)
+
+
 class Misread:
     @peirce.hookimpl
     def register_operators(self) -> list[type[Any]]:
@@ -237,6 +251,8 @@ class Misread:
             ReadsByAWriter,
             ReadsNothing,
             Uneven,
+            TakesNoScope,
+            HasNoOptions,
         ]
 
 
@@ -253,6 +269,12 @@ class Misread:
         ("called_as_torch_does", "its reading 'half' needs another name"),
         ("reads_by_a_writer", "its atoms must be a Reader, not Writer(branch='U', shape={'d': 24}, bias=True)"),
         ("reads_nothing", "typing 'U <- U', but its readings (none) and its output of U make 'U <- '"),
+        (
+            "takes_no_scope",
+            "its infer takes (query, key), and is called with (query, key, left, right, scope), its readings, its "
+            "weights and the scope",
+        ),
+        ("has_no_options", "no option 'bias': the part has no line `Options =`"),
         ("uneven", "its infer fails on query [2, 3, 3, 3, 4] and key [2, 3, 3, 5, 4] and left"),
     ],
 )  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from attrs import evolve
-from small_specs import FOLNET
+from small_specs import FOLNET, TRANSFORMER
 from torch import Tensor
 
 import peirce
@@ -105,3 +105,11 @@ def test_an_augmenter_that_gives_another_shape_is_named(own: Registry) -> None:
     with pytest.raises(ValueError, match=r"shape \[1, 3, 25\] for atoms of shape \[1, 3, 24\]") as caught:
         model(input_ids=torch.tensor([[1, 2, 3]]))
     assert caught.value.__notes__ == ["raised in augmenter 'widens'"]
+
+
+def test_an_operator_of_relations_names_the_architectures_that_keep_them() -> None:
+    registry = Registry.of(basics, folnet)
+    with pytest.raises(
+        PlanError, match=r"keeps no relations; set model.architecture to one that does: folnet"
+    ):
+        resolve(TRANSFORMER.replace({"model.operators": {"layer": "j.at"}}), registry)
