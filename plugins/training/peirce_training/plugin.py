@@ -12,5 +12,6 @@ def register_commands() -> dict[str, str]:
         "train": "Train a model of a spec on a task.",
         "evaluate": "Evaluate a trained model on a task.",
         "finetune": "Train a saved model on a task, over a grid and several seeds.",
+        "tune": "Search a few settings of a training, with optuna.",
         "experiments": "Reproduce the tables of a paper, at a scale of one's own.",
     }

@@ -1,0 +1,1 @@
+"""`peirce tune`: the settings of a training, searched by optuna."""
