@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,6 +45,7 @@ def train(
     console: Console | None = None,
     data: Any = None,
     start: str | Path | None = None,
+    watch: Callable[[float, float, Mapping[str, float]], None] | None = None,
 ) -> TrainResult:
     """Train a model of a spec on a task, and save it with its curves, metrics and checkpoints.
 
@@ -62,6 +64,8 @@ def train(
         data: what `task.prepare()` gave, for trainings that share it; prepared here if None.
         start: the directory of a saved model whose body the model begins with, and whose heads where they fit; an
             empty option `tokenizer` of the task becomes that model's. Freshly initialised if None.
+        watch: called after each evaluation, those before a resumption included, with the share of the steps that are
+            done, the value of `train.monitor` and all metrics; what it raises ends the training.
 
     Raises:
         SpecError: the spec cannot be composed.
@@ -128,7 +132,7 @@ def train(
                     training.tell(str(warm_start))
                 if resume:
                     training.resume()
-                return training.run()
+                return training.run(watch)
         except BaseException as error:
             if is_first_process():
                 checkpoints.sweep()

@@ -11,7 +11,7 @@ import hashlib
 import math
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, final
@@ -140,8 +140,11 @@ class Training:
         except TaskError:
             return False
 
-    def run(self) -> TrainResult:
-        """Train to the end, evaluate, save."""
+    def run(self, watch: Callable[[float, float, Mapping[str, float]], None] | None = None) -> TrainResult:
+        """Train to the end, evaluate, save; `watch` is called with each evaluation, the earlier ones first."""
+        self.watch = watch or (lambda share, value, metrics: None)
+        for each in self.progress.evaluations:
+            self.watch(each["step"] / self.total, each["value"], each["metrics"])
         self.since = self.saved = time.monotonic()
         options, progress = self.options, self.progress
         self.curves = Curves(self.directory if self.is_main else None, progress.step)
@@ -327,6 +330,7 @@ class Training:
                 )
             self.tell(what + mark)
         self.objective.train()
+        self.watch(step / self.total, value, metrics)
 
     def _save(self) -> None:
         """Write a checkpoint; every process adds its own random generators."""
