@@ -62,7 +62,8 @@ class TrainingOptions:
         evaluate_epochs: passes over the data between evaluations, where there is a `valid_split`; the model is then
             the best one evaluated. 0 for none.
         monitor: what an evaluation is judged by: `loss`, or one of the task's metrics.
-        goal: whether that should fall or rise; `auto` lets a loss and a perplexity fall and all else rise.
+        goal: whether that should fall or rise; `auto` lets a loss, a perplexity and an error (`mae`, `rmse`) fall and
+            all else rise.
         patience: evaluations without a better value after which training stops; the model is then the best one
             evaluated. 0 trains to the end and, but for `evaluate_epochs`, keeps the last.
         valid_split: what evaluations during training use.
@@ -142,8 +143,8 @@ class TrainingOptions:
 
 
 def lower_is_better(metric: str) -> bool:
-    """Whether a lower value of a metric is a better one: of a loss and a perplexity."""
-    return metric.endswith(("loss", "perplexity"))
+    """Whether a lower value of a metric is a better one: of a loss, a perplexity and an error."""
+    return metric.endswith(("loss", "perplexity", "mae", "rmse"))
 
 
 HARMLESS = frozenset({"log_every", "save_every", "save_minutes", "keep", "threads", "test_split"})

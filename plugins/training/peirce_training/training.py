@@ -55,6 +55,8 @@ _STEPS, _SECONDS, _LEAST_ESTIMATE = 3, 20.0, 60.0
 """The fewest steps to estimate from, the seconds after which to estimate, and the shortest estimate to print."""
 _LEAST_SCALE = 1e-4
 """The least scale of a loss in float16, as fairseq has it; it is halved at each step that overflows."""
+LENGTHS = ("train.steps", "train.epochs", "steps in all")
+"""What of a training's identity says how long it lasts, which a resumed one may change."""
 _ADVICE = "lower train.lr, lengthen train.warmup or set train.clip_norm, and look at the batch"
 
 
@@ -373,10 +375,10 @@ class Training:
         return self.progress.seconds + time.monotonic() - self.since
 
     def resume(self) -> None:
-        """Continue from the newest sound checkpoint.
+        """Continue from the newest sound checkpoint, also for more steps than the training was begun with.
 
         Raises:
-            TaskError: it is one of a training with other settings, or none is sound.
+            TaskError: it is one of a training with other settings, or of more steps, or none is sound.
         """
         found, damaged = self.checkpoints.newest()
         if found is None:
@@ -385,7 +387,11 @@ class Training:
         for sentence in damaged:
             self._warn(f"{sentence}; resuming from {found.path} instead")
         state, tensors = found.state, found.tensors
-        if differing := differences(self._identity(), state["identity"]):
+        ours, theirs = (
+            {key: value for key, value in identity.items() if key not in LENGTHS}
+            for identity in (self._identity(), state["identity"])
+        )
+        if differing := differences(ours, theirs):
             raise TaskError(
                 f"{found.path} belongs to another training: {differing}. Resume with the settings it was started with, "
                 "or start again in another directory"
@@ -398,6 +404,8 @@ class Training:
         losses = {key: values.tolist() for key, values in tensors["losses"].items()}
         known = {key: state[key] for key in fields_dict(_Progress) if key in state}
         self.progress = _Progress(**known, losses=losses)
+        if self.total != state["total"]:
+            self._lengthen(state["total"], found.path)
         self.feed = Feed(self.task, self.data, TRAIN, self.seed, state["epoch"], state["batch"])
         if self.is_main and not damaged:
             self.checkpoints.prune()
@@ -408,6 +416,21 @@ class Training:
             )
         # Last, because making the used batches again may have drawn from the generators.
         randomness.restore(tensors[f"random-{self.accelerator.process_index}"])
+
+    def _lengthen(self, before: int, path: Path) -> None:
+        """Go on for another number of steps than the training was begun with, also where patience had ended it."""
+        progress = self.progress
+        if self.total < progress.step:
+            raise TaskError(
+                f"{path} is {progress.step} steps far, and {self.total} are asked for; raise train.epochs or "
+                "train.steps, or start again in another directory"
+            )
+        progress.stopped, progress.worse = False, 0
+        rates = [learning_rate(self.options, progress.step, total) for total in (before, self.total)]
+        self.tell(
+            f"{self.total} steps in place of {before}, on from step {progress.step}; the learning rate there is "
+            f"{rates[1]:.2e}, and was {rates[0]:.2e} in the shorter training"
+        )
 
     def _identity(self) -> dict[str, Any]:
         """All that the parameters depend on, as plain values."""

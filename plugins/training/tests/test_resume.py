@@ -183,6 +183,22 @@ def test_resuming_a_finished_training_changes_nothing(
     assert weights(tmp_path) == before
 
 
+def test_a_finished_training_goes_on_for_more_steps(
+    parts: Registry, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from rich.console import Console
+
+    whole = attrs.evolve(OPTIONS, schedule="constant")
+    losses, saved = _whole(parts, whole)
+    console = Console(width=1000)
+    go(tmp_path, parts, options=attrs.evolve(whole, steps=8), spec=TRANSFORMER)
+    result = go(tmp_path, parts, options=whole, spec=TRANSFORMER, resume=True, console=console)
+    assert "12 steps in place of 8, on from step 8; the learning rate there is" in capsys.readouterr().out
+    assert (result.losses, weights(tmp_path)) == (losses, saved)
+    with pytest.raises(TaskError, match=r"is 12 steps far, and 8 are asked for; raise train\.epochs"):
+        go(tmp_path, parts, options=attrs.evolve(whole, steps=8), spec=TRANSFORMER, resume=True)
+
+
 @pytest.mark.parametrize(
     ("file", "how"),
     [
