@@ -84,6 +84,7 @@ class View:
         marks: labelled stretches of the text.
         labels: what marks may be labelled, each always with the colour of its place.
         notes: what a reader must know, a sentence each.
+        answers: what the model predicts, the best first: rows of a table, all with the same columns.
     """
 
     name: str
@@ -92,6 +93,14 @@ class View:
     marks: tuple[Mark, ...] = ()
     labels: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    answers: tuple[Mapping[str, str | float], ...] = ()
+
+    def answer_rows(self) -> list[tuple[str, ...]]:
+        """The answers as texts."""
+        return [
+            tuple(f"{each:.3f}" if isinstance(each, float) else each for each in row.values())
+            for row in self.answers
+        ]
 
 
 class Observe(Protocol):

@@ -101,6 +101,14 @@ def _matrix(title: str, layer: str, size: int = 2, channels: int = 1) -> Matrix:
     )  # fmt: skip
 
 
+def test_what_a_model_predicts_stands_on_top() -> None:
+    answers = ({"class": "<b>", "probability": 0.75}, {"class": "c", "probability": 0.25})
+    view = View(name="m", text="t", matrices=(_matrix("a.b", "1"),), answers=answers)
+    page = render_page([view])
+    assert page.index("<td>&lt;b&gt;</td><td>0.750</td>") < page.index('id="stage"')
+    assert "<b> 0.750, c 0.250" in _texts(render_picture([view]))
+
+
 def test_one_colour_means_one_number_in_all_layers() -> None:
     small, large = _matrix("a.b", "1"), _matrix("a.b", "2")
     large.values[:] *= 4

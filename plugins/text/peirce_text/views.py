@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
-from peirce.errors import TaskError
+from peirce.errors import InputError, TaskError
 from peirce.files import parse_integer
 from peirce.model import ASSETS, Model
 from peirce_show import Observe, View, Viewer
+from peirce_text.tabular.predictor import PIPELINES, TorchRunner
 from peirce_text.text.tokenizer import FILE, Tokenizer
 from peirce_text.text.writer import DECODER, IDS, PREFIX
 
 TYPES = "token_type_ids"
+_ONE = {
+    "words": "word", "classes": "class", "tags": "tag", "score": "number", "probabilities": "probability",
+}  # fmt: skip
+"""What each row of the answers holds, by the field of the pipeline that has all of them."""
+MOST_ANSWERS = 64
+"""The most classes, or words, whose predictions are shown."""
 
 
 @frozen(eq=False)
@@ -49,7 +57,31 @@ class Texts(Viewer):
         """What the model computes between the tokens."""
         read = self.read(texts)
         matrices = observe(self.model, read.inputs, read.tokens, read.written)
-        return View(name=self.model.spec.name, text="\n".join(texts), matrices=matrices, notes=read.notes)
+        return View(
+            name=self.model.spec.name, text="\n".join(texts), matrices=matrices, notes=read.notes,
+            answers=self.answers(texts),
+        )  # fmt: skip
+
+    def answers(self, texts: Sequence[str]) -> tuple[Mapping[str, str | float], ...]:
+        """What the model predicts as `peirce run --ask` has it, of many classes the first; empty where it predicts
+        nothing of such texts."""
+        assets = [each.name for each in (self.folder / ASSETS).glob("*")]
+        for kind in PIPELINES.values():
+            names = [each.name for each in kind.question]
+            given = [texts[0].split()] if names == ["words"] else texts
+            if not kind.answers(self.model.signature, assets, False) or len(texts) > len(names):
+                continue
+            found: list[Mapping[str, Any]] = []
+            with suppress(InputError):  # which says that it reads pairs alone, or none
+                kind(self.folder, TorchRunner(self.model)).ask(
+                    dict(zip(names, given, strict=False)), found.append
+                )
+            for answer in found:
+                columns = {"words": given[0], **answer} if names == ["words"] else answer
+                lists = {_ONE[name]: values for name, values in columns.items() if name in _ONE}
+                rows = zip(*(v if isinstance(v, list) else [v] for v in lists.values()), strict=True)
+                return tuple(dict(zip(lists, row, strict=True)) for row in rows)[:MOST_ANSWERS]
+        return ()
 
     def read(self, texts: Sequence[str]) -> ReadTexts:
         """Texts as the model reads them; the second one of a model with a decoder is what that has written.

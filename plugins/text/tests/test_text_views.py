@@ -74,3 +74,16 @@ def test_what_is_no_id_is_refused(view_of: Any) -> None:
         TaskError, match=r"has no tokenizer, so its texts are token ids .*; 'rain' is not one"
     ):
         view_of(FOLNET, "5 rain", assets=False)
+
+
+def test_predictions_stand_beside_what_is_computed(view_of: Any, tmp_path: Path, registry: Registry) -> None:
+    assert view_of(FOLNET, "5 17", assets=False).answers == ()
+    heads = {"model.heads": [{"use": "classification", "classes": 2}]}
+    model = build(FOLNET.replace(heads), registry=registry).eval()
+    labels = b'{"classes": ["<good>", "bad"]}'
+    model.save(tmp_path / "classes", {"tokenizer.json": TOKENIZER.content, "labels.json": labels})
+    view = Texts(NoOptions(), tmp_path / "classes", model).view(["a cat"], observe)
+    first, second = view.answers
+    assert {first["class"], second["class"]} == {"<good>", "bad"}
+    assert first["probability"] >= second["probability"]
+    assert first["probability"] + second["probability"] == pytest.approx(1)

@@ -83,7 +83,9 @@ def look(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show what a trained model computes between the tokens of a text: attention, kernels, atoms, roles, relations."""
+    """Show what a trained model predicts of a text, and what it computes between the tokens: attention, kernels, atoms,
+    roles, relations.
+    """
     from peirce.errors import InputError, escape_controls
     from peirce_show.files import check_format, save
     from peirce_show.views.collection import ViewOptions, collect_views
@@ -109,6 +111,8 @@ def look(
             ", ".join(dict.fromkeys(matrix.title for matrix in each.matrices)) or f"{len(each.marks)} marks"
         )
         typer.echo(f"{output}: {escape_controls(each.name)}: {escape_controls(titles)}")
+        for row in each.answer_rows():
+            typer.echo(f"  {escape_controls('  '.join(row))}")
         for note in each.notes:
             typer.echo(f"note: {escape_controls(note)}", err=True)
 
@@ -123,5 +127,6 @@ def _to_json(view: View) -> dict[str, object]:
     ]
     return {
         "name": view.name, "text": view.text, "notes": list(view.notes),
+        "answers": [dict(row) for row in view.answers],
         "marks": [asdict(mark) for mark in view.marks], "matrices": matrices,
     }  # fmt: skip

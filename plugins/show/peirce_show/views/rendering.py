@@ -11,9 +11,9 @@ from attrs import evolve
 
 from peirce.errors import TaskError, check_known
 from peirce_show.pages import page, read_all
-from peirce_show.svg import Markup, element, picture
+from peirce_show.svg import Markup, element, picture, text_of, text_width, truncate
 from peirce_show.viewers import Matrix, View
-from peirce_show.views.matrices import Panel, draw_panels, shorten
+from peirce_show.views.matrices import WIDE, Block, Panel, draw_panels, shorten
 from peirce_show.views.texts import draw_text
 
 MOST_PANELS = 40
@@ -76,7 +76,8 @@ def render_picture(views: Sequence[View]) -> str:
     Raises:
         TaskError: there are too many panels.
     """
-    blocks = [draw_text(view) for view in views if view.labels]
+    blocks = [_draw_answers(view) for view in views if view.answers]
+    blocks += [draw_text(view) for view in views if view.labels]
     every = [(view, matrix) for view in views for matrix in view.matrices]
     if len(every) > MOST_PANELS:
         raise TaskError(
@@ -103,6 +104,11 @@ def render_picture(views: Sequence[View]) -> str:
     return picture(
         *drawn, width=width, height=top - _AROUND, title=names, description=_description(views), name="look",
     )  # fmt: skip
+
+
+def _draw_answers(view: View) -> Block:
+    line = truncate(", ".join(" ".join(row) for row in view.answer_rows()[:3]), 7.5, WIDE)
+    return Block(text_of(line, 0, 7.5, size=7.5), text_width(line, 7.5), 9.0)
 
 
 def _most(matrices: Iterable[Matrix]) -> dict[str, float]:
@@ -149,11 +155,24 @@ def render_page(views: Sequence[View]) -> str:
     notes = [element("p", f"Note: {note}.", class_="note") for view in views for note in view.notes]
     return page(
         ", ".join(dict.fromkeys(view.name for view in views)),
-        *texts.values(), *notes, Markup(read_all(here, ".html") if data else ""),
+        *texts.values(), *map(_answer_table, views), *notes, Markup(read_all(here, ".html") if data else ""),
         style=read_all(here, ".css"),
         script=read_all(here, ".js") if data else "",
         data=data or None,
     )  # fmt: skip
+
+
+def _answer_table(view: View) -> Markup:
+    if not view.answers:
+        return Markup("")
+    head = (element("th", name, scope="col") for name in view.answers[0])
+    rows = (element("tr", *(element("td", cell) for cell in row)) for row in view.answer_rows())
+    return element(
+        "table",
+        element("caption", view.name),
+        element("thead", element("tr", *head)),
+        element("tbody", *rows),
+    )
 
 
 def _text(view: View, number: int) -> Markup:
