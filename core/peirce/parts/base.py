@@ -49,6 +49,7 @@ class Dims:
         feedforward_unary: hidden width of networks on unary atoms.
         feedforward_binary: hidden width of networks on binary atoms; 0 where there are none.
         recurrent: width of what a recurrent operator gives.
+        embedding: width of the word embeddings, which heads may be tied to; that of the unary atoms if 0.
         pooled: width of the pooled output; that of the unary atoms if 0.
         vocabulary: token ids; 0 until a task's data give them.
         token_types: token types; 0 where tokens have none.
@@ -66,6 +67,7 @@ class Dims:
     _feedforward_unary: int = 0
     feedforward_binary: int = 0
     _recurrent: int = 0
+    _embedding: int = 0
     _pooled: int = 0
     _vocabulary: int = 0
     token_types: int = 2
@@ -93,6 +95,11 @@ class Dims:
     def recurrent(self) -> int:
         """Width of what a recurrent operator gives."""
         return self._require_size("recurrent", self._recurrent)
+
+    @property
+    def embedding(self) -> int:
+        """Width of the word embeddings."""
+        return self._embedding or self.unary
 
     @property
     def vocabulary(self) -> int:

@@ -56,6 +56,7 @@ class TransformerDims:
         kv_heads: heads of keys and values; as many as `heads` if 0. With fewer, each serves a group of queries that
             stand side by side; 1 is multi-query attention.
         feedforward: hidden width of the feed-forward networks; 4 * unary if 0.
+        embedding: width of the embeddings, which a map then widens, as in ALBERT and ELECTRA; unary if 0.
     """
 
     layers: int = field(validator=validators.ge(1))
@@ -64,6 +65,7 @@ class TransformerDims:
     head_size: int = field(default=0, validator=validators.ge(0))
     kv_heads: int = field(default=0, validator=validators.ge(0))
     feedforward: int = field(default=0, validator=validators.ge(0))
+    embedding: int = field(default=0, validator=validators.ge(0))
 
 
 @frozen(kw_only=True)
@@ -79,6 +81,7 @@ class TransformerOptions:
         epsilon: added to the variance, or to the mean square, by each norm.
         affine_norm: whether norms have a weight, and a bias where `norm_bias` says so.
         norm_bias: whether affine norms of the kind `layer` have a bias.
+        first_norm: whether the first stage of all reads normalised atoms too; with `pre`, and ModernBERT's does not.
         embedding_norm: whether the embeddings are normalised; if absent they are with `post`.
         scale_embeddings: whether word embeddings are multiplied by sqrt(unary) as they are read, as in Vaswani et al.
             (2017), Section 3.4; heads tie to them without it.
@@ -88,6 +91,7 @@ class TransformerOptions:
             as OLMo 2 does. Norms are of `norm_kind`, and come before positions turn anything.
         score_scale: times each score; 1 / sqrt(head_size) if absent.
         score_cap: scores s become c tanh(s / c) before the softmax, as in Gemma 2; 0 leaves them.
+        share: whether all layers are one, as in ALBERT.
         parallel: whether attention and the feed-forward network read the same atoms, each by its own norm, as in
             GPT-NeoX; with `norm` at `pre`.
         pooler: whether there is a pooled output.
@@ -101,6 +105,7 @@ class TransformerOptions:
     affine_norm: bool = True
     norm_bias: bool = True
     norm_offset: bool = False
+    first_norm: bool = True
     embedding_norm: bool | None = None
     scale_embeddings: bool = False
     bias: bool = True
@@ -110,6 +115,7 @@ class TransformerOptions:
     )
     score_scale: float | None = field(default=None, validator=validators.optional(validators.gt(0)))
     score_cap: float = field(default=0.0, validator=validators.ge(0))
+    share: bool = False
     parallel: bool = False
     pooler: bool = True
 
@@ -146,6 +152,7 @@ class Transformer(GenerativeArchitecture):
             "heads": dims.heads,
             "head_size": dims.head_size or dims.unary // dims.heads,
             "recurrent": dims.unary,
+            "embedding": dims.embedding,
             "feedforward_unary": dims.feedforward or 4 * dims.unary,
         }
 
@@ -157,6 +164,8 @@ class Transformer(GenerativeArchitecture):
                 f"heads * head_size must equal unary, and {dims.heads} heads do not divide {dims.unary}; choose heads "
                 "that do, or give head_size"
             )
+        if options.share and not options.first_norm:
+            return "first_norm = false is of one layer, and with `share` all are one; leave one of them out"
         if options.parallel and options.norm != "pre":
             return f'parallel stages read normalised atoms; set norm = "pre", not {options.norm!r}'
         return why_not_divisible(dims.kv_heads, dims.heads)
@@ -183,11 +192,15 @@ class Transformer(GenerativeArchitecture):
         super().__init__(options, plan)
         dims = plan.dims
         self.plan = plan
-        scale = math.sqrt(dims.unary) if options.scale_embeddings else 1.0
-        self.input = TokenInput(plan, sorted(self.places), scale=scale)
+        width = dims.embedding
+        scale = math.sqrt(width) if options.scale_embeddings else 1.0
+        narrow = evolve(plan, dims=evolve(dims, unary=width))
+        self.input = TokenInput(narrow, sorted(self.places), scale=scale)
         begins = options.norm == "post" if options.embedding_norm is None else options.embedding_norm
-        self.input_norm = options.new_norm(dims.unary) if begins else None
-        self.layers = nn.ModuleList(Layer(plan.layer(i), options) for i in range(dims.layers))
+        self.input_norm = options.new_norm(width) if begins else None
+        self.input_map = nn.Linear(width, dims.unary) if width != dims.unary else None
+        count = 1 if options.share else dims.layers
+        self.layers = nn.ModuleList(Layer(plan.layer(i), options, first=i == 0) for i in range(count))
         self.final_norm = None if options.norm == "post" else options.new_norm(dims.unary)
         self.pooler = Pooler(dims.unary) if options.pooler else None
 
@@ -205,12 +218,12 @@ class Transformer(GenerativeArchitecture):
         tokens = self.input.tokens(inputs)
         scope = self.input.scope(tokens)
         scopes, begun = self.input.scopes(tokens), self._begin(tokens, scope)
-        atoms, _ = run_layers(self.layers, begun, scopes, self.input.pairs(tokens))
+        atoms, _ = run_layers(self._rounds(), begun, scopes, self.input.pairs(tokens))
         return self._end(atoms, tokens, scope), tokens
 
     def cached_state(self) -> tuple[TensorSpec, ...]:
         """The tokens before, and each layer's keys and values."""
-        return (*self.input.cached_state(), *cached_state_specs(self.layers))
+        return (*self.input.cached_state(), *cached_state_specs(self._rounds()))
 
     def advance(
         self, inputs: Mapping[str, Tensor], cache: CachedState
@@ -219,14 +232,20 @@ class Transformer(GenerativeArchitecture):
         tokens, kept = self.input.following(inputs, cache)
         scope = self.input.scope(tokens)
         scopes, begun = self.input.scopes(tokens), self._begin(tokens, scope)
-        atoms, layer_cache = run_layers(self.layers, begun, scopes, self.input.pairs(tokens), cache)
+        atoms, layer_cache = run_layers(self._rounds(), begun, scopes, self.input.pairs(tokens), cache)
         return self._end(atoms, tokens, scope), tokens, kept | layer_cache
+
+    def _rounds(self) -> list[nn.Module]:
+        """The layers that atoms go through."""
+        return [self.layers[i % len(self.layers)] for i in range(self.plan.dims.layers)]
 
     def _begin(self, tokens: Tokens, scope: Scope) -> Tensor:
         """The initial atoms [b, x, d1], dropped out."""
         atoms = self.input.unary(tokens)
         if self.input_norm is not None:
             atoms = self.input_norm(atoms)
+        if self.input_map is not None:
+            atoms = self.input_map(atoms)
         return F.dropout(scope.zero_unary(atoms), self.plan.dims.dropout, self.training)
 
     def _end(self, atoms: Tensor, tokens: Tokens, scope: Scope) -> Encoded:
@@ -242,7 +261,7 @@ class Transformer(GenerativeArchitecture):
 class Layer(nn.Module):
     """Attention, then the state operators, each with a residual sum and a norm. The operators own their parameters."""
 
-    def __init__(self, plan: Plan, options: TransformerOptions) -> None:
+    def __init__(self, plan: Plan, options: TransformerOptions, *, first: bool) -> None:
         super().__init__()
         dims = plan.dims
         by_pair = {p.part.pair: p for p in plan.mixing if p.operator}
@@ -274,8 +293,9 @@ class Layer(nn.Module):
         self.operators = nn.ModuleList(nn.ModuleDict({p.name: module}) for p, module in named)
         self._states = tuple(states)
         stages = range(1 + len(states))
+        bare = {*stages} if options.norm == "after" else {0} if first and not options.first_norm else set()
         self.norms = nn.ModuleList(
-            options.new_norm(dims.unary) if options.norm != "after" else nn.Identity() for _ in stages
+            nn.Identity() if stage in bare else options.new_norm(dims.unary) for stage in stages
         )
         self.after_norms = nn.ModuleList(
             options.new_norm(dims.unary) for _ in stages if options.norm in ("both", "after")

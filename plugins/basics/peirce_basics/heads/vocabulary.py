@@ -45,10 +45,12 @@ class VocabularyOptions:
     Args:
         tied: whether the word embeddings do; otherwise a matrix of the head's own, `decoder`.
         bias: whether there is a bias for each token.
+        cap: scores s become c tanh(s / c), as in Gemma 2; 0 leaves them.
     """
 
     tied: bool = True
     bias: bool = True
+    cap: float = field(default=0.0, validator=validators.ge(0))
 
 
 class Vocabulary(Head):
@@ -58,11 +60,12 @@ class Vocabulary(Head):
     Options: ClassVar[type] = VocabularyOptions
     meaning: ClassVar[str]
 
-    def __init__(self, options: Any, dims: Dims) -> None:
+    def __init__(self, options: Any, dims: Dims, width: int = 0) -> None:
         super().__init__(options, dims)
         self.vocabulary = dims.vocabulary
-        self.decoder = None if options.tied else nn.Linear(dims.unary, dims.vocabulary, bias=False)
+        self.decoder = None if options.tied else nn.Linear(width or dims.unary, dims.vocabulary, bias=False)
         self.bias = nn.Parameter(torch.zeros(dims.vocabulary)) if options.bias else None
+        self.cap = options.cap
 
     def outputs(self) -> tuple[TensorSpec, ...]:
         """A score for each token of the vocabulary, at each place."""
@@ -73,6 +76,8 @@ class Vocabulary(Head):
         """[b, x, d1] -> logits [b, x, v]; zero at padding."""
         words = encoded.embeddings if self.decoder is None else self.decoder.weight
         logits = F.linear(self.hidden(encoded.unary), words, self.bias)
+        if self.cap:
+            logits = self.cap * (logits / self.cap).tanh()
         return {"logits": encoded.scope.zero_unary(logits)}
 
     def hidden(self, atoms: Tensor) -> Tensor:
@@ -90,7 +95,8 @@ class Vocabulary(Head):
         words = given["embeddings"] if self.options.tied else parameters["decoder.weight"]
         bias = parameters["bias"] if self.options.bias else 0.0
         atoms = self.plain_hidden(given["unary"], parameters, dims)
-        return {"logits": np.asarray(atoms) @ np.asarray(words).T + bias}
+        logits, cap = np.asarray(atoms) @ np.asarray(words).T + bias, self.options.cap
+        return {"logits": cap * np.tanh(logits / cap) if cap else logits}
 
     def plain_hidden(self, atoms: Any, parameters: Mapping[str, Any], dims: Dims) -> Any:
         """What is classified, in plain numbers."""
@@ -116,6 +122,16 @@ class CausalLanguageModel(Vocabulary):
     )
     meaning = "Scores of the vocabulary for the token after each one."
 
+    @classmethod
+    def check(cls, options: VocabularyOptions, dims: Dims, scope: str) -> str | None:
+        """Words score atoms of their own width."""
+        if options.tied and dims.embedding != dims.unary:
+            return (
+                f"it is tied to words of {dims.embedding} channels, and the atoms have {dims.unary}; set tied = false, "
+                "or make both alike"
+            )
+        return None
+
 
 @frozen(kw_only=True)
 class MlmOptions(VocabularyOptions):
@@ -124,14 +140,19 @@ class MlmOptions(VocabularyOptions):
     Args:
         tied: whether the word embeddings score; otherwise a matrix of the head's own, `decoder`.
         bias: whether there is a bias for each token.
+        cap: scores s become c tanh(s / c); 0 leaves them.
         norm: `affine` scales and shifts what it standardises, as BERT's; `plain`, FOLNet's, has no parameters.
         activation: of the dense layer.
         epsilon: added to the variance by the norm.
+        dense_bias: whether the dense layer has a bias.
+        norm_bias: whether an affine norm has a bias.
     """
 
     norm: Affine = field(default="plain", validator=validators.in_(get_args(Affine)))
     activation: Activation = field(default="gelu", validator=validators.in_(get_args(Activation)))
     epsilon: float = field(default=NORM_EPS, validator=validators.gt(0))
+    dense_bias: bool = True
+    norm_bias: bool = True
 
 
 class MaskedLanguageModel(Vocabulary):
@@ -144,10 +165,12 @@ class MaskedLanguageModel(Vocabulary):
     meaning = "Scores of the vocabulary at each token."
 
     def __init__(self, options: MlmOptions, dims: Dims) -> None:
-        super().__init__(options, dims)
-        self.dense = nn.Linear(dims.unary, dims.unary)
+        super().__init__(options, dims, dims.embedding)
+        width = dims.embedding
+        self.dense = nn.Linear(dims.unary, width, bias=options.dense_bias)
         self.activation = _ACTIVATIONS[options.activation]
-        self.norm = Norm(dims.unary, affine=options.norm == "affine", epsilon=options.epsilon)
+        affine = options.norm == "affine"
+        self.norm = Norm(width, affine=affine, bias=options.norm_bias, epsilon=options.epsilon)
 
     def hidden(self, atoms: Tensor) -> Tensor:
         """The transformed atoms."""
@@ -155,7 +178,8 @@ class MaskedLanguageModel(Vocabulary):
 
     def plain_hidden(self, atoms: Any, parameters: Mapping[str, Any], dims: Dims) -> Any:
         """The dense layer, the activation and the norm."""
-        hidden, kind = plain_linear(atoms, parameters, "dense", dims.unary), self.options.activation
+        width, bias = dims.embedding, self.options.dense_bias
+        hidden, kind = plain_linear(atoms, parameters, "dense", width, bias=bias), self.options.activation
         if kind in ("gelu", "gelu_tanh"):
             hidden = plain_gelu(hidden, tanh=kind == "gelu_tanh")
         else:
@@ -164,4 +188,4 @@ class MaskedLanguageModel(Vocabulary):
         normed = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + self.options.epsilon)
         if self.options.norm == "plain":
             return normed
-        return normed * parameters["norm.weight"] + parameters["norm.bias"]
+        return normed * parameters["norm.weight"] + (parameters["norm.bias"] if self.options.norm_bias else 0)

@@ -30,6 +30,8 @@ SILENT = (
 )  # fmt: skip
 """Settings of which nothing is said: they are not of the network, or transformers does not read them either."""
 _SILENT = re.compile(r"_.*|summary_.*|.*_token_id|classifier_dropout")
+_NUMBER = re.compile(r"\\\{(\w+)\\\}")
+"""A name in braces, in an escaped pattern."""
 log = logging.getLogger("peirce")
 
 
@@ -69,8 +71,8 @@ def at_least(least: float, **default: Any) -> Any:
 
 
 Names = Mapping[str, str | tuple[str, ...]]
-"""Parameters by published names, both without `.weight` and `.bias`. `{layer}` is the number of a layer, and `*` any
-name of one of our modules. Where a tensor holds several parameters, they stand in their order."""
+"""Parameters by published names, both without `.weight` and `.bias`. `{layer}` and other names in braces are numbers,
+and `*` is any name of one of our modules. Where a tensor holds several parameters, they stand in their order."""
 
 
 @frozen(kw_only=True)
@@ -208,14 +210,11 @@ class Layout(ABC):
         left = set(state)
         for full, theirs, ours in patterns:
             for place, pattern in enumerate(ours):
-                expression = re.compile(
-                    re.escape(pattern).replace(r"\{layer\}", r"(?P<layer>\d+)").replace(r"\*", r"[^.]+")
-                    + r"(?P<leaf>\.weight|\.bias|)"
-                )
+                numbered = _NUMBER.sub(r"(?P<\1>\\d+)", re.escape(pattern)).replace(r"\*", "[^.]+")
+                expression = re.compile(numbered + r"(?P<leaf>\.weight|\.bias|)")
                 for name in sorted(left):
                     if match := expression.fullmatch(name):
-                        layer = match.groupdict().get("layer") or ""
-                        published = full.replace("{layer}", layer) + match["leaf"]
+                        published = full.format_map(match.groupdict()) + match["leaf"]
                         found.setdefault(published, {})[place] = name
                         keys[published] = theirs
                         left.discard(name)

@@ -1,0 +1,121 @@
+"""ModernBERT: an encoder with rotary positions, windows in most layers, gates, and norms without biases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from attrs import field, frozen
+
+from peirce_hf.layouts.layout import Names, at_least, one_of
+from peirce_hf.layouts.llama import Llama
+from peirce_hf.layouts.qwen import SLIDING, layers_of
+
+FULL = "full_attention"
+
+
+@frozen(kw_only=True)
+class ModernBert(Llama):
+    """The settings of `ModernBertConfig`; Warner et al. (2024)."""
+
+    model_type: ClassVar[str] = "modernbert"
+    anchor: ClassVar[str] = "layers.0.attn.Wo.weight"
+    tensors: ClassVar[Names] = {
+        "embeddings.tok_embeddings": "input.embedding",
+        "embeddings.norm": "input_norm",
+        "layers.{layer}.attn_norm": "layers.{layer}.norms.0",
+        "layers.{layer}.attn.Wqkv": (
+            "layers.{layer}.operators.0.assoc.kernel",
+            "layers.{layer}.operators.0.assoc.premise",
+            "layers.{layer}.operators.1.join.premise",
+        ),
+        "layers.{layer}.attn.Wo": "layers.{layer}.operators.1.join.output",
+        "layers.{layer}.mlp_norm": "layers.{layer}.norms.1",
+        "layers.{layer}.mlp.Wi": (
+            "layers.{layer}.operators.2.*.unary.gate",
+            "layers.{layer}.operators.2.*.unary.hidden",
+        ),
+        "layers.{layer}.mlp.Wo": "layers.{layer}.operators.2.*.unary.output",
+        "final_norm": "final_norm",
+    }
+    heads: ClassVar[Names] = {
+        "head.dense": "mlm.dense",
+        "head.norm": "mlm.norm",
+        "decoder.bias": "mlm.bias",
+        "decoder": "mlm.decoder",
+    }
+    tied: ClassVar[Mapping[str, str]] = {"decoder.weight": "embeddings.tok_embeddings.weight"}
+    aliases: ClassVar[Mapping[str, str]] = {"hidden_activation": "hidden_act", "norm_eps": "layer_norm_eps"}
+    example: ClassVar = (
+        "ModernBertForMaskedLM",
+        {
+            "hidden_size": 24,
+            "intermediate_size": 40,
+            "num_hidden_layers": 4,
+            "num_attention_heads": 3,
+            "max_position_embeddings": 64,
+            "global_attn_every_n_layers": 2,
+            "local_attention": 4,
+            "local_rope_theta": 500.0,
+        },
+    )
+
+    vocab_size: int = at_least(1, default=50368)
+    hidden_size: int = at_least(1, default=768)
+    intermediate_size: int = at_least(1, default=1152)
+    num_hidden_layers: int = at_least(1, default=22)
+    num_attention_heads: int = at_least(1, default=12)
+    hidden_act: str = "gelu"
+    max_position_embeddings: int = at_least(1, default=8192)
+    tie_word_embeddings: bool = True
+    layer_norm_eps: float = 1e-5
+    norm_bias: bool = False
+    layer_types: tuple[str, ...] | None = None
+    global_attn_every_n_layers: int = at_least(1, default=3)
+    local_attention: int = at_least(2, default=128)
+    global_rope_theta: float = 160_000.0
+    local_rope_theta: float = 10_000.0
+    decoder_bias: bool = True
+    classifier_bias: bool = False
+    classifier_activation: str = "gelu"
+    mlp_dropout: float = 0.0
+    embedding_dropout: float = 0.0
+    rope_parameters: Mapping[str, Any] = field(factory=dict)
+
+    def options(self) -> dict[str, Any]:
+        """Layer norms, of which the first layer has none before attention, since the embeddings have one."""
+        return {
+            "norm_kind": "layer",
+            "norm_bias": self.norm_bias,
+            "epsilon": self.layer_norm_eps,
+            "embedding_norm": True,
+            "first_norm": False,
+        }
+
+    def shared(self, **options: Any) -> dict[str, Any]:
+        """A scope of both directions, and the head over the vocabulary if there are tensors of it."""
+        head = {
+            "use": "mlm",
+            "tied": self.tie_word_embeddings,
+            "bias": self.decoder_bias,
+            "norm": "affine",
+            "activation": one_of(
+                "classifier_activation", self.classifier_activation, {"gelu": "gelu", "silu": "silu"}
+            ),
+            "epsilon": self.layer_norm_eps,
+            "dense_bias": self.classifier_bias,
+            "norm_bias": self.norm_bias,
+        }
+        table = super().shared(**options)
+        return {**table, "scope": {}, "heads": [head] if "head.dense.weight" in self.held else []}
+
+    def positions(self) -> list[dict[str, Any]]:
+        """A window and its own rotation in some layers, and another rotation in the others."""
+        count, interval = self.num_hidden_layers, self.global_attn_every_n_layers
+        types = self.layer_types or tuple(SLIDING if layer % interval else FULL for layer in range(count))
+        turns = []
+        for kind, base in ((SLIDING, self.local_rope_theta), (FULL, self.global_rope_theta)):
+            if layers := layers_of(kind, types, count):
+                settings = self.rope_parameters.get(kind) or {"rope_theta": base}
+                turns.append({**self.rope(**settings), "layers": layers})
+        return [*turns, *self.window(self.local_attention // 2 + 1, layers_of(SLIDING, types, count))]
