@@ -155,15 +155,27 @@ class PreparedData:
 
     def __init__(self) -> None:
         self._key, self._data = "", None
+        self._learned: dict[str, Any] = {}
 
-    def get(self, task: AnyTask) -> Any:
-        """What `task.prepare()` gives, read anew only if the last task read something else."""
-        from peirce_training import plain_options
+    def get(self, task: AnyTask, start: Path | None = None) -> Any:
+        """What `task.prepare()` gives, read anew only if the last task read something else.
 
-        key = digest(task.name, {k: v for k, v in plain_options(task.options).items() if k not in _UNREAD})
+        Args:
+            task: the task, which then knows what the one that read them learned of them, such as the columns.
+            start: the saved model that the task's training starts from.
+        """
+        from peirce_training import plain_options, with_tokenizer
+
+        reader = task if start is None else with_tokenizer(task, start)
+        key = digest(
+            reader.name, {k: v for k, v in plain_options(reader.options).items() if k not in _UNREAD}
+        )
         if key != self._key:
             self._data = None  # so that only one large data set is in memory at a time
-            self._data, self._key = task.prepare(), key
+            before = dict(vars(reader))
+            self._data, self._key = reader.prepare(), key
+            self._learned = {k: v for k, v in vars(reader).items() if k not in before or before[k] is not v}
+        vars(task).update(self._learned)
         return self._data
 
 
@@ -311,13 +323,12 @@ class Matrix(ABC, Generic[R]):
             is_first_process,
             read_training,
             train,
-            with_tokenizer,
         )
 
         shown = console if console.is_terminal or not self.quiet else None
         if shown is not None:
             shown.rule(title)
-        data = self.prepared.get(cell.task if cell.start is None else with_tokenizer(cell.task, cell.start))
+        data = self.prepared.get(cell.task, cell.start)
         if cell.as_is is not None:
             model = load(cell.as_is, registry=self.registry)
             untrained = TrainResult(model=model, losses=(), metrics={}, seconds=0.0, steps=0)

@@ -34,7 +34,6 @@ from peirce_training import (
     settings_by_part,
     train,
     training_options,
-    with_tokenizer,
 )
 from peirce_training.experiments.matrix import PreparedData, results_lock
 from peirce_training.finetune.recipe import settings_text
@@ -254,7 +253,7 @@ class Search:
                 seed=self.seed,
                 resume=bool(Checkpoints(path).paths()) or read_training(path) is not None,
                 console=console,
-                data=prepared.get(task if self.start is None else with_tokenizer(task, self.start)),
+                data=prepared.get(task, self.start),
                 start=self.start,
                 watch=watch,
             )

@@ -14,7 +14,7 @@ from toy_tasks import Marked, MarkedOptions
 
 from peirce.errors import TaskError
 from peirce.registry import Registry
-from peirce_training import TrainingOptions, TrainResult
+from peirce_training import TrainingOptions, TrainResult, make_task
 from peirce_training.experiments import (
     RESULTS,
     Cell,
@@ -114,3 +114,14 @@ def test_data_are_read_once_for_all_that_read_the_same() -> None:
     assert prepared.get(Marked(MarkedOptions())) is data
     assert prepared.get(Marked(MarkedOptions(length=4))) is not data
     assert prepared.get(task) is not data
+
+
+def test_a_task_that_shares_data_knows_what_the_one_that_read_them_learned(tmp_path: Path) -> None:
+    (tmp_path / "own.csv").write_text("said,kind\n" + "yes it is,good\nno it is not,bad\n" * 20)
+    options = {"data": str(tmp_path / "own.csv"), "text": "said", "label": "kind", "vocabulary": 60}
+    tasks = [make_task("classify", {**options, "batch_size": size}) for size in (2, 4)]
+    prepared = PreparedData()
+    first, second = (prepared.get(task) for task in tasks)
+    assert first is second
+    assert tasks[1].assets(second) == tasks[0].assets(first)
+    assert tasks[1].options.batch_size == 4
