@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,7 +12,20 @@ from torch import Tensor
 
 from peirce.algebra import at_least_float32
 from peirce.errors import InputError
-from peirce.parts import Dims, Encoded, Head, Linear, TensorSpec, Tokens, without_autocast
+from peirce.parts import (
+    Dims,
+    Encoded,
+    Head,
+    Linear,
+    PlainScope,
+    TensorSpec,
+    Tokens,
+    plain_linear,
+    plain_relu,
+    plain_sigmoid,
+    plain_softmax,
+    without_autocast,
+)
 
 
 class Fuzzy(Head):
@@ -65,3 +79,23 @@ class Fuzzy(Head):
         others = logits.detach().masked_fill(right > 0, torch.finfo(logits.dtype).min).softmax(1)
         missed = (F.softplus(-logits) * right).sum(1) / right.sum(1).clamp_min(1)
         return (missed + (F.softplus(logits) * others * (right == 0)).sum(1)).mean() / 2
+
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """Entity by entity: the hidden layer on its state and the relation's vector, and the score."""
+        read = [state + given["pooled"] for state in given["unary"]]
+        hidden = plain_relu(plain_linear(read, parameters, "hidden", dims.unary + dims.pooled))
+        logits = plain_linear(hidden, parameters, "score", 1)[:, 0]
+        return {"logits": logits, "memberships": plain_sigmoid(logits)}
+
+    def reference_loss(self, outputs: Mapping[str, Any], labels: Any) -> float:
+        """See `loss`, query by query."""
+        total = 0.0
+        for scores, label in zip(outputs["logits"], labels, strict=True):
+            weights = label if isinstance(label, list) else [float(e == label) for e in range(len(scores))]
+            right = [w * math.log1p(math.exp(-s)) for s, w in zip(scores, weights, strict=True)]
+            wrong = [s for s, w in zip(scores, weights, strict=True) if w <= 0]
+            missed = [p * math.log1p(math.exp(s)) for p, s in zip(plain_softmax(wrong), wrong, strict=True)]
+            total += (sum(right) / max(1, sum(weights)) + sum(missed)) / 2
+        return total / len(labels)

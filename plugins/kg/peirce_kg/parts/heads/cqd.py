@@ -21,7 +21,6 @@ from peirce.algebra import at_least_float32
 from peirce.errors import ExportError
 from peirce.parts import Dims, Encoded, TensorSpec, Tokens, has_static_shapes, without_autocast
 from peirce_kg.parts.heads.distances import SetRanking
-from peirce_kg.parts.heads.entities import ranking_loss
 from peirce_kg.parts.heads.links import KnownLinks
 from peirce_kg.parts.systems.literals import DEPTH, ENTITY, VARIABLES
 from peirce_kg.parts.systems.set_system import count_levels
@@ -72,6 +71,12 @@ class Search(SetRanking):
         """The link predictor's scores, [n, d1], [e, d1] -> [n, e]."""
         return F.linear(sets, entities)
 
+    def plain_score(
+        self, answer: list[float], entity: list[float], number: int, parameters: Mapping[str, Any]
+    ) -> float:
+        """See `scores`."""
+        return sum(a * b for a, b in zip(answer, entity, strict=True))
+
     def forward(self, encoded: Encoded, tokens: Tokens) -> dict[str, Tensor]:
         """The logarithms of truth values [b, entities]; of a link predictor in training, its scores."""
         if torch.compiler.is_compiling():
@@ -93,10 +98,6 @@ class Search(SetRanking):
     @abstractmethod
     def answer_scores(self, literals: Literals, words: Tensor, entities: Tensor, asked: Tensor) -> Tensor:
         """The logarithm of the truth of each entity as the answer: [v, d1], [e, d1], bool [b, x] -> [b, e]."""
-
-    def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
-        """Cross-entropy; labels are int64 [b], or float [b, entities], a distribution over the answers."""
-        return ranking_loss(outputs["logits"], labels, self.options.smoothing)
 
 
 class TruthSearch(Search):

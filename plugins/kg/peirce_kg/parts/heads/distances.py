@@ -18,8 +18,17 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from peirce.algebra import at_least_float32
-from peirce.parts import Dims, Encoded, TensorSpec, Tokens, check_labels, has_static_shapes, without_autocast
-from peirce_kg.parts.heads.entities import Entities, check_distribution, ranking_loss
+from peirce.parts import (
+    Dims,
+    Encoded,
+    PlainScope,
+    TensorSpec,
+    Tokens,
+    check_labels,
+    has_static_shapes,
+    without_autocast,
+)
+from peirce_kg.parts.heads.entities import Entities, check_distribution, plain_ranking_loss, ranking_loss
 from peirce_kg.parts.systems.betae import LEAST, MARGIN, MOST
 from peirce_kg.parts.systems.system import RankingOptions
 
@@ -63,6 +72,29 @@ class SetRanking(Entities):
     @abstractmethod
     def scores(self, sets: Tensor, entities: Tensor) -> Tensor:
         """[n, d1], [e, d1] -> [n, e]."""
+
+    @abstractmethod
+    def plain_score(
+        self, answer: list[float], entity: list[float], number: int, parameters: Mapping[str, Any]
+    ) -> float:
+        """The score of one entity, by its vector and its number, with one set, for `reference`."""
+
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """The best score of an entity with the sets that the free variable has, one for each conjunction."""
+        first, sets = self.options.first, dict[int, list[float]]()
+        for atoms, token, target in zip(
+            given["unary"], given["input_ids"], given["atom_targets"], strict=True
+        ):
+            if token == self.options.free:
+                sets.setdefault(target, atoms)
+        entities = given["embeddings"][first : first + (self.options.count or dims.vocabulary)]
+        scores = (
+            [self.plain_score(each, entity, e, parameters) for each in sets.values()]
+            for e, entity in enumerate(entities)
+        )
+        return {"logits": [max(each, default=0.0) for each in scores]}
 
     def forward(self, encoded: Encoded, tokens: Tokens) -> dict[str, Tensor]:
         """[b, x, d1] -> logits [b, entities]; zero where a query has no free variable."""
@@ -120,6 +152,17 @@ class DistanceRanking(SetRanking):
         unwanted = -(others * F.logsigmoid(-scores)).sum(1) / others.sum(1).clamp_min(1)
         return (wanted + unwanted).mean()
 
+    def reference_loss(self, outputs: Mapping[str, Any], labels: Any) -> float:
+        """See the class, query by query."""
+        total = 0.0
+        for scores, label in zip(outputs["logits"], labels, strict=True):
+            weights = label if isinstance(label, list) else [float(e == label) for e in range(len(scores))]
+            pairs = list(zip(weights, scores, strict=True))
+            others = [math.log1p(math.exp(score)) for weight, score in pairs if weight == 0]
+            total += sum(weight * math.log1p(math.exp(-score)) for weight, score in pairs if weight > 0)
+            total += sum(others) / max(1, len(others))
+        return total / len(labels)
+
 
 class BetaRanking(DistanceRanking):
     """gamma - sum over the dimensions of KL(entity; set), of Beta distributions."""
@@ -140,6 +183,26 @@ class BetaRanking(DistanceRanking):
         slopes = torch.cat([total - digamma(alpha), total - digamma(beta)], 1)
         entropy = (entity * slopes).sum(1) + _log_beta(entity)
         return self.margin - (F.linear(answer, slopes) + _log_beta(answer).unsqueeze(1) - entropy)
+
+    def plain_score(
+        self, answer: list[float], entity: list[float], number: int, parameters: Mapping[str, Any]
+    ) -> float:
+        """KL of Beta(a, b) and Beta(c, d), dimension by dimension: ln B(c, d) - ln B(a, b) + (a - c) psi(a) + ..."""
+
+        def log_beta(a: float, b: float) -> float:
+            return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
+
+        def psi(x: float) -> float:
+            return float(torch.digamma(torch.tensor(x, dtype=torch.float64)))
+
+        size, total = len(answer) // 2, 0.0
+        for i in range(size):
+            a, b = (min(max(x, LEAST), MOST) for x in (entity[i], entity[size + i]))
+            c, d = (min(max(x, 1 / MOST), MOST) for x in (answer[i], answer[size + i]))
+            total += log_beta(c, d) - log_beta(a, b)
+            total += (a - c) * psi(a) + (b - d) * psi(b) + (c - a + d - b) * psi(a + b)
+        margin = self.options.margin
+        return (0.15 * size if margin is None else margin) - total
 
 
 def _log_beta(parameters: Tensor) -> Tensor:
@@ -210,6 +273,18 @@ class ConeRanking(PortionRanking):
         outside = torch.where(middle < edge, 0, border)
         return (outside + self.options.inside * torch.minimum(middle, edge)).sum(2)
 
+    def plain_score(
+        self, answer: list[float], entity: list[float], number: int, parameters: Mapping[str, Any]
+    ) -> float:
+        """See the class, dimension by dimension."""
+        size, total = len(answer) // 2, 0.0
+        for axis, aperture, angle in zip(answer[:size], answer[size:], entity, strict=False):
+            middle, edge = abs(math.sin((angle - axis) / 2)), abs(math.sin(aperture / 4))
+            borders = (axis - aperture / 2, axis + aperture / 2)
+            outside = min(abs(math.sin((angle - border) / 2)) for border in borders)
+            total += (outside if middle >= edge else 0.0) + self.options.inside * min(middle, edge)
+        return float(self.options.margin - parameters["scale"] * total)
+
 
 @frozen(kw_only=True)
 class PointOptions(RankingOptions):
@@ -236,6 +311,12 @@ class PointRanking(PortionRanking):
     def distance_to(self, sets: Tensor, entities: Tensor) -> Tensor:
         """See `PortionRanking.distance_to`."""
         return (entities - sets.unsqueeze(1)).abs().sum(2)
+
+    def plain_score(
+        self, answer: list[float], entity: list[float], number: int, parameters: Mapping[str, Any]
+    ) -> float:
+        """See the class."""
+        return float(self.options.margin - sum(abs(e - q) for e, q in zip(entity, answer, strict=True)))
 
 
 @frozen(kw_only=True)
@@ -270,6 +351,16 @@ class BoxRanking(PortionRanking):
         far = (entities - centre).abs()
         return (F.relu(far - reach) + self.options.inside * torch.minimum(far, reach)).sum(2)
 
+    def plain_score(
+        self, answer: list[float], entity: list[float], number: int, parameters: Mapping[str, Any]
+    ) -> float:
+        """See the class, dimension by dimension."""
+        size, total = len(answer) // 2, 0.0
+        for centre, reach, point in zip(answer[:size], answer[size:], entity, strict=False):
+            far = abs(point - centre)
+            total += max(far - reach, 0.0) + self.options.inside * min(far, reach)
+        return float(self.options.margin - total)
+
 
 @frozen(kw_only=True)
 class CosineOptions(RankingOptions):
@@ -296,9 +387,20 @@ class CosineRanking(SetRanking):
         """[n, d1], [e, d1] -> [n, e]; a vector that is zero is at right angles to all."""
         return F.linear(_unit(sets), _unit(entities)) / self.options.temperature
 
+    def plain_score(
+        self, answer: list[float], entity: list[float], number: int, parameters: Mapping[str, Any]
+    ) -> float:
+        """See the class."""
+        product = sum(a * b for a, b in zip(answer, entity, strict=True))
+        return product / math.hypot(*answer) / math.hypot(*entity) / float(self.options.temperature)
+
     def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
         """Cross-entropy; labels are int64 [b], or float [b, entities], a distribution over the answers."""
         return ranking_loss(outputs["logits"], labels)
+
+    def reference_loss(self, outputs: Mapping[str, Any], labels: Any) -> float:
+        """See `loss`."""
+        return plain_ranking_loss(outputs["logits"], labels)
 
 
 @frozen(kw_only=True)
@@ -342,9 +444,14 @@ class ParticleRanking(SetRanking):
         # of particles that are the same, as new ones are, the first alone learns, so they become different
         return every.max(1).values
 
-    def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
-        """Cross-entropy; labels as `CosineRanking.loss` has them."""
-        return ranking_loss(outputs["logits"], labels, self.options.smoothing)
+    def plain_score(
+        self, answer: list[float], entity: list[float], number: int, parameters: Mapping[str, Any]
+    ) -> float:
+        """The products of the particles with the first numbers of the entity."""
+        width = len(answer) // self.options.particles
+        starts = range(0, len(answer), width)
+        products = (sum(answer[start + i] * entity[i] for i in range(width)) for start in starts)
+        return float(max(products) + parameters["bias"][number])
 
 
 def _unit(vectors: Tensor) -> Tensor:

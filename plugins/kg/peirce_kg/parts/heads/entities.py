@@ -14,6 +14,7 @@ from torch import Tensor
 from peirce.algebra import at_least_float32
 from peirce.errors import InputError
 from peirce.parts import (
+    IGNORED,
     Dims,
     Encoded,
     Head,
@@ -119,17 +120,18 @@ class Entities(Head):
 
     def reference_loss(self, outputs: Mapping[str, Any], labels: Any) -> float:
         """The mean over queries of the cross-entropy with the smoothed labels."""
-        total, counted = 0.0, 0
-        for scores, label in zip(outputs["logits"], labels, strict=True):
-            if isinstance(label, int) and label < 0:
-                continue  # it counts for nothing
-            count = len(scores)
-            wanted = label if isinstance(label, list) else [float(e == label) for e in range(count)]
-            smooth = self.options.smoothing
-            shares = [(1 - smooth) * w + smooth / count for w in wanted]
-            total -= sum(w * math.log(p) for w, p in zip(shares, plain_softmax(scores), strict=True))
-            counted += 1
-        return total / max(counted, 1)
+        return plain_ranking_loss(outputs["logits"], labels, self.options.smoothing)
+
+
+def plain_ranking_loss(logits: Any, labels: Any, smoothing: float = 0.0) -> float:
+    """What `ranking_loss` gives, over nested lists."""
+    losses = []
+    for scores, label in zip(logits, labels, strict=True):
+        if label != IGNORED:
+            wanted = label if isinstance(label, list) else [float(e == label) for e in range(len(scores))]
+            shares = [(1 - smoothing) * w + smoothing / len(scores) for w in wanted]
+            losses.append(-sum(w * math.log(p) for w, p in zip(shares, plain_softmax(scores), strict=True)))
+    return sum(losses) / max(1, len(losses))
 
 
 def ranking_loss(logits: Tensor, labels: Tensor, smoothing: float = 0.0) -> Tensor:
