@@ -59,6 +59,6 @@ def register_specs() -> list[Path]:
 def register_commands() -> dict[str, str]:
     """Models of published checkpoints, and models for the hub."""
     return {
-        "import.transformers": "Import a BERT, a GPT-2 or a Llama that transformers saved.",
+        "import.transformers": "Import a model that transformers saved, and write it back.",
         "push": "Upload a saved model to Hugging Face's hub.",
     }
