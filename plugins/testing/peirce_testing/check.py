@@ -174,8 +174,9 @@ class Check:
             raise
         except Exception as error:
             cause = None if isinstance(error, BrokenError) else error
-            broken = BrokenError(self._explain(case, error))
-            broken.cause = error.cause if isinstance(error, BrokenError) and error.cause else _cause(error)
+            found = _misfit(case.part, error) or error
+            broken = BrokenError(self._explain(case, found))
+            broken.cause = found.cause if isinstance(found, BrokenError) and found.cause else _cause(found)
             raise broken from cause
 
     def _explain(self, case: Case, error: Exception) -> str:
@@ -183,13 +184,14 @@ class Check:
         entry = case.entry
         found = [str(error)] if isinstance(error, BrokenError) else _describe_error(error)
         notes = sorted(getattr(error, "__notes__", ()), key=lambda note: not note.startswith("with "))
+        raised = None if isinstance(error, BrokenError) else error
+        about = self.name, entry.part, "\n".join([found[0], *notes]), raised
         lines = {
-            "of": [causes.where(entry.part)],
+            "of": [causes.method_of(*about)],
             "with": [note.removeprefix("with ") for note in notes],
             "contract": [self.contract],
             "found": found,
-            # What an exception of these says is not about the contract that was under check.
-            "cause": [] if isinstance(error, _MISUSED) else causes.nearest(self.name, entry.part),
+            "cause": causes.nearest(*about),
             "read on": [self.link],
             "again": [again(entry.plugin, case.name_of(self), case.thorough)],
         }
@@ -219,10 +221,23 @@ def _restore_defaults() -> Iterator[None]:
             torch.set_grad_enabled(grad)
 
 
+def _misfit(part: type[Any], error: Exception) -> BrokenError | None:
+    """What an error means that a call of the part's raised, where a method takes other arguments than it is given."""
+    words = r"positional arguments?\b|unexpected keyword argument"
+    if not isinstance(error, TypeError) or not re.search(words, str(error)):
+        return None
+    if not (problems := [*causes.call_problems(part)]):
+        return None
+    broken = BrokenError("\n".join(problems))
+    for note in getattr(error, "__notes__", ()):
+        broken.add_note(note)
+    return broken
+
+
 def _frames_of_part(error: Exception) -> list[traceback.FrameSummary]:
-    """The frames of an error that are not the suite's; all of them if none is."""
-    calls = traceback.extract_tb(error.__traceback__)
-    return [call for call in calls if _OURS.isdisjoint(Path(call.filename).parents)] or list(calls)
+    """The frames of an error that are neither the suite's nor torch's."""
+    calls, foreign = traceback.extract_tb(error.__traceback__), {*_OURS, _TORCH}
+    return [call for call in calls if foreign.isdisjoint(Path(call.filename).parents)]
 
 
 def _describe_error(error: Exception) -> list[str]:
@@ -237,18 +252,13 @@ def _describe_error(error: Exception) -> list[str]:
     return lines
 
 
-_MISUSED = (TypeError, AttributeError, NameError, KeyError)
-"""The exceptions of a name or an argument that is not there."""
-
-
 def _cause(error: Exception) -> str:
     """A key that failures with one cause share."""
-    calls = [
-        call for call in _frames_of_part(error) if {*_OURS, _TORCH}.isdisjoint(Path(call.filename).parents)
-    ]
+    calls = _frames_of_part(error)
     if calls and not isinstance(error, BrokenError):
         return f"{type(error).__name__} at {calls[-1].filename}:{calls[-1].lineno}"
-    return f"{type(error).__name__}: {re.sub(r'[0-9]+', '#', str(error).partition(chr(10))[0])}"
+    numbers = r"-?\b[0-9]+(\.[0-9]+)?(e[-+]?[0-9]+)?\b"
+    return f"{type(error).__name__}: {re.sub(numbers, '#', str(error).partition(chr(10))[0])}"
 
 
 def check(

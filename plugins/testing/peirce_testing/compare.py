@@ -197,7 +197,20 @@ def is_refused(call: Callable[[], object], where: str, by: type[Exception] = Pei
 def _place(error: Tensor, actual: Tensor, expected: Tensor) -> str:
     at = torch.unravel_index(error.nan_to_num(torch.inf).argmax(), error.shape)
     given, wanted = actual[at].item(), expected[at].item()
-    return f"{given} at {[int(i) for i in at]} where {wanted} is expected"
+    return f"{given} at {[int(i) for i in at]} where {wanted} is expected{_factor(actual, expected)}"
+
+
+def _factor(actual: Tensor, expected: Tensor) -> str:
+    """By which factor every value is off, if that is one; of one or two values only a factor that says something."""
+    one, other = actual.detach().double().flatten(), expected.detach().double().flatten()
+    counted = other.abs() > 1e-3 * other.abs().max()
+    factors = one[counted] / other[counted]
+    if not len(factors) or not torch.allclose(factors, factors[0], rtol=1e-6, atol=1e-9):
+        return ""
+    factor = float(factors[0])
+    known = any(abs(factor - each) < 1e-6 for each in (-1, 0, 0.5, 2))
+    telling = known or (len(factors) > 2 and abs(factor - 1) > 1e-3)
+    return f", {factor:.6g} times that everywhere" if telling else ""
 
 
 @contextmanager

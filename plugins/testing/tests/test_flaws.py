@@ -375,6 +375,40 @@ def test_a_check_finds_its_flaw_and_nothing_without_it(
         check.run(case_of(flaw, flaw.changes[1:] if flaw.check == "defaults" else ()))
 
 
+_CALLED = ("premise: Tensor, scope: Scope)", "premise: Tensor)")
+_OF_OPTIONS = ("return kernel * premise\n", "return kernel * premise * self.options.factor\n")
+_UNBIASED = ('"""u: [b, x, y, d], to the relations."""\n        return Writer(', "return Writer(bias=False, ")
+NAMED = (
+    ("shapes", "operator", _CALLED, r"infer takes \(kernel, premise\), .* with \(kernel, premise, scope\)"),
+    ("shapes", "operator", _OF_OPTIONS, "no option 'factor': the part has no line `Options =`"),
+    ("options", "scope-position", ("= options.width", "= 8"), "no line of .*py reads 'width'"),
+    ("options", "scope-position", ("<= self.width", "<= 8"), "read and then not used: .*: self.width = options.width"),
+    ("reference", "operator", ("return kernel", "return -kernel"), r"-1 times that everywhere[\s\S]*: return -kernel"),
+    ("reference", "operator", _UNBIASED, "`reference` reads the parameter 'output.bias', and the part has .*weight"),
+    (
+        "reference", "head", ("unsqueeze(1) > steps", "unsqueeze(1) >= steps"),
+        r"of: +Flawed.loss, [\s\S]*a term that differs: .*return F.binary_cross_entropy",
+    ),
+    (
+        "limits", "augmenter", ("return embeddings * self.weights[", "return -embeddings * self.weights["),
+        r"against `reference`: (?![\s\S]*cause:)",
+    ),
+    ("locality", "operator", ('rule = "pairwise"', 'rule = "reduce"'), "nothing is summed: .*: scope_rule = "),
+    ("padding", "operator", ("return kernel * premise\n", "return [][0]\n"), r"IndexError: (?![\s\S]*cause:)"),
+)  # fmt: skip
+"""A check, what is changed of a template, and a pattern of what the failure says."""
+
+
+@pytest.mark.parametrize(("check", "source", "change", "words"), NAMED)
+def test_a_failure_names_the_cause_and_the_line(
+    check: str, source: str, change: Change, words: str, case_of: Callable[..., Case]
+) -> None:
+    flaw = _flaw(check, source, words, change)
+    with pytest.raises(BrokenError) as failure:
+        BY_NAME[check].run(case_of(flaw, flaw.changes))
+    assert re.search(words, str(failure.value)), str(failure.value)
+
+
 def test_every_check_of_parts_has_a_flaw() -> None:
     of_parts = {check.name for check in CHECKS if not {*check.kinds}.isdisjoint(KINDS)}
     assert {flaw.check for flaw in FLAWS} == of_parts - {"record"}  # which has tests of its own

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
-from inspect import getattr_static, isfunction, signature
+from inspect import signature
 from typing import Any
 
 import attrs
@@ -15,6 +14,7 @@ from torch import Tensor
 from peirce.model import Task
 from peirce.parts import Architecture, Dims, PureOperator, RecurrentOperator, StateOperator, typing_of
 from peirce.registry import KINDS
+from peirce_testing.causes import call_problems
 from peirce_testing.check import NETWORK, Case, check
 from peirce_testing.compare import BrokenError, assert_equal
 from peirce_testing.examples import BASE, SCOPE_KINDS, UNEVEN, Example, View, normal, plain_view
@@ -29,9 +29,6 @@ FLOATS = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 ROUNDINGS, ALLOWED = 4, 8
 """How often values are rounded anew to see what that changes, and how many times as much may differ."""
 _MUTABLE = (list, dict, set, bytearray, torch.Tensor, np.ndarray)
-
-_CONTRACTS = ("peirce.parts", "peirce.model")
-"""Where the methods of parts are declared."""
 
 Findings = dict[str, object]
 """What is said of a part, and whether that is a finding: true if it is wrong."""
@@ -69,29 +66,12 @@ def _general(part: type[Any]) -> Findings:
             message = f"the default of the option {name!r} is one object that all parts share; use factory="
             first = getattr(one, name)
             found[message] = first is getattr(two, name) and isinstance(first, _MUTABLE)
-    found |= dict.fromkeys(_signature_problems(part), True)
+    found |= dict.fromkeys(call_problems(part), True)
     for name, reason in part.expected_failures.items():
         message = f"expected_failures names {name!r}, which is not a check; the checks are {', '.join(names)}"
         found[message] = name not in names
         found[f"expected_failures gives no reason for {name!r}"] = not reason.strip()
     return found
-
-
-def _signature_problems(part: type[Any]) -> Iterator[str]:
-    """The methods of a part that cannot be called as their contract calls them."""
-    contract = [base for base in part.__mro__ if base.__module__.startswith(_CONTRACTS)]
-    for name in sorted({name for base in contract for name in vars(base)}):
-        declared = next(vars(base)[name] for base in contract if name in vars(base))
-        mine, theirs = (getattr(each, "__func__", each) for each in (getattr_static(part, name), declared))
-        if mine is theirs or not (isfunction(mine) and isfunction(theirs)):
-            continue
-        wanted = signature(theirs).parameters
-        if all(each.kind is each.POSITIONAL_OR_KEYWORD for each in wanted.values()):
-            try:
-                signature(mine).bind(*wanted)
-            except TypeError:
-                has, needs = (", ".join([*names][1:]) for names in (signature(mine).parameters, wanted))
-                yield f"{name} takes ({has}), but its contract calls it with ({needs})"
 
 
 def _operator(part: type[Any]) -> Findings:
@@ -118,7 +98,15 @@ def _typing(part: PureOperator, when: str) -> Findings:
         (part.pair == "score" and not typing.startswith("B <- U x U"), "pair = 'score' is for a query times a key"),
         (part.pair == "value" and not softmax[0], "pair = 'value' is for sums by a softmax kernel, the first reading"),
     )  # fmt: skip
-    return {f"{when}{message}": wrong for wrong, message in every}
+    found: Findings = {f"{when}{message}": wrong for wrong, message in every}
+    called = (*part.readings(), *part.weights(), "scope")
+    for name in ("infer", "reference"):
+        try:
+            signature(getattr(part, name)).bind(*called)
+        except TypeError:
+            takes = ", ".join(signature(getattr(part, name)).parameters)
+            found[f"{name} takes ({takes}), but its contract calls it with ({', '.join(called)})"] = True
+    return found
 
 
 def _architecture(part: type[Any]) -> Findings:

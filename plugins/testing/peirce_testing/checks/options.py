@@ -48,7 +48,7 @@ def options(case: Case) -> None:
                 tried.append(f"{value!r}")
                 if _differs(before, _observe_with_count(other)):
                     tried.clear()
-    if dead := {name: ", ".join(tried) for name, tried in silent.items() if tried}:
+    if dead := {name: ", ".join(dict.fromkeys(tried)) for name, tried in silent.items() if tried}:
         now = case.harness.options
         messages = (
             f"option {n!r} has no effect: {tried} give the same as {getattr(now, n)!r}"

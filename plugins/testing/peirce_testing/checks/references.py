@@ -94,7 +94,7 @@ def check_reference(
     instance = _begun(harness)
     unread = {} if unread is None else unread
     if isinstance(instance, RecurrentOperator):
-        _check_recurrent(instance, tensors)
+        _check_recurrent(instance, tensors, unread)
     elif isinstance(instance, PureOperator):
         _check_pure(harness, instance, view, tensors)
         if _states(harness.part, "reference_of_atoms", "readings", "output"):
@@ -117,9 +117,9 @@ def _begun(harness: Harness) -> Any:
     return begun
 
 
-def _check_recurrent(instance: RecurrentOperator, tensors: Tensors) -> None:
+def _check_recurrent(instance: RecurrentOperator, tensors: Tensors, unread: dict[str, bool]) -> None:
     ((_, given),) = tensors
-    parameters = {name: value.tolist() for name, value in instance.state_dict().items()}
+    parameters = _noting(instance, unread)
     expected = torch.tensor([instance.reference(x.tolist(), parameters) for x in given], dtype=torch.float64)
     with torch.no_grad():
         for what, result in (
@@ -128,6 +128,7 @@ def _check_recurrent(instance: RecurrentOperator, tensors: Tensors) -> None:
         ):
             if result is not None:
                 assert_equal(result, expected, f"the outputs {what}")
+    unread.update(dict.fromkeys(parameters.read & unread.keys(), False))
     _fused_gradients(instance, given)
 
 
@@ -188,7 +189,13 @@ def _check_maps(instance: PureOperator, dims: Dims, view: View, unread: dict[str
         rows = pairs if of_pairs else pairs.any(1)
         result = maps.output(inferred[i, where][:, where] if of_pairs else inferred[i, where])
         found = {name: (True, result)}
-        _compare(found, _summed(expected, given, seen), rows, f"in example {i}, maps included")
+        _compare(
+            found,
+            _summed(expected, given, seen),
+            rows,
+            f"in example {i}, maps included",
+            "reference_of_atoms",
+        )
     unread.update(dict.fromkeys(parameters.read & unread.keys(), False))
 
 
@@ -209,6 +216,9 @@ class _Parameters(dict[str, Any]):
     def __getitem__(self, name: str) -> Any:
         self.read.add(name)
         return super().__getitem__(name)
+
+    def __missing__(self, name: str) -> Any:
+        raise BrokenError(f"`reference` reads the parameter {name!r}, and the part has {', '.join(self)}")
 
     def get(self, name: str, default: Any = None) -> Any:
         """As of a dict."""
@@ -237,6 +247,8 @@ def _check_stated(
             places = list(range(len(where)))
             plain = PlainScope(pairs.tolist(), places, places)
             expected = instance.reference(given, plain, parameters, harness.dims)
+            if expected is None:
+                return  # not with these options
             found = {slot.name: (len(slot.tokens) > 1, t[0]) for slot, t in outputs.example(i, where)}
             if isinstance(instance, StateOperator):
                 instance.train()  # its terms are those of the last pass in training
@@ -267,11 +279,15 @@ def _summed(expected: Mapping[str, Any], given: Mapping[str, Any], view: View) -
 
 
 def _compare(
-    found: dict[str, tuple[bool, Tensor]], stated: dict[str, Tensor], pairs: Tensor, when: str
+    found: dict[str, tuple[bool, Tensor]],
+    stated: dict[str, Tensor],
+    pairs: Tensor,
+    when: str,
+    method: str = "reference",
 ) -> None:
-    """Compare outputs with what is stated of them; those of pairs where they are in scope."""
+    """Compare outputs with what a method states of them; those of pairs where they are in scope."""
     if unknown := sorted(stated.keys() - found.keys()):
-        raise BrokenError(f"`reference` states {', '.join(unknown)}, and the part gives {', '.join(found)}")
+        raise BrokenError(f"`{method}` states {', '.join(unknown)}, and the part gives {', '.join(found)}")
     for name, (of_pairs, result) in found.items():
         if name in stated:
             given = (
@@ -279,9 +295,9 @@ def _compare(
                 for each in (result.detach(), stated[name].expand_as(result))
             )
             one, wanted = (each.double() for each in given)
-            assert_equal(one, wanted, f"{name} {when}, against `reference`")
+            assert_equal(one, wanted, f"{name} {when}, against `{method}`")
         elif name != "index" and bool(result.any()):
-            raise BrokenError(f"`reference` does not state {name}, which the part gives")
+            raise BrokenError(f"`{method}` does not state {name}, which the part gives")
 
 
 def _check_stated_loss(harness: HeadHarness) -> bool:
