@@ -33,6 +33,8 @@ _KINDS = {
     ".parquet": "parquet",
     **dict.fromkeys((".conll", ".conllu", ".conllx", ".bio", ".iob", ".iob2", ".bmes"), "conll"),
 }
+_SAVED = "dataset_dict.json"
+"""What `datasets` saves in a folder beside its splits."""
 _BATCH_ROWS, _BATCH_BYTES = 10_000, 1 << 24
 """The most rows of a Parquet file that are read at once, and the bytes that they have by its metadata."""
 
@@ -106,6 +108,7 @@ def read_rows(
     quotes: bool | None = None,
     header: Sequence[str] = (),
     broken: bool = False,
+    only: Collection[str] = (),
 ) -> Iterator[Row]:
     """The rows of a file, by the end of its name: `.csv`, `.tsv` or `.txt` with a header, `.jsonl` or `.json`, `.conll`
     and the like with a sentence a row, any of these with `.gz` after it; or `.parquet`. They are read as they are asked
@@ -118,6 +121,7 @@ def read_rows(
             only a line feed ends a row, since published texts hold other separators.
         header: the columns of a file that does not begin with their names.
         broken: whether rows with too few fields or too many are given, as broken, rather than refused.
+        only: of a Parquet file, the columns that are read; all if there are none.
 
     Raises:
         TaskError: the file cannot be read, or a row is not in its format.
@@ -126,7 +130,7 @@ def read_rows(
     quoted = kind == "csv" if quotes is None else quotes
     with _explain_read_errors(path):
         if kind == "parquet":
-            yield from _check_rows(_records(path), columns, broken=broken)
+            yield from _check_rows(_records(path, only), columns, broken=broken)
             return
         with io.TextIOWrapper(open_file(path), encoding="utf-8-sig", newline="" if quoted else "\n") as file:
             rows: Iterator[Row]
@@ -212,7 +216,7 @@ def _parquet(path: Path) -> Iterator[tuple[Any, Any]]:
         raise TaskError(f"{path} cannot be read as Parquet: {cause}; fetch the file again") from error
 
 
-def read_batches(path: Path, most: int = _BATCH_ROWS) -> Iterator[Any]:
+def read_batches(path: Path, most: int = _BATCH_ROWS, only: Sequence[str] | None = None) -> Iterator[Any]:
     """The record batches of a Parquet file; what it unpacks to is bounded as for other compressed files.
 
     Its metadata say how large the columns are, and each batch how large its values become, one that is kept once for
@@ -221,6 +225,7 @@ def read_batches(path: Path, most: int = _BATCH_ROWS) -> Iterator[Any]:
     Args:
         path: the file.
         most: the most rows of a batch.
+        only: the columns that are read, in their order; all if None.
 
     Raises:
         TaskError: the file cannot be read.
@@ -233,10 +238,11 @@ def read_batches(path: Path, most: int = _BATCH_ROWS) -> Iterator[Any]:
         check_ratio(claimed, packed)
         rows = max(1, min(most, _BATCH_BYTES * parts.num_rows // max(1, claimed)))
         unpacked = 0
-        for batch in file.iter_batches(rows):
+        schema = plain if only is None else plain.empty_table().select(only).schema
+        for batch in file.iter_batches(rows, columns=schema.names):
             unpacked += sum(map(_unpacked_size, batch.columns))
             check_ratio(unpacked, packed)
-            yield batch.cast(plain)
+            yield batch.select(schema.names).cast(schema)
 
 
 def parquet_schema(path: Path) -> Any:
@@ -259,11 +265,41 @@ def parquet_files(folder: Path) -> list[Path]:
     return sorted(path for path in found if not any(part.startswith((".", "_")) for part in path.parts))
 
 
-def _records(path: Path) -> Iterator[Row]:
-    """The rows of a Parquet file."""
+def parquet_size(path: Path) -> tuple[int, int]:
+    """The rows of a Parquet file, and the bytes that its columns unpack to by its metadata.
+
+    Raises:
+        TaskError: the file cannot be read.
+    """
+    with _explain_read_errors(path), _parquet(path) as (file, _):
+        groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
+        return int(file.metadata.num_rows), sum(int(each.total_byte_size) for each in groups)
+
+
+def class_columns(path: Path) -> dict[str, Sequence[str]]:
+    """The names of classes by column, which `datasets` puts into the Parquet files that it writes."""
+    import datasets
+
+    return _class_columns(datasets.Features.from_arrow_schema(parquet_schema(path)))
+
+
+def parquet_folder(data: str) -> Path | None:
+    """The folder of Parquet files that data are; None where they are a file, a name of the hub, or a folder that
+    `datasets` saved."""
+    folder = Path(data)
+    if not data or not folder.is_dir() or (folder / _SAVED).exists() or not parquet_files(folder):
+        return None
+    return folder
+
+
+def _records(path: Path, only: Collection[str] = ()) -> Iterator[Row]:
+    """The rows of a Parquet file, with some of its columns, or all."""
     number = 0
-    names = _column_names(str(path), parquet_schema(path).names)
-    for batch in read_batches(path):
+    given = parquet_schema(path).names
+    names = dict(zip(_column_names(str(path), given), given, strict=True))
+    if only:
+        names = {name: own for name, own in names.items() if name in only}
+    for batch in read_batches(path, only=list(names.values())):
         for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             number += 1
             yield Row(path, number, dict(zip(names, values, strict=True)))
@@ -366,7 +402,7 @@ def read_dataset(name: str, configuration: str = "") -> Mapping[str, Iterator[Ro
     try:
         if not folder.is_dir() and not configuration:
             name, _, configuration = name.partition(":")
-        saved = [at for at in (folder, folder / configuration) if (at / "dataset_dict.json").is_file()]
+        saved = [at for at in (folder, folder / configuration) if (at / _SAVED).is_file()]
         if saved:
             loaded: Any = datasets.load_from_disk(str(saved[0]))
         else:
@@ -404,15 +440,25 @@ def read_splits(name: str, needed: Collection[str]) -> dict[str, Iterator[Row]]:
 
 
 def _rows(where: str, table: Any) -> Iterator[Row]:
-    classes = {  # of a column, or of each item of a column of lists
+    classes = _class_columns(table.features)
+    for number, values in enumerate(table, 1):
+        yield Row(where, number, with_classes(values, classes))
+
+
+def _class_columns(features: Mapping[str, Any]) -> dict[str, Sequence[str]]:
+    """The names of classes of each column, or of each item of a column of lists, that has some."""
+    return {
         name: names
-        for name, each in table.features.items()
+        for name, each in features.items()
         if (names := getattr(getattr(each, "feature", each), "names", None))
     }
-    for number, values in enumerate(table, 1):
-        for name, names in classes.items():
-            values[name] = _class_names(values[name], names)
-        yield Row(where, number, values)
+
+
+def with_classes(values: dict[str, Any], classes: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """A row with names in place of the numbers of classes."""
+    for name in classes.keys() & values.keys():
+        values[name] = _class_names(values[name], classes[name])
+    return values
 
 
 def _class_names(value: Any, names: Sequence[str]) -> Any:

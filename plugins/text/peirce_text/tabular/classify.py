@@ -27,6 +27,7 @@ from peirce_text.tabular.columns import (
 )
 from peirce_text.tabular.lists import is_list
 from peirce_text.tabular.measures import Confusion
+from peirce_text.tabular.streams import STREAM
 from peirce_text.tabular.texts import TextTable, TextTableOptions
 from peirce_text.tasks import TRAIN, TextClassData, outputs_of
 from peirce_text.text.encoding import EncodedTexts, Ints
@@ -107,13 +108,13 @@ class Classify(TextTable[ClassifyOptions]):
     def encode(self, tokenizer: Tokenizer, split: str, examples: Sequence[Example]) -> EncodedTexts:
         """The texts as ids; in training with `weights`, float32 [n], of mean one, if classes are balanced."""
         encoded = super().encode(tokenizer, split, examples)
-        if split != TRAIN or self.options.weights == "none":
+        if split not in (TRAIN, STREAM) or self.options.weights == "none":
             return encoded
-        counts = np.bincount(encoded.labels, minlength=len(self.classes))
-        weights = len(encoded) / ((counts > 0).sum() * np.maximum(1, counts))
-        return evolve(
-            encoded, columns={**encoded.columns, "weights": weights[encoded.labels].astype(np.float32)}
-        )
+        if split == TRAIN:  # of which a stream's is a sample, and encoded first
+            counts = np.bincount(encoded.labels, minlength=len(self.classes))
+            self._weights = len(encoded) / ((counts > 0).sum() * np.maximum(1, counts))
+        weights = self._weights[encoded.labels].astype(np.float32)
+        return evolve(encoded, columns={**encoded.columns, "weights": weights})
 
     def head_table(self, data: TextClassData) -> dict[str, Any]:
         """A head for texts, or for pairs."""

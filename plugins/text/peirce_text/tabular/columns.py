@@ -14,7 +14,7 @@ import numpy as np
 from attrs import frozen
 
 from peirce.errors import TaskError, escape_controls, unknown
-from peirce_text.reading import Row, read_rows, read_splits
+from peirce_text.reading import Row, parquet_files, parquet_folder, read_rows, read_splits
 from peirce_text.tabular.lists import list_in_text
 from peirce_text.text.encoding import Ints
 
@@ -98,6 +98,10 @@ def first_row(data: str) -> Mapping[str, Any]:
         TaskError: there is none.
     """
     files = {"train": Path(data)} if is_file(data) else {}
+    if (folder := parquet_folder(data)) is not None:
+        return peek((row for name in parquet_files(folder) for row in read_rows(folder / name)), data)[
+            0
+        ].values
     return peek(rows_of("" if files else data, files)["train"], data)[0].values
 
 

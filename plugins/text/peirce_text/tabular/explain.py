@@ -120,7 +120,7 @@ def _parts(
 
     measured = next(split for split in (TEST, VALID, TRAIN) if read.get(split))
     numbers: dict[tuple[object, ...], int] = {}
-    file, columns = task.options.files.get(TRAIN), task.columns
+    file, columns = None if task.options.hub else task.options.files.get(TRAIN), task.columns
     if file is not None and "label" in columns:
         for row in read_rows(file):
             texts = (row.value(columns[role]) for role in ("text", "pair") if role in columns)

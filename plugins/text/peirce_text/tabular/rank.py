@@ -49,6 +49,7 @@ class Rank(TextTable[RankOptions]):
     )
     Options = RankOptions
     role = "score"
+    streams = False
     repair = (
         "give every row a query, a text and a score, or name their columns with task.text, .pair and .label"
     )

@@ -5,21 +5,27 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
+import numpy as np
 from attrs import field, frozen, validators
+from torch import Tensor
 
 from peirce.errors import TaskError
 from peirce.extras import check_picture
 from peirce.model import Model
+from peirce.parts import one_of
 from peirce_text.progress import print_line
-from peirce_text.reading import Row
+from peirce_text.reading import Row, parquet_files, parquet_folder, parquet_size, read_rows
 from peirce_text.tabular.checks import Counts, class_remarks, count_lines, text_remarks
 from peirce_text.tabular.columns import first_row, is_file, peek, rows_of, split_rows
 from peirce_text.tabular.inputs import InputColumns
 from peirce_text.tabular.measures import Confusion
 from peirce_text.tabular.scores import Measures
+from peirce_text.tabular.streams import LARGE, SAMPLE, STREAM, Stream, StreamedBatch, digest
 from peirce_text.tasks import TEST, TRAIN, VALID, EncodedT, ExampleT, FileOptions, TextData, TextTask
 from peirce_text.text.encoding import Ints
 from peirce_text.text.tokenizer import FILE, Tokenizer
@@ -50,12 +56,15 @@ class TableOptions(FileOptions):
         split_seed: which rows are kept aside.
         inputs: the column of each further input that a part of the model declares, by the name of the input: a number
             for each text, or in `tag` a list with one for each word.
+        stream: whether training rows of a folder of Parquet files are read anew in each pass, as they are used: `yes`,
+            `no`, or `auto`, which does where the folder unpacks to more than 1 GiB.
     """
 
     valid_share: float = _share_option()
     test_share: float = _share_option()
     split_seed: int = field(default=0, validator=validators.ge(0))
     inputs: Mapping[str, str] = field(factory=dict)
+    stream: Literal["auto", "yes", "no"] = one_of("auto", "yes", "no")
 
     @property
     def hub(self) -> str:
@@ -75,6 +84,7 @@ class TableTask(TextTask[OptionsT, ExampleT, EncodedT], Generic[OptionsT, Exampl
         counted: what has a class.
         checks: what a reader of the scores must know of the data, a sentence each.
         kept: examples of each split for the report, of large splits some.
+        streams: whether the task can learn from rows as they are read.
     """
 
     settings: ClassVar[Mapping[str, Any]] = {"train.epochs": 5, "train.evaluate_epochs": 1}
@@ -83,6 +93,7 @@ class TableTask(TextTask[OptionsT, ExampleT, EncodedT], Generic[OptionsT, Exampl
     counted: ClassVar[str] = "rows"
     checks: tuple[str, ...] = ()
     kept: Mapping[str, Sequence[Any]] = {}
+    streams: ClassVar[bool] = True
 
     @classmethod
     @abstractmethod
@@ -103,20 +114,67 @@ class TableTask(TextTask[OptionsT, ExampleT, EncodedT], Generic[OptionsT, Exampl
         self.columns: dict[str, str] = {}
         self.input_columns = InputColumns(options.inputs)
         self._last: tuple[Model, str, Measures] | None = None
+        self.stream: Stream | None = None
+        self._aside: frozenset[bytes] = frozenset()
+
+    def examples_of(self, rows: Iterator[Row], split: str) -> Iterator[tuple[str, ExampleT | str]]:
+        """The place of each row, and what it becomes, or why it is left out; of streams, with the classes known."""
+        raise NotImplementedError
+
+    def names_in(self, row: Row) -> Iterable[str]:
+        """What tells the classes of a row apart, so that a sample has all of them."""
+        return ()
+
+    def count_targets(self, examples: Sequence[ExampleT]) -> Mapping[str, int]:
+        """How many targets each term of the loss has in examples, as `targets` says of their batch."""
+        return {"loss": len(examples)}
 
     @classmethod
     def suits(cls, data: str) -> bool:
         """Whether the first row of a file or a data set has the columns of the task."""
         return cls.fits(first_row(data))
 
+    @classmethod
+    def columns_of(cls, data: str) -> Sequence[str]:
+        """The columns of the first row."""
+        return [str(name) for name in first_row(data)]
+
     def open_rows(self) -> tuple[Row, dict[str, Iterator[Row]]]:
         """The first training row, and the rows of each split that is there by itself, the training split first."""
         options = self.options
         if self.picture:
             check_picture(Path(self.picture), "a picture of the confusion", extra="peirce-text[train]")
+        if (folder := self._streamed_folder()) is not None:
+            found = Stream.splits(folder)
+            self.stream = found[TRAIN]
+            first = self.stream.first()
+            rows = {split: self._sample(each, split) for split, each in found.items()}
+            rows |= {split: read_rows(file) for split, file in options.files.items() if split != TRAIN}
+            print_line(
+                f"{folder}: {self.stream.rows:,} rows are streamed; about {min(SAMPLE, self.stream.rows):,} of them "
+                "tell the classes, train the tokenizer, and give what is kept aside"
+            )
+            return first, rows
         rows = rows_of(options.hub, options.files)
         first, rows[TRAIN] = peek(rows[TRAIN], self.source_of(TRAIN))
         return first, rows
+
+    def _sample(self, stream: Stream, split: str) -> Iterator[Row]:
+        """Some rows of a stream, of training rows with all classes; the columns are known when the first is read."""
+        names = self.names_in if split == TRAIN else None
+        yield from stream.sample(list(self.columns.values()), SAMPLE, self.options.split_seed, names)
+
+    def _streamed_folder(self) -> Path | None:
+        """The folder whose rows are streamed, if it is one."""
+        folder, wish = parquet_folder(self.options.hub), self.options.stream
+        if wish == "yes" and folder is None:
+            raise TaskError("task.stream=yes is for a folder of .parquet files; give one, or leave it out")
+        if wish == "yes" and not self.streams:
+            raise TaskError(f"task.stream=yes: the task {self.name!r} reads all rows at once; leave it out")
+        if folder is None or wish == "no" or not self.streams:
+            return None
+        large = sum(parquet_size(folder / name)[1] for name in parquet_files(folder)) > LARGE
+        return folder if large or wish == "yes" else None
 
     def split_off(
         self, read: Mapping[str, Sequence[ExampleT]], classes: Ints | None = None
@@ -133,7 +191,37 @@ class TableTask(TextTask[OptionsT, ExampleT, EncodedT], Generic[OptionsT, Exampl
         if not train:
             return dict(read)
         parts = split_rows(len(train), wanted, self.options.split_seed, classes)
-        return {**read, **{split: [train[row] for row in rows] for split, rows in parts.items()}}
+        found = {**read, **{split: [train[row] for row in rows] for split, rows in parts.items()}}
+        if self.stream is not None:
+            aside = (each for split in wanted for each in found[split])
+            self._aside = frozenset(digest(self.texts_of(each)) for each in aside)
+            found[TRAIN] = [each for each in found[TRAIN] if digest(self.texts_of(each)) not in self._aside]
+        return found
+
+    def batches(
+        self, data: TextData[EncodedT], split: str, seed: int, epoch: int
+    ) -> Iterator[Mapping[str, Tensor]]:
+        """The batches of one pass, of streamed rows without those whose texts are kept aside."""
+        if self.stream is None or split != TRAIN:
+            yield from super().batches(data, split, seed, epoch)
+            return
+
+        def encode(some: Sequence[ExampleT]) -> Mapping[str, Tensor]:
+            encoded = self.encode(data.tokenizer, STREAM, some)
+            return encoded.batch(np.arange(len(encoded.lengths)))
+
+        rows = self.stream.read(list(self.columns.values()), np.random.default_rng([seed, epoch]))
+        examples = (
+            each
+            for _, each in self.examples_of(rows, STREAM)
+            if not isinstance(each, str) and digest(self.texts_of(each)) not in self._aside
+        )
+        while some := list(islice(examples, self.options.batch_size)):
+            yield StreamedBatch(self.count_targets(some), partial(encode, some))
+
+    def targets(self, batch: Mapping[str, Tensor]) -> Mapping[str, int]:
+        """The labels of a batch; a streamed one knows how many it has."""
+        return batch.targets if isinstance(batch, StreamedBatch) else super().targets(batch)
 
     def print_checks(
         self, counts: Counts, texts: Mapping[str, Iterable[tuple[Sequence[str], Sequence[str]]]]
@@ -146,7 +234,9 @@ class TableTask(TextTask[OptionsT, ExampleT, EncodedT], Generic[OptionsT, Exampl
 
     def data_of(self, tokenizer: Tokenizer, read: Mapping[str, Sequence[ExampleT]]) -> TextData[EncodedT]:
         """All splits as ids; some examples are kept for the report."""
-        self.kept = {split: examples[:: 1 + (len(examples) - 1) // MOST_KEPT] for split, examples in read.items()}
+        self.kept = {
+            split: examples[:: 1 + (len(examples) - 1) // MOST_KEPT] for split, examples in read.items()
+        }
         return super().data_of(tokenizer, read)
 
     def write_report(self, model: Model, data: TextData[EncodedT], directory: Path) -> None:

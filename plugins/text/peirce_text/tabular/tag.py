@@ -27,8 +27,9 @@ from peirce_text.tabular.columns import (
     usual_column,
 )
 from peirce_text.tabular.inputs import Numbers
-from peirce_text.tabular.lists import items, words_in
+from peirce_text.tabular.lists import is_list, items, words_in
 from peirce_text.tabular.measures import Confusion, check_tags, marks_spans, span_counts
+from peirce_text.tabular.streams import StreamedBatch
 from peirce_text.tabular.tables import TableOptions, TableTask
 from peirce_text.tabular.words import join_words
 from peirce_text.tasks import TRAIN, TextData, keep_usable, vocabulary_settings
@@ -111,7 +112,7 @@ class Tag(TableTask[TagOptions, Tagged, EncodedWords]):
         if self.options.sentence:
             self.columns["sentence"] = self.options.sentence
         self.columns |= self.input_columns.roles(first, self.columns["tags"])
-        read = {split: keep_usable(split, self._examples(examples)) for split, examples in rows.items()}
+        read = {split: keep_usable(split, self.examples_of(some, split)) for split, some in rows.items()}
         classes = sort_classes(tag for each in read[TRAIN] for tag in each.tags)
         words = [word for each in read[TRAIN] for word in each.words]
         where = f"{self.source_of(TRAIN)}: column {self.columns['tags']!r}"
@@ -146,10 +147,24 @@ class Tag(TableTask[TagOptions, Tagged, EncodedWords]):
         self.print_checks(counts, {split: ((e.words, e.tags) for e in each) for split, each in found.items()})
         return found
 
-    def _examples(self, rows: Iterator[Row]) -> Iterator[tuple[str, Tagged | str]]:
+    def names_in(self, row: Row) -> Iterable[str]:
+        """The tags of its words."""
+        name = self.columns["tags"]
+        return map(str, items(row.value(name), f"{row.where}: column {name!r}"))
+
+    def count_targets(self, examples: Sequence[Tagged]) -> Mapping[str, int]:
+        """The words."""
+        return {"loss": sum(len(each.words) for each in examples)}
+
+    def examples_of(self, rows: Iterator[Row], split: str) -> Iterator[tuple[str, Tagged | str]]:
         """The place of each row, and what it becomes, or why it is left out."""
         tokens, tags = self.columns["tokens"], self.columns["tags"]
-        for row in join_words(rows, tokens, self.options.sentence):
+        for row in rows if self.stream is not None else join_words(rows, tokens, self.options.sentence):
+            if self.stream is not None and not is_list(row.value(tokens)):
+                raise TaskError(
+                    f"{row.where}: column {tokens!r} holds {row.value(tokens)!r:.60}, and a streamed table has the "
+                    "words of a text as a list, in one row; save it so, or read all of it with task.stream=no"
+                )
             words = words_in(row.value(tokens), f"{row.where}: column {tokens!r}")
             where = f"{row.where}: column {tags!r}"
             found = [class_name(each, where) for each in items(row.value(tags), where)]
@@ -193,6 +208,8 @@ class Tag(TableTask[TagOptions, Tagged, EncodedWords]):
 
     def targets(self, batch: Mapping[str, Tensor]) -> Mapping[str, int]:
         """The words of a batch."""
+        if isinstance(batch, StreamedBatch):
+            return batch.targets
         return {"loss": int((batch["labels"] != IGNORED).sum())}
 
     def predict(self, model: Model, data: TextData[EncodedWords], split: str) -> Ints:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
 from attrs import evolve, frozen
@@ -145,6 +145,16 @@ class TextTable(TableTask[OptionsT, Example, EncodedTexts], TextClasses[OptionsT
             if not isinstance(text, str):
                 return f"it has {text!r:.40} and needs a text"
         return Example(tuple(texts), None, label, self.input_columns.of_row(row))
+
+    def examples_of(self, rows: Iterator[Row], split: str) -> Iterator[tuple[str, Example | str]]:
+        """The place of each row, and what it becomes, or why it is left out."""
+        return ((row.where, self.example_of(row, split)) for row in rows)
+
+    def names_in(self, row: Row) -> Iterable[str]:
+        """The classes that the row's label names."""
+        name = self.columns["label"]
+        label = self.label_of(row.value(name), f"{row.where}: column {name!r}", TRAIN)
+        return () if label is None else self.counted_of(label)
 
     def read(self) -> dict[str, Sequence[Example]]:
         """The rows of each split; those that are not there by themselves are taken from the training rows.
