@@ -25,9 +25,11 @@ from peirce_text.text.encoding import Ints, softmax
 FOLDS, LEAST_ROWS = 5, 40
 """Parts of a table in turn left out, and the fewest rows of which labels are doubted."""
 SURE = 0.8
-"""How probable another class must be, out of fold, for a label to be listed. With 75 wrong labels planted in 1,500 rows of
-TREC, CR and SUBJ, 45, 93 and 52 are listed, of which 25, 33 and 31 are planted; at 0.5, 170, 261 and 151, of which 48, 49
-and 52 are."""
+"""How probable another class must be, out of fold, for a label to be listed.
+
+With 75 wrong labels planted in 1,500 rows each of TREC, CR and SUBJ, 45, 93 and 52 are listed, of which 25, 33 and 31 are
+planted; at 0.5 there are 170, 261 and 151, of which 48, 49 and 52 are.
+"""
 _FEW_ROWS, _POOR = 20, 0.5
 """Training rows and recall, below both of which a class is said to lack rows."""
 BY_THE_MODEL = "this model, which was not trained on them"
@@ -84,11 +86,9 @@ class Judged:
     def of(cls, predictor: LocalPredictor, rows: Sequence[Labelled], batch_size: int = 32) -> Judged:
         """Predict rows that have labels."""
         tags, scorer = predictor.tags, predictor.scorer
-        texts = (
-            [[list(row.texts) for row in rows]]
-            if tags
-            else list(zip(*(row.texts for row in rows), strict=True))
-        )
+        texts: list[Any] = [[list(row.texts) for row in rows]]
+        if not tags:
+            texts = list(zip(*(row.texts for row in rows), strict=True))
         found = predictor.score(texts, batch_size, softmax, [row.inputs for row in rows])
         counts = [len(row.labels) for row in rows]
         classes = [class_name(each, "the model") for each in predictor.classes]
@@ -361,7 +361,7 @@ class Diagnosis:
         most, wrong = int(both.max(initial=0)), int(mistakes.sum())
         # Twice as many as if all pairs were confused alike, and by no model that is still to learn.
         if most >= 5 and most >= wrong * max(0.4, 4 / (size * (size - 1))) and not self.is_behind:
-            one, other = (shown(judged.classes[i]) for i in np.unravel_index(both.argmax(), both.shape))
+            one, other = (shown(judged.classes[int(i)]) for i in np.unravel_index(both.argmax(), both.shape))
             yield (
                 f"{most:,} of {wrong:,} errors are {one} taken for {other} or the other way round. Read them side by "
                 "side: if people cannot tell either, say in the guide of the labels where one ends, or merge the two."

@@ -114,47 +114,40 @@ def _class_table(found: Diagnosis) -> Markup:
     there, guessed, hit = matrix.sum(-1), matrix.sum(0), matrix.diagonal()
     f1 = 2 * hit / np.maximum(1, there + guessed)
     wrong = matrix - np.diag(hit)
-    rows = []
-    for i in np.lexsort((-there, f1)):
-        name = judged.classes[i]
-        taken = f"{shown(judged.classes[wrong[i].argmax()])} ({wrong[i].max():,})" if wrong[i].any() else ""
+    rows: list[tuple[str, ...]] = []
+    for i in map(int, np.lexsort((-there, f1))):
+        name, worst = judged.classes[i], int(wrong[i].argmax())
+        taken = f"{shown(judged.classes[worst])} ({wrong[i, worst]:,})" if wrong[i, worst] else ""
         rates = [f"{hit[i] / max(1, guessed[i]):.3f}", f"{hit[i] / max(1, there[i]):.3f}", f"{f1[i]:.3f}"]
-        training = [f"{found.counts.get(name, 0):,}"] if found.counts else []
+        other = [f"{found.counts.get(name, 0):,}"] if found.counts else []
         rates = rates if there[i] else ["not measured", "", ""]
-        rows.append((shown(name), *training, f"{there[i]:,}", *rates, taken))
-    training = ["other rows"] if found.counts else []
-    return _table(["class", *training, "support", "precision", "recall", "F1", "most often taken for"], rows)
+        rows.append((shown(name), *other, f"{there[i]:,}", *rates, taken))
+    other = ["other rows"] if found.counts else []
+    return _table(["class", *other, "support", "precision", "recall", "F1", "most often taken for"], rows)
 
 
 def _matrix(found: Diagnosis) -> list[Markup]:
     judged, matrix = found.judged, found.judged.matrix
     chosen = np.flatnonzero(matrix.sum(0) + matrix.sum(-1))
-    names = [shown(judged.classes[i]) for i in chosen]
+    names = list(map(shown, judged.classes))
     if len(chosen) > MOST_CLASSES:
         wrong = matrix - np.diag(matrix.diagonal())
-        pairs = [
-            np.unravel_index(i, wrong.shape)
-            for i in np.argsort(-wrong, axis=None, kind="stable")[:MOST_CLASSES]
-        ]
-        rows = [
-            (shown(judged.classes[a]), shown(judged.classes[b]), f"{wrong[a, b]:,}")
-            for a, b in pairs
-            if wrong[a, b]
-        ]
-        return [_table(["class", "taken for", "how often"], rows)]
-    rows = []
-    for i, name in zip(chosen, names, strict=True):
+        pairs = (divmod(int(at), len(names)) for at in np.argsort(-wrong, axis=None)[:MOST_CLASSES])
+        worst = [(names[a], names[b], f"{wrong[a, b]:,}") for a, b in pairs if wrong[a, b]]
+        return [_table(["class", "taken for", "how often"], worst)]
+    rows: list[tuple[object, ...]] = []
+    for i in chosen:
         total = max(1, int(matrix[i].sum()))
         cells = []
         for j in chosen:
             share, role = matrix[i, j] / total, "unary" if i == j else "binary"
             colour = f"background: color-mix(in srgb, var(--{role}) {60 * share:.0f}%, transparent)"
             cells.append(element("td", f"{matrix[i, j]:,}", style=colour))
-        rows.append((name, *cells))
+        rows.append((names[i], *cells))
     legend = element(
         "p", "A row has the items of one class, a column what they are taken for.", class_="muted"
     )
-    return [legend, _table(["", *names], rows, class_="matrix")]
+    return [legend, _table(["", *(names[i] for i in chosen)], rows, class_="matrix")]
 
 
 def _errors(found: Diagnosis, predictor: LocalPredictor) -> list[Markup]:
