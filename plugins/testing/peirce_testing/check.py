@@ -322,7 +322,8 @@ def on_examples(
             return  # the smallest failure so far is small enough
         part, bare = harness.resize(sizes), ""
         if isinstance(part, TokenHarness) and example.seed % 3 == 1:
-            part, bare = part.without_types(), ", without token_type_ids"
+            part = part.without_optional()
+            bare = f", without {', '.join(sorted(part.absent))}" * bool(part.absent)
         try:
             body(part, example)
         except Exception as error:

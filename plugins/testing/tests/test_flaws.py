@@ -74,6 +74,14 @@ _BARE = "('token_type_ids' not in tokens.inputs)"
 _IN = "way: str = field(default='near', validator=validators.in_(('near', 'far')))"
 _GATE = "self.gate = nn.Linear(dims.unary, dims.unary)"
 _WORDS = "    def words("
+_ONES = "torch.ones_like(tokens.index).to(torch.float32 if hasattr(self, 'wide') else self.direction)"
+_WEIGHED = f"tokens.rows(tokens.inputs.get('weight', {_ONES}))[..., None]"
+_WEIGHT = """    def inputs(self):
+        from peirce.parts import TensorSpec
+        row = ("batch", "length")
+        return (TensorSpec(name="weight", dtype="float", dims=row, required=False, default=1.0, meaning="A weight."),)
+
+"""
 _FILE = """    @classmethod
     def example_in(cls, folder, dims):
         (folder / "factor").write_text("2.0")
@@ -101,6 +109,12 @@ FLAWS = (
         ("return (kernel.permute", "kernel = kernel * (premise.shape[1] < 9)\n        return (kernel.permute"),
     ),
     _infer("dtypes", "steps in float16", "(kernel.round() if kernel.dtype == torch.float16 else kernel) * premise"),
+    _flaw(
+        "dtypes", "unary-position", "a default that is float32 in every model",
+        ('name = "flawed"', 'name = "flawed"\n    wide = True'),
+        ("(self.direction.dtype)\n", f"(self.direction.dtype) * {_WEIGHED}\n"),
+        ("    def unary", f"{_WEIGHT}    def unary"),
+    ),
     _infer("dtypes", "twice as much under autocast", "kernel * premise * (1 + torch.is_autocast_enabled('cpu'))"),
     _flaw(
         "modes", "state-operator", "drops out, and scales nothing up",

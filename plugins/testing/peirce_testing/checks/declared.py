@@ -20,7 +20,7 @@ from peirce_testing.compare import BrokenError, assert_equal
 from peirce_testing.examples import BASE, SCOPE_KINDS, UNEVEN, Example, View, normal, plain_view
 from peirce_testing.harness.architectures import ArchitectureHarness
 from peirce_testing.harness.base import EXAMPLE, Harness, modules, size_of
-from peirce_testing.harness.sized import PositionHarness
+from peirce_testing.harness.sized import PositionHarness, TokenHarness
 from peirce_testing.options import example_options
 from peirce_testing.tiny_models import sizes_of
 
@@ -148,6 +148,17 @@ def dtypes(harness: Harness) -> None:
     inputs and parameters are rounded.
     """
     view = plain_view(harness.kinds[0], len(UNEVEN), 4, UNEVEN)
+    _check_dtypes(harness, view)
+    if isinstance(harness, TokenHarness) and any(not spec.required for spec in harness.make().inputs()):
+        bare = harness.without_optional()
+        try:
+            _check_dtypes(bare, view)
+        except Exception as error:
+            error.add_note(f"without {', '.join(sorted(bare.absent))}")
+            raise
+
+
+def _check_dtypes(harness: Harness, view: View) -> None:
     few = harness.few(1) if isinstance(harness, ArchitectureHarness) else harness
     for dtype in FLOATS:
         results = harness.raw(harness.make(dtype=dtype), harness.draw(view, 1, dtype), view)

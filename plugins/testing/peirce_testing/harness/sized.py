@@ -204,10 +204,11 @@ class TokenHarness(SizedHarness):
 
     absent: frozenset[str] = field(default=frozenset(), kw_only=True)
 
-    def without_types(self) -> TokenHarness:
-        """The part where nothing says which text a token belongs to, unless it declares that it must be told."""
-        declared = {spec.name for spec in self.make().inputs()}
-        return self if "token_type_ids" in declared else evolve(self, absent=self.absent | {"token_type_ids"})
+    def without_optional(self) -> TokenHarness:
+        """The part where what may be absent is: its optional inputs, and types of tokens that it does not ask for."""
+        declared = {spec.name: spec.required for spec in self.make().inputs()}
+        absent = {name for name, required in {"token_type_ids": False, **declared}.items() if not required}
+        return evolve(self, absent=self.absent | absent)
 
     def reads(self) -> tuple[Slot, ...]:
         """The standard inputs, and those that the part declares."""
