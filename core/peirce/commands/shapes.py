@@ -126,7 +126,11 @@ def _model_tensors(part: type[Any], registry: Registry) -> list[dict[str, str]]:
 
 
 def _declared(side: str, spec: TensorSpec) -> dict[str, str]:
-    notes = f"{spec.dtype}: {spec.meaning}" if spec.meaning else spec.dtype
+    notes = spec.dtype
+    if side == "input":
+        absent = "" if spec.default is None else f", {spec.default} where absent"
+        notes += ", required" if spec.required else f", optional{absent}"
+    notes += f": {spec.meaning}" if spec.meaning else ""
     return _tensor(f"{side} {spec.name}", [_size_name(dim) for dim in spec.dims], notes)
 
 

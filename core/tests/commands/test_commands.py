@@ -212,6 +212,14 @@ def test_describe_says_what_a_part_reads_and_gives(peirce: Run, name: str, shape
     assert {tensor["name"]: tensor["shape"] for tensor in part["tensors"]}.items() >= shapes.items()
 
 
+def test_describe_says_which_inputs_may_be_absent_and_what_stands_for_them(peirce: Run) -> None:
+    (part,) = json.loads(peirce("describe", "architectures.folnet", "--json").stdout)["parts"]
+    notes = {tensor["name"]: tensor["notes"].partition(":")[0] for tensor in part["tensors"]}
+    assert notes["input input_ids"] == "int64, required"
+    assert notes["input attention_mask"] == "bool, optional, True where absent"
+    assert notes["output unary"] == "float"
+
+
 def test_describe_shows_options_with_types_and_defaults(peirce: Run) -> None:
     done = peirce("describe", "minimum", beside=("good",))
     for said in ("operator of peirce-good:extra 1.2.3", "B <- B x B", "Made up for the tests", "h=heads]"):
