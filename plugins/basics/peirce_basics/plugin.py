@@ -28,8 +28,9 @@ def register_architectures() -> list[type[Architecture]]:
     from peirce_basics.architectures.bidaf import BiDAF
     from peirce_basics.architectures.recurrent import Recurrent
     from peirce_basics.architectures.transformer import Transformer
+    from peirce_basics.architectures.two_branch import TwoBranch
 
-    return [Transformer, Recurrent, BiDAF]
+    return [Transformer, TwoBranch, Recurrent, BiDAF]
 
 
 @hookimpl

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import zip_longest
 from typing import Literal, cast
 
@@ -188,14 +188,12 @@ class Transformer(GenerativeArchitecture):
         """A pooled output with a pooler."""
         return frozenset({"pooled"} if options.pooler else ())
 
-    def __init__(self, options: TransformerOptions, plan: Plan) -> None:
+    def __init__(self, options: TransformerOptions, plan: Plan, given: TokenInput | None = None) -> None:
         super().__init__(options, plan)
         dims = plan.dims
         self.plan = plan
         width = dims.embedding
-        scale = math.sqrt(width) if options.scale_embeddings else 1.0
-        narrow = evolve(plan, dims=evolve(dims, unary=width))
-        self.input = TokenInput(narrow, sorted(self.places), scale=scale)
+        self.input = new_input(options, plan, self.places) if given is None else given
         begins = options.norm == "post" if options.embedding_norm is None else options.embedding_norm
         self.input_norm = options.new_norm(width) if begins else None
         self.input_map = nn.Linear(width, dims.unary) if width != dims.unary else None
@@ -217,13 +215,13 @@ class Transformer(GenerativeArchitecture):
         """Embed, attend layer by layer, pool."""
         tokens = self.input.tokens(inputs)
         scope = self.input.scope(tokens)
-        scopes, begun = self.input.scopes(tokens), self._begin(tokens, scope)
-        atoms, _ = run_layers(self._rounds(), begun, scopes, self.input.pairs(tokens))
-        return self._end(atoms, tokens, scope), tokens
+        scopes, begun = self.input.scopes(tokens), self.begin_atoms(tokens, scope)
+        atoms, _ = run_layers(self.rounds(), begun, scopes, self.input.pairs(tokens))
+        return self.end_atoms(atoms, tokens, scope), tokens
 
     def cached_state(self) -> tuple[TensorSpec, ...]:
         """The tokens before, and each layer's keys and values."""
-        return (*self.input.cached_state(), *cached_state_specs(self._rounds()))
+        return (*self.input.cached_state(), *cached_state_specs(self.rounds()))
 
     def advance(
         self, inputs: Mapping[str, Tensor], cache: CachedState
@@ -231,15 +229,15 @@ class Transformer(GenerativeArchitecture):
         """Infer the atoms of tokens that follow others, O(T) each."""
         tokens, kept = self.input.following(inputs, cache)
         scope = self.input.scope(tokens)
-        scopes, begun = self.input.scopes(tokens), self._begin(tokens, scope)
-        atoms, layer_cache = run_layers(self._rounds(), begun, scopes, self.input.pairs(tokens), cache)
-        return self._end(atoms, tokens, scope), tokens, kept | layer_cache
+        scopes, begun = self.input.scopes(tokens), self.begin_atoms(tokens, scope)
+        atoms, layer_cache = run_layers(self.rounds(), begun, scopes, self.input.pairs(tokens), cache)
+        return self.end_atoms(atoms, tokens, scope), tokens, kept | layer_cache
 
-    def _rounds(self) -> list[nn.Module]:
+    def rounds(self) -> list[nn.Module]:
         """The layers that atoms go through."""
         return [self.layers[i % len(self.layers)] for i in range(self.plan.dims.layers)]
 
-    def _begin(self, tokens: Tokens, scope: Scope) -> Tensor:
+    def begin_atoms(self, tokens: Tokens, scope: Scope) -> Tensor:
         """The initial atoms [b, x, d1], dropped out."""
         atoms = self.input.unary(tokens)
         if self.input_norm is not None:
@@ -248,7 +246,7 @@ class Transformer(GenerativeArchitecture):
             atoms = self.input_map(atoms)
         return F.dropout(scope.zero_unary(atoms), self.plan.dims.dropout, self.training)
 
-    def _end(self, atoms: Tensor, tokens: Tokens, scope: Scope) -> Encoded:
+    def end_atoms(self, atoms: Tensor, tokens: Tokens, scope: Scope) -> Encoded:
         """The final atoms of the rows, pooled."""
         if self.final_norm is not None:
             atoms = self.final_norm(atoms)
@@ -256,6 +254,13 @@ class Transformer(GenerativeArchitecture):
         real = None if tokens.real is None else tokens.rows(tokens.real)
         pooled = self.pooler(atoms, real) if self.pooler is not None else None
         return Encoded(atoms, None, pooled, scope, self.input.words())
+
+
+def new_input(options: TransformerOptions, plan: Plan, places: Collection[str]) -> TokenInput:
+    """What embeds tokens, in the width of the embeddings, and asks positions for what they give at some places."""
+    width = plan.dims.embedding
+    scale = math.sqrt(width) if options.scale_embeddings else 1.0
+    return TokenInput(evolve(plan, dims=evolve(plan.dims, unary=width)), sorted(places), scale=scale)
 
 
 class Layer(nn.Module):
@@ -312,20 +317,22 @@ class Layer(nn.Module):
         scope: Scope,
         terms: Sequence[PairTerm | Rotation],
         cache: CachedState | None = None,
+        scores: list[Tensor] | None = None,
     ) -> tuple[Tensor, CachedState]:
-        """[b, x, d1] -> [b, x, d1], and the keys and values for later tokens."""
+        """[b, x, d1] -> [b, x, d1], and the keys and values for later tokens; scores of attention go into `scores`."""
         (first, after), *others = self._norms
         before, kept = atoms, cast(CachedState, {})
         if self.attention is not None:
-            increment, kept = self.attention(first(atoms) if self.pre else atoms, scope, terms, cache or {})
+            given = first(atoms) if self.pre else atoms
+            increment, kept = self.attention(given, scope, terms, cache or {}, scores)
             atoms = self._add(atoms, increment, first, after)
         else:
             assert self.mixing is not None
             normal = first(atoms) if self.pre else atoms
             # Of normalised atoms and zeros, what is added comes back by itself, for the norm after it.
             state = Predicates(atoms if after is None else torch.zeros_like(atoms))
-            given = UnaryNorm(cast(nn.Module, lambda _: normal))
-            state, kept = self.mixing(state, given, scope, terms, cache)
+            normal_of = UnaryNorm(cast(nn.Module, lambda _: normal))
+            state, kept = self.mixing(state, normal_of, scope, terms, cache)
             atoms = state.unary if after is None else atoms + after(state.unary)
             atoms = atoms if self.pre else first(atoms)
         for (norm, after), operator in zip(others, self._states, strict=True):
@@ -386,7 +393,12 @@ class Attention(nn.Module):
             self.key_norm = options.new_norm(groups * size if self.together else size)
 
     def forward(
-        self, atoms: Tensor, scope: Scope, terms: Sequence[PairTerm | Rotation], cache: CachedState
+        self,
+        atoms: Tensor,
+        scope: Scope,
+        terms: Sequence[PairTerm | Rotation],
+        cache: CachedState,
+        kept_scores: list[Tensor] | None = None,
     ) -> tuple[Tensor, CachedState]:
         """[b, x, d1] -> [b, x, d1], and the keys and values of all tokens.
 
@@ -395,6 +407,7 @@ class Attention(nn.Module):
             scope: who may attend to whom.
             terms: what positions do here.
             cache: turned keys and values of the tokens before, [b, h, a, s]: products by head need no copy of them.
+            kept_scores: where the scores [b, x, a, h] go, zero outside the scope; None where nobody reads them.
         """
         rows = atoms.shape[:2]
         query, key, values = (
@@ -415,6 +428,8 @@ class Attention(nn.Module):
         scores = self.score.deduce([query, key], scope, terms)
         if self.cap:
             scores = self.cap * (scores / self.cap).tanh()
+        if kept_scores is not None:
+            kept_scores.append(scope.zero_binary(scores))
         if self.attended.is_read:
             self.attended(scope.zero_binary(scores), "scores", False)
         weights = self.attended(scope.softmax(scores))
