@@ -65,9 +65,9 @@ def export(
         ),
     ],
     output: Annotated[
-        Path,
+        Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="The file to write, or the folder to add to."),
-    ],
+    ] = None,
     to: Annotated[
         str,
         typer.Option(
@@ -91,6 +91,10 @@ def export(
     options.update(parse_override(setting) for setting in settings or ())
     if not is_saved(model):
         load_spec(model)  # refuse what is not a spec before weights are mentioned
+    if output is None:
+        folder = Path(model) if is_saved(model) else Path()
+        raise InputError(f"give the file to write with -o, such as -o {folder / 'model.onnx'}")
+    if not is_saved(model):
         typer.echo(f"note: {model} is a spec, so the weights are random (seed 0)", err=True)
     _print_report(lambda: write(model, path=output, to=to, **options), json)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import frozen
 
 from peirce.errors import InputError, ModelFileError, RegistryError
+from peirce.files import near_names
 from peirce.parts import Signature
 from peirce.registry import Registry, class_named
 from peirce_export.hooks import RUNTIMES
@@ -199,7 +200,9 @@ def runtime_class(path: str | os.PathLike[str], registry: Registry | None = None
     try:
         return class_named(RUNTIMES, suffix, Runtime, registry)
     except RegistryError as error:
-        raise RegistryError(f"no runtime opens .{suffix} files: {error}") from None
+        raise RegistryError(
+            f"no runtime opens .{suffix} files: {error}; give an exported file, as `peirce export` writes it"
+        ) from None
 
 
 def find_runtime(path: Path) -> Runtime:
@@ -209,7 +212,8 @@ def find_runtime(path: Path) -> Runtime:
         ModelFileError: the file does not exist, or no runtime is known for its suffix.
     """
     if not path.is_file():
-        raise ModelFileError(f"{path} is not a file; `peirce export` writes one")
+        what = f"{path} is a folder, and no exported file" if path.is_dir() else f"there is no file {path}"
+        raise ModelFileError(f"{what}{near_names(path, '*.onnx')}; `peirce export` writes one")
     try:
         return runtime_class(path)()
     except RegistryError as error:

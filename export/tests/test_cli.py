@@ -34,7 +34,17 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_folder_that_is_not_there_is_no_spec(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("export", tmp_path / "none", "--to", "onnx", "-o", tmp_path / "model.onnx") == 2
-    assert f"there is no saved model at {tmp_path / 'none'}" in capsys.readouterr().err
+    assert f"there is no folder {tmp_path / 'none'}" in capsys.readouterr().err
+
+
+def test_a_name_that_is_neither_a_folder_nor_a_spec_lists_the_folders_with_models(
+    saved: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(saved.parent)
+    assert run("export", "modle") == 2
+    assert "there is no folder modle; that folder has model; " in capsys.readouterr().err
+    assert run("export", "model") == 2
+    assert "give the file to write with -o, such as -o model/model.onnx" in capsys.readouterr().err
 
 
 def test_export_and_verify_a_saved_model(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -162,7 +172,7 @@ def test_run(saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         ),
         (("export", "{saved}", "-o", "m.onnx", "--set", "opsett=18"), "Did you mean 'opset'"),
         (("export", "{saved}", "-o", "no/m.onnx"), "folder no does not exist"),
-        (("verify", "none.onnx"), "none.onnx is not a file"),
+        (("verify", "none.onnx"), "there is no file none.onnx"),
         (("verify", "{folder}/y.onnx"), "has no saved model to verify y.onnx against"),
         (("run", "{saved}/model.onnx", "--inputs", "none.npz", "-o", "y.npz"), "none.npz is not a file"),
         (

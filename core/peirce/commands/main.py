@@ -263,6 +263,12 @@ def _message_and_code(error: BaseException) -> tuple[str, int]:
         return "this needs torch, which is not installed; run `pip install 'peirce-core[torch]'`", 2
     if failed := _failed_plugin(error):
         return f"{failed}. {_MORE}", 1
+    package = (getattr(error, "name", None) or "peirce").partition(".")[0]
+    if isinstance(error, ModuleNotFoundError) and package != "peirce" and shadowing_folder(error) is None:
+        return (
+            f"this needs the package {package!r}, which is not installed; run `pip install {package}`. {_MORE}",
+            1,
+        )
     if isinstance(error, OSError):  # no permission, a name that is too long: the user's to put right
         return f"{printable(error)}; check the path, its permissions and the space there", 2
     cause = shadowing_folder(error) or "This is a bug in Peirce"

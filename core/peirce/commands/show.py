@@ -110,7 +110,9 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]], title
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    if title is not None:  # rich would fold it to the width of the table
+        typer.echo(title)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in headings:
         table.add_column(heading, overflow="fold")
     for row in rows:

@@ -1,4 +1,5 @@
 from .building import build as build
+from .building import refuse_missing_gpu as refuse_missing_gpu
 from .loading import ProvenanceWarning as ProvenanceWarning
 from .loading import load as load
 from .provenance import differences as differences

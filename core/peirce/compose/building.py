@@ -94,19 +94,34 @@ def place_model(model: Model, device: torch.device | str | None, dtype: torch.dt
     """
     if dtype is not None and dtype not in FLOATS:
         raise InputError(f"dtype is {dtype!r}; models compute in {', '.join(map(str, FLOATS))}")
+    if device is not None and str(device).startswith("cuda"):
+        refuse_missing_gpu(str(device))
     try:
         return model.to(device=device, dtype=dtype)
     except (AssertionError, RuntimeError) as error:
-        # The first is what a torch without CUDA raises.
         cause = str(error).partition("\n")[0]
-        if str(device).startswith("cuda") and not torch.cuda.is_available():
-            raise InputError(
-                f"no GPU found for device {str(device)!r}: {cause}; leave the device out to compute on the CPU; "
-                "`peirce doctor` lists the devices"
-            ) from error
         raise InputError(
             f"the model cannot be moved to device {str(device)!r}: {cause}; `peirce doctor` shows the devices"
         ) from error
+
+
+def refuse_missing_gpu(device: str) -> None:
+    """Refuse a device of CUDA where torch finds none, and say why.
+
+    Raises:
+        InputError: torch was built without CUDA, or finds no GPU or no driver.
+    """
+    if torch.cuda.is_available():
+        return
+    try:
+        torch.cuda.init()
+        cause = "torch finds none"
+    except (AssertionError, RuntimeError) as error:  # the first is what a torch without CUDA raises
+        cause = str(error).partition("\n")[0]
+    raise InputError(
+        f"no GPU found for device {device!r}: {cause}; leave the device out to compute on the CPU; "
+        "`peirce doctor` lists the devices"
+    )
 
 
 class SeededGenerators(TorchFunctionMode):

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from peirce.errors import ModelFileError
-from peirce.registry import Registry
+from peirce.files import near_names
+from peirce.model import PROVENANCE
+from peirce.registry import Registry, ready_specs
 from peirce.spec import is_path
 
 if TYPE_CHECKING:
@@ -23,21 +25,23 @@ def read_model(source: str | os.PathLike[str], registry: Registry | None = None)
     from peirce.compose.building import build
     from peirce.compose.loading import load
 
-    if is_saved(source):
+    if is_saved(source, registry):
         return load(os.fspath(source), registry=registry)
     return build(os.fspath(source), seed=0, registry=registry)
 
 
-def is_saved(source: str | os.PathLike[str]) -> bool:
+def is_saved(source: str | os.PathLike[str], registry: Registry | None = None) -> bool:
     """Whether a model's source is a saved directory rather than a spec.
 
     Raises:
-        ModelFileError: it is a path, and nothing is there.
+        ModelFileError: it is neither a folder nor a spec's file nor the name of a ready spec.
     """
-    saved = Path(source).is_dir()
-    if not saved and is_path(source) and Path(source).suffix != ".toml":
+    path = Path(source)
+    if path.is_dir() or path.suffix == ".toml":
+        return path.is_dir()
+    if is_path(source) or os.fspath(source) not in ready_specs(registry):
         raise ModelFileError(
-            f"there is no saved model at {os.fspath(source)}; `Model.save` and `peirce train` write one. A spec is a "
-            "path that ends in .toml, or the name of a ready spec"
+            f"there is no folder {os.fspath(source)}{near_names(path, f'*/{PROVENANCE}')}; `peirce train` and "
+            "`Model.save` write one. A spec is a path that ends in .toml, or a name of `peirce spec list`"
         )
-    return saved
+    return False

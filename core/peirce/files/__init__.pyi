@@ -9,6 +9,7 @@ from .read import check_file as check_file
 from .read import check_ratio as check_ratio
 from .read import checks_digests as checks_digests
 from .read import digest_of as digest_of
+from .read import near_names as near_names
 from .read import open_file as open_file
 from .read import parse_integer as parse_integer
 from .read import parse_json as parse_json

@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, AnyStr, cast
 
-from peirce.errors import InputError
+from peirce.errors import InputError, nearest
 
 LIMIT = "PEIRCE_LIMIT"
 """The variable with the most bytes that are read whole, such as 8GB.
@@ -50,6 +50,24 @@ class UnreadableError(OSError):
 
 class FolderError(UnreadableError, IsADirectoryError):
     """A folder where a file must be."""
+
+
+def near_names(path: Path, pattern: str = "*") -> str:
+    """What a folder has in place of something that is not there, the nearest name first, as the end of a sentence.
+
+    Args:
+        path: what is not there.
+        pattern: what could be meant: files of such a name, or if it ends in a file's name the folders with that file.
+    """
+    if not path.parent.is_dir():
+        return f"; there is no folder {path.parent} either"
+    folder, _, inside = pattern.rpartition("/")
+    found = [each.parent if inside and folder else each for each in path.parent.glob(pattern)]
+    names = [each.name for each in found if (folder or each.is_file()) and not each.name.startswith(".")]
+    listed = nearest(path.name, names)
+    return (
+        f"; that folder has {', '.join(listed[:12])}{', ...' if len(listed) > 12 else ''}" if listed else ""
+    )
 
 
 def size_limit(*, text: bool = False) -> int:

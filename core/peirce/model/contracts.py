@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
@@ -56,6 +56,11 @@ class Task(Part, ABC, Generic[OptionsT, DataT]):
             TaskError: it cannot be read.
         """
         return False
+
+    @classmethod
+    def columns_of(cls, data: str) -> Sequence[str]:
+        """The names of the columns of a file or a data set of the user, for messages; by default none are known."""
+        return ()
 
     @abstractmethod
     def prepare(self) -> DataT:

@@ -22,6 +22,7 @@ from peirce.files import (
     check_file,
     checks_digests,
     digest_of,
+    near_names,
     read_json,
     size_limit,
     tensor_header,
@@ -173,7 +174,11 @@ def _stamp(directory: Path) -> tuple[int, ...] | None:
 
 def _open_generation(directory: Path, without: Collection[str], handles: ExitStack) -> SavedFiles:
     if not directory.is_dir():
-        raise ModelFileError(f"there is no saved model at {directory}: it is not a directory")
+        what = "it is a file" if directory.exists() else "there is no such folder"
+        raise ModelFileError(
+            f"there is no saved model at {directory}: {what}{near_names(directory, f'*/{PROVENANCE}')}; give one that "
+            "`peirce train`, `peirce import` or Model.save wrote"
+        )
     provenance = read_provenance(directory) if (directory / PROVENANCE).is_file() else {}
     names = [SPEC, WEIGHTS, *files_below(directory, ASSETS)] if FILES not in provenance else provenance[FILES]
     # A file lies with its generation until it is moved to its place.

@@ -68,10 +68,11 @@ class Model(nn.Module):
         # What the spec makes, and so what loading needs; a part may be wrapped, cut or replaced later.
         self._needed = {name: value.detach().to("meta") for name, value in self.state_dict().items()}
 
-    def forward(self, **inputs: Tensor) -> dict[str, Tensor]:
+    def forward(self, *unnamed: Tensor, **inputs: Tensor) -> dict[str, Tensor]:
         """Run the model on named inputs.
 
         Args:
+            unnamed: nothing; an input without a name is refused.
             inputs: as `signature.inputs` says; optional ones may be absent.
 
         Returns:
@@ -80,6 +81,9 @@ class Model(nn.Module):
         Raises:
             InputError: an unknown, missing or misshapen input.
         """
+        if unnamed:
+            names = [spec.name for spec in self.signature.inputs if spec.required]
+            raise InputError(f"inputs are given by name: model({', '.join(f'{name}=...' for name in names)})")
         if torch.compiler.is_compiling():
             if not torch.compiler.is_exporting():
                 self._check_compiled(inputs)

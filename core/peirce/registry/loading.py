@@ -107,6 +107,8 @@ def _load_plugin(plugin: EntryPoint, module: object, kinds: Iterable[str]) -> li
     for module_of_hooks in (hookspecs, *hook_modules()):
         hooks.add_hookspecs(module_of_hooks)
     hooks.register(module, plugin.name)
+    if not hooks.get_hookcallers(module):
+        raise _BreachError("it has no function marked `@peirce.hookimpl`, and so registers nothing")
     registered: list[Registered] = []
     broken: list[str] = []
     origin = (plugin.name, plugin.distribution, plugin.version)

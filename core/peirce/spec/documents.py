@@ -13,7 +13,7 @@ from typing import Any
 
 from attrs import field, frozen
 
-from peirce.errors import SpecError
+from peirce.errors import SpecError, printable
 from peirce.files import parse_integer, parse_toml
 
 KeyPath = tuple[str, ...]
@@ -63,12 +63,22 @@ class Document:
     places: Mapping[KeyPath, str | tuple[str, str]] = field(factory=dict)
 
     def at(self, path: str | Sequence[str]) -> str:
-        """The place of a key, such as `small.toml:12`, or of its nearest known ancestor."""
-        parts = split_key(path) if isinstance(path, str) else tuple(path)
+        """The place of a key, such as `small.toml:12`, or of its nearest known ancestor.
+
+        Of a table of a file in which overrides set keys, these are named too.
+        """
+        whole = split_key(path) if isinstance(path, str) else tuple(path)
+        parts = whole
         while parts and parts not in self.places:
             parts = parts[:-1]
         place = self.places.get(parts, self.source)
-        return place if isinstance(place, str) else f"{place[0]}:{_line(place[1], parts)}"
+        if isinstance(place, str):
+            return place
+        set_below = [
+            each for key, each in self.places.items() if isinstance(each, str) and key[: len(parts)] == parts
+        ]
+        also = f" with {' and '.join(dict.fromkeys(set_below))}" if parts == whole and set_below else ""
+        return f"{place[0]}:{_line(place[1], parts)}{also}"
 
     def with_changes(self, changes: Mapping[str, Any]) -> Document:
         """The document with new values at dotted keys.
@@ -103,8 +113,13 @@ def parse_document(text: str, source: str) -> Document:
         place, message = source, str(error)
         if match := _SYNTAX.fullmatch(message):
             message = match[1][:1].lower() + match[1][1:]
-            last = text.count("\n") + 1
-            place += f":{match[2]}, column {match[3]}" if match[2] else f":{last}"
+            lines = text.splitlines() or [""]
+            number = int(match[2] or len(lines))
+            place += f":{number}" + (f", column {match[3]}" if match[2] else "")
+            message = message.replace(
+                "cannot overwrite a value", "cannot overwrite a value: the key was there before"
+            )
+            message += f", in the line: {printable(lines[min(number, len(lines)) - 1].strip(), 200)}"
         raise SpecError(f"{place}: not valid TOML: {message}") from None
     return Document(data, source, dict.fromkeys(_paths(data), (source, text)))
 

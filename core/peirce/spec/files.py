@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from peirce.errors import SpecError
-from peirce.files import parse_toml
+from peirce.files import near_names, parse_toml
 from peirce.files import read_text as read_file
 from peirce.spec.documents import Document, parse_document
 
@@ -45,9 +45,10 @@ def read_document(path: Path, what: str = "spec") -> Document:
     try:
         text = read_file(path)
     except FileNotFoundError:
-        raise SpecError(f"no {what} file {_short_path(path)}.{_specs_hint(path.parent)}") from None
+        raise SpecError(f"no {what} file {_short_path(path)}{near_names(path, '*.toml')}") from None
     except IsADirectoryError:
-        raise SpecError(f"{_short_path(path)} is a folder, not a {what}.{_specs_hint(path)}") from None
+        near = near_names(path / path.name, "*.toml")
+        raise SpecError(f"{_short_path(path)} is a folder, not a {what}{near}") from None
     except (OSError, ValueError) as error:  # such as text that is not UTF-8
         raise SpecError(f"{_short_path(path)}: cannot be read: {error}") from None
     return parse_document(text, _short_path(path))
@@ -69,6 +70,11 @@ def extend(document: Document, folder: Path, ready: Ready, seen: tuple[str, ...]
 
 def is_path(path_or_name: str | os.PathLike[str]) -> bool:
     """Whether a SPEC argument is a path: it ends in `.toml` or has a separator."""
+    if not isinstance(path_or_name, str | os.PathLike):
+        kind = type(path_or_name).__name__
+        raise SpecError(
+            f"a spec is a path, the name of a ready spec, or what Spec.from_toml gives, and no {kind}"
+        )
     text = os.fspath(path_or_name)
     return not isinstance(path_or_name, str) or text.endswith(".toml") or "/" in text or os.sep in text
 
@@ -84,12 +90,6 @@ def _ready_file(name: str, ready: Ready) -> Path:
                     f"{name!r} is not a ready spec; for the file of that name, write {path}"
                 ) from None
         raise SpecError(f"{error}. A path ends in .toml or has a separator") from None
-
-
-def _specs_hint(folder: Path) -> str:
-    """A hint at the specs of a folder; empty where there are none."""
-    near = sorted(path.name for path in folder.glob("*.toml"))
-    return f" That folder has {', '.join(near)}." if near else ""
 
 
 def summary_of(path: Path) -> str:

@@ -97,7 +97,7 @@ def test_tensors_that_do_not_fit_are_listed(saved: Path, registry: Registry) -> 
 @pytest.mark.parametrize("name", ["spec.toml", "weights.safetensors", "provenance.json", ""])
 def test_what_is_missing_is_named(name: str, saved: Path, registry: Registry) -> None:
     shutil.rmtree(saved) if name == "" else (saved / name).unlink()
-    with pytest.raises(ModelFileError, match=name or "not a directory"):
+    with pytest.raises(ModelFileError, match=name or "there is no such folder"):
         peirce.load(saved, registry=registry)
 
 

@@ -232,3 +232,9 @@ def test_a_model_that_cannot_be_built_says_why(
 def test_where_a_model_goes_is_checked(arguments: dict[str, Any], message: str, registry: Registry) -> None:
     with pytest.raises(InputError, match=message):
         peirce.build(FOLNET, registry=registry, **arguments)
+
+
+def test_an_input_without_a_name_is_refused(registry: Registry) -> None:
+    model = peirce.build(FOLNET, registry=registry)
+    with pytest.raises(InputError, match=r"inputs are given by name: model\(input_ids=\.\.\.\)"):
+        model(torch.ones(1, 2, dtype=torch.int64))

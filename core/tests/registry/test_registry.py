@@ -248,6 +248,7 @@ def failing() -> list[type[Head]]:
         (plugin("broken", None), "must return a list of classes"),
         (plugin("broken", operator("least")), "must return a list of classes"),
         ("no_such_lab.parts", "there is no module 'no_such_lab'"),
+        (ModuleType("bare"), "it has no function marked `@peirce.hookimpl`, and so registers nothing"),
     ],
 )
 def test_a_broken_plugin_is_quarantined_whole(made: object, said: str) -> None:

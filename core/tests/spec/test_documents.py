@@ -103,3 +103,11 @@ def test_a_dotted_key_is_split_as_in_toml() -> None:
 def test_what_is_no_dotted_key_is_refused(text: str) -> None:
     with pytest.raises(SpecError, match="dotted key"):
         split_key(text)
+
+
+def test_a_table_in_which_an_override_sets_a_key_names_it() -> None:
+    document = parse_document(DOCUMENT, "a.toml").with_changes({"model.dims2.unary": 3, "model.name": "y"})
+    assert document.at("model.dims2") == "a.toml:19 with override model.dims2.unary"
+    assert document.at("model.dims2.unary") == "override model.dims2.unary"
+    assert document.at("model.dims") == "a.toml:18"
+    assert document.at("model.dims2.none") == "a.toml:19"

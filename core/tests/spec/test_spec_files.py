@@ -91,7 +91,7 @@ def test_a_circle_is_named(folder: Path) -> None:
     [
         (
             '"other.toml"',
-            r"no spec file other.toml. That folder has base.toml, child(.|\n)*child.toml:1",
+            r"no spec file other.toml; that folder has base.toml, child(.|\n)*child.toml:1",
         ),
         ('"no-such-name"', r"unknown ready spec 'no-such-name'(.|\n)*extended at child.toml:1"),
         ("3", "child.toml:1: extend must be a string"),
@@ -171,7 +171,7 @@ def test_a_name_that_lacks_its_ending_is_shown_with_it(folder: Path) -> None:
         assert load_spec(path).name == "base"
     with pytest.raises(SpecError, match=r"unknown ready spec 'bass'.*A path ends in .toml"):
         load_spec("bass")
-    with pytest.raises(SpecError, match=r"^saved is a folder, not a spec. That folder has spec.toml.$"):
+    with pytest.raises(SpecError, match=r"^saved is a folder, not a spec; that folder has spec.toml$"):
         load_spec("saved/")
 
 

@@ -63,10 +63,22 @@ def choose(providers: Sequence[str] | None, options: ProviderOptions | None) -> 
     for name in names:
         if name not in known:
             problem = both_runtimes()
-            raise InputError(unknown("provider", name, known) + (f". {problem}" if problem else ""))
+            raise InputError(_unknown_provider(name, known) + (f". {problem}" if problem else ""))
     for name in options or ():
         check_known("provider to give options", name, names)
     return names
+
+
+def _unknown_provider(name: str, known: Sequence[str]) -> str:
+    """The sentence for a provider that is not here, which ONNX Runtime may have in another build."""
+    names = {name.lower(), f"{name}ExecutionProvider".lower()}
+    whole = next((each for each in ort.get_all_providers() if each.lower() in names), None)
+    if whole is None or whole in known:
+        return unknown("provider", name, known)
+    return (
+        f"the installed ONNX Runtime has no {whole}, only {', '.join(known)}; leave the provider out, or install a "
+        "build that has it, such as onnxruntime-gpu for CUDA and TensorRT"
+    )
 
 
 def caches(names: Sequence[str], path: Path, digest: str | None) -> dict[str, dict[str, str]]:

@@ -128,7 +128,7 @@ def spec_of(source: str | os.PathLike[str] | Spec, registry: Registry | None = N
         if exported is None:
             raise ModelFileError(f"{path} does not say what it was exported from; name its spec instead")
         return Spec.from_toml(exported.spec, source=str(path))
-    if is_saved(source):
+    if is_saved(source, registry):
         with saved_files(path) as files:
             return Spec.from_toml(files.text(SPEC), source=str(path / SPEC))
     return load_spec(os.fspath(source), registry=registry)

@@ -16,7 +16,7 @@ from attrs import frozen
 
 from peirce.errors import TaskError, unknown
 from peirce.extras import require
-from peirce.files import check_file, check_ratio, open_file, parse_json, read_lines
+from peirce.files import check_file, check_ratio, near_names, open_file, parse_json, read_lines
 from peirce_text.conll import read_sentences
 
 LONGEST_FIELD = 2**24
@@ -150,8 +150,8 @@ def kind_of(path: Path) -> str:
     kind = _KINDS.get(Path(path.name.lower().removesuffix(".gz")).suffix)
     if kind is None or (kind == "parquet" and path.suffix == ".gz"):
         raise TaskError(
-            f"{path}: its name has no known suffix; end it in .csv, .tsv, .jsonl, .parquet or .conll, followed "
-            "by .gz when it is gzipped"
+            f"{path}: tables with the suffix {path.suffix or 'none'} are not read; save it as .csv, .tsv, .jsonl or "
+            ".parquet, or let a file of CoNLL end in .conll, followed by .gz when it is gzipped"
         )
     return kind
 
@@ -175,9 +175,7 @@ def _explain_read_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        beside = sorted(other.name for other in path.parent.glob("*") if other.is_file())
-        hint = f"; that folder has {', '.join(beside[:12])}" if beside else ""
-        raise TaskError(f"there is no file {path}{hint}") from None
+        raise TaskError(f"there is no file {path}{near_names(path)}") from None
     except UnicodeDecodeError as error:
         raise TaskError(f"{path}: not UTF-8 text: {error.reason}; save it as UTF-8") from error
     except (OSError, EOFError, zlib.error) as error:
@@ -371,7 +369,16 @@ def _fields(path: Path, file: IO[str], kind: str, quoted: bool, header: Sequence
     try:
         columns = list(header) or _column_names(str(path), next(lines, ()))
         if not columns:
-            raise TaskError(f"{path} is empty and has no header")
+            raise TaskError(f"{path} is empty; its first line must name its columns, such as text,label")
+        if (
+            len(columns) == 1
+            and kind == "csv"
+            and (sign := next(filter(columns[0].__contains__, ";\t|"), ""))
+        ):
+            raise TaskError(
+                f"{path}: its first line {columns[0]!r:.80} has {sign!r} where commas must stand; save the table with "
+                "commas, or with tabs as .tsv"
+            )
         if columns[0].startswith("-DOCSTART-"):
             raise TaskError(f"{path} has a word a line, as CoNLL's files have; let its name end in .conll")
         for number, fields in enumerate(lines, 1):

@@ -153,6 +153,8 @@ def _plan_for_data(
     try:
         return resolve(spec.replace(overrides), registry)
     except SpecError as error:
+        if not any(f"override {key}" in str(error) for key in overrides):
+            raise  # what the spec itself says, at its line
         raise TaskError(
             f"spec {spec.name!r} does not suit the task {task.name!r}, whose data set {', '.join(overrides)}: {error}. "
             "Take a ready spec made for the task (`peirce spec list`), or give yours the parts that it needs"

@@ -52,7 +52,7 @@ class TrainingOptions:
         compile: whether `torch.compile` runs each layer, with one graph for every length. The first steps take longer.
         parallel: what several processes do: `ddp` keeps the whole model in each of them, `fsdp` a part of every tensor.
         precision: `bf16` and `fp16` compute in mixed precision; parameters stay float32. `fp16` needs a GPU.
-        device: `auto` takes an accelerator where there is one.
+        device: `auto` takes an accelerator where there is one; `cuda` insists on an NVIDIA GPU.
         threads: torch's threads; 0 leaves what is set. A resumed training is equal to the bit at one number only.
         log_every: steps between points of the learning curves.
         save_every: steps between checkpoints; 0 leaves them to `save_minutes`.
@@ -90,7 +90,7 @@ class TrainingOptions:
     compile: bool = False
     parallel: Literal["ddp", "fsdp"] = one_of("ddp", "fsdp")
     precision: Literal["no", "bf16", "fp16"] = one_of("no", "bf16", "fp16")
-    device: Literal["auto", "cpu"] = one_of("auto", "cpu")
+    device: Literal["auto", "cpu", "cuda"] = one_of("auto", "cpu", "cuda")
     threads: int = field(default=0, validator=[ge(0), le(MOST_THREADS)])
     log_every: int = field(default=10, validator=ge(1))
     save_every: int = field(default=0, validator=ge(0))

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from peirce.compose import refuse_missing_gpu
 from peirce.errors import TaskError
 from peirce.files import hold_lock
 from peirce.resources import usable_cores
@@ -29,6 +30,8 @@ def make_accelerator(options: TrainingOptions) -> Any:
     from accelerate.state import AcceleratorState, PartialState
     from accelerate.utils import DistributedDataParallelKwargs, GradientAccumulationPlugin
 
+    if options.device == "cuda":
+        refuse_missing_gpu("cuda")
     is_single = not PartialState._shared_state or PartialState().num_processes == 1
     AcceleratorState._reset_state(reset_partial_state=is_single)
     accelerator = Accelerator(

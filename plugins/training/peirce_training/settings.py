@@ -146,10 +146,13 @@ def task_for(data: str, registry: Registry | None = None) -> str:
         TaskError: it cannot be read, or it suits no task, or several.
     """
     registry = registry or default_registry()
-    found = [name for name in registry.names("tasks") if registry.get("tasks", name).suits(data)]
+    tasks = {name: registry.get("tasks", name) for name in registry.names("tasks")}
+    found = [name for name, task in tasks.items() if task.suits(data)]
     if len(found) == 1:
         return found[0]
-    why = f"its columns are those of {' and of '.join(found)}" if found else "its columns tell no task"
+    names = next(filter(None, (task.columns_of(data) for task in tasks.values())), ())
+    columns = f"its columns {', '.join(names)}".strip()
+    why = f"{columns} are those of {' and of '.join(found)}" if found else f"{columns} tell no task"
     raise TaskError(
         f"{data}: {why}; name the task with --task, and the columns with --set; `peirce list tasks` shows the tasks, "
         "and `peirce train --settings --task NAME` what one takes"

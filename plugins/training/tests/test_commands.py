@@ -67,7 +67,7 @@ def test_settings_as_flags_and_data_without_a_task_say_what_to_write(
     (tmp_path / "my.csv").write_text("a,b,c\n1,2,3\n")
     given = ("train", spec, "--data", tmp_path / "my.csv", "-o", tmp_path / "x")
     assert run(*given) == 2
-    assert "my.csv: its columns tell no task; name the task with --task" in capsys.readouterr().err
+    assert "my.csv: its columns a, b, c tell no task; name the task with --task" in capsys.readouterr().err
     assert run(*given, "--task", "marked") == 2
     assert "the task 'marked' has no option data" in capsys.readouterr().err
 

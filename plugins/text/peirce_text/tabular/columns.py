@@ -87,7 +87,7 @@ def peek(rows: Iterator[Row], where: str) -> tuple[Row, Iterator[Row]]:
     """
     first = next(rows, None)
     if first is None:
-        raise TaskError(f"{where}: there are no rows")
+        raise TaskError(f"{where}: there are no rows below its first line, which names the columns")
     return first, chain([first], rows)
 
 
@@ -155,8 +155,6 @@ def column(row: Row, role: str, given: str, how: str = "") -> str:
         return found
     names = [str(name) for name in row.values]
     hint = ""
-    if len(names) == 1 and any(sign in names[0] for sign in ";\t|"):
-        hint = "; it seems to have another delimiter: save it with commas, or with tabs as .tsv"
     if role == "tokens" and str(row.file).endswith((".txt", ".tsv")):
         hint = "; if it has no header and a word a line, as CoNLL's files have, end its name in .conll"
     raise TaskError(

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from peirce.errors import InputError, ModelFileError, TaskError, one_line
 from peirce.extras import require
-from peirce.files import parse_json
+from peirce.files import near_names, parse_json
 from peirce.model import ASSETS, PROVENANCE, WEIGHTS, saved_files
 from peirce.parts import Signature
 from peirce_export import Runner
@@ -397,6 +397,11 @@ def predictor(
     if served:
         yield _TritonPredictor(model)
         return
+    if not path.exists():
+        raise ModelFileError(
+            f"there is no model {path}{near_names(path, f'*/{PROVENANCE}')}; give a folder that `peirce train` wrote, "
+            "or a file in it that `peirce export` wrote"
+        )
     if saved:
         yield LocalPredictor(path, TorchRunner.load(path, device))
         return

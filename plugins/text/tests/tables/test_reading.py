@@ -38,6 +38,7 @@ def test_a_file_without_a_header_gets_one(tmp_path: Path) -> None:
     [
         ("x.csv", b"text,label\n1,2\n1\n", ", row 2.*1 fields.*header has 2"),
         ("x.csv", b"", " is empty"),
+        ("x.csv", b"text;label\na;1\n", ": its first line 'text;label' has ';' where commas must stand"),
         ("x.csv", b'a,b\n"1,2\n', ", row 1.*not valid CSV"),
         ("x.tsv", b"text\n\xff\xfe\n", ": not UTF-8"),
         ("x.csv", b"text,labels\nwords,1\n", ", row 1.*unknown column 'label'.*labels"),

@@ -134,7 +134,7 @@ def test_what_cannot_be_predicted_is_refused_and_leaves_nothing(
     ):
         with pytest.raises(InputError, match=words), predictor(model):
             pass
-    with pytest.raises(ModelFileError, match="is not a file"), predictor(str(tmp_path / "absent")):
+    with pytest.raises(ModelFileError, match="there is no model"), predictor(str(tmp_path / "absent")):
         pass
     with pytest.raises(InputError, match="leave them out"), predictor(str(weather), threads=2):
         pass
