@@ -40,10 +40,13 @@ class ClassifyOptions(TextTableOptions):
 
     Args:
         label: the column of the class; if empty, the one that is called so, or `class`, `category` and the like.
+        classes: every class in its order, such as `["poor", "fair", "good"]` of grades; if empty, those of the rows,
+            numbers by their size and words as the alphabet has them.
         weights: `balanced` lets every class count the same in training, however many rows it has.
         confusion: a file for the confusion matrix, .png, .svg or .pdf, drawn with each evaluation; empty for none.
     """
 
+    classes: tuple[str, ...] = ()
     weights: Literal["none", "balanced"] = one_of("none", "balanced")
     confusion: str = ""
 
@@ -79,7 +82,12 @@ class Classify(TextTable[ClassifyOptions]):
     def learn(self, examples: Sequence[Example], where: str) -> str:
         """The names of the classes; one alone is refused, and so are about as many as rows."""
         names = {each.note for each in examples}
-        self.classes, count = sort_classes(names), len(examples)
+        given, count = self.options.classes, len(examples)
+        if unlisted := [name for name in sort_classes(names) if given and name not in given]:
+            raise TaskError(
+                f"{where} has the class {unlisted[0]!r}, which task.classes does not list; add it there"
+            )
+        self.classes = tuple(dict.fromkeys(given)) or sort_classes(names)
         self.numbers = {name: number for number, name in enumerate(self.classes)}
         if count and len(names) < 2:
             raise TaskError(

@@ -49,6 +49,17 @@ def test_classes_are_found_and_kept(tmp_path: Path) -> None:
         assert part.columns["weights"][part.labels == number].sum() == pytest.approx(len(part) / 2)
 
 
+def test_classes_may_have_an_order_of_their_own(tmp_path: Path) -> None:
+    task = classify(tmp_path, classes=("dog", "bird", "cat"))
+    data = task.prepare()
+    assert data.classes == ("dog", "bird", "cat")
+    part = data.splits["train"]
+    assert [part.labels.tolist().count(number) for number in range(3)] == [6, 0, 4]
+    assert task.overrides(data)["model.heads"][0]["classes"] == 3
+    with pytest.raises(TaskError, match=r"has the class 'cat', which task\.classes does not list"):
+        classify(tmp_path, classes=("dog", "bird")).prepare()
+
+
 def test_weights_change_the_loss_of_a_batch_by_their_mean(tmp_path: Path, registry: Registry) -> None:
     task = classify(tmp_path, weights="balanced")
     data = task.prepare()
