@@ -36,7 +36,7 @@ def test_the_blocks_of_entailment_run(tmp_path: Path) -> None:
 
 
 PAGES = [
-    ("compose", 17), ("train", 2), ("draw", 6), ("own-data", 7), ("look", 4), ("export-and-run", 10), ("generate", 6),
+    ("compose", 17), ("train", 2), ("draw", 6), ("own-data", 8), ("look", 4), ("export-and-run", 10), ("generate", 6),
 ]  # fmt: skip
 
 

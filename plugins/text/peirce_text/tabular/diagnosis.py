@@ -27,8 +27,8 @@ FOLDS, LEAST_ROWS = 5, 40
 SURE = 0.8
 """How probable another class must be, out of fold, for a label to be listed.
 
-With 75 wrong labels planted in 1,500 rows each of TREC, CR and SUBJ, 45, 93 and 52 are listed, of which 25, 33 and 31 are
-planted; at 0.5 there are 170, 261 and 151, of which 48, 49 and 52 are.
+With 75 wrong labels planted in 1,500 rows each of TREC, CR and SUBJ, 45, 93 and 52 are listed, of which 25, 33 and 31
+are planted; at 0.5 there are 170, 261 and 151, of which 48, 49 and 52 are.
 """
 _FEW_ROWS, _POOR = 20, 0.5
 """Training rows and recall, below both of which a class is said to lack rows."""
