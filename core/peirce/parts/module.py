@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from peirce.parts.base import Dims, SizedPart
 from peirce.parts.signature import TensorSpec
@@ -40,6 +40,15 @@ class ModulePart(SizedPart, nn.Module, ABC):
     def inputs(self) -> tuple[TensorSpec, ...]:
         """The inputs that the part needs beside the standard ones."""
         return ()
+
+    def example_inputs(self, drawn: Mapping[str, Tensor], generator: torch.Generator) -> Mapping[str, Tensor]:
+        """Inputs for the conformance checks in place of some drawn ones, where random numbers do not fit together.
+
+        Args:
+            drawn: the inputs by name, random ones.
+            generator: of what is drawn.
+        """
+        return {}
 
     def begin(self) -> None:
         """Take what a new model starts with from outside its spec, such as a file of trained vectors.

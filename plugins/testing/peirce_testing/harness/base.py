@@ -118,7 +118,12 @@ class Harness(ABC):
         """Values for `reads`: floats of order `scale`, integers below the slot's bound."""
         generator = torch.Generator().manual_seed(seed) if isinstance(seed, int) else seed
         sizes = {"batch": view.batch, "length": view.length}
-        return Tensors((slot, values(slot, sizes, generator, dtype, scale)) for slot in self.reads())
+        drawn = Tensors((slot, values(slot, sizes, generator, dtype, scale)) for slot in self.reads())
+        return self.fit(drawn, generator)
+
+    def fit(self, drawn: Tensors, generator: torch.Generator) -> Tensors:
+        """What is drawn, with inputs of the part's own where random ones do not fit together."""
+        return drawn
 
     @property
     @final

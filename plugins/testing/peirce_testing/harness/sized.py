@@ -24,6 +24,7 @@ from peirce.parts import (
     Dims,
     Encoded,
     Head,
+    ModulePart,
     PairPosition,
     Part,
     Place,
@@ -219,6 +220,13 @@ class TokenHarness(SizedHarness):
             Slot("token_type_ids", axes, "int64", self.dims.token_types),
         )
         return (*(slot for slot in standard if slot.name not in {s.name for s in declared}), *declared)
+
+    def fit(self, drawn: Tensors, generator: torch.Generator) -> Tensors:
+        """See `Harness.fit`."""
+        if self.part.example_inputs is ModulePart.example_inputs:
+            return drawn
+        own = self.make().example_inputs({slot.name: tensor for slot, tensor in drawn}, generator)
+        return drawn.map(lambda slot, tensor: own.get(slot.name, tensor))
 
     @final
     def tokens(self, tensors: Tensors, view: View) -> Tokens:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -19,7 +19,16 @@ from torch import Tensor
 
 from peirce.algebra import at_least_float32
 from peirce.errors import ExportError
-from peirce.parts import Dims, Encoded, TensorSpec, Tokens, has_static_shapes, without_autocast
+from peirce.parts import (
+    Dims,
+    Encoded,
+    PlainScope,
+    TensorSpec,
+    Tokens,
+    has_static_shapes,
+    plain_sigmoid,
+    without_autocast,
+)
 from peirce_kg.parts.heads.distances import SetRanking
 from peirce_kg.parts.heads.links import KnownLinks
 from peirce_kg.parts.systems.literals import DEPTH, ENTITY, VARIABLES
@@ -38,6 +47,8 @@ NUMBERS = 2**24
 """Scores of candidates that are held at once."""
 UNKNOWN = 0.9
 """The most that a link which is not known can be, where known ones are certain."""
+NEVER = 1e-30
+"""What has the logarithm of a truth value that is 0; no product of links is so small."""
 NO_NETWORK = {
     "onnx": "it searches for answers with a link predictor, which cannot be exported as a network",
     "gradients": "a search has no gradients; in training the head is a link predictor",
@@ -66,6 +77,16 @@ class Search(SetRanking):
     def inputs(self) -> tuple[TensorSpec, ...]:
         """The literals, as systems have them."""
         return tuple(spec for spec in literal_specs(self.vocabulary) if spec.name.startswith("atom_"))
+
+    def example_inputs(self, drawn: Mapping[str, Tensor], generator: torch.Generator) -> Mapping[str, Tensor]:
+        """Literals of one conjunction that is a tree."""
+        trees = [_random_tree(row.shape[0], generator) for row in drawn["input_ids"]]
+        sources, targets = torch.tensor(trees).view(len(trees), -1, 2).unbind(2)
+        # no answer is asked for at another variable, and of some queries none
+        tails = (drawn["input_ids"] + (drawn["input_ids"] == self.options.free)) % self.vocabulary
+        asked = (targets == 1) & (torch.rand(len(trees), 1, generator=generator) < 0.8)
+        tails = torch.where(targets == 1, torch.where(asked, self.options.free, drawn["input_ids"]), tails)
+        return {"input_ids": tails, "atom_sources": sources, "atom_targets": targets}
 
     def scores(self, sets: Tensor, entities: Tensor) -> Tensor:
         """The link predictor's scores, [n, d1], [e, d1] -> [n, e]."""
@@ -98,6 +119,72 @@ class Search(SetRanking):
     @abstractmethod
     def answer_scores(self, literals: Literals, words: Tensor, entities: Tensor, asked: Tensor) -> Tensor:
         """The logarithm of the truth of each entity as the answer: [v, d1], [e, d1], bool [b, x] -> [b, e]."""
+
+    def plain_links(self, scores: list[float], known: list[int], negated: bool) -> Sequence[float]:
+        """How true the links of one head are, by the scores of all tails and those that are known."""
+        raise NotImplementedError
+
+    def plain_search(
+        self, given: Mapping[str, Any], parameters: Mapping[str, Any], join: Callable[..., Any],
+        candidates: int | None = None,
+    ) -> Mapping[str, Any]:  # fmt: skip
+        """The search in a conjunction that is a tree, over nested lists, for the `reference` of a search.
+
+        A variable's value is as true as all literals that lead to it are together; those from another variable are as
+        true as with the best of that one's `candidates` likeliest values.
+        """
+        names = ("sources", "heads", "relations", "targets", "negated")
+        literals = list(zip(*(given[f"atom_{name}"] for name in names), strict=True))
+        words, first = given["embeddings"], self.options.first
+        entities = words[first : first + (self.options.count or len(words))]
+        triples = parameters.get("links.triples", [])
+
+        def links(literal: tuple[int, ...], head: int) -> Sequence[float]:
+            known = [t for h, r, t in triples if (h, r) == (head, literal[2])]
+            scores = [plain_complex(words[first + head], words[literal[2]], tail) for tail in entities]
+            return self.plain_links(scores, known, bool(literal[4]))
+
+        def truth(variable: int, below: list[tuple[int, ...]]) -> list[float]:
+            leading = [each for each in below if each[3] == variable]
+            rest, found = [each for each in below if each[3] != variable], [[1.0] * len(entities)]
+            found += [list(links(each, each[1] - first)) for each in leading if not each[0]]
+            for source in {each[0] for each in leading if each[0]}:
+                before, best = truth(source, rest), [0.0] * len(entities)
+                for head in sorted(range(len(entities)), key=lambda u: -before[u])[:candidates]:
+                    rows = [links(each, head) for each in leading if each[0] == source]
+                    best = [max(b, join([before[head], *row])) for b, *row in zip(best, *rows, strict=True)]
+                found.append(best)
+            return [join(each) for each in zip(*found, strict=True)]
+
+        if self.options.free not in given["input_ids"]:
+            return {"logits": [0.0] * len(entities)}
+        return {"logits": [math.log(max(each, NEVER)) for each in truth(1, literals)]}
+
+
+def plain_complex(head: list[float], relation: list[float], tail: list[float]) -> float:
+    """ComplEx: the real part of the sum of h r conj(t)."""
+    h, r, t = (
+        [complex(*pair) for pair in zip(each[: len(each) // 2], each[len(each) // 2 :], strict=True)]
+        for each in (head, relation, tail)
+    )
+    return sum((x * y * z.conjugate()).real for x, y, z in zip(h, r, t, strict=True))
+
+
+def _random_tree(length: int, generator: torch.Generator) -> list[tuple[int, int]]:
+    """The variables, 0 for an entity, at head and tail of each literal of a tree whose leaves are entities."""
+    literals: list[tuple[int, int]] = []
+    last, unled = 1, [1]
+    for left in range(length, 0, -1):
+        coin = int(torch.randint(0, 3, (), generator=generator))
+        target = unled.pop() if unled and (coin or left == len(unled)) else literals[-1][1] if literals else 1
+        source = 0
+        if left > len(unled) + 1 and last < VARIABLES and coin:
+            source = last = last + 1
+            unled.append(source)
+        elif coin == 1 and (again := [s for s, t in literals if s and t == target]):
+            source = again[0]
+        literals.append((source, target))
+    return literals
 
 
 class TruthSearch(Search):
@@ -197,6 +284,24 @@ class BeamSearch(TruthSearch):
         """Read the known links."""
         if self.links is not None:
             self.links.begin()
+
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any] | None:
+        """The search with the t-norm; none for `apart`, which does as the published code and as no equation."""
+        if self.options.branches == "apart":
+            return None
+        join = math.prod if self.options.tnorm == "product" else min
+        led = {*given["atom_targets"]}  # a variable that nothing leads to is as the entity of its token
+        sources = [source if source in led else ENTITY for source in given["atom_sources"]]
+        return self.plain_search(
+            {**given, "atom_sources": sources}, parameters, join, self.options.candidates
+        )
+
+    def plain_links(self, scores: list[float], known: list[int], negated: bool) -> Sequence[float]:
+        """1 where a link is known, and any other sigma of its score; 0.9 of that where some are known."""
+        most = UNKNOWN if self.options.links else 1.0
+        return [1.0 if t in known else most * each for t, each in enumerate(plain_sigmoid(scores).tolist())]
 
     def answer_scores(self, literals: Literals, words: Tensor, entities: Tensor, asked: Tensor) -> Tensor:
         """See `Search.answer_scores`."""

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
 from torch import Tensor
 
-from peirce.parts import Dims
-from peirce_kg.parts.heads.cqd import NO_NETWORK, Search
+from peirce.parts import Dims, PlainScope, plain_softmax
+from peirce_kg.parts.heads.cqd import NEVER, NO_NETWORK, Search
 from peirce_kg.parts.heads.links import KnownLinks
 from peirce_kg.parts.systems.literals import ENTITY, VARIABLES
 from peirce_kg.parts.systems.system import Literals, RankingOptions, complex_product
@@ -23,8 +24,6 @@ CERTAIN = 0.9999
 """What a link is in QTO that is not known and would be 1 or more."""
 ALMOST = 0.999
 """The most that a link which is not known is in FIT."""
-NEVER = 1e-30
-"""What has the logarithm of a truth value that is 0; no product of links is so small."""
 
 
 @frozen(kw_only=True)
@@ -112,6 +111,27 @@ class QueryTreeSearch(Search):
         """Read the known links."""
         if self.links is not None:
             self.links.begin()
+
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any]:
+        """The search with products, over all values."""
+        return self.plain_search(given, parameters, math.prod)
+
+    def plain_links(self, scores: list[float], known: list[int], negated: bool) -> Sequence[float]:
+        """See the class."""
+        shares = (plain_softmax(scores) * self.plain_factor(plain_softmax(scores), known)).tolist()
+        links = [self.plain_unknown(each) if each > self.options.threshold else 0.0 for each in shares]
+        links = [1.0 if t in known else each for t, each in enumerate(links)]
+        return [1 - min(1.0, self.options.negation * each) for each in links] if negated else links
+
+    def plain_factor(self, shares: Sequence[float], known: list[int]) -> float:
+        """What shares of the softmax are multiplied by."""
+        return max(1, len(known))
+
+    def plain_unknown(self, truth: float) -> float:
+        """How true a link is that is not known."""
+        return CERTAIN if truth >= 1 else truth
 
     def answer_scores(self, literals: Literals, words: Tensor, entities: Tensor, asked: Tensor) -> Tensor:
         """See `Search.answer_scores`."""
@@ -234,6 +254,14 @@ class GraphSearch(QueryTreeSearch):
         known = likely.new_zeros(len(likely)).index_add_(0, rows, likely[rows, tails]).clamp_min(NEVER)
         likely *= torch.where(count > 0, count / known, 1).unsqueeze(1)
         return F.threshold(likely, self.options.threshold, 0, inplace=True).clamp_max_(ALMOST)
+
+    def plain_factor(self, shares: Sequence[float], known: list[int]) -> float:
+        """See the class."""
+        return len(known) / sum(shares[t] for t in known) if known else 1.0
+
+    def plain_unknown(self, truth: float) -> float:
+        """See the class."""
+        return min(truth, ALMOST)
 
     def _truth(self, variable: int, trees: Iterable[_Tree], words: Tensor, entities: Tensor) -> Tensor:
         """How true each value of a variable is by the union of some conjunctions: [e]."""
