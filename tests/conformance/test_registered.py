@@ -7,11 +7,13 @@ from shared_folder import ROOT
 from thorough import TAKE_LONG, checked_often
 from workspace import distributions
 
+from peirce.parts import Head, PureOperator, RecurrentOperator
 from peirce.registry import KINDS, Registry, installed_plugins
 from peirce_testing import Conformance
 from peirce_testing.causes import CAUSES
 from peirce_testing.check import NETWORK
 from peirce_testing.checks import CHECKS
+from peirce_testing.checks.references import states
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +80,23 @@ def test_what_states_that_it_fails(suite: Conformance) -> None:
         "tpr": {"words"},
         "ultra": {"tensorrt"},
     }
+
+
+def test_every_part_states_its_equations_and_losses(registry: Registry) -> None:
+    """But for CQD's optimisation: it gives where Adam has arrived after some steps, which is no equation."""
+    kinds = ("operators", "positions", "augmenters", "heads")
+    parts = {f"{kind}.{entry.name}": entry.part for kind in kinds for entry in registry.entries(kind)}
+    must = (PureOperator, RecurrentOperator)  # of these `reference` is abstract
+    assert {n for n, part in parts.items() if not (issubclass(part, must) or states(part))} == {
+        "heads.cqd_continuous"
+    }
+    methods = {"heads": "reference_loss", "operators": "reference_of_atoms"}
+    unstated = {
+        name
+        for name, part in parts.items()
+        if issubclass(part, (Head, PureOperator)) and not states(part, methods[name.split(".")[0]])
+    }
+    assert not unstated
 
 
 def test_each_check_of_parts_that_compute_has_usual_causes_on_the_page_and_in_its_failures() -> None:

@@ -12,7 +12,7 @@ import torch
 
 from peirce.parts import PureOperator, RecurrentOperator, StateOperator
 from peirce_testing.check import NETWORK, check
-from peirce_testing.checks.references import check_reference, states_reference
+from peirce_testing.checks.references import check_reference, states
 from peirce_testing.checks.symmetry import check_permutation
 from peirce_testing.compare import assert_all_equal, assert_finite, assert_gradients
 from peirce_testing.examples import View, dims_of, plain_view
@@ -68,7 +68,7 @@ def limits(harness: Harness) -> None:
             _check_far_gradients(narrow)
     elif not isinstance(harness, ArchitectureHarness):
         _finite(wide, long, f"of {LONG} tokens")
-        if states_reference(part):
+        if states(part):
             view = plain_view(kinds[-1], 1, 3)
             check_reference(wide, view, wide.draw(view))
             if isinstance(harness, PositionHarness):

@@ -32,8 +32,12 @@ from peirce_testing.harness.sized import HeadHarness, PositionHarness, prepare
 from peirce_testing.options import with_value
 from peirce_testing.tiny_models import randomise
 
-COMPUTED = ("forward", "unary", "binary", "pairs", "rotations", "scope", "index")
-"""The methods that a `reference` speaks of."""
+COMPUTED = {
+    "reference": ("forward", "unary", "binary", "pairs", "rotations", "scope", "index"),
+    "reference_loss": ("loss",),
+    "reference_of_atoms": ("readings", "output"),
+}
+"""The methods that each reference speaks of."""
 
 
 @check("operators", "positions", "augmenters", "heads")
@@ -52,10 +56,10 @@ def reference(harness: Harness) -> None:
     unread: dict[str, bool] = {}
     of_loss = (
         isinstance(harness, HeadHarness)
-        and _states(harness.part, "reference_loss", "loss")
+        and states(harness.part, "reference_loss")
         and _check_stated_loss(harness)
     )
-    if pure or recurrent or states_reference(harness.part):
+    if pure or recurrent or states(harness.part):
         on_examples(harness, body, count=25 if pure or recurrent else 12, padded=False if recurrent else None)
         if never := [name for name, still in unread.items() if still]:
             raise BrokenError(
@@ -65,19 +69,14 @@ def reference(harness: Harness) -> None:
         raise NotApplicableError("it states no `reference`")
 
 
-def states_reference(part: type[Any]) -> bool:
-    """Whether a part with parameters states its equations."""
-    return _states(part, "reference", *COMPUTED)
-
-
-def _states(part: type[Any], stated: str, *methods: str) -> bool:
+def states(part: type[Any], stated: str = "reference") -> bool:
     """Whether a part states a reference of what it computes itself: not of a method that a subclass has replaced."""
     owners = [each for each in part.__mro__ if not each.__module__.startswith("peirce.parts")]
 
     def place(name: str) -> int:
         return next((i for i, owner in enumerate(owners) if name in vars(owner)), len(owners))
 
-    return place(stated) < len(owners) and place(stated) <= min(map(place, methods))
+    return place(stated) < len(owners) and place(stated) <= min(map(place, COMPUTED[stated]))
 
 
 def check_reference(
@@ -97,7 +96,7 @@ def check_reference(
         _check_recurrent(instance, tensors, unread)
     elif isinstance(instance, PureOperator):
         _check_pure(harness, instance, view, tensors)
-        if _states(harness.part, "reference_of_atoms", "readings", "output"):
+        if states(harness.part, "reference_of_atoms"):
             _check_maps(instance, harness.dims, view, unread)
     else:
         with torch.no_grad():
