@@ -237,10 +237,13 @@ def read_batches(path: Path, most: int = _BATCH_ROWS, only: Sequence[str] | None
         rows = max(1, min(most, _BATCH_BYTES * parts.num_rows // max(1, claimed)))
         unpacked = 0
         schema = plain if only is None else plain.empty_table().select(only).schema
-        for batch in file.iter_batches(rows, columns=schema.names):
-            unpacked += sum(map(_unpacked_size, batch.columns))
-            check_ratio(unpacked, packed)
-            yield batch.select(schema.names).cast(schema)
+        # Arrow does not read lists of texts over several row groups as it reads them here, each text once.
+        nested = any("." in each.path for each in file.schema)
+        for some in [[i] for i in range(parts.num_row_groups)] if nested else [None]:
+            for batch in file.iter_batches(rows, row_groups=some, columns=schema.names):
+                unpacked += sum(map(_unpacked_size, batch.columns))
+                check_ratio(unpacked, packed)
+                yield batch.select(schema.names).cast(schema)
 
 
 def parquet_schema(path: Path) -> Any:

@@ -75,15 +75,9 @@ class Stream:
         return streams
 
     @cached_property
-    def sizes(self) -> tuple[int, int]:
-        """The rows of all files, and the bytes that their columns unpack to."""
-        counts = [parquet_size(self.folder / name) for name in self.files]
-        return sum(rows for rows, _ in counts), sum(size for _, size in counts)
-
-    @property
     def rows(self) -> int:
         """How many rows there are."""
-        return self.sizes[0]
+        return sum(parquet_size(self.folder / name)[0] for name in self.files)
 
     def first(self) -> Row:
         """The first row."""
