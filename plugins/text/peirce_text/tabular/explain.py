@@ -75,6 +75,11 @@ def explain(
             raise TaskError(
                 f"{model} is served elsewhere; give the saved model's folder, or its exported file"
             )
+        if found.kind_name not in ("classify", "tag"):
+            raise TaskError(
+                f"{model} has no classes or tags that exclude each other, which this explains; `peirce predict` measures "
+                "its predictions"
+            )
         parts = _kept_aside(folder, file) if not (text or second or label) else None
         measured, others, split = parts or (_rows(found, file, text, second, label), [], "")
         unseen = split in (TEST, VALID)

@@ -241,7 +241,7 @@ class TableTask(TextTask[OptionsT, ExampleT, EncodedT], Generic[OptionsT, Exampl
 
     def write_report(self, model: Model, data: TextData[EncodedT], directory: Path) -> None:
         """Write `report.html`, of tasks with classes or tags."""
-        if self.head in EXPLAINED and self.kept:
+        if self.head in EXPLAINED and self.kept and data.classes:
             from peirce_text.tabular.explain import write_training_report
 
             write_training_report(self, model, directory)
