@@ -114,9 +114,9 @@ def test_a_process_encodes_its_own_batches_alone() -> None:
 
 
 def test_a_streamed_training_resumes_to_the_bit(folder: Path, tmp_path: Path) -> None:
-    options = {"steps": 6, "save_every": 2, "keep": 9, "device": "cpu", "threads": 1, "test_split": ""}
+    options = {"steps": 4, "save_every": 1, "keep": 9, "device": "cpu", "threads": 1, "test_split": ""}
     whole = train(FOLNET, streamed(folder), TrainingOptions(**options), tmp_path / "whole")
-    part = {**options, "evaluate_every": 4, "monitor": "accuracy"}
+    part = {**options, "evaluate_every": 3, "monitor": "accuracy"}
 
     def end(share: float, value: float, metrics: object) -> None:
         raise KeyboardInterrupt
