@@ -16,6 +16,8 @@ from torch import Tensor
 from peirce.algebra import Scope
 from peirce.parts import Dims
 
+FLOATS = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
+"""The dtypes that a model may have."""
 SCOPE_KINDS = ("bidirectional", "causal", "prefix", "relation")
 """The kinds of scope that a spec may ask for."""
 BASE = Dims(

@@ -16,16 +16,15 @@ from peirce.parts import Architecture, Dims, PureOperator, RecurrentOperator, St
 from peirce.registry import KINDS
 from peirce_testing.causes import call_problems
 from peirce_testing.check import NETWORK, Case, check
+from peirce_testing.checks.options import with_option
 from peirce_testing.compare import BrokenError, assert_equal
-from peirce_testing.examples import BASE, SCOPE_KINDS, UNEVEN, Example, View, normal, plain_view
+from peirce_testing.examples import BASE, FLOATS, SCOPE_KINDS, UNEVEN, Example, View, normal, plain_view
 from peirce_testing.harness.architectures import ArchitectureHarness
 from peirce_testing.harness.base import EXAMPLE, Harness, modules, size_of
 from peirce_testing.harness.sized import PositionHarness, TokenHarness
-from peirce_testing.options import example_options
+from peirce_testing.options import example_options, given_fields
 from peirce_testing.tiny_models import sizes_of
 
-FLOATS = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
-"""The dtypes that a model may have."""
 ROUNDINGS, ALLOWED = 4, 8
 """How often values are rounded anew to see what that changes, and how many times as much may differ."""
 _MUTABLE = (list, dict, set, bytearray, torch.Tensor, np.ndarray)
@@ -122,8 +121,29 @@ def _architecture(part: type[Any]) -> Findings:
 @check(*NETWORK)
 def shapes(harness: Harness, example: Example) -> None:
     """The outputs have the names, the order and the shapes that the part declares. Every size of every axis; positions
-    may leave the batch axis at 1.
+    may leave the batch axis at 1. Of a part that reads tokens also where an option is about as great as the vocabulary.
     """
+    _check_shapes(harness, example)
+    if edges := _edges(harness):
+        edge = edges[example.seed % len(edges)]
+        try:
+            _check_shapes(edge, example)
+        except Exception as error:
+            error.add_note(f"with {edge.options}")
+            raise
+
+
+def _edges(harness: Harness) -> list[Harness]:
+    """A part that reads tokens with each whole number of its options about the vocabulary's size, if it takes that."""
+    if not isinstance(harness, TokenHarness):
+        return []
+    size, names = harness.dims.vocabulary, [f.name for f in given_fields(harness.options)]
+    whole = [name for name in names if type(getattr(harness.options, name)) is int]
+    tried = (with_option(harness, name, size + more) for name in whole for more in (-1, 0, 1))
+    return [each for each in tried if each is not None]
+
+
+def _check_shapes(harness: Harness, example: Example) -> None:
     view, instance = example.view, harness.make()
     network = isinstance(harness, ArchitectureHarness)
     axes: dict[Any, int] = {"batch": view.batch, "length": view.length}
@@ -139,6 +159,8 @@ def shapes(harness: Harness, example: Example) -> None:
         if list(tensor.shape) != shape and not one_for_all:
             message = f"{slot.name} has the shape {list(tensor.shape)}, but {list(slot.axes)} is {shape} here"
             raise BrokenError(message)
+        if not all(shape):
+            raise BrokenError(f"{slot.name} is empty: {list(slot.axes)} is {shape} here")
 
 
 @check(*NETWORK)

@@ -13,7 +13,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from peirce.parts import PureOperator, RecurrentOperator
 from peirce_testing.check import NETWORK, check, on_examples
-from peirce_testing.checks.declared import FLOATS
 from peirce_testing.compare import (
     BrokenError,
     NotApplicableError,
@@ -21,7 +20,7 @@ from peirce_testing.compare import (
     assert_finite,
     assert_zero,
 )
-from peirce_testing.examples import PADDED, Example, Tensors, View, plain_view
+from peirce_testing.examples import FLOATS, PADDED, Example, Tensors, View, plain_view
 from peirce_testing.harness.architectures import ArchitectureHarness
 from peirce_testing.harness.base import EXAMPLE, Harness, modules
 from peirce_testing.harness.labels import WHOLE_GROUPS, losses
