@@ -77,8 +77,8 @@ def explain(
             )
         if found.kind_name not in ("classify", "tag"):
             raise TaskError(
-                f"{model} has no classes or tags that exclude each other, which this explains; `peirce predict` measures "
-                "its predictions"
+                f"{model} has no classes or tags that exclude each other, which is what is explained; `peirce predict` "
+                "measures its predictions"
             )
         parts = _kept_aside(folder, file) if not (text or second or label) else None
         measured, others, split = parts or (_rows(found, file, text, second, label), [], "")
