@@ -13,7 +13,7 @@ from textwrap import dedent
 from typing import Any, NamedTuple
 
 COMPUTED = (
-    "infer", "scores", "sums", "read", "step", "unary", "binary", "pairs", "rotations", "scope", "forward", "loss",
+    "infer", "scores", "sums", "step", "read", "unary", "binary", "pairs", "rotations", "scope", "forward", "loss",
     "batches", "prepare", "export",
 )  # fmt: skip
 """The methods by which parts compute, whatever their kind."""
@@ -42,7 +42,7 @@ class Cause(NamedTuple):
     """A cause in a few words.
 
     words: the cause.
-    line: what a line of the part that may have it matches.
+    line: what a line of the part that may have it matches; of patterns apart by `||`, the first that any line does.
     found: what the words of a failure that it may have match; any if empty.
     within: what the name of the method with that line matches; `$` for a declaration of the class.
     """
@@ -73,7 +73,7 @@ CAUSES: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "reference": (
         ("a bias, a `scale` or a softmax that one has and the other lacks", r"Reader\(|Writer\(", "maps included"),
         ("two axes that are exchanged", r"permute|transpose|einsum|@", _OF_VALUES),
-        ("a sign, a factor, an index or a term that differs", r"return", _OF_VALUES),
+        ("a sign, a factor, an index or a term that differs", r" [*/+@] ||return", _OF_VALUES),
     ),
     "scale": (("a sum over the channels of a head without a `scale`", r"Reader\(|einsum|@"),),
     "purity": (
@@ -225,7 +225,7 @@ def nearest(check: str, part: Any, found: str = "", error: BaseException | None 
     lines = [line for line in _lines(part) if not line.method.startswith(_STATED)]
     lines.sort(key=lambda line: _ORDER.index(line.method) if line.method in _ORDER else len(_ORDER) - 2)
     lines.sort(key=lambda line: line.method != about)
-    if check == "reference" and "maps included" not in found:
+    if check == "reference" and not re.search("maps included|^the outputs", found):
         lines = [line for line in lines if line.method == about or line.method not in _ORDER]
     causes = [Cause(*each) for each in CAUSES.get(check, ())]
     if names := re.findall(r"^(?:the )?(?:option|size) '(\w+)'", found, re.M):
@@ -233,8 +233,10 @@ def nearest(check: str, part: Any, found: str = "", error: BaseException | None 
     causes = [each for each in causes if each.line and re.search(each.found, found)]
     seen = []
     for cause in causes:
-        for line in [raised] if raised and check != "memory" else lines:
-            if re.match(cause.within or ".", line.method) and re.search(cause.line, line.text):
+        places = [raised] if raised and check != "memory" else lines
+        places = [line for line in places if re.match(cause.within or ".", line.method)]
+        for pattern in cause.line.split("||"):
+            if line := next((line for line in places if re.search(pattern, line.text)), None):
                 seen.append(f"perhaps {cause.words}: {line}")
                 break
     return seen or ([f"usually {each.words}" for each in causes[:1]] if error is None else [])

@@ -28,7 +28,7 @@ from peirce_testing.compare import BrokenError, NotApplicableError, assert_equal
 from peirce_testing.examples import Example, Slot, Tensors, View, normal, plain_view
 from peirce_testing.harness.base import Harness
 from peirce_testing.harness.labels import WHOLE_GROUPS, fitting_losses
-from peirce_testing.harness.sized import HeadHarness, PositionHarness, prepare
+from peirce_testing.harness.sized import HeadHarness, PositionHarness, TokenHarness, prepare
 from peirce_testing.options import with_value
 from peirce_testing.tiny_models import randomise
 
@@ -231,11 +231,11 @@ def _check_stated(
     """Compare a part that has parameters with its `reference`, example by example without padding."""
     parameters = _noting(instance, unread)
     inside = isinstance(instance, PairPosition | RotaryPosition)
-    for spec in instance.inputs() if getattr(harness, "absent", ()) else ():
-        if spec.name in harness.absent and spec.default is not None:
-            tensors = tensors.fill(spec.name, spec.default)
-    if "token_type_ids" in getattr(harness, "absent", ()):
-        tensors = tensors.fill("token_type_ids", 0)
+    if isinstance(harness, TokenHarness):
+        defaults = {"token_type_ids": 0, **{spec.name: spec.default for spec in instance.inputs()}}
+        for name in harness.absent:
+            if (default := defaults.get(name)) is not None:
+                tensors = tensors.fill(name, default)
     for layer in range(harness.dims.layers if inside else 1):
         outputs = (
             harness.in_layer(layer, instance, tensors, view)
