@@ -5,6 +5,7 @@ from .card import CARD as CARD
 from .contracts import AnyTask as AnyTask
 from .contracts import Exporter as Exporter
 from .contracts import Report as Report
+from .contracts import Start as Start
 from .contracts import Task as Task
 from .examples import Padding as Padding
 from .examples import example_arrays as example_arrays

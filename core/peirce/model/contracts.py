@@ -22,6 +22,23 @@ OptionsT = TypeVar("OptionsT")
 DataT = TypeVar("DataT")
 
 
+@frozen(kw_only=True)
+class Start:
+    """What is trained where the user names nothing.
+
+    Args:
+        why: which it is and what else could be, a sentence for the user.
+        spec: a spec's path or ready name; None for the model's own.
+        model: a saved model to start from, if any.
+        settings: of the model, the task and the training, by dotted key; what the user sets comes before them.
+    """
+
+    why: str
+    spec: str | None = None
+    model: Path | None = None
+    settings: Mapping[str, Any] = {}
+
+
 class Task(Part, ABC, Generic[OptionsT, DataT]):
     """Data, loss and metric of one job; `peirce train` and `peirce evaluate` run any of them in one loop.
 
@@ -73,6 +90,22 @@ class Task(Part, ABC, Generic[OptionsT, DataT]):
     def overrides_for(self, spec: Spec, data: DataT) -> Mapping[str, Any]:
         """The `overrides` that apply to a spec; by default all, so that a spec without a place for one is refused."""
         return self.overrides(data)
+
+    @classmethod
+    def start(cls) -> Start | None:
+        """What to train where the user names neither a spec nor a model to start from; None if that must be named."""
+        return None
+
+    def begin(self, model: Model, data: DataT) -> str:
+        """Give parameters what a training begins with, where the data tell it in closed form; by default nothing.
+
+        What it gives is evaluated on the validation split like an epoch, so that training keeps it unless it finds
+        better. Every process of a training calls it with the same data.
+
+        Returns:
+            What it begins with, as words in a sentence; empty for nothing.
+        """
+        return ""
 
     def check(self, model: Model, data: DataT) -> None:
         """Refuse a model that cannot be trained on the data, with a `TaskError`, before its first step."""

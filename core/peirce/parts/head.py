@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
@@ -59,6 +59,17 @@ class Head(ModulePart):
     @abstractmethod
     def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
         """The mean loss of predictions (by the names of `outputs`) against labels, a scalar."""
+
+    def fit(self, examples: Iterable[tuple[Encoded, Tokens, Tensor, Tensor | None]]) -> str:
+        """Give parameters what a training begins with, where training examples tell it; by default nothing.
+
+        Args:
+            examples: of each batch what the head reads, the labels, and the weights of the examples, if they have any.
+
+        Returns:
+            What it begins with, as words in a sentence; empty for nothing.
+        """
+        return ""
 
     def example_labels(self, outputs: Mapping[str, Tensor], generator: torch.Generator) -> Tensor | None:
         """Labels for predictions, for the conformance checks, where their form is none of the usual ones; else None."""

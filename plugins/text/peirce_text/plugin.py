@@ -53,6 +53,7 @@ def register_commands() -> dict[str, str]:
     """Tokenizers, pretraining, generation and predictions."""
     return {
         "explain": "Say where a model of a table is wrong, and what to try next, as a page.",
+        "models": "List local pretrained models, which trainings on texts start from.",
         "predict": "Predict the classes of texts, or the tags of words, for a whole file.",
         "pretrain": "Pretrain a language model by a recipe on files of text.",
         "tokenizer": "Train a tokenizer on files of text.",

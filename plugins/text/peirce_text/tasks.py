@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, TypeVar, final
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast, final
 
 import numpy as np
 import torch
@@ -24,6 +24,8 @@ from peirce.errors import TaskError, check_known, renamed
 from peirce.extras import require
 from peirce.files import write_whole
 from peirce.model import Model, Task
+from peirce.parts import Encoded as Atoms
+from peirce.parts import Head, Tokens
 from peirce.spec import HeadSpec, Spec
 from peirce_text.progress import print_line, with_progress
 from peirce_text.reading import Example, Row
@@ -31,6 +33,8 @@ from peirce_text.text.encoding import EncodedTexts, Ints, encode
 from peirce_text.text.tokenizer import FILE, Shorten, Tokenizer
 
 TRAIN, VALID, TEST = SPLITS = ("train", "valid", "test")
+MOST_BEGUN = 20_000
+"""The most examples that a training begins with: 30 MB of vectors of 384 channels."""
 CLASSES = "labels.txt"
 """The asset with the names of the classes, a line each."""
 
@@ -161,6 +165,8 @@ class TextTask(Task[OptionsT, TextData[EncodedT]], Generic[OptionsT, ExampleT, E
             from the shortest to the longest; 0 leaves examples in the order that is drawn, or in which they are read.
         missing: what to do for a split that is not there.
         valid_for_test: whether the validation split stands for a test split that is not there.
+        min_frequency: how often two pieces of a word must meet for a trained tokenizer to join them.
+        shorten: which text of a pair loses its end.
     """
 
     head: str
@@ -172,6 +178,8 @@ class TextTask(Task[OptionsT, TextData[EncodedT]], Generic[OptionsT, ExampleT, E
     pool: ClassVar[int] = 0
     missing: ClassVar[str] = "name its data"
     valid_for_test: ClassVar[bool] = False
+    min_frequency: ClassVar[int] = 2
+    shorten: ClassVar[Shorten] = "longest"
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -291,7 +299,7 @@ class TextTask(Task[OptionsT, TextData[EncodedT]], Generic[OptionsT, ExampleT, E
                 "JSON, a BERT vocab.txt or a folder with one: the one that the model was pretrained with"
             )
         texts = [text for example in examples for text in self.texts_of(example)]
-        return Tokenizer.train(texts, vocabulary=vocabulary)
+        return Tokenizer.train(texts, vocabulary=vocabulary, min_frequency=self.min_frequency)
 
     def part(self, data: TextData[EncodedT], split: str) -> EncodedT:
         """The examples of a split.
@@ -340,10 +348,27 @@ class TextTask(Task[OptionsT, TextData[EncodedT]], Generic[OptionsT, ExampleT, E
                 batch = moved(self.batch(data, split, rows, None))
                 yield rows, batch, outputs_of(model, batch)
 
+    def begin(self, model: Model, data: TextData[EncodedT]) -> str:
+        """What the head begins with after one pass over the training examples, of many over some of them."""
+        head = cast(Head, model.heads[self.head])
+        if type(head).fit is Head.fit:
+            return ""
+        part = self.part(data, TRAIN)
+        rows = np.unique(np.linspace(0, len(part.lengths) - 1, MOST_BEGUN).astype(int))
+        batches = [rows[some] for some in batch_rows(part.lengths[rows], self.options.batch_size, None, 1)]
+
+        def examples() -> Iterator[tuple[Atoms, Tokens, Tensor, Tensor | None]]:
+            for some in with_progress(batches, f"{self.name}: reading {TRAIN}", len(batches), 20):
+                batch = moved(self.batch(data, TRAIN, some, None))
+                yield *model.network(inputs_of(model, batch)), batch["labels"], batch.get("weights")
+
+        with evaluation_mode(model) as moved:
+            return head.fit(examples())
+
     def assets(self, data: TextData[EncodedT]) -> Mapping[str, bytes]:
-        """The tokenizer, and the names of the classes."""
+        """The tokenizer, which frames, cuts and pads texts as in training, and the names of the classes."""
         names = {CLASSES: "".join(f"{name}\n" for name in data.classes).encode()} if data.classes else {}
-        return {FILE: data.tokenizer.content, **names}
+        return {FILE: data.tokenizer.saved_content(self.options.length, self.shorten), **names}
 
 
 class TextClasses(TextTask[OptionsT, Example, EncodedTexts], Generic[OptionsT]):
@@ -352,7 +377,6 @@ class TextClasses(TextTask[OptionsT, Example, EncodedTexts], Generic[OptionsT]):
     Attributes:
         head: the prefix of the head that scores them.
         classes: the names of the classes.
-        shorten: which text of a pair loses its end.
         most_left_out: the share of rows that may be left out of a split.
         repair: what to do where more cannot be used.
         token_types: how many token types the model must have; 0 leaves them to the spec.
@@ -360,7 +384,6 @@ class TextClasses(TextTask[OptionsT, Example, EncodedTexts], Generic[OptionsT]):
 
     head = "classification"
     classes: tuple[str, ...] = ()
-    shorten: ClassVar[Shorten] = "longest"
     most_left_out: ClassVar[float] = 0.01
     repair: ClassVar[str] = "fetch the published file again"
     token_types: ClassVar[int] = 2
@@ -520,7 +543,12 @@ def vocabulary_settings(tokenizer: Tokenizer) -> dict[str, Any]:
 
 
 def outputs_of(model: Model, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """What a model gives for those tensors of a batch that are inputs of it; with one token type, all have that.
+    """What a model gives for `inputs_of` it."""
+    return model(**inputs_of(model, batch))
+
+
+def inputs_of(model: Model, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Those tensors of a batch that are inputs of a model; with one token type, all have that.
 
     Floats are cast to the dtype of their input. Where they are NaN, as at tokens for which a column has no number, they
     are the input's default, or else 0.
@@ -532,7 +560,7 @@ def outputs_of(model: Model, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
             given[spec.name] = values.masked_fill(values.isnan(), float(spec.default or 0)).to(dtype)
         if spec.name == "token_type_ids" and spec.high == 1:  # as RoBERTa has them
             given[spec.name] = torch.zeros_like(batch[spec.name])
-    return model(**given)
+    return given
 
 
 @contextmanager

@@ -42,7 +42,8 @@ def train(
         str | None,
         typer.Argument(
             metavar="SPEC",
-            help="A spec file, or the name of a ready spec; with --from, the saved model's own if absent.",
+            help="A spec file, or the name of a ready spec. If absent, the saved model's own with --from; of a "
+            "table of texts, the best start that is there.",
         ),
     ] = None,
     task: Task = None,
@@ -89,11 +90,10 @@ def train(
         )
     if directory is None:
         raise TaskError("give a directory for the trained model with -o")
-    if spec is None and start is None:
-        raise TaskError("give a spec, or a saved model to start from with --from")
     check_fresh(resume=resume, overwrite=overwrite)
     from rich.console import Console
 
+    from peirce.model import Start
     from peirce_training.loop import train as run
     from peirce_training.settings import (
         data_setting,
@@ -111,7 +111,13 @@ def train(
         task = task_for(data)
         typer.echo(f"the columns of {data} are those of the task {task}", err=True)
     part = default_registry().get("tasks", task)
-    layers = part.settings, data_setting(data, part), read_settings(settings, part)
+    chosen = part.start() if spec is None and start is None else Start(why="")
+    if chosen is None:
+        raise TaskError("give a spec, or a saved model to start from with --from")
+    if chosen.why:
+        typer.echo(chosen.why, err=True)
+    spec, start = spec or chosen.spec, start or chosen.model
+    layers = part.settings, chosen.settings, data_setting(data, part), read_settings(settings, part)
     of_model, of_task, of_training = settings_by_part(*layers)
     task_instance, options = make_task(task, of_task), training_options(of_training)
     result = run(

@@ -89,20 +89,20 @@ def read_curves(directory: Path) -> dict[str, list[tuple[int, float]]]:
 
 
 def interval_means(losses: Sequence[float], evaluations: Sequence[Mapping[str, Any]]) -> list[float]:
-    """The mean training loss of the steps before each evaluation, from the one before it on."""
+    """The mean training loss of the steps before each evaluation, from the one before it on; NaN without a step."""
     steps = [0, *(each["step"] for each in evaluations)]
-    return [math.fsum(losses[a:b]) / max(1, b - a) for a, b in pairwise(steps)]
+    return [math.fsum(losses[a:b]) / (b - a) if b > a else math.nan for a, b in pairwise(steps)]
 
 
 def curve_lines(
-    losses: Sequence[float], evaluations: Sequence[Mapping[str, Any]], kept: int = 0
+    losses: Sequence[float], evaluations: Sequence[Mapping[str, Any]], kept: int | None = None
 ) -> Iterator[str]:
     """The curves of training and of what was evaluated as lines of text, a column for each evaluation.
 
     Args:
         losses: the loss of each step.
         evaluations: each with its `step` and `metrics`.
-        kept: the step of the evaluation whose model is kept; 0 for none.
+        kept: the step of the evaluation whose model is kept; None for none.
     """
     if len(evaluations) < 2:
         return
@@ -114,12 +114,15 @@ def curve_lines(
         value for name in curves if name.endswith(" loss") for value in curves[name] if math.isfinite(value)
     ]
     for name, curve in curves.items():
-        finite = both if name.endswith(" loss") else [value for value in curve if math.isfinite(value)]
-        low, high = min(finite, default=0.0), max(finite, default=0.0)
+        finite = [value for value in curve if math.isfinite(value)]
+        scale = both if name.endswith(" loss") else finite
+        low, high = min(scale, default=0.0), max(scale, default=0.0)
         shares = [(curve[i] - low) / ((high - low) or 1.0) for i in places]
         bars = "".join(_BARS[round(7 * share)] if math.isfinite(share) else " " for share in shares)
-        yield f"{name:{max(map(len, curves))}}  {bars}  {curve[0]:.4f} to {curve[-1]:.4f}"
-    if kept:
+        yield f"{name:{max(map(len, curves))}}  {bars}  {(finite or curve)[0]:.4f} to {curve[-1]:.4f}"
+    if kept == 0:
+        yield "what the training began with is kept: no evaluation since was better"
+    elif kept:
         number = [each["step"] for each in evaluations].index(kept) + 1
         yield f"the model of evaluation {number} of {len(evaluations)}, the best one, is kept (step {kept})"
 

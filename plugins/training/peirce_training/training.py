@@ -158,6 +158,8 @@ class Training:
             self.bars,
             wrap_layers(self.model, compiling=options.compile, recomputing=options.checkpointing),
         ):
+            if not (progress.step or self.sharded):
+                self._begin()
             while progress.step < self.total and not progress.stopped:
                 self._step()
                 self._estimate()
@@ -172,6 +174,14 @@ class Training:
                 if done or progress.stopped or due:
                     self._save()
         return self._finish()
+
+    def _begin(self) -> None:
+        """Begin with what the data tell in closed form, which training keeps unless it finds better."""
+        begun = time.monotonic()
+        if first := self.task.begin(self.model, self.data):
+            self.tell(f"begun with {first}, in {format_duration(time.monotonic() - begun)}")
+            if self.evaluate_every:
+                self._evaluate()
 
     def _estimate(self) -> None:
         """Print once how long the training will take, by the steps after the first, which is slower than others."""
@@ -324,12 +334,13 @@ class Training:
             mark = " (best so far)" if better else ""
             what = f"step {step}: {options.valid_split} {options.monitor} {value:.4f}"
             if options.evaluate_epochs:
-                count = len(progress.evaluations)
+                count = sum(each["step"] > 0 for each in progress.evaluations)
                 loss = interval_means(progress.losses[_LOSSES], progress.evaluations)[-1]
                 found = ", ".join(f"{name} {each:.4f}" for name, each in metrics.items())
-                what = (
-                    f"epoch {count * options.evaluate_epochs}: loss {loss:.4f}; {options.valid_split} {found}"
+                when = (
+                    f"epoch {count * options.evaluate_epochs}: loss {loss:.4f}" if step else "before training"
                 )
+                what = f"{when}; {options.valid_split} {found}"
             self.tell(what + mark)
         self.objective.train()
         self.watch(step / self.total, value, metrics)
@@ -486,7 +497,7 @@ class Training:
             )
             self._record(result)
             for line in curve_lines(
-                result.losses, progress.evaluations, progress.best_step if self.best else 0
+                result.losses, progress.evaluations, progress.best_step if self.best else None
             ):
                 self.tell(line)
             self.task.write_report(model, self.data, self.directory)

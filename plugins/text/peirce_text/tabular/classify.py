@@ -17,6 +17,7 @@ from peirce.model import Model
 from peirce.parts import one_of
 from peirce_text.reading import Example
 from peirce_text.samples import WHO, sentence, write_csv
+from peirce_text.tabular.baseline import baseline_sentences
 from peirce_text.tabular.columns import (
     NUMBERS,
     check_classes,
@@ -29,7 +30,7 @@ from peirce_text.tabular.lists import is_list
 from peirce_text.tabular.measures import Confusion
 from peirce_text.tabular.streams import STREAM
 from peirce_text.tabular.texts import TextTable, TextTableOptions
-from peirce_text.tasks import TRAIN, TextClassData, outputs_of
+from peirce_text.tasks import TRAIN, VALID, TextClassData, outputs_of
 from peirce_text.text.encoding import EncodedTexts, Ints
 from peirce_text.text.tokenizer import Tokenizer
 
@@ -140,3 +141,8 @@ class Classify(TextTable[ClassifyOptions]):
         """How often a model predicts each class as which, on a split."""
         right = self.part(data, split).labels
         return Confusion.of(data.classes, right, self.predict(model, data, split))
+
+    def remarks(self, model: Model, data: TextClassData, split: str) -> tuple[str, ...]:
+        """The classes, and what a majority and a bag of words give."""
+        parts = (self.kept.get(name, ()) for name in (TRAIN, split if split in self.kept else VALID))
+        return (*super().remarks(model, data, split), *baseline_sentences(*parts))
