@@ -161,7 +161,7 @@ CAUSES: Mapping[str, tuple[tuple[str, ...], ...]] = {
 
 def call_problems(part: type[Any]) -> Iterator[str]:
     """The methods of a part that cannot be called as their contract calls them."""
-    contract = [base for base in part.__mro__ if base.__module__.startswith(_CONTRACTS)]
+    contract = [base for base in getattr(part, "__mro__", ()) if base.__module__.startswith(_CONTRACTS)]
     for name in sorted({name for base in contract for name in vars(base)}):
         declared = next(vars(base)[name] for base in contract if name in vars(base))
         mine, theirs = (getattr(each, "__func__", each) for each in (getattr_static(part, name), declared))
@@ -203,8 +203,8 @@ def method_of(check: str, part: Any, found: str = "", error: BaseException | Non
     about = first if check == "declaration" else about
     for name in (about, *COMPUTED):
         for owner in _owners(part):
-            if name in vars(owner):
-                function = getattr(vars(owner)[name], "__func__", vars(owner)[name])
+            value = vars(owner).get(name or "")
+            if callable(function := getattr(value, "__func__", value)):
                 try:
                     return f"{owner.__name__}.{name}, {getsourcefile(owner)}:{getsourcelines(function)[1]}"
                 except (OSError, TypeError):
@@ -218,10 +218,8 @@ def nearest(check: str, part: Any, found: str = "", error: BaseException | None 
     Of an exception the line that raised it is looked at, and nothing is said where it looks like none of them; what was
     kept of earlier tokens may also be raised elsewhere. Arguments are as of `method_of`.
     """
-    about, raised = (
-        method_of(check, part, found, error).partition(",")[0].rpartition(".")[2],
-        _raised(part, error),
-    )
+    raised = _raised(part, error)
+    about = method_of(check, part, found, error).partition(",")[0].rpartition(".")[2]
     lines = [line for line in _lines(part) if not line.method.startswith(_STATED)]
     lines.sort(key=lambda line: _ORDER.index(line.method) if line.method in _ORDER else len(_ORDER) - 2)
     lines.sort(key=lambda line: line.method != about)
@@ -248,7 +246,9 @@ def _reading(part: Any, name: str, lines: list[Line], words: str) -> str:
     for line in (*lines, *_lines_of_module(part)):
         if line.method and reads.search(line.text):
             return f"perhaps {words}: {line}"
-    return f"no line of {sys.modules[part.__module__].__file__} reads {name!r}"
+    return (
+        f"no line of {getattr(sys.modules.get(part.__module__), '__file__', part.__module__)} reads {name!r}"
+    )
 
 
 def _raised(part: Any, error: BaseException | None) -> Line | None:
