@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from attrs import evolve
@@ -54,7 +54,7 @@ class ClassificationPipeline(Pipeline):
         Field(name="text", kind="text", meaning="The text."),
         Field(name="pair", kind="text", required=False, meaning="A second text, for models of pairs."),
     )
-    answer = (
+    answer: ClassVar[tuple[Field, ...]] = (
         Field(name="classes", kind="text", many=True, meaning="The classes, the best first."),
         Field(name="scores", kind="float", many=True, meaning="Their scores, before a softmax."),
         Field(name="probabilities", kind="float", many=True, meaning="Their softmax."),

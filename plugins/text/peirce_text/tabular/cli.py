@@ -149,14 +149,14 @@ def predict(
         bar = bars.add_task("predicting", total=count_rows(file), shown="")
         with bars, replace_file(output) as fresh, table_writer(fresh, output) as write:
             for chunk in _chunks(rows, CHUNK):
-                predictions = predict_rows(found, chunk, roles, batch_size, measured)
+                predicted = predict_rows(found, chunk, roles, batch_size, measured)
                 write(
                     [
                         {**row.values, **dict(zip(found.kind.added, prediction, strict=True))}
-                        for row, prediction in zip(chunk, predictions, strict=True)
+                        for row, prediction in zip(chunk, predicted, strict=True)
                     ]
                 )
-                count, empty = count + len(chunk), empty + sum(guess is None for guess, *_ in predictions)
+                count, empty = count + len(chunk), empty + sum(guess is None for guess, *_ in predicted)
                 bars.advance(bar, len(chunk))
     predictions = Predictions(
         output=output, rows=count, empty=empty, measured=measured, classes=found.classes, label=roles.label

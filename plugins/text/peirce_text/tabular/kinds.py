@@ -122,8 +122,10 @@ class _Labels(Measurement):
         if not self._rows:
             return None
         classes = sort_classes([*self.classes, *(name for each in self._counts for name in each)])
-        arrays = (np.array([each[name] for name in classes], np.int64) for each in self._counts)
-        return LabelCounts(classes, *arrays, self._rows, self._whole)
+        there, predicted, right = (
+            np.array([each[name] for name in classes], np.int64) for each in self._counts
+        )
+        return LabelCounts(classes, there, predicted, right, self._rows, self._whole)
 
 
 class _Numbers(Measurement):

@@ -86,8 +86,8 @@ class LabelCounts:
     def of(cls, classes: Sequence[str], right: NDArray[Any], predicted: NDArray[Any]) -> LabelCounts:
         """From the labels that rows have, and those that are predicted, 0 or 1 [n, classes] each."""
         one, two = right > 0, predicted > 0
-        counts = (each.sum(0) for each in (one, two, one & two))
-        return cls(classes, *counts, len(one), int((one == two).all(1).sum()))
+        there, guessed, both = (each.sum(0) for each in (one, two, one & two))
+        return cls(classes, there, guessed, both, len(one), int((one == two).all(1).sum()))
 
     @property
     def scores(self) -> dict[str, float]:
@@ -173,12 +173,12 @@ class Ranking:
         """Means over queries: of the discounted gain of the first ten over that of the best order, and of one over the
         place of the first text whose score is the query's highest."""
         discount = 1 / np.log2(np.arange(TOP) + 2)
-        gains, places = [], []
+        gains, places = list[float](), list[float]()
         for scores in self._lists():
             found, best = (each[:TOP] @ discount[: len(each)] for each in (scores, np.sort(scores)[::-1]))
-            gains.append(found / best)
+            gains.append(float(found / best))
             places.append(1 / (1 + int(scores.argmax())))
-        return {f"ndcg_{TOP}": float(np.mean(gains or [0])), "mrr": float(np.mean(places or [0]))}
+        return {f"ndcg_{TOP}": float(np.mean(gains or [0.0])), "mrr": float(np.mean(places or [0.0]))}
 
     def sentences(self) -> Iterator[str]:
         """How many queries are measured."""
