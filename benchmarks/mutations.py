@@ -17,7 +17,9 @@ from typing import Any
 
 from attrs import frozen
 
-KEPT_METHODS = {"reference", "reference_of_atoms", "reference_loss", "__repr__"}
+KEPT_METHODS = {
+    "reference", "reference_of_atoms", "reference_loss", "example_in", "example_inputs", "example_labels", "__repr__",
+}  # fmt: skip
 KEPT_NAMES = {
     "name", "letter", "source", "labels", "meaning", "example", "expected_failures", "renamed", "Options", "api",
     "__slots__",
