@@ -164,7 +164,6 @@ class Search:
 
     def _open(self) -> optuna.Study:
         import optuna
-        import sqlalchemy
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         path = self.directory / STUDY
@@ -173,15 +172,16 @@ class Search:
                 options = self.parts({**self._any_point(), axis.key: value})[2]
         try:
             study = optuna.create_study(
-                storage=sqlalchemy.URL.create("sqlite", database=str(path)).render_as_string(),
+                storage=f"sqlite:///{path}",
                 study_name="peirce tune",
                 direction="minimize" if options.lower_is_better else "maximize",
                 pruner=optuna.pruners.MedianPruner(**PRUNE_AFTER),
                 load_if_exists=True,
             )
-        except (sqlalchemy.exc.DatabaseError, RuntimeError, ValueError) as error:
+        except Exception as error:  # whatever optuna and its database raise
+            cause = str(error).partition("\n")[0]
             raise TaskError(
-                f"{path} cannot be read as a search: {error}; give another directory with -o"
+                f"{path} cannot be read as a search: {cause}; give another directory with -o"
             ) from error
         ours = json.loads(json.dumps(self._identity()))
         theirs = study.user_attrs.get("identity", ours)
