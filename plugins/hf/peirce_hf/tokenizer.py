@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import tokenizers
-from tokenizers.processors import TemplateProcessing
 from transformers import PreTrainedTokenizerFast
 
 from peirce.errors import InputError
@@ -38,18 +37,11 @@ def tokenizer_for(
             "tokenizer, or call model.resize_token_embeddings first"
         )
     first, last = (tokenizer.token(id) for id in (tokenizer.cls_id, tokenizer.sep_id))
-    inner = tokenizers.Tokenizer.from_str(tokenizer.content.decode())
-    # Whatever the file says about special tokens, models are trained with these.
-    inner.post_processor = TemplateProcessing(
-        single=f"{first}:0 $A:0 {last}:0",
-        pair=f"{first}:0 $A:0 {last}:0 $B:1 {last}:1",
-        special_tokens=[(str(first), tokenizer.cls_id), (str(last), tokenizer.sep_id)],
-    )
     unknown = tokenizer.unknown_id
     types = config is None or config.type_vocab_size > 0
     names = ["input_ids", *(["token_type_ids"] if types else []), "attention_mask"]
     return PreTrainedTokenizerFast(
-        tokenizer_object=inner,
+        tokenizer_object=tokenizers.Tokenizer.from_str(tokenizer.content.decode()),
         pad_token=tokenizer.token(tokenizer.pad_id),
         cls_token=first,
         sep_token=last,

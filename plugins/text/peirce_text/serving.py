@@ -121,7 +121,7 @@ class ClassificationPipeline(Pipeline):
             )
         if len(texts) == 1 and scorer.scores.name == PAIRS:
             raise InputError("input 'pair' is missing: the model compares two texts; give the second one")
-        encoded = feed(encode(scorer.tokenizer, texts, scorer.longest))
+        encoded = feed(encode(scorer.tokenizer, texts, scorer.longest, shorten=scorer.tokenizer.shorten))
         return np.stack(scorer.run(encoded, batch_size, keep))
 
 
@@ -241,7 +241,6 @@ class Scorer:
     def __init__(self, folder: Path, model: Runner, scores: TensorSpec) -> None:
         self.scores, self._model = scores, model
         self.inputs = {spec.name: spec for spec in model.signature.inputs}
-        longest = model.signature.largest.get(str(model.signature.input(IDS).dims[1]), LONGEST)
         with saved_files(folder, without=(WEIGHTS,)) as files:
             self.tokenizer = Tokenizer.from_content(
                 files.read(f"{ASSETS}/{FILE}"), str(folder / ASSETS / FILE)
@@ -249,7 +248,9 @@ class Scorer:
             self.classes, known = _read_classes(files, int(scores.dims[-1]))
         self.columns: Mapping[str, str] = known.get("columns") or {}
         self.task = str(known.get("task", ""))
-        self.longest = min(longest, known.get("length") or longest)
+        read = model.signature.largest.get(str(model.signature.input(IDS).dims[1]), LONGEST)
+        trained = self.tokenizer.length or known.get("length")  # where the first release candidate kept it
+        self.longest = min(read, trained or read)
 
     def run(self, encoded: EncodedTexts, batch_size: int, keep: Keep) -> list[NDArray[Any]]:
         """What is kept of the scores of each row, [classes] or [x, classes], from batches of about one length."""

@@ -18,7 +18,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from peirce.compose import build, load
-from peirce.errors import ModelFileError, unknown
+from peirce.errors import ModelFileError, TaskError, unknown
 from peirce.files import explain_disk_errors, hold_lock, read_bytes, scratch_folder
 from peirce.model import (
     Model,
@@ -32,6 +32,8 @@ from peirce.registry import Registry, class_named, default_catalogue
 from peirce.spec import FORMAT, Spec
 from peirce_hf.hooks import LAYOUTS
 from peirce_hf.layouts.layout import Layout, log
+from peirce_text import Tokenizer
+from peirce_text.serving import LONGEST
 
 CONFIG, TOKENIZER = "config.json", "tokenizer.json"
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
@@ -49,7 +51,7 @@ def import_transformers(
 
     Args:
         folder: with `config.json` and `model.safetensors` or `pytorch_model.bin`, or its shards and their index; a
-            `tokenizer.json` becomes an asset of the model.
+            `tokenizer.json`, or `vocab.txt`, becomes an asset of the model, which cuts texts to what the model reads.
         directory: where the model is saved.
         name: the model's name; the directory's if None.
         registry: where parts are looked up.
@@ -70,8 +72,12 @@ def import_transformers(
     state = _state(model, layout, tensors, folder)
     model.to(next(iter(state.values())).dtype).load_state_dict(state)
     assets = {ASSET: read_bytes(path, text=True)}
-    if (folder / TOKENIZER).exists():
-        assets[TOKENIZER] = read_bytes(folder / TOKENIZER, text=True)
+    try:
+        longest = model.signature.largest.get("length", LONGEST)
+        assets[TOKENIZER] = Tokenizer.load(folder).saved_content(longest)
+    except TaskError:  # there is none, or one of a kind that no pipeline of Peirce's reads
+        if (folder / TOKENIZER).exists():
+            assets[TOKENIZER] = read_bytes(folder / TOKENIZER, text=True)
     model.save(directory, assets=assets)
     return model
 

@@ -30,7 +30,6 @@ from peirce_text.tasks import (
     at_least,
     write_predictions,
 )
-from peirce_text.text.tokenizer import FILE
 
 LABELS = "labels.json"
 SCORE = "score"
@@ -207,7 +206,7 @@ class Glue(TextClasses[GlueOptions]):
         """The tokenizer, and the names of the classes."""
         task = self.subtask
         labels = {"task": task.name, "labels": list(task.labels), "classes": list(task.classes)}
-        return {FILE: data.tokenizer.content, LABELS: (json.dumps(labels, indent=1) + "\n").encode()}
+        return {**super().assets(data), LABELS: (json.dumps(labels, indent=1) + "\n").encode()}
 
 
 def submission(task: Subtask, index: Sequence[int], predicted: Numbers) -> str:

@@ -296,7 +296,11 @@ class Pretraining(Task[PretrainingOptions, PretrainingData]):
 
     def assets(self, data: PretrainingData) -> Mapping[str, bytes]:
         """The tokenizer."""
-        return {FILE: data.tokenizer.content}
+        tokenizer = data.tokenizer
+        content = (
+            tokenizer.prompt_content() if self.term == LM else tokenizer.saved_content(self.options.length)
+        )
+        return {FILE: content}
 
     def _guessing(self, tokenizer: Tokenizer) -> Guessing:
         options = self.options

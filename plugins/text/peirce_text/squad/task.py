@@ -180,7 +180,7 @@ class Squad(TextTask[SquadOptions, Question, SquadSplit]):
     )
     Options = SquadOptions
     head = "span"
-    nouns = "questions"
+    nouns, shorten = "questions", "second"
     examples = ("SQuAD", "rajpurkar/squad_v2")
 
     @classmethod

@@ -56,7 +56,7 @@ def tensors(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Tensor]:
 
 @frozen(eq=False)
 class EncodedTexts:
-    """Rows such as `[CLS] first [SEP]` or `[CLS] first [SEP] second [SEP]`.
+    """Rows such as `[CLS] first [SEP]` or `[CLS] first [SEP] second [SEP]`, as their tokenizer frames them.
 
     They are held in a few arrays, since there may be hundreds of thousands.
 
@@ -158,15 +158,17 @@ def encode(
     rows: list[NDArray[np.int32]] = []
     firsts: list[int] = []
     cut = 0
+    room, typed = tokenizer.room(length, len(texts)), len(texts) > 1 and tokenizer.second_type == 1
     chunks = range(0, len(texts[0]), CHUNK)
     for start in with_progress(chunks, f"tokenising {what}", len(chunks), 3):
         pieces = [tokenizer.pieces_of(part[start : start + CHUNK]) for part in texts]
         for row in zip(*pieces, strict=True):
-            kept = fit_lengths([len(ids) for ids in row], length - len(row) - 1, shorten)
+            kept = fit_lengths([len(ids) for ids in row], room, shorten)
             cut += sum(kept) < sum(map(len, row))
-            ids = [tokenizer.cls_id]
-            for ids_of_text, keep in zip(row, kept, strict=True):
-                ids += [*ids_of_text[:keep], tokenizer.sep_id]
-            rows.append(np.array(ids, np.int32))
-            firsts.append(kept[0] + 2)
+            ids = [tokenizer.cls_id, *row[0][: kept[0]]]
+            for ids_of_text, keep in zip(row[1:], kept[1:], strict=True):
+                first = len(ids) + len(tokenizer.between)
+                ids += [*tokenizer.between, *ids_of_text[:keep]]
+            rows.append(np.array([*ids, tokenizer.sep_id], np.int32))
+            firsts.append(first if typed else len(rows[-1]))
     return EncodedTexts.of(rows, firsts, tokenizer.pad_id, cut)

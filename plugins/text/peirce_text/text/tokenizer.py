@@ -1,7 +1,8 @@
 """Tokenizers: a trained WordPiece one, any `tokenizers` JSON, or the vocabulary of a published BERT.
 
 `Tokenizer` puts one text or a pair between special tokens, with token types and with the offsets of every token in the
-text it comes from. Its content is one JSON file, which is saved with a model as `assets/tokenizer.json`.
+text it comes from. It is saved with a model as `assets/tokenizer.json`, one file with which the package `tokenizers`
+frames, cuts and pads texts alike.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -37,6 +38,12 @@ _NAMES = {
     "sep": ("[SEP]", "</s>", "<sep>"),
     "mask": ("[MASK]", "<mask>"),
 }
+_STRATEGIES: Mapping[str, Shorten] = {
+    "longest_first": "longest",
+    "only_first": "first",
+    "only_second": "second",
+}
+"""What the package `tokenizers` calls the ways to shorten; it knows no other."""
 _CONTINUES = "##"
 _ALPHABET = 1000
 """How many characters a trained vocabulary has at most; BERT's own limit."""
@@ -48,7 +55,8 @@ class Encoding:
 
     Args:
         ids: the token ids, special tokens included, no padding.
-        types: token types: 0 up to and with the first separator, 1 after it.
+        types: token types, of a pair as its tokenizer says: BERT's have 0 up to and with the first separator, 1 after
+            it; RoBERTa's have 0.
         offsets: of each token, where it starts and ends in its own text, in characters; (0, 0) for special tokens.
         sequence_ids: which text a token belongs to, 0 or 1; None for special tokens.
     """
@@ -75,6 +83,10 @@ class Tokenizer:
         pad_id: what fills a row that is shorter than others.
         cls_id: what stands first.
         sep_id: what stands after each text.
+        between: what stands between two texts: the separator, or two as in RoBERTa.
+        second_type: the token type of the second text.
+        length: the most tokens that its file cuts a text to, which is what its model was trained with; None for none.
+        shorten: which text of a pair that file cuts.
         mask_id: what stands in place of a token to be guessed.
         unknown_id: what stands for characters that the vocabulary lacks; None where it lacks none.
 
@@ -83,6 +95,9 @@ class Tokenizer:
     """
 
     def __init__(self, inner: tokenizers.Tokenizer, where: str = "the tokenizer") -> None:
+        cuts = inner.truncation or {}
+        self.length: int | None = cuts.get("max_length")
+        self.shorten: Shorten = _STRATEGIES[cuts.get("strategy", "longest_first")]
         inner.no_truncation()
         inner.no_padding()
         self._inner = inner
@@ -103,6 +118,10 @@ class Tokenizer:
             id for role, id in found.items() if id is not None and role != "unknown"
         )
         self.unknown_id = found["unknown"]
+        if not self._is_framed():
+            self._frame()
+        pair = inner.encode("", "")
+        self.between, self.second_type = tuple(pair.ids[1:-1]), int(pair.type_ids[-1])
 
     @classmethod
     def load(cls, path: str | Path) -> Tokenizer:
@@ -213,7 +232,33 @@ class Tokenizer:
     @property
     def content(self) -> bytes:
         """The tokenizer as the JSON that `load` and the package `tokenizers` read."""
-        return (json.dumps(json.loads(self._inner.to_str()), ensure_ascii=False, indent=1) + "\n").encode()
+        return _content(self._inner)
+
+    def saved_content(self, length: int, shorten: Shorten = "longest") -> bytes:
+        """The tokenizer's JSON for a model: with it the package `tokenizers` also cuts and pads texts as Peirce does.
+
+        Args:
+            length: the most tokens of a text, or of a pair, special tokens included.
+            shorten: which text of a pair is cut. For `middle`, which that package does not know, none is.
+        """
+        inner = self._copy()
+        strategy = {ours: theirs for theirs, ours in _STRATEGIES.items()}.get(shorten)
+        if strategy is not None:
+            inner.enable_truncation(length, strategy=strategy)
+        inner.enable_padding(pad_id=self.pad_id, pad_token=str(self.token(self.pad_id)))
+        return _content(inner)
+
+    def prompt_content(self) -> bytes:
+        """The tokenizer's JSON for a model that goes on with a text: after it no special token stands."""
+        from tokenizers.processors import TemplateProcessing
+
+        inner, first = self._copy(), str(self.token(self.cls_id))
+        inner.post_processor = TemplateProcessing(f"{first} $A", special_tokens=[(first, self.cls_id)])
+        inner.enable_padding(pad_id=self.pad_id, pad_token=str(self.token(self.pad_id)))
+        return _content(inner)
+
+    def _copy(self) -> tokenizers.Tokenizer:
+        return self._inner.from_str(self._inner.to_str())
 
     @cached_property
     def vocabulary(self) -> int:
@@ -260,7 +305,7 @@ class Tokenizer:
     def encode(
         self, first: str, second: str | None = None, *, length: int, shorten: Shorten = "longest"
     ) -> Encoding:
-        """`[CLS] first [SEP]`, or `[CLS] first [SEP] second [SEP]`, cut to fit.
+        """`[CLS] first [SEP]`, or `[CLS] first [SEP] second [SEP]`, with what stands `between` two texts, cut to fit.
 
         Args:
             first: a text.
@@ -274,19 +319,46 @@ class Tokenizer:
         """
         texts = [replace_surrogates(text) for text in ([first] if second is None else [first, second])]
         encoded = [self._inner.encode(text, add_special_tokens=False) for text in texts]
-        room = length - len(texts) - 1
-        kept = fit_lengths([len(e.ids) for e in encoded], room, shorten)
+        kept = fit_lengths([len(e.ids) for e in encoded], self.room(length, len(texts)), shorten)
         ids, types = [self.cls_id], [0]
         offsets: list[tuple[int, int]] = [(0, 0)]
         sequence: list[int | None] = [None]
         for index, (text, count) in enumerate(zip(encoded, kept, strict=True)):
             tail = count // 2 if shorten == "middle" and index == 0 else 0
             head, end = count - tail, len(text.ids) - tail
-            ids += [*text.ids[:head], *text.ids[end:], self.sep_id]
-            offsets += [*text.offsets[:head], *text.offsets[end:], (0, 0)]
-            sequence += [*[index] * count, None]
-            types += [index] * (count + 1)
+            after = (self.sep_id,) if index == len(texts) - 1 else self.between
+            ids += [*text.ids[:head], *text.ids[end:], *after]
+            offsets += [*text.offsets[:head], *text.offsets[end:], *[(0, 0)] * len(after)]
+            sequence += [*[index] * count, *[None] * len(after)]
+            types += [index * self.second_type] * (count + len(after))
         return Encoding(tuple(ids), tuple(types), tuple(offsets), tuple(sequence))
+
+    def room(self, length: int, texts: int) -> int:
+        """How many of `length` tokens special ones leave to a text, or to a pair of them."""
+        return length - 2 - (len(self.between) if texts == 2 else 0)
+
+    def _is_framed(self) -> bool:
+        """Whether the file itself puts a text, and a pair, between special tokens."""
+        single, pair = self._inner.encode("").ids, self._inner.encode("", "").ids
+        return (
+            single == [self.cls_id, self.sep_id]
+            and len(pair) > 2
+            and (pair[0], pair[-1]) == (self.cls_id, self.sep_id)
+        )
+
+    def _frame(self) -> None:
+        """Let the file put texts between special tokens as BERT has them."""
+        from tokenizers.processors import Sequence, TemplateProcessing
+
+        first, last = (str(self.token(id)) for id in (self.cls_id, self.sep_id))
+        frame = TemplateProcessing(
+            single=f"{first}:0 $A:0 {last}:0",
+            pair=f"{first}:0 $A:0 {last}:0 $B:1 {last}:1",
+            special_tokens=[(first, self.cls_id), (last, self.sep_id)],
+        )
+        before = self._inner.post_processor
+        offsets_alone = before is not None and not before.num_special_tokens_to_add(False)
+        self._inner.post_processor = Sequence([before, frame]) if offsets_alone else frame
 
 
 def replace_surrogates(text: str) -> str:
@@ -310,14 +382,15 @@ def fit_lengths(lengths: Sequence[int], room: int, shorten: Shorten = "longest")
         return kept
     if room < len(kept):
         raise TaskError(
-            f"{room + len(kept) + 1} tokens leave no room for {len(kept)} texts; raise the length"
+            f"special tokens leave no room for {len(kept)} texts; raise the length"
         )
     if len(kept) == 1:
         return [room]
     if shorten == "longest":
-        half = room // 2
-        first = kept[0] if kept[0] <= half else room - min(kept[1], half)
-        return [first, room - first]
+        short = int(kept[1] < kept[0])  # as the package tokenizers: of an odd room the longer gets one more
+        kept[short] = min(kept[short], room // 2)
+        kept[1 - short] = room - kept[short]
+        return kept
     cut = 1 if shorten == "second" else 0
     kept[cut] -= over
     if kept[cut] < 0:
@@ -327,6 +400,11 @@ def fit_lengths(lengths: Sequence[int], room: int, shorten: Shorten = "longest")
             "length, or allow the longest to be cut"
         )
     return kept
+
+
+def _content(inner: tokenizers.Tokenizer) -> bytes:
+    """The JSON of a tokenizer, a line an entry."""
+    return (json.dumps(json.loads(inner.to_str()), ensure_ascii=False, indent=1) + "\n").encode()
 
 
 def _wordpiece(pieces: Sequence[str], *, lowercase: bool) -> tokenizers.Tokenizer:

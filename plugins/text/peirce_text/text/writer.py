@@ -99,8 +99,11 @@ class TextWriter:
 
     def _row(self, prompt: str) -> list[int]:
         tokenizer = self.tokenizer
-        end = [tokenizer.sep_id] if self.whole else []
-        return [tokenizer.cls_id, *tokenizer.pieces(prompt), *end]
+        pieces = tokenizer.pieces(prompt)
+        if not self.whole:
+            return [tokenizer.cls_id, *pieces]
+        most = None if tokenizer.length is None else tokenizer.length - 2  # as the sources of the training
+        return [tokenizer.cls_id, *pieces[:most], tokenizer.sep_id]
 
     def _inputs(self, rows: Sequence[Sequence[int]]) -> Arrays:
         """What the model reads: prompts padded at the end, and as it asks for it a prefix or where a target begins."""

@@ -10,14 +10,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tokenizers
 from command_line import exit_code as run
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from small_texts import blocks, documents
+from tokenizers.processors import ByteLevel, RobertaProcessing
 
 from peirce.errors import TaskError
 from peirce_text.text.encoding import encode
-from peirce_text.text.tokenizer import SPECIALS, Tokenizer, fit_lengths
+from peirce_text.text.tokenizer import SPECIALS, Shorten, Tokenizer, fit_lengths
 
 TEXTS = blocks(documents(40)).splitlines()
 BERT = "[PAD] [unused0] [UNK] [CLS] [SEP] [MASK] the cat ##s sat . , na ##ive".split()  # noqa: SIM905
@@ -128,6 +130,7 @@ def test_what_is_no_tokenizer_is_refused(tmp_path: Path) -> None:
         Tokenizer.from_content(json.dumps(table).encode())
 
 
+SHORTEN: tuple[Shorten, ...] = ("longest", "first", "second")
 words = st.lists(st.sampled_from(["the", "Farmer", "feeds", "queenly", "x1!", "é", "中文"])).map(" ".join)
 
 
@@ -150,16 +153,51 @@ def test_encodings_fit_their_texts(trained: Tokenizer, first: str, second: str |
             assert 0 <= start < end <= len(text)
 
 
-@given(st.integers(0, 30), st.integers(0, 30), st.integers(2, 30))
-def test_the_longer_text_is_cut_first(first: int, second: int, room: int) -> None:
-    kept = fit_lengths([first, second], room)
-    assert sum(kept) == min(room, first + second)
-    if sum(kept) < first + second:
-        # removing one token at a time from the longer one, the second where both are alike
-        a, b = first, second
-        while a + b > room:
-            a, b = (a - 1, b) if a > b else (a, b - 1)
-        assert kept == [a, b]
+FRAMES = {
+    "BERT": None,
+    "RoBERTa": RobertaProcessing(("[SEP]", 3), ("[CLS]", 2)),
+    "offsets alone": ByteLevel(),
+}
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+@given(first=words, second=st.none() | words, length=st.integers(6, 30), shorten=st.sampled_from(SHORTEN))
+@settings(max_examples=40, deadline=None)
+def test_the_package_tokenizers_frames_and_cuts_alike(
+    trained: Tokenizer, frame: str, first: str, second: str | None, length: int, shorten: Shorten
+) -> None:
+    inner = tokenizers.Tokenizer.from_str(trained.content.decode())
+    if frame != "BERT":
+        inner.post_processor = FRAMES[frame]
+    ours = Tokenizer.from_content(inner.to_str().encode())
+    saved = ours.saved_content(length, shorten)
+    again = Tokenizer.from_content(saved)
+    assert (again.length, again.shorten, again.content) == (length, shorten, ours.content)
+    texts = [first] if second is None else [first, second]
+    if shorten != "longest":  # of pairs alone; where the other text leaves no room, both refuse
+        assume(second is not None)
+        assume(len(ours.pieces(str(second) if shorten == "first" else first)) < length - 5)
+    theirs = tokenizers.Tokenizer.from_str(saved.decode()).encode(*texts)
+    encoding = ours.encode(*texts, length=length, shorten=shorten)
+    assert (encoding.ids, encoding.types) == (tuple(theirs.ids), tuple(theirs.type_ids))
+    batch = encode(ours, [[text] for text in texts], length, shorten=shorten).arrays(np.arange(1))
+    assert batch["input_ids"].tolist() == [theirs.ids]
+    assert batch["token_type_ids"].tolist() == [theirs.type_ids]
+
+
+def test_rows_of_a_batch_are_padded_by_the_package_alike(trained: Tokenizer) -> None:
+    texts = ["the farmer", "the cows feed the farmer"]
+    theirs = tokenizers.Tokenizer.from_str(trained.saved_content(32).decode()).encode_batch(texts)
+    ours = encode(trained, [texts], 32).arrays(np.arange(2))
+    assert ours["input_ids"].tolist() == [each.ids for each in theirs]
+    assert ours["attention_mask"].tolist() == [[bool(real) for real in each.attention_mask] for each in theirs]
+
+
+def test_a_prompt_has_nothing_after_it(trained: Tokenizer) -> None:
+    content = trained.prompt_content()
+    found = tokenizers.Tokenizer.from_str(content.decode()).encode("the farmer").ids
+    assert found == [trained.cls_id, *trained.pieces("the farmer")]
+    assert Tokenizer.from_content(content).content == trained.content
 
 
 def test_only_the_named_text_is_cut() -> None:
