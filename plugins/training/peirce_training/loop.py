@@ -21,7 +21,7 @@ from peirce_training.curves import EVENTS, LOGS, PICTURE
 from peirce_training.inputs import check_inputs
 from peirce_training.options import TrainingOptions, TrainResult
 from peirce_training.processes import exclusive_lock, is_first_process, make_accelerator, torch_threads
-from peirce_training.records import METRICS, TRAINING
+from peirce_training.records import METRICS, REPORT, TRAINING
 from peirce_training.training import TRAIN, Training
 from peirce_training.warm_start import SavedModel, WarmStart, keep_vocabulary, saved_spec, with_tokenizer
 
@@ -185,7 +185,7 @@ def _clear(directory: Path, *, resume: bool, overwrite: bool) -> None:
     _remove_logs(directory)
     if overwrite:
         checkpoints.remove()
-        for name in (TRAINING, METRICS, PICTURE):
+        for name in (TRAINING, METRICS, PICTURE, REPORT):
             (directory / name).unlink(missing_ok=True)
 
 

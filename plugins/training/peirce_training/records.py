@@ -10,6 +10,8 @@ from peirce.errors import TaskError
 from peirce.files import read_json
 
 TRAINING, METRICS = "training.json", "metrics.json"
+REPORT = "report.html"
+"""What a task may write of a trained model."""
 TRAINING_SCHEMA, METRICS_SCHEMA = "peirce.training/1", "peirce.metrics/1"
 
 

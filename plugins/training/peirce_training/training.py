@@ -302,6 +302,9 @@ class Training:
     @contextmanager
     def _bars_paused(self) -> Iterator[None]:
         """Within it another bar may be shown; this one is wiped away, and drawn again below what is printed."""
+        if self.console is None or not self.console.is_terminal:  # where a stopped bar leaves an empty line
+            yield
+            return
         self.bars.live.transient = True
         self.bars.stop()
         try:

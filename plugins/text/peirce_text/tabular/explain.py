@@ -80,6 +80,10 @@ def explain(
                 f"{model} has no classes or tags that exclude each other, which is what is explained; `peirce predict` "
                 "measures its predictions"
             )
+        if found.kind_name not in ("classify", "tag"):
+            raise TaskError(
+                f"{model} predicts neither classes nor tags, which alone are explained; `peirce predict` measures it"
+            )
         parts = _kept_aside(folder, file) if not (text or second or label) else None
         measured, others, split = parts or (_rows(found, file, text, second, label), [], "")
         unseen = split in (TEST, VALID)
