@@ -1,0 +1,131 @@
+"""What a training on a table starts from, what it begins with, and what its scores are compared with."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from command_line import exit_code
+
+import peirce
+from peirce_text import starts
+from peirce_text.reading import Example
+from peirce_text.starts import default_start, listed_models, start_of
+from peirce_text.tabular.baseline import baseline_sentences
+from peirce_text.text.tokenizer import Tokenizer
+
+TABLE = "text,label\n" + "".join(
+    f"{word} was the {what} {number},{label}\n"
+    for number in range(15)
+    for word, label in (("good", "praise"), ("bad", "blame"))
+    for what in ("room", "meal")
+)
+SPEC = """
+format = 1
+[model]
+name = "tiny"
+architecture = "transformer"
+dims = { layers = 1, unary = 8, heads = 2 }
+input = { vocabulary = 60, token_types = 2 }
+"""
+
+
+@pytest.fixture(autouse=True)
+def lonely(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A list of the test's own, and no package that brings a model."""
+    monkeypatch.setenv(starts.VARIABLE, str(tmp_path / "settings" / "models.json"))
+    monkeypatch.setattr(starts, "PACKAGES", {})
+
+
+def save_pretrained(folder: Path) -> Path:
+    tokenizer = Tokenizer.train(["good bad was the room meal"] * 2, vocabulary=60)
+    spec = peirce.Spec.from_toml(SPEC).replace({"model.input.vocabulary": tokenizer.vocabulary})
+    peirce.build(spec, seed=0).save(folder, assets={"tokenizer.json": tokenizer.content})
+    return folder
+
+
+def test_the_list_of_models_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert listed_models() == []
+    one, two = (save_pretrained(tmp_path / name) for name in ("one", "two"))
+    for folder in (one, two, one):
+        assert exit_code("models", "add", folder) == 0
+    assert listed_models() == [str(one), str(two)]
+    capsys.readouterr()
+    assert exit_code("models", "remove", one, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["models"][0]["folder"] == str(two)
+    assert exit_code("models", "remove", one) != 0
+    assert "is not listed" in capsys.readouterr().err
+
+
+def test_what_is_no_model_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code("models", "add", tmp_path) != 0
+    assert "it has neither spec.toml" in capsys.readouterr().err
+    (tmp_path / "settings").mkdir()
+    starts.models_file().write_text('{"models": [1]}')
+    with pytest.raises(peirce.PeirceError, match="cannot be read: a folder is not a text"):
+        listed_models()
+
+
+def test_the_best_start_that_is_there_is_taken(tmp_path: Path) -> None:
+    assert default_start().spec == "text-small"
+    folder = save_pretrained(tmp_path / "one")
+    assert exit_code("models", "add", folder) == 0
+    start = default_start()
+    assert start.model == folder
+    assert str(folder) in start.why
+    (folder / "spec.toml").unlink()
+    with pytest.raises(peirce.PeirceError, match="peirce models remove"):
+        default_start()
+
+
+def test_an_encoder_of_transformers_is_wrapped(tmp_path: Path) -> None:
+    pytest.importorskip("peirce_hf")
+    (tmp_path / "config.json").write_text("{}")
+    start = start_of(str(tmp_path), "of a test")
+    assert start.spec == "minilm"
+    assert start.settings["model.options"] == {"source": str(tmp_path)}
+    assert start.settings["task.tokenizer"] == str(tmp_path)
+
+
+def test_a_training_without_a_spec_begins_with_a_regression(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "my.csv").write_text(TABLE)
+    small = ["--set", "model.dims.layers=1", "--set", "model.dims.unary=8", "--set", "vocabulary=90"]
+    given = [
+        "train",
+        "--data",
+        tmp_path / "my.csv",
+        "-o",
+        tmp_path / "model",
+        "--set",
+        "train.epochs=1",
+        *small,
+    ]
+    assert exit_code(*given) == 0
+    shown = capsys.readouterr()
+    assert "text-small learns from scratch" in shown.err
+    assert "begun with a logistic regression on n-grams of up to 2 tokens" in shown.err
+    assert "most frequent class in training: accuracy 0.5000" in shown.out
+    assert "TF-IDF with logistic regression on 48 training rows: accuracy 1.0000" in shown.out
+    first = json.loads((tmp_path / "model" / "metrics.json").read_text())["during_training"][0]
+    assert first["step"] == 0
+    assert first["metrics"]["accuracy"] == 1
+
+
+def test_a_listed_model_is_started_from(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "my.csv").write_text(TABLE)
+    assert exit_code("models", "add", save_pretrained(tmp_path / "one")) == 0
+    given = ["train", "--data", tmp_path / "my.csv", "-o", tmp_path / "model", "--set", "train.epochs=1"]
+    assert exit_code(*given) == 0
+    shown = capsys.readouterr().err
+    assert "starting from the pretrained model" in shown
+    assert "begun with a logistic regression on the vectors of the model as it is" in shown
+
+
+def test_texts_without_words_have_no_bag() -> None:
+    rows = [Example(("?",), None, name) for name in ("a", "b", "b")]
+    (sentence,) = baseline_sentences(rows, rows)
+    assert sentence.endswith("accuracy 0.6667")
+    assert list(baseline_sentences(rows[:1], rows)) == []
