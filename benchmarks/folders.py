@@ -1,9 +1,9 @@
 """A folder of Parquet files predicted by one process, and by two workers of Ray Data that share its files.
 
 The model is `text-small` with random weights, which are as fast as trained ones, and a thread a worker. A turn is the
-whole call: two workers start a Ray cluster of their own, two processes that import torch, and end it. `rows a second` are
-those between the first file that is done and the last, after the start. Both ways take turns, and the files that they
-write are compared byte by byte.
+whole call: two workers start a Ray cluster of their own, two processes that import torch, and end it. `rows a second`
+are those between the first file that is done and the last, after the start. Both ways take turns, and the files that
+they write are compared byte by byte.
 
 python benchmarks/folders.py [--repeats N] [--files N] [--rows N]
 """

@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow
 import pyarrow.parquet
 import pytest
+from code_blocks import run_page
 from command_line import exit_code as run
 from served_models import CLASSES, CLASSIFIER, TEXTS, text_model
 
@@ -167,3 +168,9 @@ def test_what_cannot_be_is_refused_before_anything_is_written(
         assert run("predict", weather, *words) == 2
         assert said in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.thorough
+def test_the_blocks_of_the_page_run(tmp_path: Path) -> None:
+    page = Path(__file__).parents[2] / "docs" / "large-tables.md"
+    assert run_page(page, tmp_path) == 3
