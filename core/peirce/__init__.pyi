@@ -1,6 +1,7 @@
 from .algebra import attention_of as attention_of
 from .compose import build as build
 from .compose import load as load
+from .compose import upgraded as upgraded
 from .errors import ExportError as ExportError
 from .errors import InputError as InputError
 from .errors import ModelFileError as ModelFileError

@@ -1,5 +1,6 @@
 from .building import build as build
 from .building import refuse_missing_gpu as refuse_missing_gpu
+from .layer_plans import shorthand_operators as shorthand_operators
 from .loading import ProvenanceWarning as ProvenanceWarning
 from .loading import load as load
 from .provenance import differences as differences
@@ -8,3 +9,4 @@ from .reading import is_saved as is_saved
 from .reading import read_model as read_model
 from .resolution import resolve as resolve
 from .summaries import summarise as summarise
+from .upgrading import upgraded as upgraded

@@ -80,3 +80,9 @@ def register_heads() -> list[type[Head]]:
 def register_specs() -> list[Path]:
     """BERT, GPT-2 and Llama, small."""
     return [Path(__file__).parent / "specs"]
+
+
+@hookimpl
+def register_commands() -> dict[str, str]:
+    """Models that gain parts."""
+    return {"upgrade": "Give a saved model operators and relations; it computes what it did."}

@@ -1,0 +1,186 @@
+"""An upgraded model computes what it did, and all that is new learns."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from command_line import exit_code
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import peirce
+from peirce.compose import resolve
+from peirce.errors import PlanError
+from peirce.registry import default_registry
+from peirce.spec import PartSpec
+from peirce_basics.upgrades import Upgrade
+
+DISTANCE = PartSpec(use="distance", options={"clip": 4})
+OPTIONS: dict[str, list[Any]] = {
+    "norm": ["post", "pre", "both", "after"], "norm_kind": ["layer", "rms"], "query_norm": ["none", "head"],
+    "score_cap": [0.0, 2.0], "share": [False, True], "embedding_norm": [True, False],
+}  # fmt: skip
+POSITIONS = [["absolute"], ["rope"], ["t5"], ["rope", {"use": "window", "size": 2, "layers": [1]}], []]
+
+
+def base(architecture: str = "transformer", **changes: Any) -> peirce.Model:
+    dims = {"layers": 3, "unary": 8, "heads": 2}
+    if architecture == "folnet":
+        dims |= {"binary": 6, "head_size": 4}
+    table = {
+        "name": "base", "architecture": architecture, "dims": dims,
+        "input": peirce.spec.InputSpec(vocabulary=20, max_length=16), "heads": ["mlm"], **changes,
+    }  # fmt: skip
+    torch.manual_seed(1)
+    model = peirce.build(peirce.Spec(**table)).double().eval()
+    with torch.no_grad():
+        for each in model.parameters():  # larger than at first, so that every difference shows
+            each.add_(0.3 * torch.randn_like(each))
+    return model
+
+
+def upgrade(model: peirce.Model, **gained: Any) -> peirce.Model:
+    registry = default_registry()
+    return peirce.upgraded(model, Upgrade(**gained).spec(model.plan, registry), registry=registry).eval()
+
+
+def outputs(model: peirce.Model, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    with torch.no_grad():
+        return dict(model(**inputs))
+
+
+@settings(max_examples=12, deadline=None, derandomize=True)
+@given(
+    options=st.fixed_dictionaries(
+        {}, optional={name: st.sampled_from(each) for name, each in OPTIONS.items()}
+    ),
+    positions=st.sampled_from(POSITIONS),
+    scope=st.sampled_from(["bidirectional", "causal"]),
+    operators=st.sampled_from(["jm.atp", "jm.", "m.p", "j.t"]),
+    layers=st.sampled_from([None, [1], [0, 2]]),
+    from_attention=st.booleans(),
+)
+def test_outputs_are_the_same_to_the_bit(
+    options: Any, positions: Any, scope: Any, operators: str, layers: Any, from_attention: bool
+) -> None:
+    old = base(options=options, positions=positions, scope=peirce.spec.ScopeSpec(kind=scope))
+    new = upgrade(
+        old, operators=operators, binary=5, positions=[DISTANCE], layers=layers, from_attention=from_attention
+    )
+    for padding in ("padded", "empty"):
+        inputs = old.example_inputs(padding=padding)  # type: ignore[arg-type]
+        wanted, found = outputs(old, inputs), outputs(new, inputs)
+        assert all(torch.equal(wanted[name], found[name]) for name in wanted)
+
+
+def test_a_network_of_two_branches_gains_operators() -> None:
+    old = base("folnet", operators=peirce.spec.OperatorsSpec(layer="jc.tp"))
+    new = upgrade(old, operators=["mu", "assoc"])
+    inputs = old.example_inputs(padding="padded")
+    wanted, found = outputs(old, inputs), outputs(new, inputs)
+    assert max(float((wanted[name] - found[name]).abs().max()) for name in wanted) < 1e-12
+
+
+@pytest.mark.parametrize("architecture", ["transformer", "folnet"])
+def test_everything_new_has_moved_after_three_steps(architecture: str) -> None:
+    few = peirce.spec.OperatorsSpec(layer="jc.tp")
+    old = base(
+        architecture, **({"operators": few, "positions": [DISTANCE]} if architecture == "folnet" else {})
+    )
+    gained = (
+        {"operators": "jm.t", "positions": [DISTANCE]}
+        if architecture == "transformer"
+        else {"operators": ["mu"]}
+    )
+    new = upgrade(old, **gained)
+    fresh = [name for name, _ in new.named_parameters() if re.search(r"relations|positions|\.mu\.", name)]
+    before = {name: value.clone() for name, value in new.state_dict().items()}
+    optimizer, inputs = torch.optim.SGD(new.parameters(), 1.0), new.example_inputs()
+    for step in range(3):
+        optimizer.zero_grad()
+        new.loss("mlm", new(**inputs), inputs["input_ids"]).backward()
+        parameters = dict(new.named_parameters())
+        assert step or any(
+            parameters[name].grad is not None and parameters[name].grad.any() for name in fresh
+        )
+        optimizer.step()
+    assert len(fresh) > 5
+    assert not [name for name in fresh if torch.equal(new.state_dict()[name], before[name])]
+
+
+def test_an_upgraded_decoder_writes_the_same_texts(tmp_path: Path) -> None:
+    causal = peirce.spec.ScopeSpec(kind="causal")
+    old = base(options={"norm": "pre"}, positions=["rope"], scope=causal, heads=["causal_lm"])
+    new = upgrade(old, operators="jm.at", positions=[DISTANCE], from_attention=True)
+    prompts = {"input_ids": torch.tensor([[3, 4, 5], [6, 7, 8]])}
+    texts = [
+        [each.tokens for each in model.generate(prompts, max_new=6, cache=cache)]
+        for model in (old, new)
+        for cache in (True, False)
+    ]
+    assert texts[0] == texts[1] == texts[2] == texts[3]
+    with torch.no_grad():
+        for each in new.network.relations.parameters():  # type: ignore[union-attr]
+            each.normal_()
+    changed = [[each.tokens for each in new.generate(prompts, max_new=6, cache=c)] for c in (True, False)]
+    assert changed[0] == changed[1] != texts[0]
+
+
+@pytest.mark.parametrize(
+    ("gained", "said"),
+    [
+        ({"operators": "jm.atp", "layers": [3]}, "layers are 0 to 2"),
+        ({"operators": "jm.axp"}, "unknown letter 'x'"),
+        ({"operators": "jm.atp", "positions": ["shaw"]}, "would change by"),
+    ],
+)
+def test_what_cannot_be_gained_is_said(gained: Any, said: str) -> None:
+    with pytest.raises(PlanError, match=said):
+        upgrade(base(), **gained)
+
+
+def test_a_spec_that_lacks_something_is_refused() -> None:
+    old = base()
+    with pytest.raises(PlanError, match="must contain all that the model has"):
+        peirce.upgraded(old, old.spec.replace({"model.dims.layers": 2}))
+    with pytest.raises(PlanError, match=r"changes shapes: .*\[20, 8\] and would be \[20, 16\]"):
+        peirce.upgraded(old, old.spec.replace({"model.dims.unary": 16}))
+    other = peirce.Spec(
+        name="other",
+        architecture="bidaf",
+        dims={"layers": 1, "unary": 8},
+        input=peirce.spec.InputSpec(vocabulary=20),
+    )
+    plan = resolve(other, default_registry())
+    with pytest.raises(PlanError, match="'bidaf'; transformer, two_branch, folnet can be upgraded"):
+        Upgrade(operators="c.").spec(plan, default_registry())
+
+
+def test_the_command_upgrades_a_saved_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    old = base().float()
+    old.save(tmp_path / "old", assets={"notes/a.txt": b"kept"})
+    given = [
+        "upgrade",
+        tmp_path / "old",
+        "-o",
+        tmp_path / "new",
+        "--operators",
+        "jm.atp",
+        "--positions",
+        "distance",
+    ]
+    assert exit_code(*given, "--layers", "1-2", "--json") == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["before"] < shown["parameters"]
+    assert (tmp_path / "new/assets/notes/a.txt").read_bytes() == b"kept"
+    new, inputs = peirce.load(tmp_path / "new").eval(), old.example_inputs()
+    assert all(torch.equal(value, outputs(new, inputs)[name]) for name, value in outputs(old, inputs).items())
+    assert [*new.network.relations] == ["1", "2"]  # type: ignore[arg-type]
+    assert exit_code(*given[:3], tmp_path / "other", "--operators", "jm.atp", "--layers", "a") == 2
+    assert "write numbers, such as 4-6 or 0,2" in capsys.readouterr().err
+    assert not (tmp_path / "other").exists()
