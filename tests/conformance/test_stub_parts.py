@@ -38,7 +38,8 @@ def test_a_registry_keeps_its_own_parts_and_letters(registry: Registry) -> None:
 def test_alone_every_part_of_a_plugin_finds_a_host(plugin: str) -> None:
     alone = with_stub_parts(Registry.of(plugin))
     for entry in (entry for kind in NETWORK for entry in alone.entries(kind)):
-        if entry.name not in ("transformer", "two_branch", "tpru"):  # composed with other packages' operators and networks
+        # These are composed with operators and networks of other packages.
+        if entry.name not in ("transformer", "two_branch", "tpru"):
             assert isinstance(spec_around(entry, example_options(entry.part), alone), peirce.Spec)
 
 
