@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from peirce.commands import Json, print_json
 from peirce.errors import TaskError
-from peirce_text.progress import print_line
 
 if TYPE_CHECKING:
-    from peirce.model import Model
     from peirce_text.tabular.diagnosis import Diagnosis, Labelled
     from peirce_text.tabular.predictor import LocalPredictor
-    from peirce_text.tabular.tables import TableTask
 
-TRAIN, VALID, TEST = "train", "valid", "test"
-REPORT, CURVES = "report.html", "learning-curves.png"
 SCHEMA = "peirce.explain/1"
 MOST_ROWS = 10_000
 """The most rows that are looked at; of a longer file every second, third, ... one."""
@@ -80,17 +74,13 @@ def explain(
                 f"{model} has no classes or tags that exclude each other, which is what is explained; `peirce predict` "
                 "measures its predictions"
             )
-        if found.kind_name not in ("classify", "tag"):
-            raise TaskError(
-                f"{model} predicts neither classes nor tags, which alone are explained; `peirce predict` measures it"
-            )
         parts = _kept_aside(folder, file) if not (text or second or label) else None
         measured, others, split = parts or (_rows(found, file, text, second, label), [], "")
-        unseen = split in (TEST, VALID)
+        unseen = split in ("test", "valid")
         diagnosis = diagnose(found, measured, others, folder=folder, unseen=unseen, batch_size=batch_size)
         where = f"{file} that were kept out of the training" if unseen else str(file)
         if output is not None:
-            title, curves = f"{folder.name} on {file.name}", folder / CURVES
+            title, curves = f"{folder.name} on {file.name}", folder / "learning-curves.png"
             write_report(output, diagnosis, found, title=title, where=where, curves=curves)
     if json:
         print_json(SCHEMA, file=None if output is None else str(output), **_facts(diagnosis))
@@ -100,55 +90,9 @@ def explain(
     typer.echo(f"written to {output}" if output is not None else "-o FILE.html writes all of it as a page")
 
 
-def write_training_report(task: TableTask[Any, Any, Any], model: Model, folder: Path) -> None:
-    """Write `report.html` into the folder of a model that was just trained, of the examples that its task kept."""
-    from peirce_text.tabular.diagnosis import diagnose
-    from peirce_text.tabular.predictor import LocalPredictor, TorchRunner
-    from peirce_text.tabular.report import write_report
-
-    measured, others, split = _parts(task, task.kept)
-    if not measured:
-        return
-    found = LocalPredictor(folder, TorchRunner(model))
-    diagnosis = diagnose(found, measured, others, folder=folder, unseen=split != TRAIN)
-    write_report(
-        folder / REPORT, diagnosis, found, title=folder.name, where=f"the {split} split", checks=task.checks,
-        curves=folder / CURVES,
-    )  # fmt: skip
-    print_line(f"why it is as it is: {folder / REPORT}")
-
-
-def _parts(
-    task: TableTask[Any, Any, Any], read: Mapping[str, Sequence[Any]]
-) -> tuple[list[Labelled], list[Labelled], str]:
-    """The rows that a model is measured on, all others, and the split of the first."""
-    from peirce_text.reading import read_rows
-    from peirce_text.tabular.columns import class_name
-    from peirce_text.tabular.diagnosis import Labelled
-    from peirce_text.tabular.tag import Tagged
-
-    measured = next(split for split in (TEST, VALID, TRAIN) if read.get(split))
-    numbers: dict[tuple[object, ...], int] = {}
-    file, columns = None if task.options.hub else task.options.files.get(TRAIN), task.columns
-    if file is not None and "label" in columns:
-        for row in read_rows(file):
-            texts = (row.value(columns[role]) for role in ("text", "pair") if role in columns)
-            numbers.setdefault((*texts, class_name(row.value(columns["label"]), row.where)), row.number)
-
-    def labelled(split: str, each: Any) -> Labelled:
-        if isinstance(each, Tagged):
-            return Labelled(texts=each.words, labels=each.tags, inputs=each.inputs)
-        there = split == TRAIN or split not in task.options.files
-        number = numbers.get((*each.texts, each.note), 0) if there else 0
-        return Labelled(texts=each.texts, labels=(each.note,), number=number, inputs=each.inputs)
-
-    parts = {split: [labelled(split, each) for each in examples] for split, examples in read.items()}
-    return parts.pop(measured), [row for rows in parts.values() for row in rows], measured
-
-
 def _kept_aside(folder: Path, file: Path) -> tuple[list[Labelled], list[Labelled], str] | None:
-    """What `_parts` gives of the file that the model was trained on; None of another file."""
-    from peirce_text.tabular.tables import MOST_KEPT, TableTask
+    """The parts of the file that the model was trained on, as its task has them; None of another file."""
+    from peirce_text.tabular.tables import TableTask
     from peirce_training import make_task, read_training
 
     record = read_training(folder) or {}
@@ -158,8 +102,7 @@ def _kept_aside(folder: Path, file: Path) -> tuple[list[Labelled], list[Labelled
     task = make_task(record["task"]["name"], options)
     if not isinstance(task, TableTask):
         return None
-    read = task.read()
-    return _parts(task, {split: each[:: 1 + (len(each) - 1) // MOST_KEPT] for split, each in read.items()})
+    return task.measured_part(task.read())
 
 
 def _rows(

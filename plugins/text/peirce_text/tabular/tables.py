@@ -22,9 +22,11 @@ from peirce_text.progress import print_line
 from peirce_text.reading import Row, parquet_files, parquet_folder, parquet_size, read_rows
 from peirce_text.starts import default_start
 from peirce_text.tabular.checks import Counts, class_remarks, count_lines, text_remarks
-from peirce_text.tabular.columns import first_row, is_file, peek, rows_of, split_rows
+from peirce_text.tabular.columns import class_name, first_row, is_file, peek, rows_of, split_rows
+from peirce_text.tabular.diagnosis import Labelled, diagnose
 from peirce_text.tabular.inputs import InputColumns
 from peirce_text.tabular.measures import Confusion
+from peirce_text.tabular.predictor import LocalPredictor, TorchRunner
 from peirce_text.tabular.scores import Measures
 from peirce_text.tabular.streams import LARGE, SAMPLE, STREAM, Stream, StreamedBatch, digest
 from peirce_text.tasks import TEST, TRAIN, VALID, EncodedT, ExampleT, FileOptions, TextData, TextTask
@@ -38,6 +40,11 @@ MOST_KEPT = 10_000
 """About the most examples of a split that a report looks at."""
 EXPLAINED = ("classification", "token_classification")
 """The heads whose models `peirce explain` and the report of a training explain."""
+
+
+def _sample(examples: Sequence[Any]) -> Sequence[Any]:
+    """All of some examples; of very many every second, third, ... one."""
+    return examples[:: 1 + (len(examples) - 1) // MOST_KEPT]
 
 
 def _share_option() -> Any:
@@ -241,17 +248,48 @@ class TableTask(TextTask[OptionsT, ExampleT, EncodedT], Generic[OptionsT, Exampl
 
     def data_of(self, tokenizer: Tokenizer, read: Mapping[str, Sequence[ExampleT]]) -> TextData[EncodedT]:
         """All splits as ids; some examples are kept for the report."""
-        self.kept = {
-            split: examples[:: 1 + (len(examples) - 1) // MOST_KEPT] for split, examples in read.items()
-        }
+        self.kept = {split: _sample(examples) for split, examples in read.items()}
         return super().data_of(tokenizer, read)
+
+    def labelled(self, example: Any) -> tuple[Sequence[str], Sequence[str]]:
+        """The texts of an example and its class, or its words and their tags."""
+        return example.texts, (example.note,)
+
+    def measured_part(self, read: Mapping[str, Sequence[Any]]) -> tuple[list[Labelled], list[Labelled], str]:
+        """The rows of the test split, or of what stands for it; the other rows; and the split of the first."""
+        split = next(each for each in (TEST, VALID, TRAIN) if read.get(each))
+        numbers: dict[tuple[object, ...], int] = {}
+        file = None if self.options.hub else self.options.files.get(TRAIN)
+        if file is not None and "label" in self.columns:
+            columns = [self.columns[role] for role in ("text", "pair") if role in self.columns]
+            for row in read_rows(file):
+                label = class_name(row.value(self.columns["label"]), row.where)
+                numbers.setdefault((*map(row.value, columns), label), row.number)
+        parts: dict[str, list[Labelled]] = {}
+        for name, examples in read.items():
+            known = numbers if name == TRAIN or name not in self.options.files else {}
+            for each in _sample(examples):
+                texts, labels = self.labelled(each)
+                number = known.get((*texts, *labels), 0)
+                found = Labelled(texts=tuple(texts), labels=tuple(labels), number=number, inputs=each.inputs)
+                parts.setdefault(name, []).append(found)
+        return parts.pop(split), [row for rows in parts.values() for row in rows], split
 
     def write_report(self, model: Model, data: TextData[EncodedT], directory: Path) -> None:
         """Write `report.html`, of tasks with classes or tags."""
-        if self.head in EXPLAINED and self.kept and data.classes:
-            from peirce_text.tabular.explain import write_training_report
+        if self.head not in EXPLAINED or not data.classes or not any(self.kept.values()):
+            return
+        from peirce_text.tabular.report import write_report
 
-            write_training_report(self, model, directory)
+        measured, others, split = self.measured_part(self.kept)
+        predictor = LocalPredictor(directory, TorchRunner(model))
+        diagnosis = diagnose(predictor, measured, others, folder=directory, unseen=split != TRAIN)
+        path, curves = directory / "report.html", directory / "learning-curves.png"
+        write_report(
+            path, diagnosis, predictor, title=directory.name, where=f"the {split} split", checks=self.checks,
+            curves=curves,
+        )  # fmt: skip
+        print_line(f"why it is as it is: {path}")
 
     def check(self, model: Model, data: TextData[EncodedT]) -> None:
         """Refuse a head without a score for each class, or without one number, and columns that no input takes."""

@@ -180,6 +180,10 @@ class Tag(TableTask[TagOptions, Tagged, EncodedWords]):
                 continue
             yield row.where, Tagged(tuple(words), known, self.input_columns.of_row(row, len(words)))
 
+    def labelled(self, example: Tagged) -> tuple[Sequence[str], Sequence[str]]:
+        """The words and their tags."""
+        return example.words, example.tags
+
     def texts_of(self, example: Tagged) -> Iterable[str]:
         """The words."""
         return (" ".join(example.words),)
