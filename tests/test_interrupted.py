@@ -85,6 +85,10 @@ def commands(base: Path, out: Path) -> dict[str, list[object]]:
             *("finetune", made, "--task", "marked", *toy, "--set", "train.lr=[1e-3,2e-3]", "--seeds", "0"),
             *("-o", out / "search"),
         ],
+        "tune": [
+            *("tune", base / "spec.toml", "--task", "marked", *toy, "--over", "train.lr=1e-3,2e-3"),
+            *("-o", out / "tuned"),
+        ],
         "experiments": [
             *("experiments", "run", "tega/table3", *graph, "--seeds", "0", "--row", "Trans.+Absolute PE, EFO"),
             *(part for setting in small for part in ("--set", setting)),

@@ -286,8 +286,9 @@ def _by_ray(job: Job, names: Sequence[str], workers: int) -> Iterator[tuple[str,
             job, source=job.source.resolve(), target=job.target.resolve(), model=_absolute(job.model)
         )
         tasks = ray.data.from_items([{"name": name} for name in names], override_num_blocks=len(names))
+        worker: Any = _Worker  # a class, of which each process makes one
         done = tasks.map(
-            _Worker,
+            worker,
             fn_constructor_args=(there, ray.remote(num_cpus=0)(_Tries).remote()),
             compute=ray.data.ActorPoolStrategy(size=min(size, len(names)), max_tasks_in_flight_per_actor=1),
             num_cpus=job.threads,
