@@ -138,6 +138,8 @@ def predict(
         if taken := [name for name in found.kind.added if name in first.values]:
             raise TaskError(f"{file} has a column {taken[0]!r} already, which would be added; rename it")
         roles = Roles.of(first, found.columns, tags=found.tags, text=text, pair=second, label=label)
+        if taken_from := roles.untrained(found.columns):
+            typer.echo(taken_from, err=True)
         if found.tags:
             known = found.columns.get("sentence", "")
             rows = join_words(rows, roles.texts[0], known if known in first.values else "")

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 from unicodedata import normalize
 
 import numpy as np
@@ -202,14 +202,39 @@ class Roles:
         there = right if label or right in row.values else ""
         if there:
             row.value(there)
-        trained = known.get(first, "") if known.get(first) in row.values else ""
         if not (text or pair or tags or known) and (both := usual_pair(row.values)):
             return cls(both, there)
-        one = column(row, first, text or trained, "--text COLUMN")
-        second = pair or known.get("pair", "")
+        trained, second = known.get(first, ""), pair or known.get("pair", "")
+        if (
+            not text
+            and trained
+            and trained not in row.values
+            and (second or not usual_column(row.values, first))
+        ):
+            _refuse_untrained(row, trained, "--text")
+        one = column(row, first, text or (trained if trained in row.values else ""), "--text COLUMN")
+        if second and not pair and second not in row.values:
+            _refuse_untrained(row, second, "--second")
         if second:
             row.value(second)
         return cls((one, second) if second else (one,), there)
+
+    def untrained(self, known: Mapping[str, str]) -> str:
+        """Which columns of texts were taken though the model was not trained on them, as a line; empty if none."""
+        trained = tuple(known[role] for role in ("text", "tokens", "pair") if role in known)
+        if self.texts == trained:
+            return ""
+        taken = " and ".join(map(repr, self.texts))
+        than = f"; the model was trained on {' and '.join(map(repr, trained))}" if trained else ""
+        return f"texts from column{'s' if len(self.texts) > 1 else ''} {taken}{than}"
+
+
+def _refuse_untrained(row: Row, name: str, option: str) -> NoReturn:
+    """Say that a column of the training is missing."""
+    raise TaskError(
+        f"{row.where}: {unknown('column', name, map(str, row.values))}. The model was trained on it; name another with "
+        f"{option} COLUMN"
+    )
 
 
 def class_name(value: Any, where: str) -> str | None:

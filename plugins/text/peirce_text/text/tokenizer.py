@@ -381,9 +381,7 @@ def fit_lengths(lengths: Sequence[int], room: int, shorten: Shorten = "longest")
     if over <= 0:
         return kept
     if room < len(kept):
-        raise TaskError(
-            f"special tokens leave no room for {len(kept)} texts; raise the length"
-        )
+        raise TaskError(f"special tokens leave no room for {len(kept)} texts; raise the length")
     if len(kept) == 1:
         return [room]
     if shorten == "longest":

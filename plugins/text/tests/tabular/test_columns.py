@@ -61,8 +61,24 @@ def test_predictions_read_the_columns_of_the_training() -> None:
     assert Roles.of(row("body", "title", "kind"), known, tags=False).label == "kind"
     assert Roles.of(row("sentence1", "sentence2"), {}, tags=False).texts == ("sentence1", "sentence2")
     assert Roles.of(row("words", "x"), {"tokens": "tokens"}, tags=True) == Roles(("words",), "")
-    with pytest.raises(TaskError, match="unknown column 'title'"):
-        Roles.of(row("body"), known, tags=False)
+    for columns, missing, option in (
+        (("body",), "title", "--second"), (("title", "text"), "body", "--text"), (("x", "title"), "body", "--text"),
+    ):  # fmt: skip
+        with pytest.raises(
+            TaskError, match=rf"unknown column '{missing}'.*was trained on it.*{option} COLUMN"
+        ):
+            Roles.of(row(*columns), known, tags=False)
+
+
+def test_columns_that_are_not_those_of_the_training_are_said() -> None:
+    known = {"text": "subject", "label": "kind"}
+    assert Roles.of(row("subject", "text"), known, tags=False).untrained(known) == ""
+    other = Roles.of(row("id", "Text", "kind"), known, tags=False)
+    assert other == Roles(("Text",), "kind")
+    assert other.untrained(known) == "texts from column 'Text'; the model was trained on 'subject'"
+    assert other.untrained({}) == "texts from column 'Text'"
+    with pytest.raises(TaskError, match="unknown column 'subject'.*--text COLUMN"):
+        Roles.of(row("id", "headline", "kind"), known, tags=False)
 
 
 @pytest.mark.parametrize(

@@ -190,7 +190,9 @@ def test_rows_of_a_batch_are_padded_by_the_package_alike(trained: Tokenizer) -> 
     theirs = tokenizers.Tokenizer.from_str(trained.saved_content(32).decode()).encode_batch(texts)
     ours = encode(trained, [texts], 32).arrays(np.arange(2))
     assert ours["input_ids"].tolist() == [each.ids for each in theirs]
-    assert ours["attention_mask"].tolist() == [[bool(real) for real in each.attention_mask] for each in theirs]
+    assert ours["attention_mask"].tolist() == [
+        [bool(real) for real in each.attention_mask] for each in theirs
+    ]
 
 
 def test_a_prompt_has_nothing_after_it(trained: Tokenizer) -> None:
