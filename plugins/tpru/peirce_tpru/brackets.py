@@ -54,6 +54,13 @@ class Brackets(PairPosition):
         entries = (options.signs + 1) ** 2 * (options.max_distance + 1)
         self.keys, self.values = (new_table(entries, self.shape[0] * self.shape[1]) for _ in range(2))
 
+    def example_inputs(self, drawn: Mapping[str, Tensor], generator: torch.Generator) -> Mapping[str, Tensor]:
+        """Texts that are brackets for the most part, so that some tokens lie far from others."""
+        words, options = drawn["input_ids"], self.options
+        odds = torch.rand(words.shape, generator=generator)
+        closed = torch.where(odds < 0.9, options.closes, words)
+        return {"input_ids": torch.where(odds < 0.6, options.opens, closed)}
+
     def pairs(self, tokens: Tokens) -> list[PairBias]:
         """One bias for all layers."""
         kinds = tokens.inputs["input_ids"].clamp_max(self.options.signs)
@@ -64,11 +71,13 @@ class Brackets(PairPosition):
     def distances(self, tokens: Tokens) -> Tensor:
         """d(x,y), int64 [b, x, y] in [0, max_distance]."""
         opens, closes = (self._are(token, tokens) for token in (self.options.opens, self.options.closes))
-        depth = (opens.cumsum(1) - closes.cumsum(1) + closes).clamp(0, DEEPEST)
-        levels = torch.arange(1, DEEPEST + 1, device=depth.device)
-        # x and y hang from one node of a level if both are as deep, and so is all between them.
-        above = depth.unsqueeze(1) < levels.unsqueeze(1)
-        node = above.long().cumsum(2)
+        open_here = opens.cumsum(1) - closes.cumsum(1) + closes
+        depth = open_here.clamp(0, DEEPEST)
+        levels = torch.arange(1, DEEPEST + 1, device=depth.device).unsqueeze(1)
+        # x and y hang from one node of a level if both are as deep, so is all between them, and none begins there.
+        above = depth.unsqueeze(1) < levels
+        begins = (opens == 1).unsqueeze(1) & (open_here.unsqueeze(1) == levels)
+        node = (above | begins).long().cumsum(2)
         rows, columns = tokens.rows(node.masked_fill(above, -1), 2), node.masked_fill(above, -2)
         common = (rows.unsqueeze(3) == columns.unsqueeze(2)).long().sum(1)
         far = tokens.rows(depth).unsqueeze(2) + depth.unsqueeze(1) - 2 * common
@@ -95,7 +104,7 @@ class Brackets(PairPosition):
                 missing -= 1  # it makes up for a bracket that closed nothing
             elif token == options.opens:
                 way.append(place)
-            nodes.append([*way])
+            nodes.append(way[: DEEPEST + 1])  # deeper nodes are not told apart
             if token == options.closes and len(way) > 1:
                 way.pop()
             elif token == options.closes:
