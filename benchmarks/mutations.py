@@ -263,7 +263,7 @@ def _kept(node: ast.AST) -> bool:
             return True
         case ast.FunctionDef(name=name):
             return name in KEPT_METHODS or name.startswith("plain_")
-        case ast.Assign(targets=[ast.Name(id=name)]):
+        case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
             return name in KEPT_NAMES
         case ast.If(body=body, orelse=[]):
             return isinstance(body[-1], ast.Raise) or (isinstance(body[-1], ast.If) and _kept(body[-1]))
