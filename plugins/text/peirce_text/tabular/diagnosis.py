@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -202,15 +203,17 @@ def doubt_labels(labels: Ints, probabilities: Floats) -> Ints:
     if len(present) < 2 or len(labels) < LEAST_ROWS:
         return np.zeros(0, np.int64)
     shares = np.maximum(probabilities[:, present], 1e-12)
-    found = np.asarray(
-        find_label_issues(
-            np.searchsorted(present, labels),
-            shares / shares.sum(-1, keepdims=True),
-            return_indices_ranked_by="normalized_margin",
-            n_jobs=1,
-        ),
-        np.int64,
-    )
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "May not flag all label issues", UserWarning)  # of very small classes
+        found = np.asarray(
+            find_label_issues(
+                np.searchsorted(present, labels),
+                shares / shares.sum(-1, keepdims=True),
+                return_indices_ranked_by="normalized_margin",
+                n_jobs=1,
+            ),
+            np.int64,
+        )
     best = probabilities.argmax(-1)
     sure = probabilities.max(-1) >= SURE
     return found[((best != labels) & sure)[found]]

@@ -142,6 +142,8 @@ def test_labels_that_contradict_the_words_are_found_and_others_are_not() -> None
         labels[place] = names.index(name)
     assert set(doubt_labels(labels, shares)) == set(wrong)
     assert len(doubt_labels(labels[:20], shares[:20])) == 0  # too few to doubt
+    small = np.where(np.arange(120) < 2, 0, 1)  # a class of two, of which nothing is known
+    assert len(doubt_labels(small, np.tile([0.1, 0.9], (120, 1)))) <= 2
 
 
 def judged(labels: Any, probabilities: Any, **given: Any) -> Judged:
