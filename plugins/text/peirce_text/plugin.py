@@ -52,7 +52,7 @@ def register_views() -> dict[str, str]:
 def register_commands() -> dict[str, str]:
     """Tokenizers, pretraining, generation and predictions."""
     return {
-        "explain": "Say where a model of a table is wrong, and what to try next, as a page.",
+        "explain": "Say why a model of a table is wrong, and what to try.",
         "models": "List local pretrained models, which trainings on texts start from.",
         "predict": "Predict the classes of texts, or the tags of words, for a whole file.",
         "pretrain": "Pretrain a language model by a recipe on files of text.",
