@@ -10,7 +10,7 @@ from peirce_tpru.brackets import Brackets
 from peirce_tpru.entailment.task import SYMBOLS
 
 DIMS = Dims(layers=2, unary=8, heads=2, head_size=4, feedforward_unary=1, vocabulary=len(SYMBOLS))
-TEXT = ["[CLS]", *"((p&q)>~((r|p)))", "[SEP]", *"(q>p)", "[SEP]"]
+TEXT = ["[CLS]", *"((p&q)>~((r|p)))", "[SEP]", *"(q>p)(p)", "[SEP]"]
 
 
 def nodes(text: list[str]) -> list[tuple[int, ...]]:

@@ -81,7 +81,7 @@ class SetRanking(Entities):
 
     def reference(
         self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+    ) -> Mapping[str, Any] | None:
         """The best score of an entity with the sets that the free variable has, one for each conjunction."""
         first, sets = self.options.first, dict[int, list[float]]()
         for atoms, token, target in zip(

@@ -100,7 +100,7 @@ class Entities(Head):
 
     def reference(
         self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
-    ) -> Mapping[str, Any]:
+    ) -> Mapping[str, Any] | None:
         """Entity by entity: its product with what is pooled."""
         options, width = self.options, range(dims.unary)
         count = options.count or dims.vocabulary - options.first

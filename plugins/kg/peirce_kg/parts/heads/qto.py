@@ -120,8 +120,10 @@ class QueryTreeSearch(Search):
 
     def plain_links(self, scores: list[float], known: list[int], negated: bool) -> Sequence[float]:
         """See the class."""
-        shares = (plain_softmax(scores) * self.plain_factor(plain_softmax(scores), known)).tolist()
-        links = [self.plain_unknown(each) if each > self.options.threshold else 0.0 for each in shares]
+        shares = plain_softmax(scores).tolist()
+        factor = self.plain_factor(shares, known)
+        likely = [share * factor for share in shares]
+        links = [self.plain_unknown(each) if each > self.options.threshold else 0.0 for each in likely]
         links = [1.0 if t in known else each for t, each in enumerate(links)]
         return [1 - min(1.0, self.options.negation * each) for each in links] if negated else links
 
