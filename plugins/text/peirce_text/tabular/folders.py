@@ -24,6 +24,7 @@ from peirce.files import digest_of, explain_disk_errors, hold_lock, parse_json, 
 from peirce.model import PROVENANCE
 from peirce.progress import progress_bars
 from peirce.workers import ray_cluster
+from peirce_text.progress import print_line
 from peirce_text.reading import Row, parquet_files, parquet_schema, read_batches
 from peirce_text.tabular.columns import Roles
 from peirce_text.tabular.predictor import Predictions, Predictor, predict_rows, predictor
@@ -181,6 +182,8 @@ def predict_folder(
             device=device,
             providers=providers,
         )
+        if taken_from := job.roles.untrained(found.columns):
+            print_line(taken_from)
         with explain_disk_errors(f"predictions in {target}", _GOES_ON), hold_lock(target, folder=True):
             before = {name for name in files if job.record(name, overwrite=overwrite) is not None}
             waiting, failed = [name for name in files if name not in before], dict[str, str]()
