@@ -204,7 +204,9 @@ def doubt_labels(labels: Ints, probabilities: Floats) -> Ints:
         return np.zeros(0, np.int64)
     shares = np.maximum(probabilities[:, present], 1e-12)
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "May not flag all label issues", UserWarning)  # of very small classes
+        warnings.filterwarnings(
+            "ignore", "May not flag all label issues", UserWarning
+        )  # of very small classes
         found = np.asarray(
             find_label_issues(
                 np.searchsorted(present, labels),
@@ -299,7 +301,7 @@ class Diagnosis:
     def _of_labels(self) -> Iterator[str]:
         if (count := len(self.doubts)) >= 3:
             yield (
-                f"{count:,} of {self.looked_at:,} labels ({count / self.looked_at:.1%}) look wrong. Read them, below, "
+                f"{count:,} of {self.looked_at:,} labels ({count / self.looked_at:.1%}) look wrong. Read them "
                 "before anything else: a model is measured by its labels as much as it learns from them."
             )
         totals = Counter(self.judged.classes[label] for label in self.judged.labels) + Counter(self.counts)
