@@ -209,7 +209,16 @@ class TableTask(TextTask[OptionsT, ExampleT, EncodedT], Generic[OptionsT, Exampl
         if self.stream is not None:
             aside = (each for split in wanted for each in found[split])
             self._aside = frozenset(digest(self.texts_of(each)) for each in aside)
-            found[TRAIN] = [each for each in found[TRAIN] if digest(self.texts_of(each)) not in self._aside]
+            kept = [each for each in found[TRAIN] if digest(self.texts_of(each)) not in self._aside]
+            lost = f"{len(found[TRAIN]) - len(kept):,} of {len(found[TRAIN]):,} rows that were looked at"
+            if not kept:
+                raise TaskError(
+                    f"{self.source_of(TRAIN)}: {lost} have a text that is kept aside, since few different ones repeat; "
+                    "name files with task.valid_data and task.test_data, or read all rows with task.stream=no"
+                )
+            if len(kept) < len(found[TRAIN]):
+                print_line(f"{lost} have a text that is kept aside, and are not trained on")
+            found[TRAIN] = kept
         return found
 
     def batches(

@@ -128,6 +128,9 @@ def test_a_streamed_training_resumes_to_the_bit(folder: Path, tmp_path: Path) ->
 
 
 def test_tags_are_streamed_where_words_are_lists(folder: Path, tmp_path: Path) -> None:
+    write(tmp_path / "few" / "a.parquet", tokens=[["the", "sun"]] * 40, tags=[["O", "B-day"]] * 40)
+    with pytest.raises(TaskError, match=r"32 of 32 rows .* kept aside, since few different ones repeat"):
+        streamed(tmp_path / "few", "tag").prepare()
     words = [["the", "sun", str(i)] for i in range(40)]
     write(tmp_path / "words" / "a.parquet", tokens=words, tags=[["O", "B-day", "O"]] * 40)
     task = streamed(tmp_path / "words", "tag")
