@@ -25,7 +25,7 @@ WRAPPER = "minilm"
 """The ready spec, of peirce-hf, that runs an encoder of transformers; its source and its heads are replaced."""
 FINE_TUNING = {"train.lr": 5e-5, "train.epochs": 3, "train.warmup_ratio": 0.1}
 """BERT's own range (Devlin et al., 2018, Appendix A.3), in its middle."""
-HEADS = [{"use": "classification", "pool": "mean", "begin": "regression"}]
+HEADS = [{"use": "classification", "begin": "regression"}]
 
 app = typer.Typer(
     add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True
@@ -85,7 +85,11 @@ def start_of(folder: str, origin: str) -> Start:
         raise TaskError(
             f"{folder} is an encoder of transformers, which peirce-hf runs; `pip install peirce-hf`"
         )
-    model = {"model.name": "pretrained", "model.options": {"source": folder}, "model.heads": HEADS}
+    model = {
+        "model.name": "pretrained",
+        "model.options": {"source": folder, "pool": "mean"},
+        "model.heads": HEADS,
+    }
     return Start(why=why, spec=WRAPPER, settings={**FINE_TUNING, **model, "task.tokenizer": folder})
 
 

@@ -118,7 +118,6 @@ class ClassificationOptions:
         center: of a regression, what the numbers lie around: what the linear map gives is multiplied by `scale`, and
             this is added.
         scale: of a regression, how far they lie apart. The error is counted in this unit.
-        pool: what the linear map reads: the architecture's `pooled` output, or the `mean` of the final atoms.
         ngrams: scores of n-grams of so many tokens at most are added, as in Wide & Deep (Cheng et al., 2016); 0 for
             none.
         buckets: how many different n-grams there may be; others share scores.
@@ -132,7 +131,6 @@ class ClassificationOptions:
     )
     center: float = 0.0
     scale: float = field(default=1.0, validator=validators.gt(0))
-    pool: Literal["pooled", "mean"] = one_of("pooled", "mean")
     ngrams: int = field(default=0, validator=[validators.ge(0), validators.le(5)])
     buckets: int = field(default=1 << 16, validator=validators.ge(1))
     begin: Literal["random", "regression"] = one_of("random", "regression")
@@ -164,14 +162,12 @@ class Classification(Linear):
 
     def __init__(self, options: ClassificationOptions, dims: Dims) -> None:
         super().__init__(options, dims)
-        if options.pool == "mean":
-            self.dense = nn.Linear(dims.unary, options.classes)
         made = options.ngrams > 0
         self.ngrams = NGrams(options.ngrams, options.buckets, options.classes) if made else None
 
     def forward(self, encoded: Encoded, tokens: Tokens) -> dict[str, Tensor]:
         """[b, p] -> logits [b, classes]; of a regression in the unit of its numbers."""
-        logits = self.dense(self.dropout(self._vectors(encoded)))
+        logits = super().forward(encoded, tokens)["logits"]
         if self.ngrams is not None:
             logits = logits + self.ngrams(tokens.inputs["input_ids"], tokens.real)
         if self.options.problem == "regression":
@@ -179,31 +175,23 @@ class Classification(Linear):
             logits = logits.to(self.dense.weight.dtype) * self.options.scale + self.options.center
         return {"logits": logits}
 
-    def _vectors(self, encoded: Encoded) -> Tensor:
-        """[b, p], what the linear map reads."""
-        if self.options.pool == "pooled":
-            assert encoded.pooled is not None
-            return encoded.pooled
-        there = encoded.scope.zero_unary(torch.ones_like(encoded.unary[..., :1]))
-        return encoded.unary.sum(1) / there.sum(1).clamp_min(1)
-
     def fit(self, examples: Iterable[Batch]) -> str:
         """Take the scores of a logistic regression, with dropout off; of numbers, and by default, nothing."""
         if self.options.begin == "random" or self.options.problem == "regression":
             return ""
-        if self.ngrams is not None:
-            classes, intercepts = self.ngrams.fit(examples)
-            scores, what = 0.0, f"n-grams of up to {self.options.ngrams} tokens"
-        else:
-            read = [(self._vectors(encoded), labels, weights) for encoded, _, labels, weights in examples]
-            vectors = torch.cat([each for each, *_ in read]).cpu().double()
-            unit = vectors.norm(dim=1).mean().clamp_min(1e-6)
-            right = [(labels, weights) for _, labels, weights in read]
-            classes, scores, intercepts = logistic_regression((vectors / unit).numpy(), right)
-            scores, what = like(scores / float(unit), self.dense.weight), "the vectors of the model as it is"
         with torch.no_grad():
             self.dense.weight.zero_()
-            self.dense.weight[classes] = scores
+            if self.ngrams is not None:
+                classes, intercepts = self.ngrams.fit(examples)
+                what = f"n-grams of up to {self.options.ngrams} tokens"
+            else:
+                read = [(encoded.pooled, labels, weights) for encoded, _, labels, weights in examples]
+                vectors = torch.cat([each for each, *_ in read if each is not None]).cpu().double()
+                unit = float(vectors.norm(dim=1).mean().clamp_min(1e-6))
+                right = [(labels, weights) for _, labels, weights in read]
+                classes, scores, intercepts = logistic_regression((vectors / unit).numpy(), right)
+                self.dense.weight[classes] = like(scores / unit, self.dense.weight)
+                what = "the vectors of the model as it is"
             self.dense.bias.fill_(NEVER)
             self.dense.bias[classes] = like(intercepts, self.dense.bias)
         return f"a logistic regression on {what}"
@@ -222,8 +210,7 @@ class Classification(Linear):
     def reference(
         self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
     ) -> Mapping[str, Any]:
-        """The map of what is read, and of a regression its unit; n-grams and means are tested by themselves."""
-        assert self.options.pool == "pooled"
+        """The map of what is read, and of a regression its unit; n-grams are tested by themselves."""
         assert not self.options.ngrams
         logits = super().reference(given, scope, parameters, dims)["logits"]
         return {"logits": logits * self.options.scale + self.options.center}

@@ -1,4 +1,4 @@
-"""What a classification reads beside the pooled output: n-grams, means, and what a training begins with."""
+"""What a classification reads beside the pooled output: n-grams, and what a training begins with."""
 
 from __future__ import annotations
 
@@ -48,15 +48,6 @@ def test_ngrams_are_summed_by_importance() -> None:
     assert table(torch.tensor([ids]), torch.zeros(1, 4, dtype=torch.bool)).abs().max() == 0
 
 
-def test_a_mean_is_over_real_tokens() -> None:
-    model = classifier(pool="mean")
-    ids, mask = torch.tensor([[4, 7, 9, 0, 0]]), torch.tensor([[True] * 3 + [False] * 2])
-    found = model(input_ids=ids, attention_mask=mask)
-    dense = model.heads["classification"].dense
-    assert isinstance(dense, torch.nn.Linear)
-    assert torch.allclose(found["classification_logits"], dense(found["unary"][:, :3].mean(1)), atol=1e-6)
-
-
 def texts(labels: Tensor) -> Tensor:
     """Texts of six tokens, of which the third tells the label."""
     found = torch.randint(10, 30, (len(labels), 6), generator=torch.Generator().manual_seed(0))
@@ -78,7 +69,7 @@ def fit(model: Model, labels: Tensor, weights: Callable[[Tensor], Tensor] | None
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("options", [{"ngrams": 2}, {"pool": "mean"}, {}])
+@pytest.mark.parametrize("options", [{"ngrams": 2}, {}])
 def test_a_regression_learns_what_tokens_tell(classes: int, options: dict[str, Any]) -> None:
     model = classifier(classes=classes, begin="regression", **options)
     labels = torch.arange(60) % classes
@@ -91,9 +82,9 @@ def test_a_regression_learns_what_tokens_tell(classes: int, options: dict[str, A
 def test_the_scores_are_those_of_scikit_learn() -> None:
     from sklearn.linear_model import LogisticRegression
 
-    model = classifier(classes=3, begin="regression", pool="mean")
+    model = classifier(classes=3, begin="regression")
     labels = torch.arange(60) % 3
-    vectors = model(input_ids=texts(labels))["unary"].mean(1).detach().double()
+    vectors = model(input_ids=texts(labels))["pooled"].detach().double()
     scaled = (vectors / vectors.norm(dim=1).mean()).numpy()
     expected = LogisticRegression(C=10, max_iter=300).fit(scaled, labels).decision_function(scaled)
     fit(model, labels)

@@ -6,11 +6,12 @@ import inspect
 from collections.abc import Mapping
 from typing import ClassVar, Literal, cast
 
+import torch
 from attrs import frozen
 from torch import Tensor, nn
 
 from peirce.networks import Pooler, pooled_output, unary_output
-from peirce.parts import Encoded, Plan, TensorSpec, Tokens
+from peirce.parts import Encoded, Plan, TensorSpec, Tokens, one_of
 from peirce_hf.pretrained.architecture import HeadOptions, WithHeads
 from peirce_hf.pretrained.packing import Packing, assume_for_tracing
 
@@ -22,10 +23,13 @@ class PretrainedOptions(HeadOptions):
     Args:
         source: as for an encoder-decoder. config: likewise.
         original_heads: as for a decoder.
-        pooler: whether there is a pooled output: the model's own where it has one, else a new one of Peirce's.
+        pooler: whether there is a pooled output.
+        pool: what it is: the model's own where it has one, else a new one of Peirce's; or the `mean` of the final
+            atoms, as sentence encoders are trained to give it.
     """
 
     pooler: bool = True
+    pool: Literal["own", "mean"] = one_of("own", "mean")
 
 
 class Pretrained(WithHeads):
@@ -54,9 +58,10 @@ class Pretrained(WithHeads):
     def __init__(self, options: PretrainedOptions, plan: Plan) -> None:
         super().__init__(options, plan)
         self._pooled = options.pooler
-        has_pooler = getattr(self.body, "pooler", None) is not None
-        self.body.pooler = self.body.pooler if has_pooler and options.pooler else None
-        self.pooler = Pooler(plan.dims.unary) if options.pooler and not has_pooler else None
+        self._mean = options.pooler and options.pool == "mean"
+        wanted, has_pooler = options.pooler and not self._mean, getattr(self.body, "pooler", None) is not None
+        self.body.pooler = self.body.pooler if has_pooler and wanted else None
+        self.pooler = Pooler(plan.dims.unary) if wanted and not has_pooler else None
         self._types = "token_type_ids" in inspect.signature(self.body.forward).parameters
 
     def outputs(self) -> tuple[TensorSpec, ...]:
@@ -81,7 +86,10 @@ class Pretrained(WithHeads):
             )
         atoms = scope.zero_unary(packing.unpack(found.last_hidden_state))
         pooled = None
-        if self.pooler is not None:
+        if self._mean:
+            there = scope.zero_unary(torch.ones_like(atoms[..., :1]))
+            pooled = atoms.sum(1) / there.sum(1).clamp_min(1)
+        elif self.pooler is not None:
             pooled = self.pooler(atoms, tokens.real)
         elif self.body.pooler is not None:
             pooled = self._own_pooled(packing.pack(atoms)[:, :1])

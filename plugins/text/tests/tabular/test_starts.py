@@ -84,7 +84,7 @@ def test_an_encoder_of_transformers_is_wrapped(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     start = start_of(str(tmp_path), "of a test")
     assert start.spec == "minilm"
-    assert start.settings["model.options"] == {"source": str(tmp_path)}
+    assert start.settings["model.options"] == {"source": str(tmp_path), "pool": "mean"}
     assert start.settings["task.tokenizer"] == str(tmp_path)
 
 
