@@ -77,7 +77,7 @@ def test_columns_that_are_not_those_of_the_training_are_said() -> None:
     assert other == Roles(("Text",), "kind")
     assert other.untrained(known) == "texts from column 'Text'; the model was trained on 'subject'"
     assert other.untrained({}) == "texts from column 'Text'"
-    with pytest.raises(TaskError, match="unknown column 'subject'.*--text COLUMN"):
+    with pytest.raises(TaskError, match=r"unknown column 'subject'.*--text COLUMN"):
         Roles.of(row("id", "headline", "kind"), known, tags=False)
 
 
