@@ -49,8 +49,8 @@ def exported(task: Any, folder: Path, registry: Registry, **options: Any) -> Pat
 def questions(found: LocalPredictor) -> list[tuple[str, ...]]:
     """Texts, and pairs where the model takes them."""
     scorer = found.scorer
-    singles = [] if scorer.scores.name == PAIRS else [(text,) for text in TEXTS]
-    pairs = [(one, other) for one in TEXTS for other in TEXTS if one != other]
+    singles: list[tuple[str, ...]] = [] if scorer.scores.name == PAIRS else [(text,) for text in TEXTS]
+    pairs: list[tuple[str, ...]] = [(one, other) for one in TEXTS for other in TEXTS if one != other]
     return singles + (pairs if "token_type_ids" in scorer.inputs else [])
 
 
