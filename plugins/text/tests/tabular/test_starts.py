@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 from command_line import exit_code
+from tiny_encoders import write_encoder
 
 import peirce
 from peirce_text import starts
 from peirce_text.reading import Example
-from peirce_text.starts import default_start, listed_models, start_of
+from peirce_text.starts import default_start, listed_models
 from peirce_text.tabular.baseline import baseline_sentences
 from peirce_text.text.tokenizer import Tokenizer
 
@@ -79,13 +80,19 @@ def test_the_best_start_that_is_there_is_taken(tmp_path: Path) -> None:
         default_start()
 
 
-def test_an_encoder_of_transformers_is_wrapped(tmp_path: Path) -> None:
+def test_an_encoder_of_transformers_is_wrapped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("peirce_hf")
-    (tmp_path / "config.json").write_text("{}")
-    start = start_of(str(tmp_path), "of a test")
-    assert start.spec == "minilm"
-    assert start.settings["model.options"] == {"source": str(tmp_path), "pool": "mean"}
-    assert start.settings["task.tokenizer"] == str(tmp_path)
+    (tmp_path / "encoder").mkdir()
+    words = ["good", "bad", "was", "the", "room", "meal", *map(str, range(15))]
+    folder = write_encoder(tmp_path / "encoder", words, width=6, longest=32)
+    assert exit_code("models", "add", folder) == 0
+    (tmp_path / "my.csv").write_text(TABLE)
+    given = ["train", "--data", tmp_path / "my.csv", "-o", tmp_path / "model", "--set", "train.epochs=1"]
+    assert exit_code(*given, "--set", "length=16") == 0
+    assert f"starting from the pretrained model {folder}" in capsys.readouterr().err
+    saved = peirce.load(tmp_path / "model").spec
+    assert saved.architecture == "pretrained"
+    assert saved.options["pool"] == "mean"
 
 
 def test_a_training_without_a_spec_begins_with_a_regression(
