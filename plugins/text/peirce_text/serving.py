@@ -249,7 +249,7 @@ class Scorer:
         self.columns: Mapping[str, str] = known.get("columns") or {}
         self.task = str(known.get("task", ""))
         read = model.signature.largest.get(str(model.signature.input(IDS).dims[1]), LONGEST)
-        trained = self.tokenizer.length or known.get("length")  # where the first release candidate kept it
+        trained = self.tokenizer.length or known.get("length")  # tokenizers of 1.0.0rc1 cut nothing
         self.longest = min(read, trained or read)
 
     def run(self, encoded: EncodedTexts, batch_size: int, keep: Keep) -> list[NDArray[Any]]:

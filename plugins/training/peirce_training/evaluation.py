@@ -11,12 +11,12 @@ from typing import Any
 import torch
 
 from peirce.errors import TaskError, unknown
-from peirce.files import check_file, read_bytes
+from peirce.files import read_bytes
 from peirce.model import ASSETS, AnyTask, Model
 from peirce_training import randomness
 from peirce_training.options import TrainingOptions
 from peirce_training.records import read_training
-from peirce_training.warm_start import keep_vocabulary
+from peirce_training.warm_start import equal_files, keep_vocabulary
 
 
 def evaluate(model: Model, task: AnyTask, data: Any, split: str, seed: int = 0) -> dict[str, float]:
@@ -89,7 +89,7 @@ def check_data(model: Model, directory: Path, task: AnyTask, data: Any) -> None:
     different = [key for key, value in overrides.items() if model.spec.replace({key: value}) != model.spec]
     for name, content in task.assets(data).items():
         path = directory / ASSETS / name
-        if path.is_file() and (check_file(path) != len(content) or read_bytes(path) != content):
+        if path.is_file() and not equal_files(content, read_bytes(path)):
             different.append(f"{ASSETS}/{name}")
     if different:
         record = read_training(directory)

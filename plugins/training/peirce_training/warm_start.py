@@ -192,7 +192,7 @@ class SavedModel:
                 f"{', '.join(sorted(ours))}: its tokens mean something else. Start from a model that was trained on "
                 "the task's kind of data"
             )
-        if differing := [name for name in shared if not _equal_files(ours[name], theirs[name])]:
+        if differing := [name for name in shared if not equal_files(ours[name], theirs[name])]:
             raise TaskError(
                 f"the task's {', '.join(differing)} is not the one in {folder}: its token ids mean something else to "
                 f"the model. Give the task the saved one: leave its option `tokenizer` empty, or name {folder}"
@@ -258,13 +258,15 @@ def flatten(prefix: str, value: Any) -> dict[str, Any]:
     return {key: v for name, item in items for key, v in flatten(f"{prefix}.{name}", item).items()}
 
 
-def _equal_files(first: bytes, second: bytes) -> bool:
+def equal_files(first: bytes, second: bytes) -> bool:
     """Whether two files name the same tokens; JSON may be formatted differently, and its tokenizers may cut, pad and
     frame texts differently."""
+    if first == second:
+        return True
     try:
         one, other = (parse_json(each) for each in (first, second))
     except ValueError:
-        return first == second
+        return False
     for table in (one, other):
         for key in ("truncation", "padding", "post_processor") if isinstance(table, dict) else ():
             table.pop(key, None)

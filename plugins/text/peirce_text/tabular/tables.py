@@ -34,7 +34,7 @@ from peirce_text.text.encoding import Ints
 from peirce_text.text.tokenizer import FILE, Tokenizer
 
 LABELS = "labels.json"
-"""The asset with the names of the classes, and the columns that they were learned from."""
+"""The asset with the names of the classes, the columns that they were learned from, and the length of texts."""
 
 MOST_KEPT = 10_000
 """About the most examples of a split that a report looks at."""
@@ -334,11 +334,12 @@ class TableTask(TextTask[OptionsT, ExampleT, EncodedT], Generic[OptionsT, Exampl
 
     def assets(self, data: TextData[EncodedT]) -> Mapping[str, bytes]:
         """The tokenizer, and what `peirce predict` and served models read: the task, the names of the classes, the
-        columns that they were learned from."""
+        columns that they were learned from, and the most tokens of a text."""
         content = {
             "task": self.name,
             "classes": list(data.classes),
             "columns": self.columns,
+            "length": self.options.length,
         }
         text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
         return {FILE: super().assets(data)[FILE], LABELS: text.encode()}

@@ -43,7 +43,7 @@ def test_classes_are_found_and_kept(tmp_path: Path) -> None:
     ]
     kept = json.loads(task.assets(data)["labels.json"])
     columns = {"text": "text", "label": "label"}
-    assert kept == {"task": "classify", "classes": ["cat", "dog"], "columns": columns}
+    assert kept == {"task": "classify", "classes": ["cat", "dog"], "columns": columns, "length": 128}
     part = data.splits["train"]
     for number in range(2):  # every class weighs the same
         assert part.columns["weights"][part.labels == number].sum() == pytest.approx(len(part) / 2)
