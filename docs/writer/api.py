@@ -17,7 +17,7 @@ from markdown_text import escaped, table
 GROUPS = {
     "Composing and running": (
         "Spec", "load_spec", "build", "load", "Model", "Signature", "TensorSpec", "export", "verify", "Session",
-        "attention_of",
+        "attention_of", "upgraded",
     ),
     "Training": ("train", "TrainingOptions"),
     "Registries": ("hookimpl", "Registry", "Registered", "default_registry"),

@@ -126,7 +126,7 @@ def _model_tensors(part: type[Any], registry: Registry) -> list[dict[str, str]]:
 
 
 def _declared(side: str, spec: TensorSpec) -> dict[str, str]:
-    notes = spec.dtype
+    notes: str = spec.dtype
     if side == "input":
         absent = "" if spec.default is None else f", {spec.default} where absent"
         notes += ", required" if spec.required else f", optional{absent}"

@@ -349,8 +349,9 @@ def split_rows(
             )
         at = ((np.arange(taken) + 0.5) * len(order) / taken).astype(np.int64)  # evenly, over the classes too
         found[split], order = np.sort(order[at]), np.delete(order, at)
-    for split, rows in found.items() if classes is not None else ():
-        unseen = ~np.isin(classes[rows], classes[order])
-        if not unseen.all():
-            found[split], order = rows[~unseen], np.append(order, rows[unseen])
+    if classes is not None:
+        for split, rows in found.items():
+            unseen = ~np.isin(classes[rows], classes[order])
+            if not unseen.all():
+                found[split], order = rows[~unseen], np.append(order, rows[unseen])
     return {"train": np.sort(order), **found}
