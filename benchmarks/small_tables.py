@@ -70,7 +70,11 @@ def summaries(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The mean of each way over seeds, with its spread."""
 
     def key(run: dict[str, Any]) -> tuple[Any, ...]:
-        return list(FILES).index(run["set"]), str(run["rows"]).rjust(4, "0"), list(WAYS).index(run["way"])
+        return (
+            list(FILES).index(run["set"]),
+            float(run["rows"] if run["rows"] != "all" else "inf"),
+            list(WAYS).index(run["way"]),
+        )
 
     found = []
     for _, group in groupby(sorted(runs, key=key), key):
