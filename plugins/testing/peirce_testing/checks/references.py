@@ -12,6 +12,7 @@ import torch
 from attrs import evolve
 from torch import Tensor, nn
 
+from peirce.errors import PeirceError
 from peirce.networks import Projections, recur
 from peirce.parts import (
     Dims,
@@ -112,7 +113,10 @@ def _begun(harness: Harness) -> Any:
         for name, value in harness.part.example_in(Path(folder), harness.dims).items():
             options = with_value(options, name, value)
         begun = evolve(harness, options=options).make()
-        begun.begin()
+        try:
+            begun.begin()
+        except PeirceError:  # the files do not fit another choice of an option
+            return harness.make()
     return begun
 
 

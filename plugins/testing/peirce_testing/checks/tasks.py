@@ -28,6 +28,7 @@ from peirce_testing.compare import (
     is_refused,
     torch_unchanged,
 )
+from peirce_testing.harness.elsewhere import digests_elsewhere, task_digests
 from peirce_testing.harness.tasks import WHOLE, Batch, TaskHarness, copy_batch, first_batches
 from peirce_testing.options import choices, given_fields
 
@@ -61,6 +62,28 @@ def task_data(task: TaskHarness) -> None:
         if name != Path(name).name or name in ("", ".", "..") or not isinstance(content, bytes):
             raise BrokenError(f"assets gives {name!r}: {type(content).__name__}; give bytes by plain names")
     _ = task.model  # a spec has a place for the overrides, and a model suits the task
+
+
+@check("tasks", slow=True)
+def task_process(task: TaskHarness) -> None:
+    """Another process prepares the same data. Settings, files and batches, under another seed of Python's hashes, which
+    orders sets otherwise.
+    """
+    _ = task.data
+
+    def target(part: type[Any]) -> str:
+        return f"{part.__module__}:{part.__qualname__}"
+
+    mine = [each.part for each in task.registry.entries("tasks") if each.plugin == task.entry.plugin]
+    found = digests_elsewhere(tuple(map(target, mine))).get(target(task.entry.part))
+    if found is None:
+        raise NotApplicableError("another process cannot import its module")
+    own = task_digests(task.entry.part)
+    if wrong := [what for what in {**own, **found} if own.get(what) != found.get(what)]:
+        raise BrokenError(
+            f"{', '.join(wrong)}: not the same in another process; sort what comes from a set, and draw from no seed "
+            "that `hash` gives"
+        )
 
 
 @check("tasks")
@@ -223,6 +246,7 @@ def task_metrics(task: TaskHarness) -> None:
         _check_split(task, split)
         if split != "train":  # whose rows a task may draw anew for each batch
             _check_batch_sizes(task, split)
+            _check_padding(task, split)
         for sign in (-1, 0, 1):
             _metrics(one, _constant_model(model, sign), task.data, split, always)
 
@@ -238,6 +262,36 @@ def _check_batch_sizes(task: TaskHarness, split: str) -> None:
                 raise BrokenError(
                     f"the metric {name!r} of {split!r} depends on the size of batches: {values}"
                 )
+
+
+def _check_padding(task: TaskHarness, split: str) -> None:
+    """Metrics count real tokens: what a model gives at padding changes none of them."""
+    model, signature = copy.deepcopy(task.model), task.model.signature
+    masks = [spec for spec in signature.inputs if spec.masks is not None]
+    before = _metrics(task.fresh(), model, task.data, split)
+
+    def disturb(
+        _: Any, __: Any, given: Mapping[str, Tensor], outputs: dict[str, Tensor]
+    ) -> dict[str, Tensor]:
+        for mask, spec in ((m, s) for m in masks for s in signature.outputs if m.masks in s.dims):
+            real, value, axis = (
+                given.get(mask.name),
+                outputs.get(spec.name),
+                spec.dims.index(mask.masks or ""),
+            )
+            if real is not None and value is not None and value.is_floating_point():
+                shape = [len(value), *(size if i == axis else 1 for i, size in enumerate(value.shape[1:], 1))]
+                noise = 1e3 * torch.arange(1, value.shape[-1] + 1, dtype=value.dtype).expand_as(value)
+                outputs[spec.name] = torch.where(real.bool().view(shape), value, noise)
+        return outputs
+
+    model.register_forward_hook(disturb, with_kwargs=True)
+    for name, value in _metrics(task.fresh(), model, task.data, split).items():
+        if not math.isclose(value, before.get(name, value), rel_tol=1e-4, abs_tol=1e-6):
+            raise BrokenError(
+                f"the metric {name!r} of {split!r} is {before[name]:.6g}, and {value:.6g} where a model answers "
+                "otherwise at padding; count real tokens alone"
+            )
 
 
 def _metrics(task: AnyTask, model: Model, data: Any, split: str, by: str = "") -> dict[str, float]:

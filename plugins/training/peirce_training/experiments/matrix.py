@@ -145,8 +145,9 @@ def identity(spec: Spec, task: Mapping[str, Any], training: TrainingOptions, see
     # Runs from before an option was there, or had its default, keep their names.
     options = plain_options(training) | {"threads": 0, "save_every": training.save_every or 500}
     del options["save_minutes"]
-    if not training.compile:
-        del options["compile"]
+    for later in ("compile", "evaluate_epochs"):
+        if not options[later]:
+            del options[later]
     return f"{spec.name}-{seed}-{digest(spec.to_toml(), *more, task, options, seed)}"
 
 
