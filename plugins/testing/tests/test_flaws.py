@@ -307,6 +307,10 @@ FLAWS = (
         "task_data", "task", "other data each time",
         ("generator = torch.Generator().manual_seed(0)", "generator = torch.default_generator"),
     ),
+    _flaw(
+        "task_process", "task", "the order of a set",
+        ("list(range(self.options.tokens))", "list({str(each) for each in range(self.options.tokens)})"),
+    ),
     _flaw("task_batches", "task", "one order of rows", ("manual_seed(1000 * seed + epoch)", "manual_seed(seed)")),
     _flaw("task_terms", "task", "changes its batch", (_LOSS, _LOSS.replace('["labels"]', '["labels"].mul_(0)'))),
     _flaw(
