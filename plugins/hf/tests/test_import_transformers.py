@@ -23,8 +23,8 @@ from peirce.model import Model
 from peirce.registry import Registry, hookimpl
 from peirce_basics import plugin as basics
 from peirce_folnet import plugin as folnet
-from peirce_hf.checkpoints.importing import ASSET, export_transformers, import_transformers
-from peirce_hf.checks import example_model
+from peirce_hf.checkpoints.importing import ASSET, export_transformers, import_transformers, layout_of
+from peirce_hf.checks import example_model, largest_difference
 from peirce_hf.layouts.bert import Bert
 
 SMALL = {"vocab_size": 50, "initializer_range": 0.3}
@@ -327,6 +327,60 @@ def test_a_decoder_that_is_tied_and_differs_is_its_own(
     theirs = getattr(transformers, CONFIGS[name][0]).from_pretrained(tmp_path).eval()
     assert difference(theirs, import_transformers(tmp_path, tmp_path / "ours")) < 1e-5
     assert f"{copy} differs from {words}" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes"),
+    [
+        ("gemma2", {"attn_logit_softcapping": None, "final_logit_softcapping": None}),
+        ("gemma2", {"hidden_act": "relu"}),
+        ("modernbert", {"hidden_act": "relu", "hidden_activation": "gelu"}),
+        ("mistral", {"quantization_config": None, "head_dim": None, "rope_scaling": None}),
+    ],
+)
+def test_null_and_names_that_a_class_does_not_read(kind: str, changes: dict[str, Any], tmp_path: Path) -> None:
+    cls = type(example_model(kind, tmp_path / "theirs"))
+    change_settings(tmp_path / "theirs", **changes)
+    theirs = cls.from_pretrained(tmp_path / "theirs", attn_implementation="eager").eval()
+    ours = import_transformers(tmp_path / "theirs", tmp_path / "ours")
+    assert largest_difference(theirs, ours.eval(), "right") < 1e-5
+
+
+def test_null_says_that_there_is_no_window(tmp_path: Path) -> None:
+    example_model("mistral", tmp_path / "theirs")
+    change_settings(tmp_path / "theirs", sliding_window=None, max_position_embeddings=8192)
+    ours = import_transformers(tmp_path / "theirs", tmp_path / "ours")
+    assert [each.use for each in ours.spec.positions] == ["rope"]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("name", ["BertForMaskedLM", "RobertaForMaskedLM", "AlbertForMaskedLM"])
+def test_the_bias_of_a_head_that_is_not_tied_goes_back(name: str, tmp_path: Path) -> None:
+    cls = getattr(transformers, name)
+    theirs = cls(cls.config_class(**BERT, embedding_size=16, pad_token_id=1, tie_word_embeddings=False)).eval()
+    with torch.no_grad():
+        theirs.get_output_embeddings().bias.normal_()
+    theirs.save_pretrained(tmp_path / "theirs")
+    ours = import_transformers(tmp_path / "theirs", tmp_path / "ours")
+    export_transformers(tmp_path / "ours", tmp_path / "again")
+    again = cls.from_pretrained(tmp_path / "again").eval()
+    assert torch.equal(again.get_output_embeddings().bias, theirs.get_output_embeddings().bias)
+    assert largest_difference(again, ours.eval(), "right") < 1e-5
+
+
+def test_a_modernbert_that_classifies_gives_atoms(tmp_path: Path) -> None:
+    _, settings = layout_of("modernbert", tmp_path).example
+    cls = transformers.ModernBertForSequenceClassification
+    theirs = cls(cls.config_class(**{**SMALL, "pad_token_id": 1, **settings})).eval()
+    theirs.save_pretrained(tmp_path / "theirs")
+    ours = import_transformers(tmp_path / "theirs", tmp_path / "ours")
+    assert largest_difference(theirs.model, ours.eval(), "right") < 1e-5
+
+
+def test_an_albert_whose_map_keeps_the_width_is_refused(tmp_path: Path) -> None:
+    cls = transformers.AlbertForMaskedLM
+    cls(cls.config_class(**BERT, embedding_size=24)).save_pretrained(tmp_path / "theirs")
+    with pytest.raises(ModelFileError, match="embedding_size and hidden_size are both 24"):
+        import_transformers(tmp_path / "theirs", tmp_path / "ours")
 
 
 def draw_settings(kind: str, draw: random.Random) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def import_transformers(
             not have, or tensors are missing or misshapen.
     """
     path = folder / CONFIG
-    settings = _settings(path)
+    settings = published_config(path)
     cls = layout_of(str(settings.get("model_type")), path, registry)
     tensors = _without_wrappers(_tensors(folder), cls, folder)
     layout = cls.read(settings, tensors, path)
@@ -100,7 +100,7 @@ def export_transformers(directory: Path, output: Path, *, registry: Registry | N
             "model for transformers, with classes of Peirce's"
         )
     model = load(directory, registry=registry)
-    state, settings = model.state_dict(), _settings(kept)
+    state, settings = model.state_dict(), published_config(kept)
     cls = layout_of(str(settings.get("model_type")), kept, registry)
     layout = cls.of_model(settings, state, bool(model.spec.heads), kept)
     again = _spec(layout, model.spec.name, kept)
@@ -113,6 +113,8 @@ def export_transformers(directory: Path, output: Path, *, registry: Registry | N
         theirs: target.join([state[each] for each in target.names])
         for theirs, target in layout.names(state).items()
     }
+    if not layout.tie_word_embeddings:  # then transformers does not repeat them itself
+        tensors |= {copy: tensors[of].clone() for copy, of in layout.repeated.items() if of in tensors}
     files = {CONFIG: read_bytes(kept), WEIGHTS[0]: save(tensors, metadata={"format": "pt"})}
     tokenizer = directory / "assets" / TOKENIZER
     if tokenizer.is_file():
@@ -126,10 +128,6 @@ def export_transformers(directory: Path, output: Path, *, registry: Registry | N
             (fresh / name).write_bytes(content)
         for name in reversed(files):  # the configuration last: without it, nothing loads
             os.replace(fresh / name, output / name)
-
-
-def _settings(path: Path) -> dict[str, Any]:
-    return {key: value for key, value in published_config(path).items() if value is not None}
 
 
 def _spec(layout: Layout, name: str, source: Path) -> Spec:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from attrs import frozen
 
+from peirce.errors import ModelFileError
 from peirce_hf.layouts.bert import Bert
 from peirce_hf.layouts.layout import Names, at_least
 
@@ -90,6 +91,11 @@ class Albert(Electra):
 
     def spec(self) -> dict[str, Any]:
         """ELECTRA's, with one layer for all, and the pooler."""
+        if self.embedding_size == self.hidden_size:
+            raise ModelFileError(
+                f"embedding_size and hidden_size are both {self.hidden_size}; an albert has a map between them even so, "
+                "which a spec has only where they differ. The architecture 'pretrained' runs it by transformers itself"
+            )
         spec = super().spec()
         spec["options"] |= {"share": True, "pooler": f"{self.body}pooler.weight" in self.held}
         return spec

@@ -23,7 +23,7 @@ class Gemma2(Llama):
         "layers.{layer}.pre_feedforward_layernorm": "layers.{layer}.norms.1",
         "layers.{layer}.post_feedforward_layernorm": "layers.{layer}.after_norms.1",
     }
-    aliases: ClassVar[Mapping[str, str]] = {"hidden_activation": "hidden_act"}
+    activation: ClassVar[str] = "hidden_activation"  # the class does not read hidden_act, which files have too
     example: ClassVar = (
         "Gemma2ForCausalLM",
         {**Llama.example[1], "head_dim": 8, "query_pre_attn_scalar": 12, "sliding_window": 4},
@@ -36,7 +36,7 @@ class Gemma2(Llama):
     num_attention_heads: int = at_least(1, default=8)
     num_key_value_heads: int | None = 4
     head_dim: int | None = 256
-    hidden_act: str = "gelu_pytorch_tanh"
+    hidden_activation: str = "gelu_pytorch_tanh"
     max_position_embeddings: int = at_least(1, default=8192)
     tie_word_embeddings: bool = True
     query_pre_attn_scalar: int = at_least(1, default=256)

@@ -7,7 +7,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar, get_args, get_type_hints
 
 import torch
 from attrs import field, fields, frozen, validators
@@ -162,7 +162,14 @@ class Layout(ABC):
     def _structured(cls: type[T], settings: Mapping[str, Any]) -> tuple[T, list[str]]:
         """The settings that are read, and the names of those that are not."""
         known = {each.name for each in fields(cls) if each.init}
-        named = {cls.aliases.get(key, key): value for key, value in settings.items()}
+        kinds = get_type_hints(cls)
+        # Null says that there is none where a setting may be None, whatever its default; elsewhere it says nothing.
+        given = {
+            key: value
+            for key, value in settings.items()
+            if value is not None or type(None) in get_args(kinds.get(cls.aliases.get(key, key)))
+        }
+        named = {cls.aliases.get(key, key): value for key, value in given.items()}
         if "quantization_config" in named:
             raise ModelFileError(
                 "its weights are quantised (quantization_config); load it with transformers, call dequantize(), "

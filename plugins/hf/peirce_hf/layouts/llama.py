@@ -38,6 +38,7 @@ class Llama(Decoder):
 
     Attributes:
         partial: whether the share of a head's channels that turn is read.
+        activation: the setting that names the activation.
     """
 
     model_type: ClassVar[str] = "llama"
@@ -61,6 +62,7 @@ class Llama(Decoder):
     heads: ClassVar[Names] = {"lm_head": "causal_lm.decoder"}
     tied: ClassVar[Mapping[str, str]] = {"lm_head.weight": "embed_tokens.weight"}
     partial: ClassVar[bool] = False
+    activation: ClassVar[str] = "hidden_act"
     example: ClassVar = (
         "LlamaForCausalLM",
         {
@@ -118,7 +120,8 @@ class Llama(Decoder):
 
     def network(self) -> dict[str, Any]:
         """The state operator."""
-        return {**one_of("hidden_act", self.hidden_act, ACTIVATIONS), "bias": self.mlp_bias}
+        named = one_of(self.activation, getattr(self, self.activation), ACTIVATIONS)
+        return {**named, "bias": self.mlp_bias}
 
     def positions(self) -> list[dict[str, Any]]:
         """The positions."""

@@ -45,7 +45,8 @@ class ModernBert(Llama):
         "decoder": "mlm.decoder",
     }
     tied: ClassVar[Mapping[str, str]] = {"decoder.weight": "embeddings.tok_embeddings.weight"}
-    aliases: ClassVar[Mapping[str, str]] = {"hidden_activation": "hidden_act", "norm_eps": "layer_norm_eps"}
+    aliases: ClassVar[Mapping[str, str]] = {"norm_eps": "layer_norm_eps"}
+    activation: ClassVar[str] = "hidden_activation"
     example: ClassVar = (
         "ModernBertForMaskedLM",
         {
@@ -65,7 +66,7 @@ class ModernBert(Llama):
     intermediate_size: int = at_least(1, default=1152)
     num_hidden_layers: int = at_least(1, default=22)
     num_attention_heads: int = at_least(1, default=12)
-    hidden_act: str = "gelu"
+    hidden_activation: str = "gelu"
     max_position_embeddings: int = at_least(1, default=8192)
     tie_word_embeddings: bool = True
     layer_norm_eps: float = 1e-5
@@ -107,7 +108,9 @@ class ModernBert(Llama):
             "norm_bias": self.norm_bias,
         }
         table = super().shared(**options)
-        return {**table, "scope": {}, "heads": [head] if "head.dense.weight" in self.held else []}
+        # Models that classify have the head's map and norm, too.
+        predicts = "head.dense.weight" in self.held and "classifier.weight" not in self.held
+        return {**table, "scope": {}, "heads": [head] if predicts else []}
 
     def positions(self) -> list[dict[str, Any]]:
         """A window and its own rotation in some layers, and another rotation in the others."""
