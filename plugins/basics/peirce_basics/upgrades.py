@@ -45,14 +45,15 @@ class Upgrade:
     def spec(self, plan: Plan, registry: Registry) -> Spec:
         """The spec of a model with what it gains.
 
-        The last layer that gains operators has none that write relations which no head reads: they would never learn.
+        The last layer that gains operators has none that write relations which nothing reads: they would never learn.
 
         Args:
             plan: of the model.
             registry: where operators are looked up.
 
         Raises:
-            PlanError: it cannot be upgraded, or has no such layer; or the shorthand is none.
+            PlanError: it cannot be upgraded, or has no such layer; or the shorthand is none; or nothing would read what
+                the operators write.
         """
         old, count = plan.spec, plan.dims.layers
         if old.architecture not in ARCHITECTURES:
@@ -69,7 +70,13 @@ class Upgrade:
         except ValueError as error:
             raise PlanError(str(error)) from None
         reads = any("binary" in head.part.needs for head in plan.heads)
+        reads |= any(_reads_relations(plan, i) for i in range(chosen[-1] + 1, count))
         last = [name for name in new if reads or registry.get("operators", name).typing[0] == "U"]
+        if not last and (not plan.dims.binary or len({*chosen}) == 1):
+            raise PlanError(
+                f"{', '.join(new)} write relations alone, and nothing would read those of layer {chosen[-1]}; add "
+                "operators that write properties, such as join"
+            )
         layers = []
         for i in range(count):
             its = plan.layer(i).layers[0]
@@ -88,6 +95,12 @@ class Upgrade:
             operators=OperatorsSpec(layers=grouped),
             positions=[*old.positions, *self.positions],
         )
+
+
+def _reads_relations(plan: Plan, layer: int) -> bool:
+    """Whether a layer of a model that has relations reads them; two operators of a `two_branch` are its attention."""
+    found = sum("B" in planned.branches for planned in plan.layer(layer).layers[0].mixing)
+    return bool(plan.dims.binary) and found > (2 if plan.spec.architecture == "two_branch" else 0)
 
 
 def _table(planned: PlannedOperator) -> OperatorSpec:
@@ -131,9 +144,9 @@ def upgrade(
     registry = default_registry()
     old = load(model, registry=registry)
     gained = Upgrade(
-        operators=operators if re.fullmatch(r"\w*\.\w*", operators) else operators.split(","),
+        operators=operators if re.fullmatch(r"\w*\.\w*", operators) else re.findall(r"[^,\s]+", operators),
         binary=binary,
-        positions=[name for name in positions.split(",") if name],
+        positions=re.findall(r"[^,\s]+", positions),
         layers=_numbers(layers) if layers else None,
         from_attention=from_attention,
     )

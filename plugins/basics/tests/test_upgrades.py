@@ -87,6 +87,18 @@ def test_a_network_of_two_branches_gains_operators() -> None:
 
 
 @pytest.mark.parametrize("architecture", ["transformer", "folnet"])
+def test_relations_are_gained_before_a_layer_that_reads_them(architecture: str) -> None:
+    old = base(architecture)
+    if architecture == "transformer":
+        old = upgrade(old, operators="jm.t", layers=[0, 1])
+    new = upgrade(old, operators=["assoc"], layers=[0])
+    assert len(new.state_dict()) > len(old.state_dict())
+    if architecture == "transformer":  # the last layer attends, and deduces nothing
+        with pytest.raises(PlanError, match="nothing would read those of layer 1"):
+            upgrade(old, operators=["assoc"], layers=[1])
+
+
+@pytest.mark.parametrize("architecture", ["transformer", "folnet"])
 def test_everything_new_has_moved_after_three_steps(architecture: str) -> None:
     few = peirce.spec.OperatorsSpec(layer="jc.tp")
     old = base(
@@ -136,6 +148,8 @@ def test_an_upgraded_decoder_writes_the_same_texts(tmp_path: Path) -> None:
     [
         ({"operators": "jm.atp", "layers": [3]}, "layers are 0 to 2"),
         ({"operators": "jm.axp"}, "unknown letter 'x'"),
+        ({"operators": ".a", "layers": [2]}, "nothing would read those of layer 2"),
+        ({"operators": ".atp"}, "write relations alone"),
         ({"operators": "jm.atp", "positions": ["shaw"]}, "would change by"),
     ],
 )
@@ -170,9 +184,9 @@ def test_the_command_upgrades_a_saved_model(tmp_path: Path, capsys: pytest.Captu
         "-o",
         tmp_path / "new",
         "--operators",
-        "jm.atp",
+        "join, mu,assoc",
         "--positions",
-        "distance",
+        " distance",
     ]
     assert exit_code(*given, "--layers", "1-2", "--json") == 0
     shown = json.loads(capsys.readouterr().out)
