@@ -338,7 +338,9 @@ def test_a_decoder_that_is_tied_and_differs_is_its_own(
         ("mistral", {"quantization_config": None, "head_dim": None, "rope_scaling": None}),
     ],
 )
-def test_null_and_names_that_a_class_does_not_read(kind: str, changes: dict[str, Any], tmp_path: Path) -> None:
+def test_null_and_names_that_a_class_does_not_read(
+    kind: str, changes: dict[str, Any], tmp_path: Path
+) -> None:
     cls = type(example_model(kind, tmp_path / "theirs"))
     change_settings(tmp_path / "theirs", **changes)
     theirs = cls.from_pretrained(tmp_path / "theirs", attn_implementation="eager").eval()
@@ -356,7 +358,9 @@ def test_null_says_that_there_is_no_window(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["BertForMaskedLM", "RobertaForMaskedLM", "AlbertForMaskedLM"])
 def test_the_bias_of_a_head_that_is_not_tied_goes_back(name: str, tmp_path: Path) -> None:
     cls = getattr(transformers, name)
-    theirs = cls(cls.config_class(**BERT, embedding_size=16, pad_token_id=1, tie_word_embeddings=False)).eval()
+    theirs = cls(
+        cls.config_class(**BERT, embedding_size=16, pad_token_id=1, tie_word_embeddings=False)
+    ).eval()
     with torch.no_grad():
         theirs.get_output_embeddings().bias.normal_()
     theirs.save_pretrained(tmp_path / "theirs")

@@ -10,7 +10,6 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import tomlkit
 from attrs import evolve

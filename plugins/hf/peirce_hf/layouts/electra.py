@@ -93,8 +93,9 @@ class Albert(Electra):
         """ELECTRA's, with one layer for all, and the pooler."""
         if self.embedding_size == self.hidden_size:
             raise ModelFileError(
-                f"embedding_size and hidden_size are both {self.hidden_size}; an albert has a map between them even so, "
-                "which a spec has only where they differ. The architecture 'pretrained' runs it by transformers itself"
+                f"embedding_size and hidden_size are both {self.hidden_size}; an albert has a map between them even "
+                "so, which a spec has only where they differ. The architecture 'pretrained' runs it by transformers "
+                "itself"
             )
         spec = super().spec()
         spec["options"] |= {"share": True, "pooler": f"{self.body}pooler.weight" in self.held}

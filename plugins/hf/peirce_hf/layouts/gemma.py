@@ -23,7 +23,7 @@ class Gemma2(Llama):
         "layers.{layer}.pre_feedforward_layernorm": "layers.{layer}.norms.1",
         "layers.{layer}.post_feedforward_layernorm": "layers.{layer}.after_norms.1",
     }
-    activation: ClassVar[str] = "hidden_activation"  # the class does not read hidden_act, which files have too
+    activation: ClassVar[str] = "hidden_activation"
     example: ClassVar = (
         "Gemma2ForCausalLM",
         {**Llama.example[1], "head_dim": 8, "query_pre_attn_scalar": 12, "sliding_window": 4},

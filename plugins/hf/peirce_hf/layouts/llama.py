@@ -38,7 +38,7 @@ class Llama(Decoder):
 
     Attributes:
         partial: whether the share of a head's channels that turn is read.
-        activation: the setting that names the activation.
+        activation: the setting that names the activation; some classes do not read `hidden_act`, which files have too.
     """
 
     model_type: ClassVar[str] = "llama"
