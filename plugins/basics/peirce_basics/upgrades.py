@@ -173,5 +173,6 @@ def _numbers(text: str) -> list[int]:
         match = re.fullmatch(r"\s*(\d+)(?:\s*-\s*(\d+))?\s*", part)
         if match is None:
             raise PlanError(f"--layers {text!r} has {part!r}; write numbers, such as 4-6 or 0,2")
-        found += range(int(match[1]), int(match[2] or match[1]) + 1)
+        first, last = sorted((int(match[1]), int(match[2] or match[1])))
+        found += range(first, last + 1)
     return found

@@ -86,6 +86,17 @@ def test_a_network_of_two_branches_gains_operators() -> None:
     assert max(float((wanted[name] - found[name]).abs().max()) for name in wanted) < 1e-12
 
 
+@pytest.mark.parametrize(
+    ("layer", "gained"), [(["attention"], "jm.atp"), (["assoc", "join"], ["attention", "join", "assoc"])]
+)
+def test_operators_of_properties_alone_stand_beside_others(layer: list[str], gained: Any) -> None:
+    mixing = [peirce.spec.OperatorSpec(use=name) for name in layer]
+    old = base(operators=peirce.spec.OperatorsSpec(layer=mixing))
+    new, inputs = upgrade(old, operators=gained), old.example_inputs(padding="padded")
+    wanted, found = outputs(old, inputs), outputs(new, inputs)
+    assert all(torch.equal(wanted[name], found[name]) for name in wanted)
+
+
 @pytest.mark.parametrize("architecture", ["transformer", "folnet"])
 def test_relations_are_gained_before_a_layer_that_reads_them(architecture: str) -> None:
     old = base(architecture)
@@ -188,7 +199,7 @@ def test_the_command_upgrades_a_saved_model(tmp_path: Path, capsys: pytest.Captu
         "--positions",
         " distance",
     ]
-    assert exit_code(*given, "--layers", "1-2", "--json") == 0
+    assert exit_code(*given, "--layers", "2-1", "--json") == 0
     shown = json.loads(capsys.readouterr().out)
     assert shown["before"] < shown["parameters"]
     assert (tmp_path / "new/assets/notes/a.txt").read_bytes() == b"kept"

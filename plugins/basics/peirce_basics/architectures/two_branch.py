@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
 from typing import Any, Literal, cast
 
 from attrs import evolve, field, frozen, validators
@@ -218,12 +219,18 @@ class _Cached(nn.Module):
 def _divide(
     mixing: Sequence[PlannedOperator],
 ) -> tuple[tuple[PlannedOperator, ...], tuple[PlannedOperator, ...]]:
-    """The operators of a layer of the transformer, and those that deduce."""
+    """The operators of a layer of the transformer, and those that deduce.
+
+    The transformer's come first: those of unary atoms alone where a layer begins with such, else the attention.
+    """
+    plain = [*takewhile(lambda planned: "B" not in planned.branches, mixing)]
+    if plain:
+        return tuple(plain), tuple(mixing[len(plain) :])
     roles: set[str] = set()
     own, others = [], []
     for planned in mixing:
         role = str(planned.part.pair) if planned.operator else ""
-        if "B" not in planned.branches or (role in ("score", "value") and role not in roles):
+        if role in ("score", "value") and role not in roles:
             roles.add(role)
             own.append(planned)
         else:
