@@ -28,8 +28,8 @@ def upgraded(
     """A model of a spec that contains the spec of another, with the weights of that one.
 
     What that one has keeps its values. The operators that are new write zeros at first, so that every output that both
-    have is the same: to the bit where no sum has terms in another order, as in the architecture `two_branch`. What they
-    read begins as in any new model; so they learn from the first step on.
+    have is the same, but for relations that no head reads: to the bit where no sum has terms in another order, as in the
+    architecture `two_branch`. What they read begins as in any new model; so they learn from the first step on.
 
     Args:
         model: the model that is upgraded; it stays as it is.
@@ -112,8 +112,9 @@ def _refuse_changed_outputs(model: Model, new: Model) -> None:
     finally:
         for each, training in modes:
             each.train(training)
+    read = any("binary" in planned.part.needs for planned in model.plan.heads)
     for name, value in old_outputs.items():
-        if name not in new_outputs or not value.is_floating_point():
+        if name not in new_outputs or not value.is_floating_point() or (name == "binary" and not read):
             continue
         scale = float(value.abs().max()) or 1.0
         apart = float((new_outputs[name] - value).abs().max()) / scale

@@ -108,6 +108,12 @@ def export_transformers(directory: Path, output: Path, *, registry: Registry | N
             f"{directory} is no longer the {cls.model_type} that {kept} describes: its spec.toml says otherwise; undo "
             "the changes of its parts, or keep it as a model of Peirce's"
         )
+    named = [str(each) for each in settings.get("architectures") or () if "For" in str(each)]
+    if named and not model.spec.heads:
+        log.warning(
+            "%s is written without a head, which %s of its config.json has: transformers will make it anew",
+            directory, named[0],
+        )  # fmt: skip
     tensors = {
         theirs: target.join([state[each] for each in target.names])
         for theirs, target in layout.names(state).items()

@@ -262,7 +262,8 @@ class Decoder(Layout):
     def shared(self, **options: Any) -> dict[str, Any]:
         """What decoders have in common in the table `[model]`; norms before each stage unless options say otherwise."""
         head = {"use": "causal_lm", "tied": self.tie_word_embeddings, "bias": False}
-        has_head = self.tie_word_embeddings or f"{self.head}.weight" in self.held
+        classifies = "score.weight" in self.held  # and has no other head, tied words or not
+        has_head = f"{self.head}.weight" in self.held or (self.tie_word_embeddings and not classifies)
         return {
             "architecture": "transformer",
             "options": {"norm": "pre", "pooler": False, **options},

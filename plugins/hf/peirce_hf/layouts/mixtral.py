@@ -30,7 +30,7 @@ class Mixtral(Mistral):
 
     rms_norm_eps: float = 1e-5
     sliding_window: int | None = None
-    num_experts_per_tok: int = at_least(1, default=2)
+    num_experts_per_tok: int = at_least(2, default=2)
     num_local_experts: int = at_least(2, default=8)
     router_aux_loss_coef: float = 0.001
     router_jitter_noise: float = 0.0
