@@ -27,8 +27,8 @@ def upgraded(
 ) -> Model:
     """A model of a spec that contains the spec of another, with the weights of that one.
 
-    What that one has keeps its values. The operators that are new write zeros at first, so that every output that both
-    have is the same, but for relations that no head reads: to the bit where no sum has terms in another order, as in the
+    What that one has keeps its values. The operators that are new write zeros at first. So every output that both have
+    is the same, but for relations that no head reads: to the bit where no sum has terms in another order, as in the
     architecture `two_branch`. What they read begins as in any new model; so they learn from the first step on.
 
     Args:

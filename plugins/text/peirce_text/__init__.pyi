@@ -12,6 +12,7 @@ from .reading import read_splits as read_splits
 from .samples import sentence as sentence
 from .samples import write_csv as write_csv
 from .samples import write_json_lines as write_json_lines
+from .serving import LONGEST as LONGEST
 from .serving import ClassificationPipeline as ClassificationPipeline
 from .tasks import FileOptions as FileOptions
 from .tasks import FolderOptions as FolderOptions

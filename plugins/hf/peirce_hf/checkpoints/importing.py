@@ -31,8 +31,7 @@ from peirce.registry import Registry, class_named, default_catalogue
 from peirce.spec import FORMAT, Spec
 from peirce_hf.hooks import LAYOUTS
 from peirce_hf.layouts.layout import Layout, log
-from peirce_text import Tokenizer
-from peirce_text.serving import LONGEST
+from peirce_text import LONGEST, Tokenizer
 
 CONFIG, TOKENIZER = "config.json", "tokenizer.json"
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
