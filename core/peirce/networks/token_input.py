@@ -164,13 +164,6 @@ class TokenInput(nn.Module):
 
         Rows that follow others see what is before them: a prefix is among the first rows, whole.
         """
-        return self._scopes(tokens)[0]
-
-    def scopes(self, tokens: Tokens) -> list[Scope]:
-        """The scope of each layer."""
-        return self._scopes(tokens)[1]
-
-    def _scopes(self, tokens: Tokens) -> tuple[Scope, list[Scope]]:
         scope = Scope.padding(tokens.real, tokens.before)
         kind = self.plan.scope.kind
         if tokens.before is not None and _is_one_row(tokens):
@@ -181,20 +174,27 @@ class TokenInput(nn.Module):
             scope = scope & Scope.prefix(tokens.inputs["prefix_length"], tokens.index)
         elif kind == "relation":
             scope = scope & Scope.relation(tokens.inputs["relation"])
-        layers = range(self.plan.dims.layers)
-        some: list[tuple[Scope, list[bool]]] = []  # which hold in some layers alone
-        for position in cast(Iterable[ScopePosition], self._by_place["scope"]):
-            restriction = Scope.relation(self._call_part(position, position.scope, tokens))
-            holds = [position.holds_in(layer) for layer in layers]
+        for position, holds in self._scope_positions():
             if all(holds):
-                scope = scope & restriction
-            else:
-                some.append((restriction, holds))
-        scope = scope.at(tokens.rows(tokens.index), tokens.index)
-        scopes = [scope for _ in layers]
-        for restriction, holds in some:
-            scopes = [each & restriction if own else each for each, own in zip(scopes, holds, strict=True)]
-        return scope, scopes
+                scope = scope & Scope.relation(self._call_part(position, position.scope, tokens))
+        return scope.at(tokens.rows(tokens.index), tokens.index)
+
+    def scopes(self, tokens: Tokens, scope: Scope) -> list[Scope]:
+        """The scope of each layer: `scope`, restricted by the positions that hold in some layers alone."""
+        scopes = [scope for _ in range(self.plan.dims.layers)]
+        for position, holds in self._scope_positions():
+            if not all(holds):
+                restriction = Scope.relation(self._call_part(position, position.scope, tokens))
+                scopes = [
+                    each & restriction if own else each for each, own in zip(scopes, holds, strict=True)
+                ]
+        return scopes
+
+    def _scope_positions(self) -> list[tuple[ScopePosition, list[bool]]]:
+        """The positions that restrict the scope, and in which layers each of them does."""
+        positions = cast(Iterable[ScopePosition], self._by_place["scope"])
+        layers = range(self.plan.dims.layers)
+        return [(position, [position.holds_in(layer) for layer in layers]) for position in positions]
 
     def unary(self, tokens: Tokens) -> Tensor:
         """[b, x, d1]: augmented embeddings, token types and unary positions, before any norm."""

@@ -125,7 +125,7 @@ class Host(GenerativeArchitecture):
         """The final atoms of the rows, and what the layers keep of them."""
         scope = self.input.scope(tokens)
         begun = Predicates(self.input.unary(tokens), self.input.binary(tokens))
-        scopes, pairs = self.input.scopes(tokens), self.input.pairs(tokens)
+        scopes, pairs = self.input.scopes(tokens, scope), self.input.pairs(tokens)
         state, cached = run_layers(self.layers, begun, scopes, pairs, cache)
         unary, binary = self.norm(state, scope)
         real = None if tokens.real is None else tokens.rows(tokens.real)

@@ -215,7 +215,7 @@ class Transformer(GenerativeArchitecture):
         """Embed, attend layer by layer, pool."""
         tokens = self.input.tokens(inputs)
         scope = self.input.scope(tokens)
-        scopes, begun = self.input.scopes(tokens), self.begin_atoms(tokens, scope)
+        scopes, begun = self.input.scopes(tokens, scope), self.begin_atoms(tokens, scope)
         atoms, _ = run_layers(self.rounds(), begun, scopes, self.input.pairs(tokens))
         return self.end_atoms(atoms, tokens, scope), tokens
 
@@ -229,7 +229,7 @@ class Transformer(GenerativeArchitecture):
         """Infer the atoms of tokens that follow others, O(T) each."""
         tokens, kept = self.input.following(inputs, cache)
         scope = self.input.scope(tokens)
-        scopes, begun = self.input.scopes(tokens), self.begin_atoms(tokens, scope)
+        scopes, begun = self.input.scopes(tokens, scope), self.begin_atoms(tokens, scope)
         atoms, layer_cache = run_layers(self.rounds(), begun, scopes, self.input.pairs(tokens), cache)
         return self.end_atoms(atoms, tokens, scope), tokens, kept | layer_cache
 

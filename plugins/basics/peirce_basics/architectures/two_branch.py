@@ -154,7 +154,7 @@ class TwoBranch(GenerativeArchitecture):
         scope = given.scope(tokens)
         atoms, binary = self.transformer.begin_atoms(tokens, scope), scope.zero_binary(given.binary(tokens))
         kept: dict[str, Tensor] = {}
-        each = zip(self.transformer.rounds(), given.scopes(tokens), given.pairs(tokens), strict=True)
+        each = zip(self.transformer.rounds(), given.scopes(tokens, scope), given.pairs(tokens), strict=True)
         for i, (layer, its_scope, terms) in enumerate(each):
             own = None if cache is None else select_layer_cache(i, cache)
             deduction = self._deduction(i)

@@ -178,7 +178,10 @@ class FolNet(GenerativeArchitecture):
         """All layers, for the examples of `tokens`."""
         scope = self.input.scope(tokens)
         state, _ = run_layers(
-            self.layers, self._begin(tokens, scope), self.input.scopes(tokens), self.input.pairs(tokens)
+            self.layers,
+            self._begin(tokens, scope),
+            self.input.scopes(tokens, scope),
+            self.input.pairs(tokens),
         )
         return self._end(state, tokens, scope)
 
@@ -193,7 +196,7 @@ class FolNet(GenerativeArchitecture):
         tokens, kept = self.input.following(inputs, cache)
         scope, pairs = self.input.scope(tokens), self.input.pairs(tokens)
         begun = self._begin(tokens, scope)
-        state, layer_cache = run_layers(self.layers, begun, self.input.scopes(tokens), pairs, cache)
+        state, layer_cache = run_layers(self.layers, begun, self.input.scopes(tokens, scope), pairs, cache)
         return self._end(state, tokens, scope), tokens, kept | layer_cache
 
     def _end(self, state: Predicates, tokens: Tokens, scope: Scope) -> Encoded:

@@ -134,7 +134,7 @@ class Relational(Architecture):
             count = max(1, count - int(torch.randint(self.vary + 1, ())))
         rounds = [self.layers[i % len(self.layers)] for i in range(count)]
         state, _ = run_layers(
-            rounds, state, self.input.scopes(tokens)[:count], self.input.pairs(tokens)[:count]
+            rounds, state, self.input.scopes(tokens, scope)[:count], self.input.pairs(tokens)[:count]
         )
         if self.final_norm is not None:
             state = self.final_norm(state, scope)

@@ -80,7 +80,7 @@ class NewPart(Architecture):
         scope = self.input.scope(tokens)
         unary = self.input.unary(tokens)
         logits = unary.new_zeros(unary.shape[0], unary.shape[1], unary.shape[1])
-        for layer, its_scope in zip(self.layers, self.input.scopes(tokens), strict=True):
+        for layer, its_scope in zip(self.layers, self.input.scopes(tokens, scope), strict=True):
             # Equal logits are equal weights: each row's own mean, and zeros where nothing is in scope.
             weights = its_scope.softmax(logits)
             normal = self.norm(unary)
