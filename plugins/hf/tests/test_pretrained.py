@@ -41,6 +41,7 @@ ENCODERS: dict[str, dict[str, Any]] = {
         "position_biased_input": False,
     },
     "electra": {"embedding_size": 4},
+    "longformer": {"attention_window": 4, "max_position_embeddings": 18},
 }
 ENCODER_DECODERS: dict[str, dict[str, Any]] = {
     "bart": {
@@ -49,6 +50,11 @@ ENCODER_DECODERS: dict[str, dict[str, Any]] = {
         "scale_embedding": True,
     },
     "t5": {"vocab_size": 20, "d_model": 8, "d_kv": 4, "d_ff": 12, "num_layers": 1, "num_heads": 2},
+    "led": {
+        "vocab_size": 20, "d_model": 8, "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2,
+        "decoder_attention_heads": 2, "encoder_ffn_dim": 12, "decoder_ffn_dim": 12, "attention_window": 4,
+        "max_encoder_position_embeddings": 16, "max_decoder_position_embeddings": 16,
+    },
 }  # fmt: skip
 
 
@@ -124,7 +130,7 @@ def test_a_mean_of_atoms_is_over_real_tokens(tmp_path: Path) -> None:
     often(
         [
             *(("mlm", kind) for kind in (*ENCODERS, "deberta, new", "bert, untied")),
-            *(("classification", kind) for kind in ENCODERS),
+            *(("classification", kind) for kind in ENCODERS if kind != "longformer"),  # its head needs ids
             ("token_classification", "bert"),
         ],
         [("mlm", "albert"), ("mlm", "deberta"), ("mlm", "bert, untied"), ("classification", "roberta")],

@@ -20,13 +20,14 @@ from peirce.spec import StructureError, structure_value
 T = TypeVar("T", bound="Layout")
 
 SILENT = (
-    "architectures", "attn_implementation", "bos_token_id", "dtype", "eos_token_id", "finetuning_task",
-    "gradient_checkpointing", "id2label", "is_llama_config", "label2id", "language", "model_type", "name_or_path",
-    "output_attentions", "output_hidden_states", "output_past", "pretraining_tp", "problem_type", "return_dict",
-    "rope_interleaved",
-    "task_specific_params", "torch_dtype", "transformers_version", "use_cache", "_name_or_path",
-    "_attn_implementation", "directionality", "pooler_fc_size", "pooler_num_attention_heads",
-    "pooler_num_fc_layers", "pooler_size_per_head", "pooler_type", "prefix", "n_ctx",
+    "architectures", "attn_implementation", "classifier_pooling", "dense_act_fn", "deterministic_flash_attn",
+    "directionality", "dtype", "finetuning_task", "gradient_checkpointing", "id2label", "initializer_cutoff_factor",
+    "is_decoder", "is_encoder_decoder", "is_gated_act", "is_llama_config", "label2id", "language", "model_type",
+    "n_ctx", "name_or_path", "num_decoder_layers", "output_attentions", "output_hidden_states", "output_past",
+    "pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers", "pooler_size_per_head", "pooler_type",
+    "prefix", "pretraining_tp", "problem_type", "return_dict", "rope_interleaved", "scale_decoder_outputs",
+    "sparse_pred_ignore_index", "sparse_prediction", "task_specific_params", "torch_dtype", "transformers_version",
+    "use_cache",
 )  # fmt: skip
 """Settings of which nothing is said: they are not of the network, or transformers does not read them either."""
 _SILENT = re.compile(r"_.*|summary_.*|.*_token_id|classifier_dropout")

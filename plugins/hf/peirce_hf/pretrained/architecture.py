@@ -131,7 +131,7 @@ class PretrainedArchitecture(Architecture):
         # The body's own word embeddings, scaled where it scales them, are those that augmenters change.
         self.input.embedding = embedding
         self.input.token_type = None
-        self.body.set_input_embeddings(_UnusedEmbeddings())
+        self.body.set_input_embeddings(_PaddingEmbeddings(embedding))
 
     def begin(self) -> None:
         """The weights of the source.
@@ -156,7 +156,7 @@ class PretrainedArchitecture(Architecture):
             raise PlanError(f"{self.options.source!r} lacks weights of the network: {', '.join(lacking[:5])}")
         with torch.no_grad():
             self.input.embedding.weight.copy_(words)
-            loaded.set_input_embeddings(_UnusedEmbeddings())
+            loaded.set_input_embeddings(nn.Identity())
             given = loaded.state_dict()
             for name, value in self.body.state_dict().items():
                 if name not in missing:
@@ -232,9 +232,17 @@ def _names(model: nn.Module, value: Tensor) -> set[str]:
     return {name for name, each in model.named_parameters(remove_duplicate=False) if each is value}
 
 
-class _UnusedEmbeddings(nn.Module):
-    """Stands where the word embeddings were, which `inputs_embeds` passes by."""
+class _PaddingEmbeddings(nn.Module):
+    """Stands where the word embeddings were, which `inputs_embeds` passes by.
+
+    A body looks up only the padding with which it fills its own windows, as LED does; its mask keeps that out.
+    """
+
+    def __init__(self, words: nn.Embedding) -> None:
+        super().__init__()
+        self._words = (words,)  # a parameter of the architecture
 
     def forward(self, ids: Tensor) -> Tensor:
-        """Never called."""
-        raise AssertionError("word embeddings are those of the input")
+        """[b, x] -> [b, x, d1]: zeros."""
+        (words,) = self._words
+        return words.weight.new_zeros(*ids.shape, words.weight.shape[1])

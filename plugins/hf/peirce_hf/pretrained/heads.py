@@ -131,8 +131,9 @@ class OriginalHead(Head):
         found = BaseModelOutputWithPoolingAndCrossAttentions(
             last_hidden_state=packing.pack(encoded.unary), pooler_output=encoded.pooled
         )
-        # Heads of models with experts pass these on; one compares the shape with that of the embeddings.
-        found.router_logits = found.shared_kv_states = None
+        # Heads of models with experts, or with global attention, pass these on; one compares the shape with that of
+        # the embeddings.
+        found.router_logits = found.shared_kv_states = found.global_attentions = None
         found.shape = encoded.unary.shape
         logits = self.model(inputs_embeds=found, return_dict=True).logits
         return {"logits": encoded.scope.zero_unary(packing.unpack(logits)) if self._rows else logits}

@@ -76,7 +76,11 @@ def assume_for_tracing(values: Tensor) -> AbstractContextManager[object]:
     if not values.is_meta:
         return nullcontext()
     return _Replaced(
-        {Tensor.__bool__: lambda _: False, torch._grouped_mm: lambda rows, maps, **_: rows @ maps[0]}
+        {
+            Tensor.__bool__: lambda _: False,
+            Tensor.item: lambda _: False,
+            torch._grouped_mm: lambda rows, maps, **_: rows @ maps[0],
+        }
     )
 
 
