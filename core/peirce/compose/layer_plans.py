@@ -118,7 +118,7 @@ class LayerPlanner:
                 at,
                 f"a layer with a recurrent operator has no other that mixes tokens: keep one of {names}",
             )
-        if (misfit := architecture.check_layer(mixing)) is not None:
+        if (misfit := architecture.check_layer(operators)) is not None:
             finder.refuse_if(misfit[1], misfit[0], misfit[0].path)
         layer = PlannedLayer(mixing=mixing, state=tuple(each for each in operators if each not in mixing))
         self._reject_unused(given.options, path, [layer])

@@ -16,6 +16,7 @@ from torch import Tensor
 
 import peirce
 from peirce.algebra import Predicates, Scope
+from peirce.errors import PlanError
 from peirce.parts import Dims
 from peirce.registry import Registry
 from peirce_relations.checkpoints.edge_transformer import import_edge_transformer
@@ -232,3 +233,12 @@ def test_a_trained_model_is_exported_and_asked(tmp_path: Path, invoke: Any) -> N
     assert (told["relations"], told["facts"], told["pair"]) == (names, facts, ["a", "c"])
     assert "attention_mask" in [each["name"] for each in told["inputs"]]
     assert "$" not in re.sub(r"<script.*?</script>", "", html, flags=re.DOTALL)
+
+
+def test_relations_of_a_two_branch_are_updated_by_what_deduces() -> None:
+    """Its state operators are those of a transformer, which would have no relations for them."""
+    dims = {"layers": 1, "unary": 8, "heads": 2}
+    layers = [{"layer": [{"use": name} for name in ("assoc", "join", "join")], "state": ["pair_feedforward"]}]
+    spec = peirce.Spec(name="two", architecture="two_branch", dims=dims, operators={"layers": layers})
+    with pytest.raises(PlanError, match="'pair_feedforward' cannot be used here: it updates relations alone"):
+        peirce.build(spec.replace({"model.input.vocabulary": 9}))

@@ -20,7 +20,15 @@ from peirce.networks import (
     flatten_layer_cache,
     select_layer_cache,
 )
-from peirce.parts import Encoded, GenerativeArchitecture, Plan, PlannedOperator, TensorSpec, Tokens
+from peirce.parts import (
+    Encoded,
+    GenerativeArchitecture,
+    Plan,
+    PlannedOperator,
+    StateOperator,
+    TensorSpec,
+    Tokens,
+)
 from peirce_basics.architectures.transformer import (
     Transformer,
     TransformerDims,
@@ -83,6 +91,17 @@ class TwoBranch(GenerativeArchitecture):
     def check(cls, options: TwoBranchOptions, dims: TwoBranchDims) -> str | None:
         """What the transformer refuses."""
         return Transformer.check(options, dims)
+
+    @classmethod
+    def check_layer(cls, operators: Sequence[PlannedOperator]) -> tuple[PlannedOperator, str] | None:
+        """State operators are the transformer's, which keeps no relations."""
+        for planned in operators:
+            if issubclass(planned.part, StateOperator) and "U" not in planned.part.typing:
+                return planned, (
+                    f"it updates relations alone, and those of {cls.name!r} are updated by what deduces; leave it out, "
+                    "or take the architecture 'folnet'"
+                )
+        return None
 
     @classmethod
     def gives(cls, options: TwoBranchOptions) -> frozenset[Literal["pooled", "binary", "past"]]:
