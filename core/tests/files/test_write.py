@@ -123,6 +123,12 @@ def test_a_second_process_is_refused_and_a_dead_one_is_followed(tmp_path: Path) 
     assert [path.name for path in place.iterdir()] == ["c"]
 
 
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="there is no /proc")
+def test_a_place_where_no_file_can_be_is_not_taken_for_a_busy_one() -> None:
+    with pytest.raises(FileNotFoundError), hold_lock(Path("/proc/a.onnx"), folder=False):
+        raise AssertionError
+
+
 def test_a_thread_may_ask_again_within_its_block_and_others_may_not(tmp_path: Path) -> None:
     def taken() -> None:
         with hold_lock(tmp_path / "a.onnx", folder=False):
