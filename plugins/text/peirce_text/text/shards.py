@@ -6,13 +6,14 @@ import glob
 import io
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from tempfile import gettempdir
 from typing import Any
 
 from attrs import frozen
 
-from peirce.errors import TaskError
+from peirce.errors import TaskError, lacks_memory
 from peirce.extras import require
-from peirce.files import check_file, check_ratio, open_file, read_lines
+from peirce.files import check_file, check_ratio, disk_error, open_file, read_lines
 from peirce_text.reading import read_rows
 
 FORMATS = {
@@ -60,6 +61,7 @@ class Shard:
         Raises:
             ShardError: the shard is damaged; what came before the damage has been given.
             TaskError: its rows have no such column, or it holds no text.
+            WriteError: there is no room for what its reader keeps in the meantime.
         """
         require("reading a shard", "datasets", extra="peirce-text[train]")
         if _PATTERN.intersection(str(self.path)):
@@ -73,7 +75,10 @@ class Shard:
                 row = next(rows, None)
                 check_ratio(unpacked, self.size)
             except Exception as error:  # whatever the readers of the formats raise
-                raise self._damage_error(error) from error
+                if lacks_memory(error):
+                    raise
+                kept = f"what is kept while {self.path} is read, in {gettempdir()} or /dev/shm,"
+                raise disk_error(error, kept) or self._damage_error(error) from error
             if row is None:
                 return
             text = self._text(row, column)

@@ -1,16 +1,19 @@
 from __future__ import annotations
 
 import bz2
+import errno
 import gzip
 import json
+import re
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from peirce.errors import TaskError
+from peirce.errors import TaskError, WriteError
 from peirce_text.text.documents import documents, sentences
 from peirce_text.text.shards import ShardError, find_shards
 
@@ -81,6 +84,24 @@ def test_damaged_shards_are_named(tmp_path: Path) -> None:
         (shard,) = find_shards([paths[name]])
         with pytest.raises(ShardError, match=rf"shard .*{name} is damaged: .+; restore it or leave it out"):
             list(shard.texts())
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [(OSError(errno.ENOSPC, "No space left on device"), WriteError), (MemoryError(), MemoryError)],
+)
+def test_a_machine_without_room_is_not_told_as_damage(
+    error: Exception, expected: type[Exception], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where /dev/shm is full, where the readers keep their locks."""
+    monkeypatch.setattr("datasets.load_dataset", Mock(side_effect=error))
+    (shard,) = find_shards([write(tmp_path)["a.arrow"]])
+    with pytest.raises(expected) as found:
+        list(shard.texts())
+    if expected is WriteError:
+        assert re.search(
+            r"what is kept while .*a.arrow is read, in .* or /dev/shm,? cannot be written", str(found.value)
+        )
 
 
 def test_columns_are_checked(tmp_path: Path) -> None:
