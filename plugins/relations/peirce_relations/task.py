@@ -107,10 +107,10 @@ class RelationsTask(Task[RelationsOptions, RelationsData]):
 
     @classmethod
     def example_in(cls, folder: Path) -> Mapping[str, Any]:
-        """Problems of RCC-8 with two and three edges."""
-        paths, rng = Paths(rcc8(), 3), Random(0)
-        for name, count in (("train", 24), ("test_k3_b1", 8)):
-            problems = [paths.make(2 + i % 2, 1, rng) for i in range(count)]
+        """Problems of RCC-8 with two and three edges, and with four in the test."""
+        paths, rng = Paths(rcc8(), 4), Random(0)
+        for name, edges in (("train", (2, 3) * 12), ("test_k4_b1", (4,) * 8)):
+            problems = [paths.make(each, 1, rng) for each in edges]
             (folder / f"{name}.jsonl").write_text("".join(map(Problem.line, problems)), encoding="utf-8")
         return {"data": str(folder), "valid": 0.2, "batch_size": 4}
 

@@ -25,7 +25,7 @@ _CONTRACTS = ("peirce.parts", "peirce.model")
 """Where the methods of parts are declared."""
 _BY_CHECK = {
     "words": "words", "terms": "terms", "loss": "loss", "loss_numerics": "loss", "targets": "loss",
-    "task_data": "prepare", "task_batches": "batches", "task_metrics": "metrics",
+    "task_data": "prepare", "task_splits": "prepare", "task_batches": "batches", "task_metrics": "metrics",
 }  # fmt: skip
 """The methods that some checks are about."""
 _BY_OUTPUT = {

@@ -311,11 +311,27 @@ FLAWS = (
         "task_process", "task", "the order of a set",
         ("list(range(self.options.tokens))", "list({str(each) for each in range(self.options.tokens)})"),
     ),
+    _flaw(
+        "task_splits", "task", "each split is drawn from one seed",
+        ("self._drawn(generator) for", "self._drawn(torch.Generator().manual_seed(0)) for"),
+    ),
     _flaw("task_batches", "task", "one order of rows", ("manual_seed(1000 * seed + epoch)", "manual_seed(seed)")),
     _flaw("task_terms", "task", "changes its batch", (_LOSS, _LOSS.replace('["labels"]', '["labels"].mul_(0)'))),
     _flaw(
         "task_metrics", "task", "metrics of another split",
         ("ids, labels = data[split]\n        device", 'ids, labels = data["train"]\n        device'),
+    ),
+    _flaw(
+        "task_metrics", "task", "counts what a model answers at padding",
+        ("float((guesses == labels).float().mean())", "float((guesses == labels).float().mean())"),
+        ("ids[::2, -1] = ids[::2, 0]", "ids[::2, -1] = 0"),
+        ("(ids[:, -1] == ids[:, 0]).long()", "(ids == ids[:, :1]).long()"),
+        ('{"use": "classification"', '{"use": "token_classification"'),
+        (_LOSS, _LOSS.replace('"classification"', '"token_classification"')),
+        (
+            'model(input_ids=ids.to(device))["classification_logits"].argmax(1)',
+            'model(input_ids=ids, attention_mask=(ids > 0).long())["token_classification_logits"].argmax(2)',
+        ),
     ),
     _flaw("task_training", "task", "a loss without a gradient", (_LOSS, f"{_LOSS}.detach().requires_grad_()")),
     _flaw("task_options", "task", "an option is ignored", ("order.split(self.options.batch_size)", "order.split(32)")),

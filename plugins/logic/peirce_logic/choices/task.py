@@ -120,10 +120,10 @@ class MultipleChoice(TextTask[MultipleChoiceOptions, Question, Questions]):
     def example_in(cls, folder: Path) -> Mapping[str, Any]:
         """A few questions: who is it that the context tells of?"""
         who, does = ("dog", "cat", "cow"), ("sat", "ran", "slept", "ate")
-        for name, count in (("train", 12), ("val", 6), ("test", 6)):
+        for name, when, count in (("train", "Today", 12), ("val", "Then", 6), ("test", "Now", 6)):
             rows = [
                 {
-                    "context": f"It was the {who[i % 3]} that {does[i % 4]}.",
+                    "context": f"{when} it was the {who[i % 3]} that {does[i % 4]}.",
                     "question": f"Who {does[i % 4]}?",
                     "answers": [f"The {each}." for each in who],
                     "label": i % 3,

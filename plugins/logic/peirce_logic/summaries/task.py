@@ -131,10 +131,12 @@ class Summarise(TextTask[SummariseOptions, Example, Summaries]):
             }
             for i in range(12)
         ]
+        valid = [{**row, "dialogue": row["dialogue"].replace("No", "Yes")} for row in rows[:4]]
         tests = [
-            {"dialogue": r["dialogue"], "summary1": r["summary"], "summary2": r["summary"]} for r in rows[:4]
+            {"dialogue": f"{row['dialogue']} Yes.", "summary1": row["summary"], "summary2": row["summary"]}
+            for row in rows[:4]
         ]
-        files = {"data": rows, "valid_data": rows[:4], "test_data": tests}
+        files = {"data": rows, "valid_data": valid, "test_data": tests}
         named = {name: write_json_lines(folder / f"{name}.jsonl", some) for name, some in files.items()}
         sizes = {"vocabulary": 60, "length": 24, "summary_length": 8, "batch_size": 4}
         return {**named, **sizes, "beams": 2, "examples": 2}

@@ -18,6 +18,7 @@ from torch import Tensor
 from peirce.compose import build
 from peirce.errors import PeirceError
 from peirce.model import AnyTask, Model
+from peirce.parts import IGNORED
 from peirce_testing.check import check
 from peirce_testing.compare import (
     BrokenError,
@@ -37,6 +38,8 @@ STEPS = 30
 """Steps of the training that must lower the loss of one batch."""
 SIZES = (1, 2, 3, 5)
 """Rows of a batch, which leave other rests of a split."""
+CHANCE = 100
+"""Of so many rows one may be the same in two splits, as where rows are drawn."""
 
 
 @check("tasks")
@@ -84,6 +87,43 @@ def task_process(task: TaskHarness) -> None:
             f"{', '.join(wrong)}: not the same in another process; sort what comes from a set, and draw from no seed "
             "that `hash` gives"
         )
+
+
+@check("tasks")
+def task_splits(task: TaskHarness) -> None:
+    """Rows of `train` are not rows of the splits that are evaluated. What the model reads of each row, padding apart;
+    one row of a hundred may be the same by chance.
+    """
+    train, *others = task.splits
+    if train != "train" or not others:
+        raise NotApplicableError("the task does not both train and evaluate")
+    known = set(_rows(task, train))
+    for split in others:
+        rows = _rows(task, split)
+        shared = [number for number, row in enumerate(rows) if row in known]
+        if len(shared) > len(rows) / CHANCE:
+            raise BrokenError(
+                f"{len(shared)} of the {len(rows)} rows of {split!r} are rows of 'train' too, the first of them row "
+                f"{shared[0]}; split before rows are repeated, and write other small data for each split"
+            )
+
+
+def _rows(task: TaskHarness, split: str) -> list[tuple[Any, ...]]:
+    """What a model reads of each row of a pass: numbers other than zero, with their places, which padding leaves."""
+    inputs = {each.name for each in task.model.signature.inputs if each.dims[:1] == ("batch",)}
+    found = []
+    for batch in task.batches(split, most=WHOLE):
+        names = sorted(inputs & batch.keys()) or sorted(batch)  # of a task that makes the inputs in its loss
+        columns = [batch[name] for name in names if batch[name].dim()]
+        for row in zip(*columns, strict=False):
+            places = [(each != 0) & (each != IGNORED) for each in row]
+            found.append(
+                tuple(
+                    (place.nonzero().numpy().tobytes(), each[place].numpy().tobytes())
+                    for each, place in zip(row, places, strict=True)
+                )
+            )
+    return found
 
 
 @check("tasks")
@@ -382,12 +422,12 @@ def task_options(task: TaskHarness) -> None:
     others = list(choices(task.options))
     _ = task.model
     task.read.clear()
-    _use_everything(task)
+    use_everything(task)
     for label, chosen in others:
         other = TaskHarness(task.entry, task.registry, task.folder, first=task.model.spec)
         other.__dict__["options"] = chosen
         try:
-            _use_everything(other)
+            use_everything(other)
         except PeirceError:
             continue  # what the choice needs beside it is not there
         except Exception as error:
@@ -403,7 +443,7 @@ def task_options(task: TaskHarness) -> None:
         )
 
 
-def _use_everything(task: TaskHarness) -> None:
+def use_everything(task: TaskHarness) -> None:
     """Call each method of a task that a training calls, once."""
     one = task.fresh()
     data = task.__dict__["data"] = one.prepare()

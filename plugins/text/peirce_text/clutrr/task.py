@@ -157,19 +157,19 @@ class Clutrr(TextClasses[ClutrrOptions]):
 
     @classmethod
     def example_in(cls, folder: Path) -> Mapping[str, Any]:
-        """Stories of two and three facts, whose relation is the last of them."""
+        """Stories of two and three facts, and of four in the test, whose relation is the last of them."""
         relations = ("son", "aunt")
-        for name, hops in (("1.2,1.3_train", (2, 3)), ("1.2_test", (2,))):
+        for name, hops in (("1.2,1.3_train", (2, 3)), ("1.4_test", (4,))):
             rows = []
             for i in range(16):
-                number, people = hops[i % len(hops)], ("Ann", "Bob", "Cid", "Dee")
+                number, people = hops[i % len(hops)], ("Ann", "Bob", "Cid", "Dee", "Eve")
                 kinds = [relations[(i + i // 4) % 2], *(["son"] * (number - 2)), relations[i // 2 % 2]]
                 facts = [f"[{people[j + 1]}] is the {kind} of [{people[j]}]." for j, kind in enumerate(kinds)]
                 row = {
                     "id": f"{name}-{i}", "story": " ".join(facts[::-1]), "clean_story": " ".join(facts),
                     "query": str((people[0], people[number])), "target": kinds[-1], "task_name": f"task_1.{number}",
                     "edge_types": str(kinds), "story_edges": str([(j, j + 1) for j in range(number)]),
-                    "genders": "Ann:female,Bob:male,Cid:male,Dee:female",
+                    "genders": "Ann:female,Bob:male,Cid:male,Dee:female,Eve:female",
                 }  # fmt: skip
                 rows.append(row)
             write_csv(folder / f"{name}.csv", rows)

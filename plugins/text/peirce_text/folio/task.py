@@ -47,9 +47,9 @@ class Folio(TextClasses[FolioOptions]):
     @classmethod
     def example_in(cls, folder: Path) -> Mapping[str, Any]:
         """A few problems: what the premises say, its contrary, and what they leave open."""
-        for name, count in (("train", 12), ("validation", 6)):
+        for name, numbers in (("train", range(12)), ("validation", range(12, 18))):
             rows = []
-            for i in range(count):
+            for i in numbers:
                 conclusion = (sentence(i), f"No, not {sentence(i)}", sentence(i + 5))[i % 3]
                 rows.append({"premises": [sentence(i)], "conclusion": conclusion, "label": LABELS[i % 3]})
             write_json_lines(folder / f"{name}.jsonl", rows)

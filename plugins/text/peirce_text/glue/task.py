@@ -75,11 +75,11 @@ class Glue(TextClasses[GlueOptions]):
     @classmethod
     def example_in(cls, folder: Path) -> Mapping[str, Any]:
         """CoLA with sentences in their order, and out of it."""
-        for name, count in (("train", 16), ("dev", 6)):
-            texts = [sentence(i) if i % 2 else " ".join(sentence(i).split()[::-1]) for i in range(count)]
-            lines = [f"x{i}\t{i % 2}\t\t{text}\n" for i, text in enumerate(texts)]
+        for name, numbers in (("train", range(16)), ("dev", range(16, 22))):
+            texts = [sentence(i) if i % 2 else " ".join(sentence(i).split()[::-1]) for i in numbers]
+            lines = [f"x{i}\t{i % 2}\t\t{text}\n" for i, text in zip(numbers, texts, strict=True)]
             (folder / f"{name}.tsv").write_text("".join(lines), encoding="utf-8")
-        test = [f"{i}\t{sentence(i)}\n" for i in range(4)]
+        test = [f"{i}\t{sentence(i)}\n" for i in range(22, 26)]
         (folder / "test.tsv").write_text("index\tsentence\n" + "".join(test), encoding="utf-8")
         return {"folder": str(folder), "tokenizer": vocabulary(folder), "length": 16, "batch_size": 4}
 

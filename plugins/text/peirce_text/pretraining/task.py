@@ -139,8 +139,8 @@ class Pretraining(Task[PretrainingOptions, PretrainingData]):
     def example_in(cls, folder: Path) -> Mapping[str, Any]:
         """Documents of a few sentences."""
         named = {}
-        for name, count in (("files", 8), ("valid_files", 3)):
-            documents = ["\n".join(sentence(7 * i + 5 * j) for j in range(6)) for i in range(count)]
+        for name, numbers in (("files", range(8)), ("valid_files", range(8, 11))):
+            documents = ["\n".join(sentence(7 * i + 5 * j) for j in range(6)) for i in numbers]
             path = folder / f"{name}.txt"
             path.write_text("\n\n".join(documents) + "\n", encoding="utf-8")
             named[name] = (str(path),)

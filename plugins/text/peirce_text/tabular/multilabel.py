@@ -48,7 +48,7 @@ class MultiLabel(TextTable[MultiLabelOptions]):
             {"text": sentence(i), "topics": [each for each in (*WHO, *DOES) if each in sentence(i)]}
             for i in range(40)
         ]
-        files = {"data": rows, "test_data": rows[:6]}
+        files = {"data": rows[6:], "test_data": rows[:6]}
         named = {name: write_json_lines(folder / f"{name}.jsonl", some) for name, some in files.items()}
         return {**named, "vocabulary": 80, "length": 16, "batch_size": 4}
 

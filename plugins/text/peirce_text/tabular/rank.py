@@ -61,7 +61,7 @@ class Rank(TextTable[RankOptions]):
             {"query": f"{WHO[i % 4]} {i}", "documents": [sentence(i), sentence(i + 1)], "scores": [1, 0]}
             for i in range(24)
         ]
-        files = {"data": rows, "test_data": rows[:6]}
+        files = {"data": rows[6:], "test_data": rows[:6]}
         named = {name: write_json_lines(folder / f"{name}.jsonl", some) for name, some in files.items()}
         return {**named, "vocabulary": 80, "length": 24, "batch_size": 6}
 

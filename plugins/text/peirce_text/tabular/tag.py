@@ -87,11 +87,11 @@ class Tag(TableTask[TagOptions, Tagged, EncodedWords]):
     def example_in(cls, folder: Path) -> Mapping[str, Any]:
         """Sentences whose animals and places are tagged."""
         rows = []
-        for i in range(20):
+        for i in range(25):
             words = sentence(i)[:-1].split()
             kinds = {**dict.fromkeys(WHO, "I-animal"), **dict.fromkeys(WHERE, "B-place"), "The": "B-animal"}
             rows.append({"tokens": words, "tags": [kinds.get(word, "O") for word in words]})
-        files = {"data": rows, "test_data": rows[:5]}
+        files = {"data": rows[5:], "test_data": rows[:5]}
         named = {name: write_json_lines(folder / f"{name}.jsonl", some) for name, some in files.items()}
         return {**named, "vocabulary": 80, "length": 6, "batch_size": 4}
 

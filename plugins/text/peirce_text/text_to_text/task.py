@@ -124,8 +124,8 @@ class TextToText(TextTask[TextToTextOptions, Texts, EncodedPairs]):
     @classmethod
     def example_in(cls, folder: Path) -> Mapping[str, Any]:
         """Sentences, and who they are about."""
-        rows = [{"source": sentence(i), "target": f"the {WHO[i % 4]}"} for i in range(16)]
-        files = {"data": rows, "valid_data": rows[:6], "test_data": rows[6:10]}
+        rows = [{"source": sentence(i), "target": f"the {WHO[i % 4]}"} for i in range(26)]
+        files = {"data": rows[:16], "valid_data": rows[16:22], "test_data": rows[22:]}
         named = {name: write_json_lines(folder / f"{name}.jsonl", some) for name, some in files.items()}
         return {**named, "vocabulary": 120, "length": 16, "target_length": 8, "batch_size": 4}
 

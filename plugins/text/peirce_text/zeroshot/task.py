@@ -87,8 +87,8 @@ class ZeroShot(TextTask[ZeroShotOptions, Row, EncodedTexts]):
     @classmethod
     def example_in(cls, folder: Path) -> Mapping[str, Any]:
         """Sentences, and whether somebody sat or ran."""
-        for split in ("train", "test"):
-            rows = [f"{sentence(i)}\t{i // 4 % 2}\n" for i in range(12)]
+        for split, numbers in (("train", range(12)), ("test", range(12, 24))):
+            rows = [f"{sentence(i)}\t{i // 4 % 2}\n" for i in numbers]
             (folder / f"{split}.tsv").write_text("sentence\tlabel\n" + "".join(rows), encoding="utf-8")
         return {
             "tokenizer": vocabulary(folder), "data": str(folder / "test.tsv"), "train_data": str(folder / "train.tsv"),

@@ -104,14 +104,14 @@ class Nli(TextClasses[NliOptions]):
     @classmethod
     def example_in(cls, folder: Path) -> Mapping[str, Any]:
         """A sentence and itself, another one, or its contrary."""
-        for name, count in (("train", 12), ("dev_matched", 6), ("dev_mismatched", 6)):
+        for name, first, count in (("train", 0, 12), ("dev_matched", 12, 6), ("dev_mismatched", 18, 6)):
             rows = [
                 {
                     "gold_label": LABELS[i % 3],
                     "sentence1": sentence(i),
                     "sentence2": (sentence(i), sentence(i + 5), "No, " + sentence(i))[i % 3],
                 }
-                for i in range(count)
+                for i in range(first, first + count)
             ]
             write_json_lines(folder / f"multinli_1.0_{name}.jsonl", rows)
         return {"folder": str(folder), "vocabulary": 80, "length": 32, "batch_size": 4}
