@@ -1,13 +1,13 @@
 """The share of mutants that the conformance suite kills: how many slips in a part's source some check of it notices.
 
 A mutant is a part built from its own source with one slip (`mutations.py`). It is killed if any check fails on it, the
-check `record` left out: a stranger's part has no record.
+check `record` left out: a stranger's part has no record. Of what passes them it is noted whether `record` fails.
 One process runs all mutants of a part. For each it loads the part's modules anew, runs the checks in the order that
 killed most in least time so far, and stops at the first failure. A mutant that cannot be built or raises in its first
 call is counted apart: any test would see it. So is one that changes nothing, or what no check runs in this part, as a
 branch of another part that shares the code.
 
-    python benchmarks/mutants.py                        every operator, position, head and augmenter
+    python benchmarks/mutants.py                        every part of every kind
     python benchmarks/mutants.py operators.join         one part
     python benchmarks/mutants.py --plugin my_lab        those of a plug-in
 
@@ -42,9 +42,10 @@ from attrs import evolve
 from measuring import record
 from mutations import HELPERS, SEEN, Mutant, mutants, regions
 
-from peirce.registry import Registered, Registry
+from peirce.registry import KINDS, Registered, Registry
 from peirce_testing.check import Case, Check
 from peirce_testing.checks import CHECKS
+from peirce_testing.checks.tasks import use_everything
 from peirce_testing.compare import BrokenError, NotApplicableError, NotRunError
 from peirce_testing.examples import plain_view
 from peirce_testing.harness.labels import WHOLE_GROUPS, losses
@@ -52,12 +53,13 @@ from peirce_testing.harness.sized import HeadHarness
 from peirce_testing.options import example_options
 from peirce_testing.stub_parts import with_stub_parts
 
-KINDS = ("operators", "positions", "augmenters", "heads")
 HERE = Path(__file__).resolve().parent
 LIMIT = 30.0
 """Seconds of CPU time that one check may take."""
 LAST = ("compiled", "memory", "save_load", "onnx")
 """Checks of whole models, which are run last, and only on what no record tells."""
+UNCHANGED = ("task_process",)
+"""Checks that ask another process, where the part has no slip."""
 TRACED = ("onnx", "compiled")
 """Checks that trace a part, which leaves notes out."""
 
@@ -69,7 +71,7 @@ class OverTimeError(BaseException):
 class _Changed(MetaPathFinder, Loader):
     """Imports one module from other code."""
 
-    def __init__(self, name: str, code: CodeType) -> None:
+    def __init__(self, name: str, code: CodeType | None) -> None:
         self.name, self.code = name, code
 
     def find_spec(self, fullname: str, path: object, target: object = None) -> ModuleSpec | None:
@@ -85,20 +87,19 @@ class _Changed(MetaPathFinder, Loader):
 @contextmanager
 def loaded(part: type[Any], mutant: Mutant | None) -> Iterator[type[Any]]:
     """The part's class from modules that are loaded anew, with the mutant's change."""
-    names = list(regions(part))
+    names, finders = list(regions(part)), sys.meta_path[:]
     kept = {name: sys.modules.pop(name) for name in names}
     parents = {name: (sys.modules.get(name.rpartition(".")[0]), name.rpartition(".")[2]) for name in names}
     for parent, child in parents.values():
         with suppress(AttributeError):
             delattr(parent, child)
-    finder = _Changed(mutant.module, mutant.code) if mutant else None
-    if finder is not None:
-        sys.meta_path.insert(0, finder)
+    sys.meta_path[:] = [each for each in finders if not isinstance(each, _Changed)]
+    if mutant is not None:
+        sys.meta_path.insert(0, _Changed(mutant.module, mutant.code))
     try:
         yield getattr(import_module(part.__module__), part.__name__)
     finally:
-        if finder is not None:
-            sys.meta_path.remove(finder)
+        sys.meta_path[:] = finders
         for name, module in kept.items():
             sys.modules[name] = module
             parent, child = parents[name]
@@ -144,7 +145,17 @@ def ended(check: Check, case: Case, limit: float) -> str:
 
 
 def runs(case: Case) -> None:
-    """Call the part once with each choice of its options, and a head's loss; the first must not raise."""
+    """Call the part once with each choice of its options, and a head's loss; the first must not raise.
+
+    A task does all that a training asks of it, an exporter writes a file.
+    """
+    if case.entry.kind == "tasks":
+        _ = case.task.model
+        use_everything(case.task)
+        return
+    if case.entry.kind == "exporters":
+        _ = case.exporter.trial
+        return
     for i, harness in enumerate(case.harnesses):
         try:
             kind = harness.kinds[0]
@@ -176,19 +187,20 @@ class Checks:
             for check in CHECKS
             if check.applies(entry.kind, entry.part)
             and not check.on_request
-            and (check.name in chosen if chosen else check.name != "record")
+            and check.name not in UNCHANGED
+            and (not chosen or check.name in chosen)
         }
         self.kills: Counter[str] = Counter()
         self.sound: dict[str, bool] = {}
 
     def order(self) -> list[str]:
-        """The names of the checks."""
+        """The names of the checks, but `record`."""
 
         def gain(name: str) -> tuple[int, float]:
             place = LAST.index(name) if name in LAST else -1
             return place, -(self.kills[name] + 0.3) / (self.times.get(name, 1.0) + 0.01)
 
-        return sorted(self.checks, key=gain)
+        return sorted(self.checks.keys() - {"record"}, key=gain)
 
     def fails(self, name: str, case: Case) -> bool:
         """Whether a check fails, and would not on the part itself."""
@@ -196,8 +208,9 @@ class Checks:
         failed = ended(self.checks[name], case, LIMIT) == "failed"
         self.times[name] = time.process_time() - start
         if failed and name not in self.sound:
-            itself = case_of(self.entry, self.entry.part, self.registry)
-            self.sound[name] = ended(self.checks[name], itself, 10 * LIMIT) != "failed"
+            with loaded(self.entry.part, None) as itself:
+                unchanged = case_of(self.entry, itself, self.registry)
+                self.sound[name] = ended(self.checks[name], unchanged, 10 * LIMIT) != "failed"
         return failed and self.sound[name]
 
     def killer(self, case: Case) -> str | None:
@@ -212,7 +225,7 @@ class Checks:
 def outcome(entry: Registered, mutant: Mutant, registry: Registry, checks: Checks) -> dict[str, Any]:
     """What becomes of a mutant: `killed`, `survived`, `raises` where no call works, `nothing` changed, or `never run`.
 
-    `by` says which check kills it.
+    `by` says which check kills it, `record` whether the plug-in's record would, where no promise does.
     """
     SEEN.clear()
     found = {"part": f"{entry.kind}.{entry.name}", "mutant": mutant.key}
@@ -227,18 +240,19 @@ def outcome(entry: Registered, mutant: Mutant, registry: Registry, checks: Check
             if mutant.helper and mutant.helper not in SEEN:
                 return found | {"outcome": "nothing"}
             by = checks.killer(case)
+            recorded = by is None and "record" in checks.checks and checks.fails("record", case)
     except (Exception, SystemExit):
         return found | {"outcome": "raises"}
     how = "killed" if by else "survived" if reached(entry, mutant, registry, checks) else "never run"
-    return found | {"outcome": how, "by": by}
+    return found | {"outcome": how, "by": by, "record": recorded}
 
 
 def reached(entry: Registered, mutant: Mutant, registry: Registry, checks: Checks) -> bool:
     """Whether any check runs what the mutant changes."""
-    if mutant.marked is None:
+    if mutant.marked.code is None:
         return True
     SEEN.clear()
-    with suppress(Exception), loaded(entry.part, evolve(mutant, code=mutant.marked)) as part:
+    with suppress(Exception), loaded(entry.part, mutant.marked) as part:
         case = case_of(entry, part, registry)
         for name in checks.order():
             if "_reached" in SEEN:
@@ -264,6 +278,8 @@ def measure(task: tuple[str, str, argparse.Namespace]) -> None:
         if live >= given.each:
             break
         row = done.get(mutant.key)
+        if row is None and mutant.code is None:
+            continue  # no Python
         if row is None:
             checks = checks or Checks(entry, registry, given.checks)
             row = outcome(entry, mutant, registry, checks)
@@ -297,12 +313,13 @@ def report(rows: Sequence[Mapping[str, Any]], known: Mapping[str, str]) -> list[
         count = Counter(row["outcome"] for row in own)
         left = [row["mutant"] for row in own if row["outcome"] == "survived"]
         same = {mutant: reason for mutant in left for key, reason in known.items() if key in mutant}
-        counts = (count["killed"], len(left), len(same), count["raises"], count["never run"])
+        by_record = sum(row.get("record", False) and row["mutant"] not in same for row in own)
+        counts = (count["killed"], len(left), len(same), count["raises"], count["never run"], by_record)
         table.append(_row(part, *counts))
         survivors += [
             _row(part, 0, 1, mutant in same, survivor=mutant, why=same.get(mutant, "")) for mutant in left
         ]
-    names = ("killed", "survived", "equivalent", "raise at once", "never run")
+    names = ("killed", "survived", "equivalent", "raise at once", "never run", "by record")
     kinds = [
         _row(
             kind,
@@ -322,31 +339,35 @@ def _row(
     same: int,
     raised: int = 0,
     unreached: int = 0,
+    by_record: int = 0,
     *,
     what: str = "part",
     survivor: str = "",
     why: str = "",
 ) -> dict[str, Any]:
-    """Counts of mutants; the share, with Wilson's interval of 95 %, is of those that run and are not equivalent."""
+    """Counts of mutants; the shares, with Wilson's intervals of 95 %, are of those that run and are not equivalent."""
     others = killed + survived - same
-    low, high = _interval(killed, others)
+    shares = {
+        f"{name}{end}": value
+        for end, count in (("", killed), (" with records", killed + by_record))
+        for name, value in zip(("share", "low", "high"), _interval(count, others), strict=True)
+    }
     return {
         "what": ("equivalent" if why else "survivor") if survivor else what,
         "part": part, "mutants": others, "killed": killed, "survived": survived, "equivalent": int(same),
-        "raise at once": raised, "never run": unreached,
-        "share": 100 * killed / others if others else 100.0, "low": low, "high": high,
+        "raise at once": raised, "never run": unreached, "by record": by_record, **shares,
         "survivor": f"`{survivor}`".replace("|", "\\|"), "why": why or "not yet",
     }  # fmt: skip
 
 
-def _interval(killed: int, others: int) -> tuple[float, float]:
-    """Wilson's interval of 95 % around a share, in percent."""
+def _interval(killed: int, others: int) -> tuple[float, float, float]:
+    """A share in percent, and Wilson's interval of 95 % around it."""
     if not others:
-        return 0.0, 100.0
+        return 100.0, 0.0, 100.0
     z, share = 1.96, killed / others
     middle = (share + z * z / (2 * others)) / (1 + z * z / others)
     reach = z * (share * (1 - share) / others + z * z / (4 * others**2)) ** 0.5 / (1 + z * z / others)
-    return 100 * (middle - reach), 100 * (middle + reach)
+    return 100 * share, 100 * (middle - reach), 100 * (middle + reach)
 
 
 def main() -> None:

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from copy import deepcopy
+from functools import partial
 from inspect import getsource
 from types import CodeType
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
+
+from peirce.model import Exporter, Task
+from peirce.parts import Architecture
 
 KEPT_METHODS = {
     "reference", "reference_of_atoms", "reference_loss", "example_in", "example_inputs", "example_labels", "__repr__",
@@ -95,16 +99,26 @@ class Mutant:
         where: the function or class that the change is in.
         change: the old code and the new.
         helper: the helper that it calls; the mutant is none where the helper meets nothing to change.
-        code: the changed module.
-        marked: the changed module, which notes in `SEEN` when it runs the change; None where it cannot.
+        new: what stands in the place.
+        compiled: the module's code with a node in the place; None where that is no Python.
     """
 
     module: str
     where: str
     change: str
     helper: str
-    code: CodeType
-    marked: CodeType | None
+    new: ast.AST
+    compiled: Callable[[ast.AST], CodeType | None]
+
+    @property
+    def code(self) -> CodeType | None:
+        """The changed module."""
+        return self.compiled(self.new)
+
+    @property
+    def marked(self) -> Mutant:
+        """The same change, which notes in `SEEN` when it runs."""
+        return evolve(self, new=_marked(self.new))
 
     @property
     def key(self) -> str:
@@ -113,8 +127,17 @@ class Mutant:
 
 
 def regions(part: type[Any]) -> dict[str, list[ast.AST]]:
-    """The classes and functions of a part's package that the part is made of, by module, the part's own module last."""
+    """The classes and functions of a part's package that the part is made of, by module, the part's own module last.
+
+    Of an architecture, a task or an exporter those of the modules of its class and its bases: what they call beyond
+    has tests of its own, as a tokenizer has.
+    """
     package, found = part.__module__.split(".")[0], {}
+    own = (
+        {each.__module__ for each in part.__mro__}
+        if issubclass(part, (Architecture, Exporter, Task))
+        else None
+    )
     trees: dict[str, ast.Module] = {}
     wanted = [(part.__module__, part.__name__)]
     for module, name in wanted:
@@ -122,7 +145,8 @@ def regions(part: type[Any]) -> dict[str, list[ast.AST]]:
             trees[module] = ast.parse(getsource(sys.modules[module]))
         tree = trees[module]
         for node in tree.body:
-            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == package:
+            near = isinstance(node, ast.ImportFrom) and (own is None or node.module in own)
+            if isinstance(node, ast.ImportFrom) and near and (node.module or "").split(".")[0] == package:
                 for alias in node.names:
                     if (alias.asname or alias.name) == name and node.module in sys.modules:
                         wanted += [each for each in [(node.module, alias.name)] if each not in wanted]
@@ -180,19 +204,21 @@ def mutants(part: type[Any], options: Any) -> Iterator[Mutant]:
                     while key in known:  # the same slip at another place of the function
                         key, number = f"{where} ({number}): {change}", number + 1
                     known.add(key)
-                    where_now = key.partition(": ")[0]
-                    codes = []
-                    for each in (new, _marked(new)):
-                        _put(parent, field, index, ast.copy_location(each, old))
-                        try:
-                            fixed = ast.fix_missing_locations(tree)
-                            codes.append(compile(fixed, f"<mutant of {module}>", "exec"))
-                        except (SyntaxError, ValueError, TypeError):
-                            codes.append(None)
-                        finally:
-                            _put(parent, field, index, old)
-                    if codes[0] is not None:
-                        yield Mutant(module, where_now, change, helper, codes[0], codes[1])
+                    compiled = partial(_compiled, module, tree, old, partial(_put, parent, field, index))
+                    yield Mutant(module, key.partition(": ")[0], change, helper, new, compiled)
+
+
+def _compiled(
+    module: str, tree: ast.Module, old: ast.AST, put: Callable[[ast.AST], None], new: ast.AST
+) -> CodeType | None:
+    """The code of a module with a new node in place of the old one; None where that is no Python."""
+    put(ast.copy_location(new, old))
+    try:
+        return compile(ast.fix_missing_locations(tree), f"<mutant of {module}>", "exec")
+    except (SyntaxError, ValueError, TypeError):
+        return None
+    finally:
+        put(old)
 
 
 def _marked(node: ast.AST) -> ast.AST:
