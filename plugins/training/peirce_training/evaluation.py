@@ -9,50 +9,52 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from peirce.errors import TaskError, unknown
 from peirce.files import read_bytes
-from peirce.model import ASSETS, AnyTask, Model
+from peirce.model import ASSETS, AnyTask, Model, unwrap
 from peirce_training import randomness
 from peirce_training.options import TrainingOptions
 from peirce_training.records import read_training
 from peirce_training.warm_start import equal_files, keep_vocabulary
 
 
-def evaluate(model: Model, task: AnyTask, data: Any, split: str, seed: int = 0) -> dict[str, float]:
+def evaluate(model: nn.Module, task: AnyTask, data: Any, split: str, seed: int = 0) -> dict[str, float]:
     """The task's metrics of a model on one split.
 
     Args:
-        model: the model.
+        model: the model, or what torch wraps around one, such as DistributedDataParallel.
         task: the task.
         data: what the task prepared.
         split: such as `valid` or `test`.
         seed: what a metric that draws at random depends on.
     """
-    with _evaluation_mode(model, seed):
-        return {name: float(value) for name, value in task.metrics(model, data, split).items()}
+    with _evaluation(model, seed) as inner:
+        return {name: float(value) for name, value in task.metrics(inner, data, split).items()}
 
 
 @contextmanager
-def _evaluation_mode(model: Model, seed: int) -> Iterator[None]:
-    """Within it the model is in evaluation mode and random generators start from the seed; both are restored."""
-    training = model.training
-    model.eval()
+def _evaluation(model: nn.Module, seed: int) -> Iterator[Model]:
+    """The model, in evaluation mode, while random generators start from the seed; both are restored."""
+    inner = unwrap(model)
+    training = inner.training
+    inner.eval()
     try:
         with torch.no_grad(), randomness.isolated_generators(seed):
-            yield
+            yield inner
     finally:
-        model.train(training)
+        inner.train(training)
 
 
-def mean_loss(model: Model, task: AnyTask, data: Any, split: str, seed: int = 0) -> float:
+def mean_loss(model: nn.Module, task: AnyTask, data: Any, split: str, seed: int = 0) -> float:
     """The mean of the task's loss over one split, dropout off: of each term over its targets, or over batches."""
     sums: dict[str, list[tuple[float, float]]] = {}
     device = next(model.parameters()).device
-    with _evaluation_mode(model, seed):
+    with _evaluation(model, seed) as inner:
         for batch in task.batches(data, split, seed, 0):
             counts = task.targets(batch)
-            for name, term in task.terms(model, {k: t.to(device) for k, t in batch.items()}).items():
+            for name, term in task.terms(inner, {k: t.to(device) for k, t in batch.items()}).items():
                 if count := counts.get(name, 1):
                     sums.setdefault(name, []).append((float(term), count))
     if not sums:

@@ -21,7 +21,7 @@ from peirce.model import Task
 from peirce.registry import Registry
 from peirce_training import TrainingOptions, TrainResult, plain_options, train, training_options
 from peirce_training.curves import curve_lines
-from peirce_training.evaluation import check_data, evaluate
+from peirce_training.evaluation import check_data, evaluate, mean_loss
 
 SPECS = {"folnet": FOLNET, "transformer": TRANSFORMER}
 SHORT = TrainingOptions(steps=6, lr=1e-2, save_every=0, device="cpu")
@@ -60,7 +60,9 @@ def test_a_model_learns_and_is_saved_with_all_that_belongs_to_it(
 
     loaded = peirce.load(directory, registry=parts)
     assert loaded.spec.input.vocabulary == 6
-    assert evaluate(loaded, task, task.prepare(), "test") == result.metrics
+    for each in (loaded, torch.optim.swa_utils.AveragedModel(loaded)):
+        assert evaluate(each, task, task.prepare(), "test") == result.metrics
+        assert mean_loss(each, task, task.prepare(), "test") > 0
     assert (directory / "assets" / "tokens.txt").read_bytes() == task.assets(None)["tokens.txt"]
     record = json.loads((directory / "training.json").read_text())
     assert record["schema"] == "peirce.training/1"
