@@ -26,7 +26,7 @@ import time
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
 from copy import copy
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
@@ -229,20 +229,18 @@ def outcome(entry: Registered, mutant: Mutant, registry: Registry, checks: Check
     """
     SEEN.clear()
     found = {"part": f"{entry.kind}.{entry.name}", "mutant": mutant.key}
-    try:
-        with loaded(entry.part, mutant) as part:
-            case = case_of(entry, part, registry)
-            try:
-                with limited(LIMIT), redirect_stdout(StringIO()), redirect_stderr(StringIO()):
-                    runs(case)
-            except (Exception, OverTimeError):
-                return found | {"outcome": "raises"}
-            if mutant.helper and mutant.helper not in SEEN:
-                return found | {"outcome": "nothing"}
-            by = checks.killer(case)
-            recorded = by is None and "record" in checks.checks and checks.fails("record", case)
-    except (Exception, SystemExit):
-        return found | {"outcome": "raises"}
+    with ExitStack() as stack:
+        try:
+            with limited(LIMIT), redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+                part = stack.enter_context(loaded(entry.part, mutant))
+                case = case_of(entry, part, registry)
+                runs(case)
+        except (Exception, OverTimeError, SystemExit):
+            return found | {"outcome": "raises"}
+        if mutant.helper and mutant.helper not in SEEN:
+            return found | {"outcome": "nothing"}
+        by = checks.killer(case)
+        recorded = by is None and "record" in checks.checks and checks.fails("record", case)
     how = "killed" if by else "survived" if reached(entry, mutant, registry, checks) else "never run"
     return found | {"outcome": how, "by": by, "record": recorded}
 

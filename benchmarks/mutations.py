@@ -11,7 +11,7 @@ import ast
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from copy import deepcopy
-from functools import partial
+from functools import cache, partial
 from inspect import getsource
 from types import CodeType
 from typing import Any
@@ -126,6 +126,7 @@ class Mutant:
         return f"{self.module}.{self.where}: {self.change}"
 
 
+@cache
 def regions(part: type[Any]) -> dict[str, list[ast.AST]]:
     """The classes and functions of a part's package that the part is made of, by module, the part's own module last.
 
