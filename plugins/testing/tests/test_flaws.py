@@ -323,7 +323,6 @@ FLAWS = (
     ),
     _flaw(
         "task_metrics", "task", "counts what a model answers at padding",
-        ("float((guesses == labels).float().mean())", "float((guesses == labels).float().mean())"),
         ("ids[::2, -1] = ids[::2, 0]", "ids[::2, -1] = 0"),
         ("(ids[:, -1] == ids[:, 0]).long()", "(ids == ids[:, :1]).long()"),
         ('{"use": "classification"', '{"use": "token_classification"'),
