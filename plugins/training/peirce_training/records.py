@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,13 +17,27 @@ TRAINING_SCHEMA, METRICS_SCHEMA = "peirce.training/1", "peirce.metrics/1"
 
 
 def differences(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:
-    """The keys whose values differ between two trainings, with both values; empty if there are none."""
-    differing = [
-        f"{key} is {ours.get(key)!r} and was {theirs.get(key)!r}"
+    """The keys whose values differ between two trainings, with values that say something; empty if there are none."""
+    differing = {
+        key: (ours.get(key), theirs.get(key))
         for key in sorted({*ours, *theirs})
         if ours.get(key) != theirs.get(key)
+    }
+    texts = [
+        f"{key} changed"
+        if all(map(_is_digest, both))
+        else f"{key} is {_shown(both[0])} and was {_shown(both[1])}"
+        for key, both in differing.items()
     ]
-    return "; ".join(text if len(text) < 300 else f"{text[:300]} ..." for text in differing)
+    return "; ".join(text if len(text) < 300 else f"{text[:300]} ..." for text in texts)
+
+
+def _is_digest(value: Any) -> bool:
+    return isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) is not None
+
+
+def _shown(value: Any) -> str:
+    return "absent" if value is None else "there" if _is_digest(value) else repr(value)
 
 
 def read_training(directory: Path) -> dict[str, Any] | None:

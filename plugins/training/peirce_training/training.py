@@ -407,8 +407,8 @@ class Training:
         )
         if differing := differences(ours, theirs):
             raise TaskError(
-                f"{found.path} belongs to another training: {differing}. Resume with the settings it was started with, "
-                "or start again in another directory"
+                f"{found.path} belongs to another training: {differing}. Resume with the settings and the files it was "
+                "started with, or start again in another directory"
             )
         load_whole_tensors(self.model, tensors["model"])
         restore_optimizer(self.raw_optimizer, self.parameters, tensors["optimizer"])

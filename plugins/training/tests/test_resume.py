@@ -279,7 +279,7 @@ def test_another_training_is_not_resumed(parts: Registry, tmp_path: Path) -> Non
         "model.regularisation.dropout is 0.2 and was 0.1": {
             "spec": FOLNET.replace({"model.regularisation.dropout": 0.2})
         },
-        "assets/tokens.txt is": {"task_options": MarkedOptions(batch=16, tokens=9)},
+        "assets/tokens.txt changed": {"task_options": MarkedOptions(batch=16, tokens=9)},
     }.items():
         with pytest.raises(TaskError, match="belongs to another training") as raised:
             go(tmp_path, parts, resume=True, **change)
