@@ -9,4 +9,6 @@ from .reading import is_saved as is_saved
 from .reading import read_model as read_model
 from .resolution import resolve as resolve
 from .summaries import summarise as summarise
+from .upgrading import place_tensors as place_tensors
+from .upgrading import take_weights as take_weights
 from .upgrading import upgraded as upgraded

@@ -37,7 +37,7 @@ def build(
     device: torch.device | str | None = None,
     dtype: torch.dtype | None = None,
 ) -> Model:
-    """Compose a model from a spec, with freshly initialised parameters.
+    """Compose a model from a spec, with freshly initialised parameters; a spec with `from` begins with a saved model.
 
     Args:
         spec: a spec, its plan from `resolve`, the path of one, or a ready name.
@@ -48,13 +48,16 @@ def build(
         dtype: its floating dtype.
 
     Raises:
-        SpecError: the spec cannot be read or composed, or its model does not fit into the memory of this machine.
+        SpecError: the spec cannot be read or composed, or its model does not fit into the memory of this machine; or
+            it does not contain that of the model in `from`.
+        ModelFileError: that one is not complete.
     """
     registry = registry or default_registry()
     if not isinstance(spec, Spec | Plan):
         spec = load_spec(spec, registry=registry)
     plan = evolve(spec, fuse=fuse) if isinstance(spec, Plan) else resolve(spec, registry, fuse=fuse)
     check_vocabulary(plan)
+    base, plan = plan.spec.from_, evolve(plan, spec=evolve(plan.spec, from_=None))
     _refuse_beyond_memory(plan)
     if isinstance(seed, bool) or not isinstance(seed, int) or not -(2**63) <= seed < 2**64:
         raise InputError(f"seed is {seed!r}; it must be an integer of at most 64 bits")
@@ -74,6 +77,12 @@ def build(
             for module in model.modules():
                 if isinstance(module, ModulePart | Architecture):
                     module.begin()
+    if base is not None and torch.get_default_device().type != "meta":
+        from peirce.compose.loading import load
+        from peirce.compose.upgrading import contained_names, take_weights
+
+        old = load(base, registry=registry)
+        take_weights(model.to(old.dtype), old, contained_names(model, old))
     return place_model(model, device, dtype)
 
 

@@ -6,7 +6,7 @@ parts up, `layer_plans` plans the operators, and `fitting` says why a part does 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import torch
@@ -14,7 +14,7 @@ import torch
 from peirce.compose.finding import PartFinder
 from peirce.compose.fitting import head_misfit, position_misfit
 from peirce.compose.layer_plans import LayerPlanner
-from peirce.parts import Architecture, Dims, Plan, Planned, PlannedHead
+from peirce.parts import Architecture, Dims, Plan, Planned, PlannedAugmenter, PlannedHead
 from peirce.spec import HeadSpec, Spec
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def resolve(spec: Spec, registry: Registry, *, fuse: bool = True) -> Plan:
     attends = frozenset({"attention"} if cls.own_attention else {e.part.pair for e in mixing if e.operator})
     gives = cls.gives(architecture.options) | ({"past"} if scope in ("causal", "prefix") else set())
 
-    def plan_parts(kind: str) -> tuple[Planned, ...]:
+    def plan_parts(kind: str) -> tuple[Any, ...]:
         """The planned positions, augmenters or heads of the spec."""
         found = []
         for i, entry in enumerate(getattr(spec, kind)):
@@ -76,6 +76,8 @@ def resolve(spec: Spec, registry: Registry, *, fuse: bool = True) -> Plan:
             if kind == "heads":
                 finder.refuse_if(head_misfit(planned.part, cls, gives), planned, path)
             finder.check(planned, path, dims, scope)
+            if kind == "augmenters":
+                planned = PlannedAugmenter(**attrs.asdict(planned, recurse=False), gate=entry.gate)
             found.append(planned)
         return tuple(found)
 

@@ -5,19 +5,21 @@ from __future__ import annotations
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import torch
+from attrs import evolve
 
 from peirce.compose.building import build
 from peirce.errors import PlanError
 from peirce.model import Model, shorten_list
-from peirce.registry import Registry
+from peirce.parts import Plan
+from peirce.registry import Registry, load_spec
 from peirce.spec import Spec
 
 _Place = tuple[str, str, int, str]
 _OPERATOR = re.compile(r"(.*\boperators)\.(\d+)\.([^.]+)(\..*)")
-_WRITER = re.compile(r".*\boperators\.\d+\.[^.]+\.output\.(weight|bias)")
+_WRITER = re.compile(r".*\b(operators\.\d+\.[^.]+\.output|scores)\.(weight|bias)")
 _NEAR = {torch.float64: 1e-9, torch.float32: 1e-5, torch.float16: 1e-2, torch.bfloat16: 5e-2}
 """How far outputs may be apart, of the largest of them: sums of more terms are in another order."""
 
@@ -27,9 +29,10 @@ def upgraded(
 ) -> Model:
     """A model of a spec that contains the spec of another, with the weights of that one.
 
-    What that one has keeps its values. The operators that are new write zeros at first. So every output that both have
-    is the same, but for relations that no head reads: to the bit where no sum has terms in another order, as in the
-    architecture `two_branch`. What they read begins as in any new model; so they learn from the first step on.
+    What that one has keeps its values. The operators that are new write zeros at first, and the gates of new augmenters
+    are zero. So every output that both have is the same, but for relations that no head reads: to the bit where no sum
+    has terms in another order, as in the architecture `two_branch`. What is new begins as in any new model otherwise;
+    so it learns from the first step on.
 
     Args:
         model: the model that is upgraded; it stays as it is.
@@ -40,12 +43,50 @@ def upgraded(
     Raises:
         PlanError: the spec lacks something of the model, a parameter has another shape, or outputs would change.
     """
-    new = build(spec if isinstance(spec, Spec) else os.fspath(spec), seed=seed, registry=registry)
-    old_state, state = model.state_dict(), new.state_dict()
-    names = _new_names(old_state, state)
+    spec = spec if isinstance(spec, Spec) else load_spec(spec, registry=registry)
+    new = build(evolve(spec, from_=None), seed=seed, registry=registry)
+    like = next(model.parameters())
+    take_weights(new.to(device=like.device, dtype=like.dtype), model, contained_names(new, model))
+    return new
+
+
+def take_weights(new: Model, old: Model, names: Mapping[str, str], *, heads: bool = True) -> None:
+    """Give a freshly built model the weights of one that it contains; what it has beyond them begins at zero.
+
+    Args:
+        new: the model, whose `base` and `gained` say what it has taken and what not.
+        old: the model that it contains.
+        names: what the tensors of `old` that are taken are called in `new`.
+        heads: whether heads must give the same; else only properties must.
+
+    Raises:
+        PlanError: what both give is not the same.
+    """
+    state, taken = new.state_dict(), {*names.values()}
+    state |= {name: value for each, value in old.state_dict().items() if (name := names.get(each))}
+    if type(new.network) is type(old.network):
+        fresh = [name for name in state if name not in taken and _WRITER.fullmatch(name)]
+        state |= {name: torch.zeros_like(state[name]) for name in fresh}
+    new.load_state_dict(state)
+    new.gained = frozenset({*state} - taken) | {names[name] for name in old.gained if name in names}
+    if old.base is not None:
+        at = {name: names[each] for name, each in old.base.names.items() if each in names}
+        new.base = evolve(old.base, names=at)
+    if old.spec != new.spec:
+        _refuse_changed_outputs(old, new, heads=heads)
+
+
+def contained_names(new: Model, old: Model) -> dict[str, str]:
+    """What the tensors of a model are called in one that contains it.
+
+    Raises:
+        PlanError: some have no place there, or one of another shape.
+    """
+    old_state, state = old.state_dict(), new.state_dict()
+    names = place_tensors(old_state, state)
     if lost := [name for name in old_state if name not in names]:
         raise PlanError(
-            f"spec {new.spec.name!r} has no place for {shorten_list(lost)} of {model.spec.name!r}; it must contain all "
+            f"spec {new.spec.name!r} has no place for {shorten_list(lost)} of {old.spec.name!r}; it must contain all "
             "that the model has, and more"
         )
     changed = [
@@ -57,21 +98,13 @@ def upgraded(
         raise PlanError(
             f"spec {new.spec.name!r} changes shapes: {shorten_list(changed)}; keep the model's sizes"
         )
-    state |= {names[name]: value for name, value in old_state.items()}
-    if type(new.network) is type(model.network):
-        taken = {*names.values()}
-        fresh = [name for name in state if name not in taken and _WRITER.fullmatch(name)]
-        state |= {name: torch.zeros_like(state[name]) for name in fresh}
-    like = next(iter(old_state.values()))
-    new.to(device=like.device, dtype=like.dtype).load_state_dict(state)
-    _refuse_changed_outputs(model, new)
-    return new
+    return names
 
 
-def _new_names(old: Iterable[str], new: Iterable[str]) -> dict[str, str]:
-    """Where parameters stand in a model that contains theirs: under their names, or in a network within the network.
+def place_tensors(old: Iterable[str], new: Iterable[str]) -> dict[str, str]:
+    """Where tensors stand in a model that contains theirs: under their names, or in a network within the network.
 
-    Operators are found by their names, and equal ones by their order.
+    Operators are found by their names, and equal ones by their order. What has no place is left out.
     """
     same, within = dict[_Place, str](), defaultdict[_Place, list[str]](list)
     for name, place in _places(new).items():
@@ -97,30 +130,44 @@ def _places(names: Iterable[str]) -> dict[str, _Place]:
 
 
 @torch.no_grad()
-def _refuse_changed_outputs(model: Model, new: Model) -> None:
+def _refuse_changed_outputs(old: Model, new: Model, *, heads: bool) -> None:
     """Compare what both give for random inputs.
 
     Raises:
         PlanError: it differs.
     """
     inputs = new.example_inputs(seed=1, padding="padded")
-    known = {spec.name for spec in model.signature.inputs}
-    modes = [(each, each.training) for each in (model, new)]
+    known = {spec.name for spec in old.signature.inputs}
+    modes = [(each, each.training) for each in (old, new)]
     try:
-        old_outputs = model.eval()(**{name: each for name, each in inputs.items() if name in known})
+        old_outputs = old.eval()(**{name: each for name, each in inputs.items() if name in known})
         new_outputs = new.eval()(**inputs)
     finally:
         for each, training in modes:
             each.train(training)
-    read = any("binary" in planned.part.needs for planned in model.plan.heads)
+    read = any("binary" in planned.part.needs for planned in new.plan.heads)
+    own = {spec.name for spec in old.network.outputs()}
     for name, value in old_outputs.items():
         if name not in new_outputs or not value.is_floating_point() or (name == "binary" and not read):
+            continue
+        if not heads and name not in own:
             continue
         scale = float(value.abs().max()) or 1.0
         apart = float((new_outputs[name] - value).abs().max()) / scale
         if not apart <= _NEAR.get(value.dtype, 1e-5):
             raise PlanError(
-                f"with spec {new.spec.name!r} the output {name!r} of {model.spec.name!r} would change by {apart:.2g} "
-                "of its largest value: something new acts at once. New operators begin at zero; new positions inside "
-                "attention, new augmenters and other options do not"
+                f"with spec {new.spec.name!r} the output {name!r} of {old.spec.name!r} would change by {apart:.2g} "
+                f"of its largest value: {_suspects(new.plan, old.plan)} at once. Operators begin at zero, augmenters "
+                "with `gate = true`, and positions of relations where nothing reads relations yet; leave out what does "
+                "not"
             )
+
+
+def _suspects(new: Plan, old: Plan) -> str:
+    """What is new in a plan and may act at once, with its verb."""
+    augmenters = [f"{each} without a gate" for each in new.augmenters[len(old.augmenters) :] if not each.gate]
+    options = [
+        f"option {key!r}" for key, value in new.spec.options.items() if old.spec.options.get(key) != value
+    ]
+    found = [*map(str, new.positions[len(old.positions) :]), *augmenters, *options]
+    return f"{' or '.join(found)} acts" if found else "something new acts"

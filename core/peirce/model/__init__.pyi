@@ -22,7 +22,9 @@ from .inputs import check_sizes as check_sizes
 from .inputs import free_tokens as free_tokens
 from .inputs import refuse_if_out_of_memory as refuse_if_out_of_memory
 from .manifest import ASSETS as ASSETS
+from .manifest import BASE as BASE
 from .manifest import CONTENT as CONTENT
+from .manifest import GAINED as GAINED
 from .manifest import PROVENANCE as PROVENANCE
 from .manifest import PROVENANCE_FORMAT as PROVENANCE_FORMAT
 from .manifest import SKIP as SKIP
@@ -44,6 +46,7 @@ from .roles import MODEL as MODEL
 from .roles import NEXT as NEXT
 from .roles import PREFILL as PREFILL
 from .roles import STEP as STEP
+from .storage import Base as Base
 from .storage import weights_digest as weights_digest
 from .unwrapping import unwrap as unwrap
 from .wrappers import unwrapped_name as unwrapped_name

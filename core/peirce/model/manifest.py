@@ -34,6 +34,9 @@ PROVENANCE_FORMAT = 2
 CONTENT, FILES, DIGEST = "weights", "sha256", "digest"
 """Keys of provenance.json: the digest of the weights' values, which an exported file carries as well; the files with
 their digests; and the digest of provenance.json itself."""
+GAINED, BASE = "gained", "base"
+"""Keys of provenance.json: the names of the tensors that an upgrade has added; and the digest of the weights' values of
+the model that the spec's `from` names, where the file of the weights has only what differs from it."""
 GENERATION = ".generation-"
 """The beginning of the name of a folder with files of a model that are not in their place yet."""
 SKIP = f"`digests=False`, `peirce --no-digests` or {NO_DIGESTS}=1"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast, final
+from typing import Any, Literal, cast, final
 
 import numpy as np
 import torch
@@ -19,7 +20,9 @@ from peirce.model.boundary import Exportable, example_tensors, exportable
 from peirce.model.examples import Padding
 from peirce.model.generation import Generated, Ids, generate, make_decoding
 from peirce.model.inputs import Inputs, free_tokens, refuse_if_out_of_memory
+from peirce.model.manifest import BASE, GAINED
 from peirce.model.roles import Role
+from peirce.model.storage import Base, save
 from peirce.model.wrappers import saved_state, unwrapped_name
 from peirce.parts import (
     Architecture,
@@ -49,12 +52,16 @@ class Model(nn.Module):
         signature: every input and output, with dtype, symbolic dims and meaning.
         heads: the heads by the prefix of their outputs.
         folder: where the model was loaded from, with its assets; None for one that was built.
+        base: the saved model that this one began with, which may be itself; None for one that began afresh.
+        gained: the names of the tensors that an upgrade or a training has added to another model.
     """
 
     def __init__(self, plan: Plan, provenance: Mapping[str, Any]) -> None:
         super().__init__()
         self.plan = plan
         self.folder: Path | None = None
+        self.base: Base | None = None
+        self.gained: frozenset[str] = frozenset()
         self.spec = plan.spec
         self.provenance = dict(provenance)
         self.network: Architecture = plan.architecture.part(plan.architecture.options, plan)
@@ -304,7 +311,13 @@ class Model(nn.Module):
                     found[name] = found[name] + term if name in found else term
         return found
 
-    def save(self, directory: str | Path, assets: Mapping[str, bytes] | None = None) -> None:
+    def save(
+        self,
+        directory: str | Path,
+        assets: Mapping[str, bytes] | None = None,
+        *,
+        only: Literal["trained"] | None = None,
+    ) -> None:
         """Write spec.toml, weights.safetensors, provenance.json and assets/ into a directory, all or nothing.
 
         A card for people and for Hugging Face's hub, README.md, follows; one that a person wrote stays.
@@ -313,22 +326,32 @@ class Model(nn.Module):
             directory: created if it does not exist; a model in it is replaced in one step, its assets included, and
                 other files stay.
             assets: files to keep below assets/, by relative path.
+            only: `trained` for the heads and what differs from `base` alone; such a model is loaded where the base is.
 
         Raises:
             ModelFileError: the directory cannot be written, an asset's name leads out of it, or the weights are not
-                those that the spec makes.
-            InputError: the weights are sharded over processes.
+                those that the spec makes; or the base is missing.
+            InputError: the weights are sharded over processes, or there is no base.
         """
         from peirce.model.card import write_card
-        from peirce.model.storage import save
 
-        directory = Path(directory)
+        directory, spec, tensors = Path(directory), self.spec, saved_state(self, self._needed)
+        more: dict[str, Any] = {GAINED: sorted(self.gained)} if self.gained else {}
+        kept = None
+        if only is not None:
+            if self.base is None:
+                raise InputError(
+                    "only='trained' saves what differs from a saved model, and this one began afresh; leave `only` out"
+                )
+            kept, more[BASE] = self.base.changed(directory, tensors)
+            spec = evolve(spec, from_=os.path.relpath(self.base.folder, directory.resolve()))
         save(
             directory,
-            spec=self.spec.to_toml(),
-            tensors=saved_state(self, self._needed),
+            spec=spec.to_toml(),
+            tensors=tensors,
+            kept=kept,
             dtype=self._dtypes(),
-            provenance=self.provenance,
+            provenance={**self.provenance, **more},
             assets=assets or {},
         )
         count = sum(parameter.numel() for parameter in self.parameters())

@@ -11,14 +11,15 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 import torch
+from attrs import frozen
 from safetensors import SafetensorError
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from peirce.errors import ModelFileError
@@ -35,6 +36,7 @@ from peirce.model.manifest import (
     files_below,
     is_asset,
     read_provenance,
+    saved_files,
     with_digest,
 )
 
@@ -42,11 +44,56 @@ _OBSOLETE = "obsolete.json"
 """In the folder of a new generation: the names of the old model's files that the new model does not have."""
 
 
+@final
+@frozen
+class Base:
+    """The saved model that another one began with.
+
+    Args:
+        folder: where it is; it has all of its weights.
+        names: what its tensors are called in that other one, by their own names.
+    """
+
+    folder: Path
+    names: Mapping[str, str]
+
+    def changed(self, directory: Path, tensors: Mapping[str, Tensor]) -> tuple[set[str], str]:
+        """The names of the tensors of heads and of those that differ from the base, and the digest of its weights.
+
+        Args:
+            directory: where these are to be saved.
+            tensors: the state dict.
+
+        Raises:
+            ModelFileError: the base is not complete, or would be replaced.
+        """
+        if directory.exists() and self.folder.exists() and directory.samefile(self.folder):
+            raise ModelFileError(
+                f"{directory} has the model that this one began with, and what differs from it would replace it; give "
+                "another directory"
+            )
+        with saved_files(self.folder) as files:
+            weights, digest = load_file(files.path(WEIGHTS)), files.provenance.get(CONTENT)
+        begun = {new: weights[old] for old, new in self.names.items() if old in weights}
+        kept = {
+            name
+            for name, value in tensors.items()
+            if name.startswith("heads.") or name not in begun or not _equal(value, begun[name])
+        }
+        return kept, digest or weights_digest(weights)
+
+
+def _equal(value: Tensor, other: Tensor) -> bool:
+    """Whether two tensors have the same dtype and values."""
+    return value.dtype == other.dtype and torch.equal(value.detach().cpu(), other)
+
+
 def save(
     directory: Path,
     *,
     spec: str,
     tensors: Mapping[str, Tensor],
+    kept: Collection[str] | None = None,
     dtype: str | Mapping[str, str],
     provenance: Mapping[str, Any],
     assets: Mapping[str, bytes],
@@ -59,6 +106,7 @@ def save(
         directory: where.
         spec: as TOML.
         tensors: the state dict.
+        kept: the names of those that are written; all if None.
         dtype: the floating dtype of all parameters and buffers, or of each by its name where there are several.
         provenance: where each part comes from.
         assets: further files, by their path below assets/.
@@ -83,7 +131,8 @@ def save(
             fresh = folder / "model"
             fresh.mkdir(0o755)
             (fresh / SPEC).write_text(spec, encoding="utf-8", newline="\n")
-            save_file(_separate(tensors), fresh / WEIGHTS, metadata={"format": "pt"})
+            written = {name: tensors[name] for name in tensors if kept is None or name in kept}
+            save_file(_separate(written), fresh / WEIGHTS, metadata={"format": "pt"})
             (fresh / WEIGHTS).chmod((fresh / SPEC).stat().st_mode)  # safetensors lets nobody else read it
             for name, content in assets.items():
                 (fresh / ASSETS / name).parent.mkdir(parents=True, exist_ok=True)

@@ -201,9 +201,9 @@ class TokenInput(nn.Module):
         atoms = self.embedding(tokens.rows(tokens.inputs["input_ids"]))
         if self.scale != 1.0:
             atoms = atoms * self.scale
-        for augmenter in self.augmenters:
+        for augmenter in cast(Iterable[Augmenter], self.augmenters):
             atoms = self._call_part(
-                augmenter, lambda a=augmenter, before=atoms: _check_width(before, a(before, tokens))
+                augmenter, lambda a=augmenter, before=atoms: a.open_gate(before, a(before, tokens))
             )
         if self.token_type is not None:
             types = tokens.inputs.get("token_type_ids")
@@ -219,7 +219,7 @@ class TokenInput(nn.Module):
         words = self.embedding.weight
         for augmenter in cast(Iterable[Augmenter], self.augmenters):
             words = self._call_part(
-                augmenter, lambda a=augmenter, before=words: _check_width(before, a.words(before))
+                augmenter, lambda a=augmenter, before=words: a.open_gate(before, a.words(before))
             )
         return words
 
@@ -269,15 +269,6 @@ class TokenInput(nn.Module):
         """Call a method of a position or an augmenter; an error gets a note with the part's name."""
         kind = "augmenter" if isinstance(part, Augmenter) else "position"
         return call_named(f"{kind} {part.name!r}", method, *arguments)
-
-
-def _check_width(before: Tensor, after: Tensor) -> Tensor:
-    """Refuse embeddings from an augmenter that have another number of channels than those that it was given."""
-    if after.dim() != before.dim() or after.shape[-1] != before.shape[-1]:
-        raise ValueError(
-            f"it returns shape {list(after.shape)} for atoms of shape {list(before.shape)}; keep the number of channels"
-        )
-    return after
 
 
 def _all_true(mask: Tensor) -> bool:

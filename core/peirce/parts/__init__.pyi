@@ -23,6 +23,7 @@ from .operator import Operator as Operator
 from .operator import PlainScope as PlainScope
 from .operator import PureOperator as PureOperator
 from .operator import Reader as Reader
+from .operator import SharedReader as SharedReader
 from .operator import StateOperator as StateOperator
 from .operator import Weight as Weight
 from .operator import Writer as Writer
@@ -36,6 +37,7 @@ from .plain import plain_sigmoid as plain_sigmoid
 from .plain import plain_softmax as plain_softmax
 from .plan import Plan as Plan
 from .plan import Planned as Planned
+from .plan import PlannedAugmenter as PlannedAugmenter
 from .plan import PlannedHead as PlannedHead
 from .plan import PlannedLayer as PlannedLayer
 from .plan import PlannedOperator as PlannedOperator

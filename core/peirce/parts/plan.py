@@ -9,13 +9,14 @@ from typing import Any, final
 import torch
 import torch.nn.functional as F
 from attrs import evolve, field, frozen
-from torch import Tensor
+from torch import Tensor, nn
 
 from peirce.algebra import Attended, Scope
 from peirce.errors import PlanError, unusable
 from peirce.kernels import PairTerm, Rotation
 from peirce.parts.base import Dims
 from peirce.parts.operator import AttentionOperator, Branch, PureOperator, Reader, Weight, Writer
+from peirce.parts.tokens import Augmenter
 from peirce.parts.tracing import annotate_part
 from peirce.spec import ScopeSpec, Spec
 
@@ -91,7 +92,7 @@ class PlannedOperator(Planned):
         operator, pair = self.operator, self.part.pair
         pairs = [term for term in terms if not isinstance(term, Rotation)] if terms else ()
         if isinstance(operator, AttentionOperator):
-            query, key, value = channels
+            query, key, *values = channels
             scores = self._add_score_terms(
                 self._call_operator(operator.scores, query, key), query, key, scope, pairs
             )
@@ -100,7 +101,7 @@ class PlannedOperator(Planned):
             attention = scope.softmax(scores)
             attention = attention if attended is None else attended(attention)
             attention = F.dropout(attention, scope.dropout) if scope.dropout else attention
-            sums = self._call_operator(operator.sums, attention, value)
+            sums = self._call_operator(operator.attend, attention, [*values, *weights], scope)
             result = _add_value_terms(sums, attention, pairs)
         else:
             assert operator is not None
@@ -150,6 +151,26 @@ def _add_terms(total: Tensor, terms: Iterable[Tensor | None]) -> Tensor:
 
 
 @frozen(kw_only=True)
+class PlannedAugmenter(Planned):
+    """An augmenter, and whether a gate scales what it changes."""
+
+    gate: bool
+
+    def build(self, dims: Dims) -> Augmenter:
+        """The augmenter, with its gate at zero if it has one.
+
+        Raises:
+            PlanError: it has another attribute `gate`, or needs a size that the architecture does not have.
+        """
+        augmenter: Augmenter = super().build(dims)
+        if self.gate:
+            if hasattr(augmenter, "gate"):
+                raise PlanError(unusable(self, "it has a `gate` of its own; leave `gate = true` out"))
+            augmenter.gate, augmenter.has_gate = nn.Parameter(torch.zeros(())), True
+        return augmenter
+
+
+@frozen(kw_only=True)
 class PlannedHead(Planned):
     """A head and the prefix of its outputs."""
 
@@ -185,7 +206,7 @@ class Plan:
     state: tuple[PlannedOperator, ...]
     layers: tuple[PlannedLayer, ...]
     positions: tuple[Planned, ...]
-    augmenters: tuple[Planned, ...]
+    augmenters: tuple[PlannedAugmenter, ...]
     heads: tuple[PlannedHead, ...]
     fuse: bool = True
 

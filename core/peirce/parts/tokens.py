@@ -47,7 +47,13 @@ class Tokens:
 
 
 class Augmenter(ModulePart):
-    """Changes the embeddings of the tokens before positions and token types are added."""
+    """Changes the embeddings of the tokens before positions and token types are added.
+
+    Attributes:
+        has_gate: whether the composer has given it the parameter `gate`, as the spec's `gate = true` asks for.
+    """
+
+    has_gate: bool = False
 
     @abstractmethod
     def forward(self, embeddings: Tensor, tokens: Tokens) -> Tensor:
@@ -56,3 +62,17 @@ class Augmenter(ModulePart):
     def words(self, embeddings: Tensor) -> Tensor:
         """The word embeddings that heads tie to, [v, d1] -> [v, d1], where a token's id alone decides the change."""
         return embeddings
+
+    @final
+    def open_gate(self, before: Tensor, after: Tensor) -> Tensor:
+        """`before + gate (after - before)`, which is `before` to the bit while the gate is zero; `after` without one.
+
+        Raises:
+            ValueError: the number of channels has changed.
+        """
+        if after.dim() != before.dim() or after.shape[-1] != before.shape[-1]:
+            raise ValueError(
+                f"it returns shape {list(after.shape)} for atoms of shape {list(before.shape)}; keep the number of "
+                "channels"
+            )
+        return before + self.get_parameter("gate") * (after - before) if self.has_gate else after

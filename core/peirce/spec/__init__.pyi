@@ -9,6 +9,7 @@ from .files import read_document as read_document
 from .files import summary_of as summary_of
 from .spec import FORMAT as FORMAT
 from .spec import Activation as Activation
+from .spec import AugmenterSpec as AugmenterSpec
 from .spec import HeadSpec as HeadSpec
 from .spec import InputSpec as InputSpec
 from .spec import LayerSpec as LayerSpec

@@ -55,7 +55,10 @@ def read_document(path: Path, what: str = "spec") -> Document:
 
 
 def extend(document: Document, folder: Path, ready: Ready, seen: tuple[str, ...] = ()) -> Document:
-    """A document with what it extends merged in; a relative path starts from a folder."""
+    """A document with what it extends merged in; a relative path starts from a folder, also of the key `from`."""
+    model = document.data.get("model")
+    if isinstance(model, dict) and isinstance(model.get("from"), str):
+        model["from"] = os.path.normpath(folder / model["from"])
     if "extend" not in document.data:
         return document
     base = document.data.pop("extend")

@@ -192,9 +192,20 @@ class OperatorsSpec:
 
 @frozen(kw_only=True)
 class PartSpec:
-    """A position or an augmenter: its name or its class, and its own options, a table or its `Options`."""
+    """A position: its name or its class, and its own options, a table or its `Options`."""
 
     use: str = field(converter=_part_name, validator=_check_not_empty)
+    options: Mapping[str, Any] = field(
+        factory=FrozenDict, converter=FrozenDict, validator=_check_not_reserved, metadata={REST: True}
+    )
+
+
+@frozen(kw_only=True)
+class AugmenterSpec:
+    """An augmenter: its name, whether a learned number that begins at zero scales what it changes, and its options."""
+
+    use: str = field(converter=_part_name, validator=_check_not_empty)
+    gate: bool = False
     options: Mapping[str, Any] = field(
         factory=FrozenDict, converter=FrozenDict, validator=_check_not_reserved, metadata={REST: True}
     )
@@ -213,11 +224,20 @@ class HeadSpec:
 
 _Operator = OperatorSpec | PartSpec | str | type[Any] | Mapping[str, Any]
 _Part = PartSpec | str | type[Any] | Mapping[str, Any]
+_Augmenter = AugmenterSpec | PartSpec | str | type[Any] | Mapping[str, Any]
 _Head = HeadSpec | PartSpec | str | type[Any] | Mapping[str, Any]
 
 
 def _parts(given: Iterable[_Part]) -> tuple[PartSpec, ...]:
     return _tables(PartSpec, given)
+
+
+def _folder(given: str | os.PathLike[str] | None) -> str | None:
+    return None if given is None else os.fspath(given)
+
+
+def _augmenters(given: Iterable[_Augmenter]) -> tuple[AugmenterSpec, ...]:
+    return _tables(AugmenterSpec, given)
 
 
 def _heads(given: Iterable[_Head]) -> tuple[HeadSpec, ...]:
@@ -245,6 +265,8 @@ class Spec:
     Args:
         name: the model's name.
         architecture: the name of a registered architecture, or its class.
+        from_: the folder of a saved model that a new model begins with; the spec contains all that this one has. In a
+            file it is relative to the file.
         dims: the architecture's own sizes, a table or its `Dims`.
         options: the architecture's own options, a table or its `Options`.
         input: what the tokens are.
@@ -259,13 +281,14 @@ class Spec:
 
     name: str = field(validator=_check_not_empty)
     architecture: str = field(converter=_part_name, validator=_check_not_empty)
+    from_: str | None = field(default=None, converter=_folder)
     dims: Mapping[str, Any] = field(converter=FrozenDict)
     options: Mapping[str, Any] = field(factory=FrozenDict, converter=FrozenDict)
     input: InputSpec = field(factory=InputSpec)
     scope: ScopeSpec = field(factory=ScopeSpec)
     operators: OperatorsSpec = field(factory=OperatorsSpec)
     positions: tuple[PartSpec, ...] = field(default=(), converter=_parts)
-    augmenters: tuple[PartSpec, ...] = field(default=(), converter=_parts)
+    augmenters: tuple[AugmenterSpec, ...] = field(default=(), converter=_augmenters)
     heads: tuple[HeadSpec, ...] = field(default=(), converter=_heads)
     regularisation: Regularisation = field(factory=Regularisation)
     document: Document = field(default=Document({}), eq=False, repr=False, metadata={HIDDEN: True})

@@ -16,9 +16,9 @@ from peirce.commands import Json, NewModel, Overwrite, print_new_model, refuse_e
 from peirce.compose import load, resolve, shorthand_operators, upgraded
 from peirce.errors import PlanError
 from peirce.files import read_bytes
-from peirce.parts import Plan, PlannedOperator
+from peirce.parts import Plan, PlannedOperator, PureOperator
 from peirce.registry import Registry, default_registry
-from peirce.spec import LayerSpec, OperatorSpec, OperatorsSpec, PartSpec, Spec
+from peirce.spec import AugmenterSpec, LayerSpec, OperatorSpec, OperatorsSpec, PartSpec, Spec
 
 ARCHITECTURES = {"transformer": "two_branch", "two_branch": "two_branch", "folnet": "folnet"}
 """What a model of an architecture becomes."""
@@ -32,13 +32,15 @@ class Upgrade:
         operators: a shorthand such as `jm.atp`, or the names of operators.
         binary: width of the relations of a model that has none.
         positions: names of positions, or their tables, behind those that there are.
+        augmenters: names of augmenters, or their tables; a gate that begins at zero scales what they change.
         layers: the layers that gain the operators, the first of which is 0; all if None.
         from_attention: whether what deduces reads the scores of attention as relations; not in a `folnet`.
     """
 
-    operators: str | Sequence[str]
+    operators: str | Sequence[str] = ()
     binary: int = 32
     positions: Sequence[str | PartSpec] = ()
+    augmenters: Sequence[str | AugmenterSpec] = ()
     layers: Collection[int] | None = None
     from_attention: bool = False
 
@@ -53,9 +55,20 @@ class Upgrade:
 
         Raises:
             PlanError: it cannot be upgraded, or has no such layer; or the shorthand is none; or nothing would read what
-                the operators write.
+                the operators write, or one has parameters of its own.
         """
         old, count = plan.spec, plan.dims.layers
+        gated = [
+            evolve(each, gate=True) if isinstance(each, AugmenterSpec) else AugmenterSpec(use=each, gate=True)
+            for each in self.augmenters
+        ]
+        old = evolve(old, augmenters=[*old.augmenters, *gated])
+        if not self.operators:
+            if self.positions or self.from_attention or not gated:
+                raise PlanError(
+                    "no operators are given, which would read relations and what these begin with"
+                )
+            return old
         if old.architecture not in ARCHITECTURES:
             raise PlanError(
                 f"{old.name!r} is of the architecture {old.architecture!r}; {', '.join(ARCHITECTURES)} can be "
@@ -69,6 +82,12 @@ class Upgrade:
             new = shorthand_operators(given, registry) if isinstance(given, str) else [*given]
         except ValueError as error:
             raise PlanError(str(error)) from None
+        for name in new:
+            if not issubclass(part := registry.get("operators", name), PureOperator):
+                raise PlanError(
+                    f"the operator {name!r} has parameters of its own ({part.__name__}), so that no map of what it "
+                    "writes can begin at zero; `peirce list operators` shows others, such as join"
+                )
         reads = any("binary" in head.part.needs for head in plan.heads)
         reads |= any(_reads_relations(plan, i) for i in range(chosen[-1] + 1, count))
         last = [name for name in new if reads or registry.get("operators", name).typing[0] == "U"]
@@ -119,12 +138,15 @@ def upgrade(
         typer.Option(
             metavar="OPERATORS", help="A shorthand such as jm.atp, or names with commas between them."
         ),
-    ],
+    ] = "",
     binary: Annotated[
         int, typer.Option(min=1, help="Width of the relations, where the model has none.")
     ] = 32,
     positions: Annotated[
         str, typer.Option(metavar="NAMES", help="Positions that relations begin with, such as distance.")
+    ] = "",
+    augmenters: Annotated[
+        str, typer.Option(metavar="NAMES", help="Augmenters, such as logical,tpr, with gates at zero.")
     ] = "",
     layers: Annotated[
         str,
@@ -147,6 +169,7 @@ def upgrade(
         operators=operators if re.fullmatch(r"\w*\.\w*", operators) else re.findall(r"[^,\s]+", operators),
         binary=binary,
         positions=re.findall(r"[^,\s]+", positions),
+        augmenters=re.findall(r"[^,\s]+", augmenters),
         layers=_numbers(layers) if layers else None,
         from_attention=from_attention,
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +11,11 @@ import torch
 from command_line import exit_code
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
 
 import peirce
 from peirce.compose import resolve
-from peirce.errors import PlanError
+from peirce.errors import InputError, ModelFileError, PlanError
 from peirce.registry import default_registry
 from peirce.spec import PartSpec
 from peirce_basics.upgrades import Upgrade
@@ -64,17 +64,32 @@ def outputs(model: peirce.Model, inputs: dict[str, torch.Tensor]) -> dict[str, t
     operators=st.sampled_from(["jm.atp", "jm.", "m.p", "j.t"]),
     layers=st.sampled_from([None, [1], [0, 2]]),
     from_attention=st.booleans(),
+    augmenters=st.sampled_from([[], ["tpr"], ["logical", "tpr"], ["word_vectors"]]),
 )
 def test_outputs_are_the_same_to_the_bit(
-    options: Any, positions: Any, scope: Any, operators: str, layers: Any, from_attention: bool
+    options: Any,
+    positions: Any,
+    scope: Any,
+    operators: str,
+    layers: Any,
+    from_attention: bool,
+    augmenters: Any,
 ) -> None:
     old = base(options=options, positions=positions, scope=peirce.spec.ScopeSpec(kind=scope))
     new = upgrade(
-        old, operators=operators, binary=5, positions=[DISTANCE], layers=layers, from_attention=from_attention
+        old,
+        operators=operators,
+        binary=5,
+        positions=[DISTANCE],
+        layers=layers,
+        from_attention=from_attention,
+        augmenters=augmenters,
     )
     for padding in ("padded", "empty"):
-        inputs = old.example_inputs(padding=padding)  # type: ignore[arg-type]
-        wanted, found = outputs(old, inputs), outputs(new, inputs)
+        inputs = new.example_inputs(padding=padding)  # type: ignore[arg-type]
+        known = {spec.name for spec in old.signature.inputs}
+        wanted = outputs(old, {name: value for name, value in inputs.items() if name in known})
+        found = outputs(new, inputs)
         assert all(torch.equal(wanted[name], found[name]) for name in wanted)
 
 
@@ -109,6 +124,39 @@ def test_relations_are_gained_before_a_layer_that_reads_them(architecture: str) 
             upgrade(old, operators=["assoc"], layers=[1])
 
 
+@settings(max_examples=6, deadline=None, derandomize=True)
+@given(
+    options=st.fixed_dictionaries({}, optional={"norm": st.sampled_from(OPTIONS["norm"])}),
+    operators=st.sampled_from(["jm.atp", "m.t", "jc.a"]),
+    from_attention=st.booleans(),
+    augmenters=st.sampled_from([["logical"], ["tpr", "logical"]]),
+)
+def test_all_that_is_gained_moves_in_three_steps(
+    options: Any, operators: str, from_attention: bool, augmenters: Any
+) -> None:
+    gained = {"operators": operators, "from_attention": from_attention, "augmenters": augmenters}
+    assert_learns(upgrade(base(options=options), positions=[DISTANCE], **gained))
+
+
+def assert_learns(new: peirce.Model) -> None:
+    """Every tensor that was gained has moved after three steps, and some have a gradient at the first."""
+    before = {name: value.detach().clone() for name, value in new.named_parameters() if name in new.gained}
+    optimizer, inputs = torch.optim.SGD(new.parameters(), 1.0), new.example_inputs()
+    for step in range(3):
+        optimizer.zero_grad()
+        found = new(**inputs)
+        pairs = [value.square().mean() for name, value in found.items() if name.startswith("relation")]
+        sum(pairs, new.loss("mlm", found, inputs["input_ids"])).backward()
+        assert step or any(
+            p.grad is not None and p.grad.any() for n, p in new.named_parameters() if n in before
+        )
+        optimizer.step()
+    assert len(before) > 2
+    assert not [
+        name for name, value in new.named_parameters() if name in before and torch.equal(value, before[name])
+    ]
+
+
 @pytest.mark.parametrize("architecture", ["transformer", "folnet"])
 def test_everything_new_has_moved_after_three_steps(architecture: str) -> None:
     few = peirce.spec.OperatorsSpec(layer="jc.tp")
@@ -120,20 +168,20 @@ def test_everything_new_has_moved_after_three_steps(architecture: str) -> None:
         if architecture == "transformer"
         else {"operators": ["mu"]}
     )
-    new = upgrade(old, **gained)
-    fresh = [name for name, _ in new.named_parameters() if re.search(r"relations|positions|\.mu\.", name)]
-    before = {name: value.clone() for name, value in new.state_dict().items()}
-    optimizer, inputs = torch.optim.SGD(new.parameters(), 1.0), new.example_inputs()
-    for step in range(3):
-        optimizer.zero_grad()
-        new.loss("mlm", new(**inputs), inputs["input_ids"]).backward()
-        parameters = dict(new.named_parameters())
-        assert step or any(
-            parameters[name].grad is not None and parameters[name].grad.any() for name in fresh
-        )
-        optimizer.step()
-    assert len(fresh) > 5
-    assert not [name for name in fresh if torch.equal(new.state_dict()[name], before[name])]
+    assert_learns(upgrade(old, **gained))
+
+
+def test_a_network_whose_relations_are_read_reads_its_attention_too() -> None:
+    old = base("two_branch", heads=["mlm", {"use": "relation", "classes": 3}], positions=[DISTANCE])
+    new = upgrade(old, operators=["assoc", "join"], from_attention=True)
+    inputs = old.example_inputs(padding="padded")
+    wanted, found = outputs(old, inputs), outputs(new, inputs)
+    assert max(float((wanted[name] - found[name]).abs().max()) for name in wanted) < 1e-12
+    assert_learns(new)
+    with pytest.raises(
+        PlanError, match=r"position 'distance' acts at once.*where nothing reads relations yet"
+    ):
+        upgrade(old, operators=["join"], positions=["distance"])
 
 
 def test_an_upgraded_decoder_writes_the_same_texts(tmp_path: Path) -> None:
@@ -161,7 +209,11 @@ def test_an_upgraded_decoder_writes_the_same_texts(tmp_path: Path) -> None:
         ({"operators": "jm.axp"}, "unknown letter 'x'"),
         ({"operators": ".a", "layers": [2]}, "nothing would read those of layer 2"),
         ({"operators": ".atp"}, "write relations alone"),
-        ({"operators": "jm.atp", "positions": ["shaw"]}, "would change by"),
+        ({"operators": "jm.atp", "positions": ["shaw"]}, "position 'shaw' acts at once"),
+        ({"operators": ["join", "bool"]}, "'bool' has parameters of its own"),
+        ({"operators": ["lstm"]}, "'lstm' has parameters of its own"),
+        ({"positions": ["distance"]}, "no operators are given"),
+        ({}, "no operators are given"),
     ],
 )
 def test_what_cannot_be_gained_is_said(gained: Any, said: str) -> None:
@@ -209,3 +261,82 @@ def test_the_command_upgrades_a_saved_model(tmp_path: Path, capsys: pytest.Captu
     assert exit_code(*given[:3], tmp_path / "other", "--operators", "jm.atp", "--layers", "a") == 2
     assert "write numbers, such as 4-6 or 0,2" in capsys.readouterr().err
     assert not (tmp_path / "other").exists()
+
+
+def test_a_spec_begins_with_a_saved_model(tmp_path: Path) -> None:
+    old = base()
+    old.save(tmp_path / "old")
+    spec = Upgrade(operators="jm.atp", augmenters=["tpr"]).spec(old.plan, default_registry())
+    text = spec.to_toml().replace('name = "base"', 'name = "more"\nfrom = "old"')
+    (tmp_path / "more.toml").write_text(text)
+    new, inputs = peirce.build(tmp_path / "more.toml").eval(), old.example_inputs()
+    assert new.spec.from_ is None
+    assert all(torch.equal(value, outputs(new, inputs)[name]) for name, value in outputs(old, inputs).items())
+    (tmp_path / "more.toml").write_text(text.replace("unary = 8", "unary = 16"))
+    with pytest.raises(PlanError, match=r"'more' changes shapes: .*keep the model's sizes"):
+        peirce.build(tmp_path / "more.toml")
+    (tmp_path / "more.toml").write_text(text.replace("gate = true", "gate = false"))
+    with pytest.raises(PlanError, match="augmenter 'tpr' without a gate acts at once"):
+        peirce.build(tmp_path / "more.toml")
+    (tmp_path / "more.toml").write_text(text.replace('"old"', '"none"'))
+    with pytest.raises(ModelFileError, match=rf"no saved model at {tmp_path}/none"):
+        peirce.build(tmp_path / "more.toml")
+
+
+@pytest.fixture
+def trained(tmp_path: Path) -> peirce.Model:
+    """An upgraded model of which a projection has learnt beside all that is new."""
+    base().float().save(tmp_path / "base")
+    new = upgrade(peirce.load(tmp_path / "base"), operators="jm.at", augmenters=["tpr"])
+    with torch.no_grad():
+        for name, each in new.named_parameters():
+            if name in new.gained or name.endswith("layers.1.operators.0.assoc.kernel.weight"):
+                each.add_(torch.randn_like(each))
+    return new
+
+
+def test_what_was_trained_is_saved_alone(tmp_path: Path, trained: peirce.Model) -> None:
+    trained.save(tmp_path / "runs/new", {"notes.txt": b"kept"}, only="trained")
+    kept = {*load_file(tmp_path / "runs/new/weights.safetensors")}
+    heads = {name for name in trained.state_dict() if name.startswith("heads.")}
+    other = "network.transformer.layers.1.operators.0.assoc.kernel.weight"
+    assert kept == trained.gained | heads | {other}
+    assert {*kept} < {*trained.state_dict()}
+    again = peirce.load(tmp_path / "runs/new")
+    assert again.gained == trained.gained
+    state = again.state_dict()
+    assert all(torch.equal(value, state[name]) for name, value in trained.state_dict().items())
+    again.save(tmp_path / "again", only="trained")  # of the same base
+    assert 'from = "../base"' in (tmp_path / "again/spec.toml").read_text()
+    again.save(tmp_path / "whole")
+    (tmp_path / "base").rename(tmp_path / "moved")
+    with pytest.raises(ModelFileError, match=r"that cannot be read: .*If it has moved, give the folder"):
+        peirce.load(tmp_path / "again")
+    found = peirce.load(tmp_path / "again", base=tmp_path / "moved").state_dict()
+    for state in (found, peirce.load(tmp_path / "whole").state_dict()):
+        assert all(torch.equal(value, state[name]) for name, value in trained.state_dict().items())
+
+
+def test_what_was_trained_is_refused_on_another_base(tmp_path: Path, trained: peirce.Model) -> None:
+    trained.save(tmp_path / "new", only="trained")
+    other = peirce.load(tmp_path / "base")
+    with torch.no_grad():
+        next(other.parameters()).add_(1e-3)
+    other.save(tmp_path / "base")
+    with pytest.raises(ModelFileError, match="another model, or another version of it; give the folder"):
+        peirce.load(tmp_path / "new")
+    with pytest.raises(ModelFileError, match="has the model that this one began with"):
+        trained.save(tmp_path / "base", only="trained")
+    with pytest.raises(InputError, match="this one began afresh"):
+        base().save(tmp_path / "fresh", only="trained")
+    assert not (tmp_path / "fresh").exists()
+
+
+def test_what_was_trained_must_be_whole(tmp_path: Path, trained: peirce.Model) -> None:
+    trained.save(tmp_path / "new", only="trained")
+    path = tmp_path / "new/weights.safetensors"
+    weights = load_file(path)
+    lost = next(name for name in weights if "relations" in name)
+    save_file({name: value.clone() for name, value in weights.items() if name != lost}, path)
+    with pytest.raises(ModelFileError, match=f"missing: {lost}"):
+        peirce.load(tmp_path / "new", digests=False)

@@ -31,13 +31,10 @@ class LogicalOptions:
     Args:
         depth: K, the levels of relations, outermost in the parse tree first.
         width: N_logic, the width of the logical embeddings; None for that of the token embeddings.
-        gate: whether what is added is scaled by a learned number that starts at zero, so that a pretrained model starts
-            as it was; the paper starts with random values.
     """
 
     depth: int = field(default=3, validator=validators.ge(1))
     width: int | None = field(default=None, validator=validators.optional(validators.ge(1)))
-    gate: bool = False
 
 
 class Logical(Augmenter):
@@ -58,7 +55,6 @@ class Logical(Augmenter):
         self.projection = nn.Linear(dims.unary + width, dims.unary)
         set_small_normal(self.embedding)
         set_small_normal(self.projection)
-        self.gate = nn.Parameter(torch.zeros(())) if options.gate else None
 
     def inputs(self) -> tuple[TensorSpec, ...]:
         """The id of each token at each level."""
@@ -87,7 +83,7 @@ class Logical(Augmenter):
         state = embeddings
         for level in range(self.depth):
             state = F.gelu(self.projection(torch.cat([state, self.embedding(ids[:, level])], 2)))
-        return embeddings + (state if self.gate is None else self.gate * state)
+        return embeddings + state
 
     def reference(
         self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
@@ -100,6 +96,5 @@ class Logical(Augmenter):
                 vector = parameters["embedding.weight"][given["logical_ids"][level][x]]
                 assert len(vector) == (self.options.width or dims.unary)
                 state = plain_gelu(plain_linear([*state, *vector], parameters, "projection", dims.unary))
-            gate = parameters["gate"] if self.options.gate else 1.0
-            found.append([w + gate * u for w, u in zip(atoms, state, strict=True)])
+            found.append([w + u for w, u in zip(atoms, state, strict=True)])
         return {"embeddings": found}

@@ -39,12 +39,3 @@ def test_levels_are_a_fixed_dim_of_the_input() -> None:
     assert (ids.name, ids.dims, ids.high) == ("logical_ids", ("batch", 2, "length"), 35)
     with pytest.raises(InputError, match=r"3 levels.*depth 2"):
         augmenter(torch.randn(1, 5, 6), tokens(torch.zeros(1, 3, 5, dtype=torch.long)))
-
-
-def test_a_gate_starts_closed() -> None:
-    augmenter = Logical(Logical.Options(depth=2, gate=True), DIMS)
-    words = torch.randn(1, 5, 6)
-    got = augmenter(words, tokens(torch.randint(35, (1, 2, 5))))
-    torch.testing.assert_close(got, words)
-    got.square().sum().backward()
-    assert augmenter.gate.grad != 0

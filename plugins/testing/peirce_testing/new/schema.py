@@ -16,7 +16,18 @@ from peirce.errors import InputError
 from peirce.files import explain_disk_errors, write_json
 from peirce.parts import StateOperator
 from peirce.registry import Registry, arguments, default_registry, first_line
-from peirce.spec import FORMAT, HIDDEN, REST, HeadSpec, OperatorSpec, PartSpec, Spec, to_plain, toml_key
+from peirce.spec import (
+    FORMAT,
+    HIDDEN,
+    REST,
+    AugmenterSpec,
+    HeadSpec,
+    OperatorSpec,
+    PartSpec,
+    Spec,
+    to_plain,
+    toml_key,
+)
 
 Schema = dict[str, Any]
 
@@ -65,7 +76,7 @@ def spec_schema(registry: Registry) -> Schema:
     model = _object(Spec)
     properties = model["properties"]
     properties["architecture"]["enum"] = list(architectures)
-    for kind, entry in (("positions", PartSpec), ("augmenters", PartSpec), ("heads", HeadSpec)):
+    for kind, entry in (("positions", PartSpec), ("augmenters", AugmenterSpec), ("heads", HeadSpec)):
         properties[kind]["items"] = _one_of(entry, parts(kind))
     alike = properties["operators"]["properties"]
     states = [name for name, cls in operators.items() if issubclass(cls, StateOperator)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
 
@@ -236,8 +236,8 @@ class QuerySystem(Executor, Architecture):
         """Execute the queries."""
         literals = Literals.of(inputs)
         words = self.names()
-        for augmenter in cast(Any, self.augmenters):
-            words = augmenter.words(words)
+        for augmenter in cast(Iterable[Augmenter], self.augmenters):
+            words = augmenter.open_gate(words, augmenter.words(words))
         kind, words = words.dtype, at_least_float32(words)
         with without_autocast(words):
             unary, points = self.execute(literals, words), self.points(words)
