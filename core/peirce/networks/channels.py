@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from peirce.algebra import Scope
 from peirce.kernels import FusedLinear
-from peirce.parts import Branch, Dims, PlannedOperator, Reader, Weight, Writer
+from peirce.parts import Branch, Dims, PlannedOperator, Reader, SharedReader, Weight, Writer
 
 CachedState = Mapping[str, Tensor]
 """The cached keys and values of earlier tokens, by name: channels of `cached` readers, [b, a, *shape] from unary
@@ -49,14 +49,18 @@ class Projections(nn.Module):
     ) -> None:
         super().__init__()
         for role, reader in readings.items():
-            self.add_module(role, _linear(dims, reader))
+            shared = isinstance(reader, SharedReader)
+            self.add_module(role, self.get_submodule(reader.shares) if shared else _linear(dims, reader))
         if output is not None:
             self.output = nn.Linear(channel_count(output), _width(dims, output), bias=output.bias)
         for role, reader in readings.items():
             if source and reader.cached:
                 self.add_module(f"source_{role}", _linear(dims, reader))
         for name, weight in (weights or {}).items():
-            self.register_parameter(name, nn.Parameter(torch.full([*weight.shape.values()], weight.initial)))
+            entries = torch.full([*weight.shape.values()], weight.initial)
+            if weight.spread:
+                entries += weight.spread * torch.randn_like(entries)
+            self.register_parameter(name, nn.Parameter(entries))
 
     @classmethod
     def of(cls, planned: PlannedOperator, dims: Dims, *, source: bool = False) -> Projections:

@@ -6,7 +6,7 @@ Shapes follow the axis legend of `peirce.algebra`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, final
 
 from attrs import field, frozen
@@ -57,6 +57,17 @@ class Reader:
 
 
 @frozen(kw_only=True)
+class SharedReader(Reader):
+    """A reading by the map of an earlier one, such as the second side of a symmetric product.
+
+    Args:
+        shares: the name of that reading, which has the same branch, shape and bias.
+    """
+
+    shares: str
+
+
+@frozen(kw_only=True)
 class Writer:
     """How an operator writes to a branch: a linear map from its own channels, of shape `shape`, to the atoms."""
 
@@ -71,11 +82,13 @@ class Weight:
 
     Args:
         shape: the sizes by name, in order, such as `{"h": 12, "s": 64}`; there is no axis of examples or tokens.
-        initial: the value of every entry of a new model.
+        initial: the mean of a new model's entries.
+        spread: their standard deviation.
     """
 
     shape: Mapping[str, int] = field(converter=_channels)
     initial: float = 1.0
+    spread: float = 0.0
 
 
 def typing_of(readings: Mapping[str, Reader], output: Writer) -> str:
@@ -230,7 +243,7 @@ class Operator(PureOperator):
 
 
 class AttentionOperator(PureOperator):
-    """Attention in one operator: its readings are query, key and value, and no relation is written.
+    """Attention in one operator: its readings are query, key and most often a value, and no relation is written.
 
     u(x) = sum_a K(x,a) v(a), with K a softmax of `scores` over the tokens a that x may attend to. Between its halves
     the composer adds the terms of pair positions, hands the weights to `peirce.algebra.attention_of`, and drops some
@@ -240,23 +253,32 @@ class AttentionOperator(PureOperator):
     scope_rule = "reduce"
     pair = "attention"
 
-    @final
-    def weights(self) -> Mapping[str, Weight]:
-        """None: positions act between the two halves of the equation."""
-        return {}
-
     @abstractmethod
     def scores(self, query: Tensor, key: Tensor) -> Tensor:
         """[b, x, h, s], [b, a, *shape] -> [b, x, a, h]; keys may have fewer heads, which groups of queries share."""
 
     @abstractmethod
-    def sums(self, weights: Tensor, value: Tensor) -> Tensor:
-        """[b, x, a, h], [b, a, *shape] -> [b, x, h, s]."""
+    def sums(self, weights: Tensor, *values: Any, **named: Any) -> Tensor:
+        """[b, x, a, h], [b, a, *shape] -> [b, x, h, s].
+
+        Args:
+            weights: K.
+            values: what was read behind the key; where that is not one value, or the operator has `weights`, these
+                and the scope follow.
+            named: none; every argument is given by position.
+        """
 
     @final
-    def infer(self, query: Tensor, key: Tensor, value: Tensor, scope: Scope) -> Tensor:
+    def infer(self, query: Tensor, key: Tensor, *others: Any) -> Tensor:
         """The equation without the terms of positions."""
-        return self.sums(scope.softmax(self.scores(query, key)), value)
+        *values, scope = others
+        return self.attend(scope.softmax(self.scores(query, key)), values, scope)
+
+    @final
+    def attend(self, weights: Tensor, values: Sequence[Tensor], scope: Scope) -> Tensor:
+        """`sums` with what it takes: of one value alone, no scope."""
+        plain = len(values) == 1 and not self.weights()
+        return self.sums(weights, *values) if plain else self.sums(weights, *values, scope)
 
 
 class StateOperator(SizedPart, nn.Module, ABC):

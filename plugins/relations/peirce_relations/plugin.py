@@ -20,6 +20,7 @@ def register_operators() -> list[type[PureOperator | StateOperator]]:
     from peirce_relations.operators.edge_attention import EdgeAttention
     from peirce_relations.operators.pair_feedforward import PairFeedForward
     from peirce_relations.operators.relation_attention import RelationAttention
+    from peirce_relations.operators.relational_attention import RelationalAttention
     from peirce_relations.operators.triangles import TriangleAttention, TriangleMultiplication
 
     return [
@@ -27,6 +28,7 @@ def register_operators() -> list[type[PureOperator | StateOperator]]:
         Compose,
         EdgeAttention,
         RelationAttention,
+        RelationalAttention,
         TriangleMultiplication,
         TriangleAttention,
         PairFeedForward,

@@ -1,0 +1,130 @@
+"""Dual attention and relational cross-attention equal the published code, `dual_attention`, with its weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import dual_attention.model_utils as published_utils
+import dual_attention.relational_attention as published
+import pytest
+import torch
+from dual_attention.attention_utils import precompute_freqs_cis
+from dual_attention.dual_attn_blocks import DualAttnEncoderBlock
+from dual_attention.symbol_retrieval import (
+    PositionalSymbolRetriever,
+    PositionRelativeSymbolRetriever,
+    SymbolicAttention,
+)
+from torch import Tensor
+
+import peirce
+
+WIDTH, HEADS, SIZE, LENGTH, GROUPS = 16, 2, 4, 7, 2
+COUNTS = {"retrieved": 5, "distance": 3, "place": LENGTH}
+KINDS: Mapping[str, tuple[str, Mapping[str, Any], Mapping[str, Any]]] = {
+    "asymmetric": ("relational_attention", {}, {}),
+    "symmetric": (
+        "relational_attention",
+        {"symmetric_rels": True, "n_relations": 4},
+        {"symmetric": True, "relations": 4},
+    ),
+    "cross": ("rca", {}, {"cross": True}),
+}
+
+
+def retriever_of(symbols: str) -> Any:
+    if symbols == "retrieved":
+        return SymbolicAttention(WIDTH, GROUPS, COUNTS[symbols])
+    if symbols == "place":
+        return PositionalSymbolRetriever(WIDTH, COUNTS[symbols])
+    return PositionRelativeSymbolRetriever(WIDTH, COUNTS[symbols])
+
+
+def symbols_of(retriever: Any, values: Tensor) -> dict[str, Tensor]:
+    """The symbols as each head sums them, which published layers map anew, and the map that scores them."""
+    if not isinstance(retriever, SymbolicAttention):
+        place = isinstance(retriever, PositionalSymbolRetriever)
+        table = retriever.symbol_library.weight if place else retriever.rel_pos_enc.rel_pos_embeddings
+        return {"symbols": (table @ values.T).view(-1, HEADS, SIZE)}
+    size = WIDTH // GROUPS
+    library, keys = (
+        each.view(-1, GROUPS, size) for each in (retriever.symbol_library, retriever.template_features)
+    )
+    weight, bias = (each.view(GROUPS, size, -1) for each in retriever.q_proj.parameters())
+    scores = [torch.einsum("ngd,gdw->gnw", keys, each).flatten(0, 1) / size**0.5 for each in (weight, bias)]
+    return {
+        "symbols": torch.einsum("ngd,hsgd->gnhs", library, values.view(HEADS, SIZE, GROUPS, size)),
+        "symbol.weight": scores[0],
+        "symbol.bias": scores[1].flatten(),
+    }
+
+
+def weights_of(block: DualAttnEncoderBlock, retriever: Any) -> dict[str, Tensor]:
+    """A published layer's weights by our names; each kind of heads writes its own half of the atoms."""
+    plain, relational = block.dual_attn.self_attention, block.dual_attn.relational_attention
+    of_attention = relational if hasattr(relational, "wq") else None
+    nothing = torch.zeros(WIDTH // 2, WIDTH // 2)
+    told = symbols_of(retriever, relational.wv.weight)
+    for role in ("query", "key"):
+        scored = getattr(relational, f"w{role[0]}" if of_attention is not None else f"w{role[0]}_attn")
+        told[f"{role}.weight"] = scored.weight
+        if of_attention is None:
+            told[f"relation_{role}.weight"] = getattr(relational, f"w{role[0]}_rel").weight
+    if of_attention is None:
+        told["relations"] = relational.wr.transpose(1, 2)
+    told["output.weight"] = torch.cat([nothing, relational.wo.weight])
+    found = {f"operators.1.relational_attention.{name}": value for name, value in told.items()}
+    for role in ("query", "key", "value"):
+        found[f"operators.0.attention.{role}.weight"] = getattr(plain, f"w{role[0]}").weight
+    found["operators.0.attention.output.weight"] = torch.cat([plain.wo.weight, nothing])
+    for ours, theirs in (
+        ("operators.2.relu.unary.hidden", block.ff_block.linear1),
+        ("operators.2.relu.unary.output", block.ff_block.linear2),
+        ("norms.0", block.norm1),
+        ("norms.1", block.norm2),
+    ):
+        found |= {f"{ours}.{name}": value for name, value in theirs.named_parameters()}
+    return found
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("symbols", COUNTS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_layers_of_the_published_code(
+    kind: str, symbols: str, causal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Release 0.0.7 does not import a module that its relational cross-attention uses.
+    monkeypatch.setattr(published, "model_utils", published_utils, raising=False)
+    torch.manual_seed(0)
+    name, told, options = KINDS[kind]
+    told = {**told, "use_relative_positional_symbols": symbols == "distance"}
+    retriever = retriever_of(symbols)
+    wiring: dict[str, Any] = {"norm_first": False, "ra_type": name, "ra_kwargs": told, "causal": causal}
+    blocks = [DualAttnEncoderBlock(WIDTH, HEADS, HEADS, 24, "relu", 0.0, **wiring) for _ in range(2)]
+    relational = {"symbols": symbols, "count": COUNTS[symbols], "symbol_heads": GROUPS, **options}
+    changes = {
+        "model.dims": {"layers": 2, "unary": WIDTH, "heads": HEADS, "head_size": SIZE, "feedforward": 24},
+        "model.operators.layer": [{"use": "attention"}, {"use": "relational_attention", **relational}],
+        "model.operators.state": "relu",
+        "model.options": {"norm": "post", "epsilon": 1e-5, "embedding_norm": False, "pooler": False},
+        "model.positions": [{"use": "rope", "pairing": "interleaved"}],
+        "model.scope.kind": "causal" if causal else "bidirectional",
+        "model.regularisation.dropout": 0.0,
+    }
+    model = peirce.build(peirce.load_spec("dual-attention", changes), seed=0).eval()
+    state = {
+        key: torch.zeros_like(each) if key.endswith("bias") else each
+        for key, each in model.state_dict().items()
+    }
+    atoms = torch.randn(3, LENGTH, WIDTH)
+    state["network.input.embedding.weight"][: 3 * LENGTH] = atoms.flatten(0, 1)
+    for i, block in enumerate(blocks):
+        state |= {f"network.layers.{i}.{key}": each for key, each in weights_of(block, retriever).items()}
+    model.load_state_dict(state)
+    turned = dict(zip(("freqs_cos", "freqs_sin"), precompute_freqs_cis(SIZE, LENGTH), strict=True))
+    found = model(input_ids=torch.arange(3 * LENGTH).view(3, LENGTH))["unary"]
+    for block in blocks:
+        atoms = block(atoms, retriever(atoms), **turned)
+    torch.testing.assert_close(found, atoms, atol=1e-5, rtol=0)
