@@ -24,27 +24,24 @@ def register_architectures() -> list[type[Architecture]]:
 @hookimpl
 def register_layouts() -> dict[str, str]:
     """Families of published transformers that become specs."""
+    modules = {
+        "bert": {"bert": "Bert", "distilbert": "DistilBert"},
+        "electra": {"albert": "Albert", "electra": "Electra"},
+        "gemma": {"gemma2": "Gemma2", "gemma3_text": "Gemma3"},
+        "gpt2": {"gpt2": "GPT2"},
+        "gpt_neox": {"gpt_neox": "GPTNeoX"},
+        "llama": {"llama": "Llama"},
+        "llama_family": {
+            "mistral": "Mistral", "mixtral": "Mixtral", "olmo2": "Olmo2", "phi3": "Phi3", "qwen2": "Qwen2",
+            "qwen3": "Qwen3", "smollm3": "SmolLM3",
+        },
+        "modernbert": {"modernbert": "ModernBert"},
+        "roberta": {"mpnet": "MPNet", "roberta": "Roberta", "xlm-roberta": "XLMRoberta"},
+        "t5": {"t5": "T5Encoder"},
+    }  # fmt: skip
     return {
         model_type: f"peirce_hf.layouts.{module}:{name}"
-        for module, names in (
-            ("bert", {"bert": "Bert"}),
-            ("distilbert", {"distilbert": "DistilBert"}),
-            ("electra", {"albert": "Albert", "electra": "Electra"}),
-            ("gemma", {"gemma2": "Gemma2", "gemma3_text": "Gemma3"}),
-            ("gpt2", {"gpt2": "GPT2"}),
-            ("gpt_neox", {"gpt_neox": "GPTNeoX"}),
-            ("llama", {"llama": "Llama"}),
-            ("mistral", {"mistral": "Mistral"}),
-            ("mixtral", {"mixtral": "Mixtral"}),
-            ("modernbert", {"modernbert": "ModernBert"}),
-            ("mpnet", {"mpnet": "MPNet"}),
-            ("olmo", {"olmo2": "Olmo2"}),
-            ("phi", {"phi3": "Phi3"}),
-            ("qwen", {"qwen2": "Qwen2", "qwen3": "Qwen3"}),
-            ("roberta", {"roberta": "Roberta", "xlm-roberta": "XLMRoberta"}),
-            ("smollm", {"smollm3": "SmolLM3"}),
-            ("t5", {"t5": "T5Encoder"}),
-        )
+        for module, names in modules.items()
         for model_type, name in names.items()
     }
 

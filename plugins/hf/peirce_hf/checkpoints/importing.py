@@ -118,7 +118,7 @@ def export_transformers(directory: Path, output: Path, *, registry: Registry | N
         for theirs, target in layout.names(state).items()
     }
     if not layout.tie_word_embeddings:  # then transformers does not repeat them itself
-        tensors |= {copy: tensors[of].clone() for copy, of in layout.repeated.items() if of in tensors}
+        tensors |= {copy: tensors[of].clone() for copy, of in layout.copies().items() if of in tensors}
     files = {CONFIG: read_bytes(kept), WEIGHTS[0]: save(tensors, metadata={"format": "pt"})}
     tokenizer = directory / "assets" / TOKENIZER
     if tokenizer.is_file():
@@ -168,11 +168,8 @@ def _without_wrappers(tensors: Mapping[str, Tensor], layout: type[Layout], sourc
         ModelFileError: two tensors have one name then.
     """
     names = {key: _OLDER.sub(lambda found: _NAMES[found[0]], unwrapped_name(key, ())) for key in tensors}
-    before = [
-        each.removesuffix(layout.anchor)
-        for each in names.values()
-        if f".{each}".endswith(f".{layout.anchor}")
-    ]
+    anchor = layout.anchor()
+    before = [each.removesuffix(anchor) for each in names.values() if f".{each}".endswith(f".{anchor}")]
     outer = min(before, key=len, default="").removesuffix(layout.prefix)
     found = {names[key].removeprefix(outer): value for key, value in tensors.items()}
     if len(found) < len(tensors):

@@ -1,4 +1,7 @@
-"""BERT as `transformers` saves it: norms after each stage, learned positions, token types, heads of pretraining."""
+"""BERT as `transformers` saves it: norms after each stage, learned positions, token types, heads of pretraining.
+
+DistilBERT is one without token types and pooler.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +10,15 @@ from typing import Any, ClassVar, Literal
 
 from attrs import frozen
 
-from peirce_hf.layouts.layout import PLAIN, Layout, Names, at_least, one_of
+from peirce_hf.layouts.layout import PLAIN, SMALL, Layout, Names, at_least, one_of
 
 
 @frozen(kw_only=True)
 class Bert(Layout):
-    """The settings of `BertConfig`; Devlin et al. (2018).
+    """The settings of `BertConfig`; Devlin et al. (2018)."""
 
-    Attributes:
-        bias: what the bias of the head over the vocabulary is called.
-    """
-
-    model_type: ClassVar[str] = "bert"
-    prefix: ClassVar[str] = "bert."
-    anchor: ClassVar[str] = "embeddings.LayerNorm.weight"
+    model_type = "bert"
+    prefix = "bert."
     tensors: ClassVar[Names] = {
         "embeddings.word_embeddings": "input.embedding",
         "embeddings.position_embeddings": "input.positions.0.table",
@@ -43,20 +41,9 @@ class Bert(Layout):
         "cls.predictions.decoder": "mlm.decoder",
         "cls.seq_relationship": "nsp.dense",
     }
-    tied: ClassVar[Mapping[str, str]] = {
-        "cls.predictions.decoder.weight": "embeddings.word_embeddings.weight"
-    }
-    repeated: ClassVar[Mapping[str, str]] = {"cls.predictions.decoder.bias": "cls.predictions.bias"}
-    bias: ClassVar[str] = "cls.predictions.bias"
     example: ClassVar = (
         "BertForPreTraining",
-        {
-            "hidden_size": 24,
-            "intermediate_size": 40,
-            "num_hidden_layers": 2,
-            "num_attention_heads": 3,
-            "max_position_embeddings": 32,
-        },
+        SMALL,
     )
 
     vocab_size: int = at_least(1, default=30522)
@@ -101,9 +88,55 @@ class Bert(Layout):
 
     def masked_language_model(self, activation: str | None = None) -> list[dict[str, Any]]:
         """The head over the vocabulary, if there are tensors of it; its activation is that of the layers if None."""
-        if self.bias not in self.held:
+        if self.published("mlm.bias") not in self.held:
             return []
         network = one_of("hidden_act", activation or self.hidden_act, PLAIN)
         shape = "gelu_tanh" if network.get("tanh") else network["use"]
         more = {"tied": self.tie_word_embeddings, "epsilon": self.layer_norm_eps}
         return [{"use": "mlm", "norm": "affine", "activation": shape, **more}]
+
+
+@frozen(kw_only=True)
+class DistilBert(Bert):
+    """The settings of `DistilBertConfig`, by BERT's names; Sanh et al. (2019)."""
+
+    model_type = "distilbert"
+    prefix = "distilbert."
+    tensors: ClassVar[Names] = {
+        "embeddings.word_embeddings": "input.embedding",
+        "embeddings.position_embeddings": "input.positions.0.table",
+        "embeddings.LayerNorm": "input_norm",
+        "transformer.layer.{layer}.attention.q_lin": "layers.{layer}.operators.0.assoc.kernel",
+        "transformer.layer.{layer}.attention.k_lin": "layers.{layer}.operators.0.assoc.premise",
+        "transformer.layer.{layer}.attention.v_lin": "layers.{layer}.operators.1.join.premise",
+        "transformer.layer.{layer}.attention.out_lin": "layers.{layer}.operators.1.join.output",
+        "transformer.layer.{layer}.sa_layer_norm": "layers.{layer}.norms.0",
+        "transformer.layer.{layer}.ffn.lin1": "layers.{layer}.operators.2.*.unary.hidden",
+        "transformer.layer.{layer}.ffn.lin2": "layers.{layer}.operators.2.*.unary.output",
+        "transformer.layer.{layer}.output_layer_norm": "layers.{layer}.norms.1",
+    }
+    heads: ClassVar[Names] = {
+        "vocab_transform": "mlm.dense",
+        "vocab_layer_norm": "mlm.norm",
+        "vocab_projector": "mlm.decoder",
+        "vocab_projector.bias": "mlm.bias",
+    }
+    aliases: ClassVar[Mapping[str, str]] = {
+        "dim": "hidden_size",
+        "n_layers": "num_hidden_layers",
+        "n_heads": "num_attention_heads",
+        "hidden_dim": "intermediate_size",
+        "activation": "hidden_act",
+        "dropout": "hidden_dropout_prob",
+        "attention_dropout": "attention_probs_dropout_prob",
+    }
+    example: ClassVar = (
+        "DistilBertForMaskedLM",
+        {"dim": 24, "hidden_dim": 40, "n_layers": 2, "n_heads": 3, "max_position_embeddings": 32},
+    )
+
+    num_hidden_layers: int = at_least(1, default=6)
+    type_vocab_size: Literal[0] = 0
+    sinusoidal_pos_embds: bool = False
+    qa_dropout: float = 0.1
+    seq_classif_dropout: float = 0.2

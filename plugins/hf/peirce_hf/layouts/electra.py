@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 from attrs import frozen
@@ -16,8 +15,8 @@ from peirce_hf.layouts.layout import Names, at_least
 class Electra(Bert):
     """The settings of `ElectraConfig`, with the generator's head; Clark et al. (2020)."""
 
-    model_type: ClassVar[str] = "electra"
-    prefix: ClassVar[str] = "electra."
+    model_type = "electra"
+    prefix = "electra."
     tensors: ClassVar[Names] = {**Bert.tensors, "embeddings_project": "input_map"}
     heads: ClassVar[Names] = {
         "generator_predictions.dense": "mlm.dense",
@@ -25,9 +24,6 @@ class Electra(Bert):
         "generator_lm_head.bias": "mlm.bias",
         "generator_lm_head": "mlm.decoder",
     }
-    tied: ClassVar[Mapping[str, str]] = {"generator_lm_head.weight": "embeddings.word_embeddings.weight"}
-    repeated: ClassVar[Mapping[str, str]] = {}
-    bias: ClassVar[str] = "generator_lm_head.bias"
     activation: ClassVar[str | None] = "gelu"
     example: ClassVar = ("ElectraForMaskedLM", {**Bert.example[1], "embedding_size": 16})
 
@@ -51,8 +47,8 @@ _LAYER = "encoder.albert_layer_groups.0.albert_layers.0"
 class Albert(Electra):
     """The settings of `AlbertConfig`; Lan et al. (2020)."""
 
-    model_type: ClassVar[str] = "albert"
-    prefix: ClassVar[str] = "albert."
+    model_type = "albert"
+    prefix = "albert."
     tensors: ClassVar[Names] = {
         **{name: ours for name, ours in Bert.tensors.items() if name.startswith("embeddings.")},
         "encoder.embedding_hidden_mapping_in": "input_map",
@@ -72,9 +68,6 @@ class Albert(Electra):
         "predictions.bias": "mlm.bias",
         "predictions.decoder": "mlm.decoder",
     }
-    tied: ClassVar[Mapping[str, str]] = {"predictions.decoder.weight": "embeddings.word_embeddings.weight"}
-    repeated: ClassVar[Mapping[str, str]] = {"predictions.decoder.bias": "predictions.bias"}
-    bias: ClassVar[str] = "predictions.bias"
     activation: ClassVar[str | None] = None
     example: ClassVar = ("AlbertForMaskedLM", {**Bert.example[1], "embedding_size": 16})
 

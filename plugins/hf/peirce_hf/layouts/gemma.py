@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
-from attrs import field, frozen
+from attrs import frozen
 
 from peirce_hf.layouts.layout import Names, at_least
-from peirce_hf.layouts.llama import Llama
-from peirce_hf.layouts.qwen import SLIDING, layers_of
+from peirce_hf.layouts.llama import FULL, SLIDING, Llama, layers_of
 
 
 @frozen(kw_only=True)
 class Gemma2(Llama):
     """The settings of `Gemma2Config`; Gemma Team (2024)."""
 
-    model_type: ClassVar[str] = "gemma2"
+    model_type = "gemma2"
     tensors: ClassVar[Names] = {
         **Llama.tensors,
         "layers.{layer}.post_attention_layernorm": "layers.{layer}.after_norms.0",
         "layers.{layer}.pre_feedforward_layernorm": "layers.{layer}.norms.1",
         "layers.{layer}.post_feedforward_layernorm": "layers.{layer}.after_norms.1",
     }
-    activation: ClassVar[str] = "hidden_activation"
+    activation = "hidden_activation"
     example: ClassVar = (
         "Gemma2ForCausalLM",
         {**Llama.example[1], "head_dim": 8, "query_pre_attn_scalar": 12, "sliding_window": 4},
@@ -65,7 +63,7 @@ class Gemma2(Llama):
 
     def sliding(self) -> list[int]:
         """The layers with a window."""
-        types = self.layer_types or [SLIDING, "full_attention"] * self.num_hidden_layers
+        types = self.layer_types or [SLIDING, FULL] * self.num_hidden_layers
         return layers_of(SLIDING, types, self.num_hidden_layers)
 
     def positions(self) -> list[dict[str, Any]]:
@@ -77,7 +75,7 @@ class Gemma2(Llama):
 class Gemma3(Gemma2):
     """The settings of `Gemma3TextConfig`; Gemma Team (2025)."""
 
-    model_type: ClassVar[str] = "gemma3_text"
+    model_type = "gemma3_text"
     example: ClassVar = (
         "Gemma3ForCausalLM",
         {**Gemma2.example[1], "sliding_window_pattern": 2, "rope_local_base_freq": 500.0},
@@ -90,7 +88,6 @@ class Gemma3(Gemma2):
     sliding_window_pattern: int = at_least(1, default=6)
     final_logit_softcapping: float | None = None
     attn_logit_softcapping: float | None = None
-    rope_parameters: Mapping[str, Any] = field(factory=dict)
 
     def options(self) -> dict[str, Any]:
         """Gemma 2's, with norms of queries and keys."""
@@ -104,12 +101,4 @@ class Gemma3(Gemma2):
 
     def positions(self) -> list[dict[str, Any]]:
         """A window and its own rotation in some layers, and another rotation in the others."""
-        near = self.sliding()
-        far = [layer for layer in range(self.num_hidden_layers) if layer not in near]
-        by_kind = {kind: self.rope_parameters.get(kind) for kind in (SLIDING, "full_attention")}
-        local = self.rope(**(by_kind[SLIDING] or {"rope_theta": self.rope_local_base_freq}))
-        whole = self.rope(
-            **(by_kind["full_attention"] or self.rope_scaling or {"rope_theta": self.rope_theta})
-        )
-        turns = [{**local, "layers": near}, {**whole, "layers": far}]
-        return [*(each for each in turns if each["layers"]), *self.window(self.sliding_window, near)]
+        return self.local_positions(self.sliding(), self.rope_local_base_freq, self.sliding_window)

@@ -7,36 +7,29 @@ from typing import Any, ClassVar, Literal
 
 from attrs import frozen
 
-from peirce_hf.layouts.layout import PLAIN, Decoder, Names, at_least, one_of
+from peirce_hf.layouts.layout import PLAIN, QKV, Decoder, Names, at_least, one_of
 
 
 @frozen(kw_only=True)
 class GPT2(Decoder):
     """The settings of `GPT2Config`; Radford et al. (2019)."""
 
-    model_type: ClassVar[str] = "gpt2"
-    prefix: ClassVar[str] = "transformer."
-    anchor: ClassVar[str] = "h.0.ln_1.weight"
+    model_type = "gpt2"
+    prefix = "transformer."
     tensors: ClassVar[Names] = {
         "wte": "input.embedding",
         "wpe": "input.positions.0.table",
         "h.{layer}.ln_1": "layers.{layer}.norms.0",
-        "h.{layer}.attn.c_attn": (
-            "layers.{layer}.operators.0.assoc.kernel",
-            "layers.{layer}.operators.0.assoc.premise",
-            "layers.{layer}.operators.1.join.premise",
-        ),
+        "h.{layer}.attn.c_attn": QKV,
         "h.{layer}.attn.c_proj": "layers.{layer}.operators.1.join.output",
         "h.{layer}.ln_2": "layers.{layer}.norms.1",
         "h.{layer}.mlp.c_fc": "layers.{layer}.operators.2.*.unary.hidden",
         "h.{layer}.mlp.c_proj": "layers.{layer}.operators.2.*.unary.output",
         "ln_f": "final_norm",
     }
-    heads: ClassVar[Names] = {"lm_head": "causal_lm.decoder"}
     transposed: ClassVar[frozenset[str]] = frozenset(
         ("h.{layer}.attn.c_attn", "h.{layer}.attn.c_proj", "h.{layer}.mlp.c_fc", "h.{layer}.mlp.c_proj")
     )
-    tied: ClassVar[Mapping[str, str]] = {"lm_head.weight": "wte.weight"}
     aliases: ClassVar[Mapping[str, str]] = {
         "hidden_size": "n_embd",
         "num_hidden_layers": "n_layer",

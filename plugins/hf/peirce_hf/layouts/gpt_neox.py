@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from attrs import frozen
 
-from peirce_hf.layouts.layout import PLAIN, Names, at_least, one_of
+from peirce_hf.layouts.layout import PLAIN, QKV, SMALL, Names, at_least, one_of
 from peirce_hf.layouts.llama import Llama
 
 
@@ -15,26 +15,19 @@ from peirce_hf.layouts.llama import Llama
 class GPTNeoX(Llama):
     """The settings of `GPTNeoXConfig`; Black et al. (2022)."""
 
-    model_type: ClassVar[str] = "gpt_neox"
-    prefix: ClassVar[str] = "gpt_neox."
-    anchor: ClassVar[str] = "layers.0.attention.dense.weight"
+    model_type = "gpt_neox"
+    prefix = "gpt_neox."
     tensors: ClassVar[Names] = {
         "embed_in": "input.embedding",
         "layers.{layer}.input_layernorm": "layers.{layer}.norms.0",
-        "layers.{layer}.attention.query_key_value": (
-            "layers.{layer}.operators.0.assoc.kernel",
-            "layers.{layer}.operators.0.assoc.premise",
-            "layers.{layer}.operators.1.join.premise",
-        ),
+        "layers.{layer}.attention.query_key_value": QKV,
         "layers.{layer}.attention.dense": "layers.{layer}.operators.1.join.output",
         "layers.{layer}.post_attention_layernorm": "layers.{layer}.norms.1",
         "layers.{layer}.mlp.dense_h_to_4h": "layers.{layer}.operators.2.*.unary.hidden",
         "layers.{layer}.mlp.dense_4h_to_h": "layers.{layer}.operators.2.*.unary.output",
         "final_layer_norm": "final_norm",
     }
-    head: ClassVar[str] = "embed_out"
     heads: ClassVar[Names] = {"embed_out": "causal_lm.decoder"}
-    tied: ClassVar[Mapping[str, str]] = {"embed_out.weight": "embed_in.weight"}
     by_heads: ClassVar[Mapping[str, str]] = {
         "layers.{layer}.attention.query_key_value": "num_attention_heads"
     }
@@ -42,17 +35,10 @@ class GPTNeoX(Llama):
         "rotary_pct": "partial_rotary_factor",
         "rotary_emb_base": "rope_theta",
     }
-    partial: ClassVar[bool] = True
+    partial = True
     example: ClassVar = (
         "GPTNeoXForCausalLM",
-        {
-            "hidden_size": 24,
-            "intermediate_size": 40,
-            "num_hidden_layers": 2,
-            "num_attention_heads": 3,
-            "max_position_embeddings": 64,
-            "rotary_pct": 0.5,
-        },
+        {**SMALL, "rotary_pct": 0.5},
     )
 
     vocab_size: int = at_least(1, default=50432)

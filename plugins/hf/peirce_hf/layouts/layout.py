@@ -71,9 +71,20 @@ def at_least(least: float, **default: Any) -> Any:
     return field(validator=validators.ge(least), **default)
 
 
-Names = Mapping[str, str | tuple[str, ...]]
+Names = dict[str, str | tuple[str, ...]]
 """Parameters by published names, both without `.weight` and `.bias`. `{layer}` and other names in braces are numbers,
 and `*` is any name of one of our modules. Where a tensor holds several parameters, they stand in their order."""
+
+
+QKV = tuple(
+    f"layers.{{layer}}.operators.{name}" for name in ("0.assoc.kernel", "0.assoc.premise", "1.join.premise")
+)
+"""What is in a tensor of queries, keys and values."""
+SMALL = {
+    "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 3,
+    "max_position_embeddings": 64,
+}  # fmt: skip
+"""Settings of small models, for examples."""
 
 
 @frozen(kw_only=True)
@@ -83,26 +94,22 @@ class Layout(ABC):
     Attributes:
         model_type: what `config.json` says.
         prefix: before the names of the body in a model with heads.
-        anchor: the name, in the body, of a tensor that every such model has.
         tensors: the names of the body's tensors; ours without `network.`.
         heads: the names of the heads' tensors; ours without `heads.`.
         transposed: which published names are of transposed weights.
         by_heads: which published names hold their parameters by turns, head by head, and the setting that says how many
             heads there are.
-        tied: which published names repeat one of the body where the words are tied.
-        repeated: which published names repeat another one always.
+        repeated: which published names repeat another one always, beside the biases of decoders.
         aliases: other names of settings.
         example: the class in transformers, and settings of a small model; for the conformance suite.
     """
 
     model_type: ClassVar[str]
-    prefix: ClassVar[str]
-    anchor: ClassVar[str]
+    prefix: ClassVar[str] = ""
     tensors: ClassVar[Names]
     heads: ClassVar[Names] = {}
     transposed: ClassVar[frozenset[str]] = frozenset()
     by_heads: ClassVar[Mapping[str, str]] = {}
-    tied: ClassVar[Mapping[str, str]] = {}
     repeated: ClassVar[Mapping[str, str]] = {}
     aliases: ClassVar[Mapping[str, str]] = {}
     example: ClassVar[tuple[str, Mapping[str, Any]]]
@@ -153,7 +160,7 @@ class Layout(ABC):
         """
         try:
             layout, _ = cls._structured(settings)
-            object.__setattr__(layout, "held", frozenset([f"{cls.prefix}{cls.anchor}"] if heads else ()))
+            object.__setattr__(layout, "held", frozenset([f"{cls.prefix}{cls.anchor()}"] if heads else ()))
             object.__setattr__(layout, "held", frozenset(layout.names(state)))
         except (StructureError, ModelFileError) as error:
             raise ModelFileError(f"{path}: {error}") from None
@@ -178,6 +185,17 @@ class Layout(ABC):
             )
         rest = [key for key in named if key not in known and key not in SILENT and not _SILENT.fullmatch(key)]
         return structure_value(cls, {key: value for key, value in named.items() if key in known}), rest
+
+    @classmethod
+    def published(cls, ours: str) -> str:
+        """The published name of what a table calls so; empty where there is none."""
+        return next((theirs for theirs, its in (cls.tensors | cls.heads).items() if its == ours), "")
+
+    @classmethod
+    def anchor(cls) -> str:
+        """The name, in the body, of a tensor that every such model has: the last map of the first attention."""
+        names = (theirs for theirs, ours in cls.tensors.items() if str(ours).endswith(".1.join.output"))
+        return next(names, "").replace("{layer}", "0") + ".weight"
 
     @property
     def body(self) -> str:
@@ -241,9 +259,15 @@ class Layout(ABC):
         }
 
     def copies(self) -> dict[str, str]:
-        """Published names that repeat other ones."""
-        tied = self.tied if self.tie_word_embeddings else {}
-        return {**self.repeated, **{copy: self.body + of for copy, of in tied.items()}}
+        """Published names that repeat other ones: of tied words, and of biases that stand in two places."""
+        found = dict(self.repeated)
+        for head in ("mlm", "causal_lm"):
+            decoder, bias = self.published(f"{head}.decoder"), self.published(f"{head}.bias")
+            if bias and bias != f"{decoder}.bias":
+                found[f"{decoder}.bias"] = bias
+            if decoder and self.tie_word_embeddings:
+                found[f"{decoder}.weight"] = f"{self.body}{self.published('input.embedding')}.weight"
+        return found
 
 
 def _listed(names: str | tuple[str, ...]) -> tuple[str, ...]:
@@ -252,24 +276,20 @@ def _listed(names: str | tuple[str, ...]) -> tuple[str, ...]:
 
 @frozen(kw_only=True)
 class Decoder(Layout):
-    """The settings of a model that predicts the next token.
+    """The settings of a model that predicts the next token."""
 
-    Attributes:
-        head: the published name of the head.
-    """
-
-    head: ClassVar[str] = "lm_head"
+    heads: ClassVar[Names] = {"lm_head": "causal_lm.decoder"}
 
     def shared(self, **options: Any) -> dict[str, Any]:
         """What decoders have in common in the table `[model]`; norms before each stage unless options say otherwise."""
         head = {"use": "causal_lm", "tied": self.tie_word_embeddings, "bias": False}
         classifies = "score.weight" in self.held  # and has no other head, tied words or not
-        has_head = f"{self.head}.weight" in self.held or (self.tie_word_embeddings and not classifies)
+        own = f"{self.published('causal_lm.decoder')}.weight" in self.held
         return {
             "architecture": "transformer",
             "options": {"norm": "pre", "pooler": False, **options},
             "scope": {"kind": "causal"},
-            "heads": [head] if has_head else [],
+            "heads": [head] if own or (self.tie_word_embeddings and not classifies) else [],
         }
 
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from attrs import field, frozen
 
 from peirce.errors import ModelFileError
-from peirce_hf.layouts.layout import Decoder, Names, activations, at_least, one_of
+from peirce_hf.layouts.layout import SMALL, Decoder, Names, activations, at_least, one_of
 
 ACTIVATIONS = activations("geglu", "reglu", "swiglu")
 SCALINGS: Mapping[str, Mapping[str, str]] = {
@@ -30,6 +30,8 @@ SCALINGS: Mapping[str, Mapping[str, str]] = {
     },
 }
 """The parameters of each scaling of rotary positions, and the options of `rope`."""
+SLIDING, FULL = "sliding_attention", "full_attention"
+"""What `layer_types` calls a layer with a window, and one without."""
 
 
 @frozen(kw_only=True)
@@ -41,9 +43,8 @@ class Llama(Decoder):
         activation: the setting that names the activation; some classes do not read `hidden_act`, which files have too.
     """
 
-    model_type: ClassVar[str] = "llama"
-    prefix: ClassVar[str] = "model."
-    anchor: ClassVar[str] = "layers.0.self_attn.o_proj.weight"
+    model_type = "llama"
+    prefix = "model."
     tensors: ClassVar[Names] = {
         "embed_tokens": "input.embedding",
         "layers.{layer}.input_layernorm": "layers.{layer}.norms.0",
@@ -59,20 +60,11 @@ class Llama(Decoder):
         "layers.{layer}.mlp.down_proj": "layers.{layer}.operators.2.*.unary.output",
         "norm": "final_norm",
     }
-    heads: ClassVar[Names] = {"lm_head": "causal_lm.decoder"}
-    tied: ClassVar[Mapping[str, str]] = {"lm_head.weight": "embed_tokens.weight"}
-    partial: ClassVar[bool] = False
-    activation: ClassVar[str] = "hidden_act"
+    partial = False
+    activation = "hidden_act"
     example: ClassVar = (
         "LlamaForCausalLM",
-        {
-            "hidden_size": 24,
-            "intermediate_size": 40,
-            "num_hidden_layers": 4,
-            "num_attention_heads": 6,
-            "num_key_value_heads": 2,
-            "max_position_embeddings": 64,
-        },
+        {**SMALL, "num_hidden_layers": 4, "num_attention_heads": 6, "num_key_value_heads": 2},
     )
 
     vocab_size: int = at_least(1, default=32000)
@@ -139,6 +131,25 @@ class Llama(Decoder):
         every = layers is None or len(layers) == self.num_hidden_layers
         return [{"use": "window", "size": size, **({} if every else {"layers": [*(layers or ())]})}]
 
+    def local_positions(self, near: Sequence[int], base: float, size: int | None) -> list[dict[str, Any]]:
+        """A window and a rotation of its own in some layers, and another rotation in the others.
+
+        Args:
+            near: the layers with a window.
+            base: of their rotation, where `rope_parameters` have none for them.
+            size: how many tokens one sees there, with itself.
+        """
+        own = {"rope_theta": base}
+        far = [layer for layer in range(self.num_hidden_layers) if layer not in near]
+        others = self.rope_scaling or {"rope_theta": self.rope_theta}
+        kinds = ((SLIDING, near, own), (FULL, far, others))
+        turns = [
+            {**self.rope(**(self.rope_parameters.get(kind) or settings)), "layers": [*layers]}
+            for kind, layers, settings in kinds
+            if layers
+        ]
+        return [*turns, *self.window(size, near)]
+
     def rope(self, **given_settings: Any) -> dict[str, Any]:
         """The table of the position `rope`.
 
@@ -177,3 +188,8 @@ class Llama(Decoder):
             "scaling": kind,
             **{known[key]: value for key, value in given.items() if key in known},
         }
+
+
+def layers_of(kind: str, types: Sequence[str], count: int) -> list[int]:
+    """Which of the first `count` layers are of a kind."""
+    return [layer for layer, each in enumerate(types[:count]) if each == kind]

@@ -5,30 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from attrs import field, frozen
+from attrs import frozen
 
-from peirce_hf.layouts.layout import Names, at_least, one_of
-from peirce_hf.layouts.llama import Llama
-from peirce_hf.layouts.qwen import SLIDING, layers_of
-
-FULL = "full_attention"
+from peirce_hf.layouts.layout import QKV, SMALL, Names, at_least, one_of
+from peirce_hf.layouts.llama import FULL, SLIDING, Llama, layers_of
 
 
 @frozen(kw_only=True)
 class ModernBert(Llama):
     """The settings of `ModernBertConfig`; Warner et al. (2024)."""
 
-    model_type: ClassVar[str] = "modernbert"
-    anchor: ClassVar[str] = "layers.0.attn.Wo.weight"
+    model_type = "modernbert"
     tensors: ClassVar[Names] = {
         "embeddings.tok_embeddings": "input.embedding",
         "embeddings.norm": "input_norm",
         "layers.{layer}.attn_norm": "layers.{layer}.norms.0",
-        "layers.{layer}.attn.Wqkv": (
-            "layers.{layer}.operators.0.assoc.kernel",
-            "layers.{layer}.operators.0.assoc.premise",
-            "layers.{layer}.operators.1.join.premise",
-        ),
+        "layers.{layer}.attn.Wqkv": QKV,
         "layers.{layer}.attn.Wo": "layers.{layer}.operators.1.join.output",
         "layers.{layer}.mlp_norm": "layers.{layer}.norms.1",
         "layers.{layer}.mlp.Wi": (
@@ -44,17 +36,13 @@ class ModernBert(Llama):
         "decoder.bias": "mlm.bias",
         "decoder": "mlm.decoder",
     }
-    tied: ClassVar[Mapping[str, str]] = {"decoder.weight": "embeddings.tok_embeddings.weight"}
-    aliases: ClassVar[Mapping[str, str]] = {"norm_eps": "layer_norm_eps"}
-    activation: ClassVar[str] = "hidden_activation"
+    aliases: ClassVar[Mapping[str, str]] = {"norm_eps": "layer_norm_eps", "global_rope_theta": "rope_theta"}
+    activation = "hidden_activation"
     example: ClassVar = (
         "ModernBertForMaskedLM",
         {
-            "hidden_size": 24,
-            "intermediate_size": 40,
+            **SMALL,
             "num_hidden_layers": 4,
-            "num_attention_heads": 3,
-            "max_position_embeddings": 64,
             "global_attn_every_n_layers": 2,
             "local_attention": 4,
             "local_rope_theta": 500.0,
@@ -74,14 +62,13 @@ class ModernBert(Llama):
     layer_types: tuple[str, ...] | None = None
     global_attn_every_n_layers: int = at_least(1, default=3)
     local_attention: int = at_least(2, default=128)
-    global_rope_theta: float = 160_000.0
+    rope_theta: float = 160_000.0
     local_rope_theta: float = 10_000.0
     decoder_bias: bool = True
     classifier_bias: bool = False
     classifier_activation: str = "gelu"
     mlp_dropout: float = 0.0
     embedding_dropout: float = 0.0
-    rope_parameters: Mapping[str, Any] = field(factory=dict)
 
     def options(self) -> dict[str, Any]:
         """Layer norms, of which the first layer has none before attention, since the embeddings have one."""
@@ -116,9 +103,5 @@ class ModernBert(Llama):
         """A window and its own rotation in some layers, and another rotation in the others."""
         count, interval = self.num_hidden_layers, self.global_attn_every_n_layers
         types = self.layer_types or tuple(SLIDING if layer % interval else FULL for layer in range(count))
-        turns = []
-        for kind, base in ((SLIDING, self.local_rope_theta), (FULL, self.global_rope_theta)):
-            if layers := layers_of(kind, types, count):
-                settings = self.rope_parameters.get(kind) or {"rope_theta": base}
-                turns.append({**self.rope(**settings), "layers": layers})
-        return [*turns, *self.window(self.local_attention // 2 + 1, layers_of(SLIDING, types, count))]
+        size = self.local_attention // 2 + 1
+        return self.local_positions(layers_of(SLIDING, types, count), self.local_rope_theta, size)

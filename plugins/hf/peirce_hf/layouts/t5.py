@@ -15,9 +15,8 @@ from peirce_hf.layouts.llama import ACTIVATIONS
 class T5Encoder(Layout):
     """The settings of `T5Config`, of which the encoder is taken; Raffel et al. (2020)."""
 
-    model_type: ClassVar[str] = "t5"
-    prefix: ClassVar[str] = ""
-    anchor: ClassVar[str] = "encoder.block.0.layer.0.layer_norm.weight"
+    model_type = "t5"
+    prefix = ""
     tensors: ClassVar[Names] = {
         "shared": "input.embedding",
         "encoder.block.0.layer.0.SelfAttention.relative_attention_bias": "input.positions.0.table",
