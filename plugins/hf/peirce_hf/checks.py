@@ -42,15 +42,22 @@ def layout_agrees(case: Case) -> None:
             )
 
 
-def example_model(kind: str, folder: Path, registry: Any = None) -> Any:
-    """A small model of transformers' class with random weights, saved in float32; then in float64 where it can be."""
+def example_model(kind: str, folder: Path, registry: Any = None, **changes: Any) -> Any:
+    """A small model of transformers' class with random weights, saved in float32; then in float64 where it can be.
+
+    Args:
+        kind: its `model_type`.
+        folder: where it is saved.
+        registry: where layouts are looked up.
+        changes: settings in place of those of the layout's example.
+    """
     import transformers
 
     name, settings = layout_of(kind, folder, registry).example
     cls = getattr(transformers, name)
     torch.manual_seed(0)
     config = cls.config_class(
-        **{"vocab_size": VOCABULARY, "pad_token_id": 1, "initializer_range": 0.3, **settings}
+        **{"vocab_size": VOCABULARY, "pad_token_id": 1, "initializer_range": 0.3, **settings, **changes}
     )
     config._experts_implementation = "eager"  # the others have no float64
     model = cls(config).eval()
