@@ -10,5 +10,6 @@ from .reading import read_model as read_model
 from .resolution import resolve as resolve
 from .summaries import summarise as summarise
 from .upgrading import place_tensors as place_tensors
+from .upgrading import refuse_changed_outputs as refuse_changed_outputs
 from .upgrading import take_weights as take_weights
 from .upgrading import upgraded as upgraded

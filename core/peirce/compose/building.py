@@ -79,10 +79,10 @@ def build(
                     module.begin()
     if base is not None and torch.get_default_device().type != "meta":
         from peirce.compose.loading import load
-        from peirce.compose.upgrading import contained_names, take_weights
+        from peirce.compose.upgrading import take_all
 
         old = load(base, registry=registry)
-        take_weights(model.to(old.dtype), old, contained_names(model, old))
+        take_all(model.to(old.dtype), old)
     return place_model(model, device, dtype)
 
 

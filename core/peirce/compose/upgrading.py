@@ -46,21 +46,27 @@ def upgraded(
     spec = spec if isinstance(spec, Spec) else load_spec(spec, registry=registry)
     new = build(evolve(spec, from_=None), seed=seed, registry=registry)
     like = next(model.parameters())
-    take_weights(new.to(device=like.device, dtype=like.dtype), model, contained_names(new, model))
+    take_all(new.to(device=like.device, dtype=like.dtype), model)
     return new
 
 
-def take_weights(new: Model, old: Model, names: Mapping[str, str], *, heads: bool = True) -> None:
+def take_all(new: Model, old: Model) -> None:
+    """Give a freshly built model all weights of one that it contains.
+
+    Raises:
+        PlanError: it does not contain it, or outputs would change.
+    """
+    take_weights(new, old, _contained_names(new, old))
+    refuse_changed_outputs(old, new)
+
+
+def take_weights(new: Model, old: Model, names: Mapping[str, str]) -> None:
     """Give a freshly built model the weights of one that it contains; what it has beyond them begins at zero.
 
     Args:
         new: the model, whose `base` and `gained` say what it has taken and what not.
         old: the model that it contains.
         names: what the tensors of `old` that are taken are called in `new`.
-        heads: whether heads must give the same; else only properties must.
-
-    Raises:
-        PlanError: what both give is not the same.
     """
     state, taken = new.state_dict(), {*names.values()}
     state |= {name: value for each, value in old.state_dict().items() if (name := names.get(each))}
@@ -72,11 +78,9 @@ def take_weights(new: Model, old: Model, names: Mapping[str, str], *, heads: boo
     if old.base is not None:
         at = {name: names[each] for name, each in old.base.names.items() if each in names}
         new.base = evolve(old.base, names=at)
-    if old.spec != new.spec:
-        _refuse_changed_outputs(old, new, heads=heads)
 
 
-def contained_names(new: Model, old: Model) -> dict[str, str]:
+def _contained_names(new: Model, old: Model) -> dict[str, str]:
     """What the tensors of a model are called in one that contains it.
 
     Raises:
@@ -130,8 +134,12 @@ def _places(names: Iterable[str]) -> dict[str, _Place]:
 
 
 @torch.no_grad()
-def _refuse_changed_outputs(old: Model, new: Model, *, heads: bool) -> None:
-    """Compare what both give for random inputs.
+def refuse_changed_outputs(old: Model, new: Model, *, heads: bool = True) -> None:
+    """Compare what a model and one that contains it give for random inputs.
+
+    Args:
+        old, new: the models.
+        heads: whether heads are compared, too.
 
     Raises:
         PlanError: it differs.

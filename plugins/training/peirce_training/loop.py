@@ -8,6 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from attrs import evolve
+
 from peirce.compose import build, resolve
 from peirce.errors import BusyError, SpecError, TaskError
 from peirce.files import clear_leftovers, disk_error, explain_disk_errors
@@ -63,7 +65,8 @@ def train(
         console: where progress is shown; nowhere if None.
         data: what `task.prepare()` gave, for trainings that share it; prepared here if None.
         start: the directory of a saved model whose body the model begins with, and whose heads where they fit; an
-            empty option `tokenizer` of the task becomes that model's. Freshly initialised if None.
+            empty option `tokenizer` of the task becomes that model's. If None, what the spec's `from` names, or freshly
+            initialised.
         watch: called after each evaluation, those before a resumption included, with the share of the steps that are
             done, the value of `train.monitor` and all metrics; what it raises ends the training.
 
@@ -81,6 +84,7 @@ def train(
         if spec is None and start is None:
             raise TaskError("a training needs a spec, or a saved model to start from; give one of them")
         spec = load_spec(spec) if spec is not None else saved_spec(str(start))
+    start, spec = spec.from_ if start is None else start, evolve(spec, from_=None)
     resolve(spec, registry)  # before data are read, which may take long
     if start is not None and Path(start).resolve() == directory.resolve():
         raise TaskError(

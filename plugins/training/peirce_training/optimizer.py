@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import torch
@@ -12,29 +13,47 @@ from torch import Tensor, nn
 from peirce.errors import TaskError
 from peirce_training.options import TrainingOptions
 from peirce_training.sharding import place_like, whole_tensor
+from peirce_training.trainable import stands_for
 
 STATE_KEYS = ("step", "exp_avg", "exp_avg_sq")
 """The entries of an optimiser's state that the next step depends on."""
 
 
-def make_optimizer(parameters: Mapping[str, nn.Parameter], options: TrainingOptions) -> torch.optim.Optimizer:
+def make_optimizer(
+    parameters: Mapping[str, nn.Parameter], options: TrainingOptions, new: Collection[str] = ()
+) -> torch.optim.Optimizer:
     """The optimiser that the options name.
+
+    Its groups have `scale`, a factor of the learning rate, and `warmup`, the steps over which it rises.
+
+    Args:
+        parameters: by name; those without gradients are left out.
+        options: of the training.
+        new: the names that `new` stands for.
 
     Raises:
         TaskError: there is nothing to train.
     """
-    trained = [p for p in parameters.values() if p.requires_grad]
-    if not trained:
+    by_kind: dict[tuple[bool, float, int | None], list[nn.Parameter]] = defaultdict(list)
+    for name, parameter in parameters.items():
+        if parameter.requires_grad:
+            rate, warmup = (
+                next((each for pattern, each in table.items() if stands_for(pattern, name, new)), None)
+                for table in (options.rates, options.warmups)
+            )
+            scale = 1.0 if rate is None else rate / options.lr
+            by_kind[parameter.dim() <= 1, scale, None if warmup is None else int(warmup)].append(parameter)
+    if not by_kind:
         raise TaskError("the model has no parameters to train")
-    decay = options.weight_decay
     groups: list[dict[str, Any]] = [
-        {"params": [p for p in trained if p.dim() > 1], "weight_decay": decay},
         {
-            "params": [p for p in trained if p.dim() <= 1],
-            "weight_decay": 0.0 if options.decay == "matrices" else decay,
-        },
+            "params": members,
+            "weight_decay": 0.0 if single and options.decay == "matrices" else options.weight_decay,
+            "scale": scale,
+            "warmup": warmup,
+        }
+        for (single, scale, warmup), members in sorted(by_kind.items(), key=lambda each: each[0][0])
     ]
-    groups = [group for group in groups if group["params"]]
     common: dict[str, Any] = {
         "lr": options.lr,
         "betas": (options.beta1, options.beta2),
@@ -110,9 +129,9 @@ def warmup_steps(options: TrainingOptions, total: int) -> int:
     return options.warmup or round(options.warmup_ratio * total)
 
 
-def learning_rate(options: TrainingOptions, step: int, total: int) -> float:
+def learning_rate(options: TrainingOptions, step: int, total: int, warmup: int | None = None) -> float:
     """The learning rate of a step, counted from 0, of `total` steps; a resumed training needs no state for it."""
-    warmup = warmup_steps(options, total)
+    warmup = warmup_steps(options, total) if warmup is None else warmup
     if step < warmup:
         return options.lr * (step + 1) / warmup
     if options.schedule == "constant":

@@ -36,6 +36,11 @@ class TrainingOptions:
             of the steps.
         power: the power of the schedule `poly`; 1 falls along a line.
         end_lr: where a learning rate that falls ends.
+        trainable: what is trained: `all`, `new` for what the model to start from lacks, or patterns of the names of
+            parameters, such as `heads.*`; one of them or a list. The others stay, and take no memory of the optimiser.
+        rates: learning rates of their own by such a word or pattern, in place of `lr`; the first that fits counts.
+        warmups: steps of their own over which learning rates rise, likewise.
+        save: whether the saved model has `all` weights, or only what was `trained` beside the model to start from.
         optimizer: `adamw`; `adam_uncorrected`, which is the same without correction of the moments' bias; or `lamb`,
             as apex's `FusedLAMB`, for batches of many thousands.
         weight_decay: how much parameters shrink in each step, as a part of the learning rate.
@@ -78,6 +83,10 @@ class TrainingOptions:
     schedule: Literal["linear", "constant", "cosine", "poly", "thirds"] = one_of(*SCHEDULES)
     power: float = field(default=1.0, validator=gt(0))
     end_lr: float = field(default=0.0, validator=ge(0))
+    trainable: str | tuple[str, ...] = "all"
+    rates: Mapping[str, float] = field(factory=dict)
+    warmups: Mapping[str, int] = field(factory=dict)
+    save: Literal["all", "trained"] = one_of("all", "trained")
     optimizer: Literal["adamw", "adam_uncorrected", "lamb"] = one_of("adamw", "adam_uncorrected", "lamb")
     weight_decay: float = field(default=0.01, validator=ge(0))
     decay: Literal["matrices", "all"] = one_of("matrices", "all")
@@ -122,6 +131,12 @@ class TrainingOptions:
             "train.warmup and train.warmup_ratio say the same in two ways; leave one out": (
                 self.warmup and self.warmup_ratio
             ),
+            f"train.rates has {dict(self.rates)}, and learning rates are above 0": (
+                min(self.rates.values(), default=1) <= 0
+            ),
+            f"train.warmups has {dict(self.warmups)}, and no steps are below 0": (
+                min(self.warmups.values(), default=0) < 0
+            ),
             f"train.end_lr is {self.end_lr}, above the highest learning rate, train.lr={self.lr}; lower it": (
                 self.end_lr > self.lr
             ),
@@ -147,7 +162,7 @@ def lower_is_better(metric: str) -> bool:
     return metric.endswith(("loss", "perplexity", "mae", "rmse"))
 
 
-HARMLESS = frozenset({"log_every", "save_every", "save_minutes", "keep", "threads", "test_split"})
+HARMLESS = frozenset({"log_every", "save", "save_every", "save_minutes", "keep", "threads", "test_split"})
 """Training options that a resumed run may change: no parameter depends on them."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, cast
 
 from torch import Tensor
@@ -48,17 +48,20 @@ def place_like(pattern: Tensor, tensor: Tensor) -> Tensor:
     return distribute_tensor(tensor, pattern.device_mesh, pattern.placements, src_data_rank=None)
 
 
-def whole_tensors(model: Model) -> dict[str, Tensor]:
-    """The state of a model with whole tensors; every process must ask for it together."""
-    return {name: whole_tensor(tensor.detach()) for name, tensor in model.state_dict().items()}
+def whole_tensors(model: Model, frozen: Collection[str] = ()) -> dict[str, Tensor]:
+    """The state of a model with whole tensors, without the frozen; every process must ask for it together."""
+    return {
+        name: whole_tensor(tensor.detach())
+        for name, tensor in model.state_dict().items()
+        if name not in frozen
+    }
 
 
-def load_whole_tensors(model: Model, state: Mapping[str, Tensor]) -> None:
-    """Put whole tensors into a model, sharded or not."""
+def load_whole_tensors(model: Model, state: Mapping[str, Tensor], frozen: Collection[str] = ()) -> None:
+    """Put whole tensors into a model, sharded or not; those that are frozen stay as they are."""
     current = model.state_dict()
-    model.load_state_dict(
-        {
-            name: place_like(current[name], tensor) if name in current else tensor
-            for name, tensor in state.items()
-        }
-    )
+    placed = {
+        name: place_like(current[name], tensor) if name in current else tensor
+        for name, tensor in state.items()
+    }
+    model.load_state_dict({name: current[name] for name in frozen} | placed)

@@ -43,6 +43,7 @@ from peirce_training.sharding import (
     whole_tensor,
     whole_tensors,
 )
+from peirce_training.trainable import freeze_others
 from peirce_training.warm_start import WarmStart, flatten
 
 if TYPE_CHECKING:
@@ -108,11 +109,17 @@ class Training:
         self.model = model.to(accelerator.device)
         self.parameter_count = sum(p.numel() for p in self.model.parameters())
         self.sharded = options.parallel == "fsdp" and accelerator.num_processes > 1
+        if options.save == "trained" and self.model.base is None:
+            raise TaskError(
+                "train.save=trained saves what differs from the model to start from, and there is none; give one with "
+                "--from, or leave it out"
+            )
+        self.frozen = freeze_others(self.model, options)
         self.objective: Any = Objective(task, self.model, accelerator.num_processes)
         if self.sharded:
             shard(self.objective, accelerator.num_processes)
         self.parameters = dict(self.model.named_parameters())
-        self.raw_optimizer = make_optimizer(self.parameters, options)
+        self.raw_optimizer = make_optimizer(self.parameters, options, self.model.gained)
         if self.sharded:
             self.optimizer = accelerator.prepare(self.raw_optimizer)
         else:
@@ -212,9 +219,9 @@ class Training:
     def _step(self) -> None:
         """One update of the parameters, from as many batches as a step has."""
         options, accelerator, progress = self.options, self.accelerator, self.progress
-        rate = learning_rate(options, progress.step, self.total)
         for group in self.raw_optimizer.param_groups:
-            group["lr"] = rate
+            rate = learning_rate(options, progress.step, self.total, group["warmup"])
+            group["lr"] = rate * group["scale"]
         sums: dict[str, Tensor] = {}
         batches = self.feed.take(self.per_step)
         for batch, share, last in step_batches(
@@ -284,8 +291,8 @@ class Training:
             step = found.state["step"] if found else self.progress.best_step
             kept = f". The model of step {step} is saved in {self.directory}; start another training from it (--from)"
             if self.is_main:
-                model.load_state_dict(state)
-                model.save(self.directory, self.task.assets(self.data))
+                load_whole_tensors(model, state, self.frozen)
+                self._save_model(model)
         raise TaskError(f"{reason}; {advice}{kept}")
 
     def _log(self) -> None:
@@ -330,7 +337,9 @@ class Training:
             if better:
                 progress.best, progress.best_step, progress.worse = value, step, 0
                 if options.patience or options.evaluate_epochs:
-                    self.best = {name: t.cpu().clone() for name, t in whole_tensors(self.model).items()}
+                    self.best = {
+                        name: t.cpu().clone() for name, t in whole_tensors(self.model, self.frozen).items()
+                    }
             else:
                 progress.worse += 1
                 progress.stopped = bool(options.patience) and progress.worse >= options.patience
@@ -362,7 +371,7 @@ class Training:
             add(step, f"random-{accelerator.process_index}", randomness.capture())
             accelerator.wait_for_everyone()
             tensors = {
-                "model": whole_tensors(self.model),
+                "model": whole_tensors(self.model, self.frozen),
                 "optimizer": optimizer_tensors(self.raw_optimizer, self.parameters),
             }
             if self.is_main:
@@ -410,7 +419,7 @@ class Training:
                 f"{found.path} belongs to another training: {differing}. Resume with the settings and the files it was "
                 "started with, or start again in another directory"
             )
-        load_whole_tensors(self.model, tensors["model"])
+        load_whole_tensors(self.model, tensors["model"], self.frozen)
         restore_optimizer(self.raw_optimizer, self.parameters, tensors["optimizer"])
         if self.accelerator.scaler is not None and state["scaler"] is not None:
             self.accelerator.scaler.load_state_dict(state["scaler"])
@@ -467,8 +476,10 @@ class Training:
         """Evaluate the trained model and write everything that a reader of the directory needs."""
         options, progress, model = self.options, self.progress, self._whole_model()
         if self.best:
-            model.load_state_dict(self.best)
+            load_whole_tensors(model, self.best, self.frozen)
         model.eval()
+        for name in self.frozen:
+            model.get_parameter(name).requires_grad_(True)
         metrics: dict[str, float] = {}
         remarks: tuple[str, ...] = ()
         if options.test_split:
@@ -487,7 +498,7 @@ class Training:
             terms={name: tuple(values) for name, values in progress.terms.items()},
         )
         if self.is_main:
-            model.save(self.directory, self.task.assets(self.data))
+            self._save_model(model)
             rates = [learning_rate(options, step, self.total) for step in range(progress.step)]
             title = f"{model.spec.name} on {self.task.name}, seed {self.seed}"
             draw(
@@ -534,6 +545,10 @@ class Training:
         }
         write_json(self.directory / TRAINING, record)
 
+    def _save_model(self, model: Model) -> None:
+        only = "trained" if self.options.save == "trained" else None
+        model.save(self.directory, self.task.assets(self.data), only=only)
+
     def _whole_model(self) -> Model:
         """The model with whole tensors, one of its own where processes hold parts of it."""
         if not self.sharded:
@@ -541,6 +556,7 @@ class Training:
         with randomness.isolated_generators():  # what it is initialised with is overwritten
             whole = Model(self.model.plan, self.model.provenance)
         whole.load_state_dict(whole_tensors(self.model))
+        whole.base, whole.gained = self.model.base, self.model.gained
         return whole.to(self.accelerator.device)
 
     def tell(self, text: str) -> None:

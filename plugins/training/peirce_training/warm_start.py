@@ -16,8 +16,8 @@ import attrs
 from attrs import frozen
 from torch import Tensor
 
-from peirce.compose import load
-from peirce.errors import TaskError
+from peirce.compose import load, place_tensors, refuse_changed_outputs, take_weights
+from peirce.errors import PlanError, TaskError
 from peirce.files import digest_of, parse_json, read_bytes
 from peirce.model import ASSETS, SPEC, WEIGHTS, AnyTask, Model, saved_files
 from peirce.registry import Registry, load_spec
@@ -46,6 +46,7 @@ class WarmStart:
         heads_new: prefixes of the heads that start afresh.
         heads_left: prefixes of the saved model's heads that the new one lacks.
         parameters_new: how many numbers the new heads hold.
+        parameters_gained: how many numbers of the body are new, of a spec that contains the saved one's.
         changed: keys of the spec that differ, heads aside.
         converted: dtypes of the saved model that are not those of the new one, to which its tensors were converted.
     """
@@ -60,6 +61,7 @@ class WarmStart:
     parameters_new: int
     changed: tuple[str, ...]
     converted: tuple[str, ...] = ()
+    parameters_gained: int = 0
 
     def __str__(self) -> str:
         def heads(prefixes: tuple[str, ...]) -> str:
@@ -69,6 +71,7 @@ class WarmStart:
         parts = {
             f"taken from {self.directory}: {taken} ({self.tensors:,} tensors, {self.parameters:,} parameters)": True,
             f"new: {heads(self.heads_new)} ({self.parameters_new:,} parameters)": self.heads_new,
+            f"new in the body: {self.parameters_gained:,} parameters": self.parameters_gained,
             f"left behind: {heads(self.heads_left)}": self.heads_left,
             f"the spec differs in {', '.join(self.changed)}": self.changed,
             f"converted from {' and '.join(self.converted)}": self.converted,
@@ -140,21 +143,31 @@ class SavedModel:
     def begin(self, model: Model, assets: Mapping[str, bytes]) -> WarmStart:
         """Copy the body, and the heads that fit, into a freshly built model; its other heads keep what they have.
 
+        The model's body may have more than the saved one, as long as it gives the same.
+
         Args:
             model: the model.
             assets: those of the task, whose token ids must mean what they mean to the saved model.
 
         Raises:
             TaskError: another vocabulary; or a size or a tensor of the body is missing, unknown or of another shape;
-                all of them are named.
+                all of them are named. Or what the body has beyond the saved one changes what it gives.
         """
         self._check_vocabulary(assets)
         ours, theirs = (_by_head(each.state_dict()) for each in (model, self.model))
-        tensors = _tensor_differences(ours[""], theirs[""])
-        if problems := [*_size_differences(model, self.model, length=bool(tensors)), *tensors]:
+        names = place_tensors(self.model.state_dict(), model.state_dict())
+        placed = {names.get(name, name): tensor for name, tensor in theirs[""].items()}
+        tensors, fresh = _tensor_differences(ours[""], placed), [*(ours[""].keys() - placed.keys())]
+        sizes = [*_size_differences(model, self.model, length=bool(tensors))]
+        if sizes or len(tensors) > bool(fresh):
+            if model.spec.architecture != self.model.spec.architecture:
+                sizes.insert(
+                    0,
+                    f"the architecture is {model.spec.architecture!r} and was {self.model.spec.architecture!r}",
+                )
             raise TaskError(
-                f"spec {model.spec.name!r} cannot start from {self.directory}: {'; '.join(problems)}. Only heads may "
-                "differ: give no spec to take the saved one's, or change yours to agree"
+                f"spec {model.spec.name!r} cannot start from {self.directory}: {'; '.join([*sizes, *tensors])}. Only "
+                "heads may differ: give no spec to take the saved one's, or change yours to agree"
             )
         heads, saved = ({head.as_: head.use for head in each.spec.heads} for each in (model, self.model))
         fits = [
@@ -165,8 +178,16 @@ class SavedModel:
         new = tuple(prefix for prefix in heads if prefix not in fits)
         taken = {name: tensor for prefix in ("", *fits) for name, tensor in theirs[prefix].items()}
         before = model.state_dict()
-        converted = {str(t.dtype) for name, t in taken.items() if t.dtype != before[name].dtype}
-        model.load_state_dict(taken, strict=False)
+        converted = {str(t.dtype) for name, t in taken.items() if t.dtype != before[names[name]].dtype}
+        take_weights(model, self.model, {name: names[name] for name in taken})
+        if fresh:
+            try:
+                refuse_changed_outputs(self.model, model, heads=False)
+            except PlanError as error:
+                raise TaskError(
+                    f"spec {model.spec.name!r} has more than {self.directory} ({tensors[0]}), and cannot start from "
+                    f"it: {error}"
+                ) from error
         return WarmStart(
             directory=str(self.directory),
             digest=self.digest,
@@ -177,6 +198,7 @@ class SavedModel:
             heads_left=tuple(prefix for prefix in saved if prefix not in fits),
             parameters_new=sum(t.numel() for prefix in new for t in ours[prefix].values()),
             changed=_changed_keys(model.spec, self.model.spec),
+            parameters_gained=sum(ours[""][name].numel() for name in fresh),
             converted=tuple(sorted(dtype.removeprefix("torch.") for dtype in converted)),
         )
 
@@ -227,16 +249,14 @@ def _tensor_differences(ours: Tensors, theirs: Tensors) -> list[str]:
 
 
 def _size_differences(model: Model, saved: Model, *, length: bool) -> Iterator[str]:
-    """Sizes that differ; tensors alone do not tell 12 heads of 64 from 24 heads of 32.
+    """Sizes of a saved model that differ; tensors alone do not tell 12 heads of 64 from 24 heads of 32.
 
     The longest input may differ, unless a tensor has another shape, which a table of positions would have.
     """
-    if model.spec.architecture != saved.spec.architecture:
-        yield f"the architecture is {model.spec.architecture!r} and was {saved.spec.architecture!r}"
     ours, theirs = model.plan.dims.known(), saved.plan.dims.known()
     for name in dict.fromkeys((*ours, *theirs)):
         one, other = ours.get(name, 0), theirs.get(name, 0)
-        if one != other and (name != "max_length" or length):
+        if one != other and other and (name != "max_length" or length):
             yield f"{'model.input.' if name == 'max_length' else ''}{name} is {one} and was {other}"
 
 
