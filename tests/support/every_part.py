@@ -79,6 +79,13 @@ VARIANTS: Mapping[str, tuple[Spec, Mapping[str, Any]]] = {
         "scope.kind": "causal", "positions": [*_DISTANCE, *_T5], "heads": [{"use": "causal_lm"}],
         "operators.layer": [{"use": "attention", "kv_heads": 1, "bias": False}, {"use": "assoc"}, {"use": "trans"}],
     }),
+    "related": (_TRANSFORMER, {
+        "scope.kind": "causal", "positions": [{"use": "rope"}], "heads": [{"use": "causal_lm"}],
+        "operators.layer": [
+            {"use": "attention"}, {"use": "relational_attention", "symmetric": True, "symbols": "distance", "count": 3},
+            {"use": "relational_attention", "cross": True, "symbols": "place"},
+        ],
+    }),
     "fed": (_TRANSFORMER, {
         "positions": [{"use": "alibi"}, {"use": "fire"}, {"use": "transformer_xl"}, {"use": "none"}],
         "operators.state": ["gelu", "relu", "silu", "reglu", "geglu", "experts"], "heads": [{"use": "entities"}],

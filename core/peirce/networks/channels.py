@@ -49,8 +49,8 @@ class Projections(nn.Module):
     ) -> None:
         super().__init__()
         for role, reader in readings.items():
-            shared = isinstance(reader, SharedReader)
-            self.add_module(role, self.get_submodule(reader.shares) if shared else _linear(dims, reader))
+            shares = reader.shares if isinstance(reader, SharedReader) else ""
+            self.add_module(role, self.get_submodule(shares) if shares else _linear(dims, reader))
         if output is not None:
             self.output = nn.Linear(channel_count(output), _width(dims, output), bias=output.bias)
         for role, reader in readings.items():

@@ -19,6 +19,7 @@ from dual_attention.symbol_retrieval import (
 from torch import Tensor
 
 import peirce
+from peirce.kernels import sizes
 
 WIDTH, HEADS, SIZE, LENGTH, GROUPS = 16, 2, 4, 7, 2
 COUNTS = {"retrieved": 5, "distance": 3, "place": LENGTH}
@@ -128,3 +129,35 @@ def test_two_layers_of_the_published_code(
     for block in blocks:
         atoms = block(atoms, retriever(atoms), **turned)
     torch.testing.assert_close(found, atoms, atol=1e-5, rtol=0)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("symbols", COUNTS)
+def test_blocks_of_rows_and_tokens_one_by_one_change_nothing(
+    symbols: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    relational = {"use": "relational_attention", "symbols": symbols, "count": 3, "symmetric": True}
+    spec = peirce.load_spec(
+        "relational-folnet",
+        {
+            "model.architecture": "folnet",
+            "model.dims": {"layers": 2, "unary": 8, "binary": 4, "heads": 2, "head_size": 4},
+            "model.options": {},
+            "model.operators": {"layer": [relational, {"use": "trans"}]},
+            "model.input.vocabulary": 20,
+            "model.positions": [{"use": "distance"}],
+            "model.heads": [{"use": "causal_lm", "as": "lm"}],
+            "model.scope.kind": "causal",
+        },
+    )
+    model = peirce.build(spec, seed=0, dtype=torch.float64).eval()
+    tokens = torch.randint(20, (2, 7), generator=torch.Generator().manual_seed(0))
+    given = {"input_ids": tokens, "attention_mask": torch.arange(7) >= torch.tensor([[0], [3]])}
+    whole = model(**given)["lm_logits"]
+    monkeypatch.setattr(sizes, "BLOCK_BYTES", 1)
+    torch.testing.assert_close(model(**given)["lm_logits"], whole)
+    pieces, cache = [], {}
+    for at in range(7):
+        outputs, cache = model.advance({name: each[:, at : at + 1] for name, each in given.items()}, cache)
+        pieces.append(outputs["lm_logits"])
+    torch.testing.assert_close(torch.cat(pieces, 1), whole)

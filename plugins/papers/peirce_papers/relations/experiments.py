@@ -86,6 +86,29 @@ def _graph(name: str, spec: str, layers: int = 4) -> Arm:
     return Arm(name=name, spec=spec, changes=changes, width="model.dims.feedforward_binary")
 
 
+def _text(name: str, spec: str, heads: int, **more: Any) -> Arm:
+    """A transformer that reads edges as a text."""
+    changes = {
+        "model.dims": {"layers": 4, "unary": 32, "heads": heads, "feedforward": 64},
+        "model.input.token_types": 0,
+        "model.positions": [{"use": "shaw", "clip": 4}],
+    }
+    return Arm(name=name, spec=spec, changes=changes, width="model.dims.feedforward", **more)
+
+
+def _dual(name: str, **options: Any) -> Arm:
+    """Two heads of attention and two of relational attention, each of 6 channels, which leaves some for the rest."""
+    layer = [{"use": "attention"}, {"use": "relational_attention", "count": 8, **options}]
+    own = {"model.operators.layer": layer, "model.options": {}, "model.dims.head_size": 6}
+    return _text(name, "dual-attention", 2, own=own)
+
+
+TEXTS = (
+    _text(TEXT, "bert-base", 4),
+    _dual("dual attention on edges as text"),
+    _dual("relational cross-attention on edges as text", cross=True),
+)
+"""Those that see no graph."""
 ARMS = (
     Arm(name="FOLNet (jmc.atp)", spec="relational-folnet", changes={"model.dims": _DIMS}),
     _graph("trans", "relational-trans"),
@@ -101,16 +124,7 @@ ARMS = (
     ),
     _graph("triangle", "triangle"),
     _graph("RAT, relations updated", "rat-updated"),
-    Arm(
-        name=TEXT,
-        spec="bert-base",
-        changes={
-            "model.dims": {"layers": 4, "unary": 32, "heads": 4, "feedforward": 64},
-            "model.input.token_types": 0,
-            "model.positions": [{"use": "shaw", "clip": 4}],
-        },
-        width="model.dims.feedforward",
-    ),
+    *TEXTS,
 )
 
 LONGER = tuple(evolve(ARMS[i], name=f"{ARMS[i].name}, 3 times the steps", longer=3.0) for i in (0, 5, 6))
@@ -175,19 +189,23 @@ class RelationNetworks(Networks[GraphRow]):
         return self.make_tasks({**self.settings[1], "form": "text"})[""]
 
     def spec_changes(self, label: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The network that reads texts has no relations, and the words of its own task."""
-        if label != TEXT:
+        """A network that reads texts has no relations, and the words of its own task."""
+        if not self.reads_text(label):
             spec = load_spec(self.arms[label].spec)
             return super().spec_changes(label, self.task.overrides_for(spec, self.prepared.get(self.task)))
         found = super().spec_changes(label, self.text.overrides(self.prepared.get(self.text)))
         return {key: value for key, value in found.items() if key not in _RELATIONAL}
 
     def cells(self) -> Iterator[Cell]:
-        """The trainings; one of the networks reads texts."""
+        """The trainings; some of the networks read texts."""
         for cell in super().cells():
             settings = self.task_identity("", self.text)
             run = identity(cell.spec, settings, cell.training, cell.seed)
-            yield evolve(cell, task=self.text, run=run) if cell.label == TEXT else cell
+            yield evolve(cell, task=self.text, run=run) if self.reads_text(cell.label) else cell
+
+    def reads_text(self, label: str) -> bool:
+        """Whether a network reads the edges as a text."""
+        return any(arm.name == label for arm in TEXTS)
 
     def count_right(self, model: Model, data: RelationsData) -> Iterator[dict[str, Any]]:
         """The test problems of each number of steps and paths; the longest also with more rounds, where these share."""
