@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from peirce.algebra import at_least_float32
 from peirce.extras import require
 from peirce.parts import Encoded, Tokens
 
@@ -55,9 +56,9 @@ class NGrams(nn.Module):
     def forward(self, ids: Tensor, real: Tensor | None) -> Tensor:
         """int64 [b, x], bool [b, x] or None -> [b, classes]; zero where nothing is."""
         numbers, whole = (each.flatten(1) for each in self.numbers(ids, real))
-        importance = self.importance[numbers] * whole.to(self.importance.dtype)
-        norm = importance.square().sum(1, keepdim=True).clamp_min(1e-12).sqrt()
-        return torch.einsum("bg,bgc->bc", importance / norm, self.scores[numbers])
+        importance = at_least_float32(self.importance[numbers]) * whole
+        norm = importance.square().sum(1, keepdim=True).clamp_min(1e-12).sqrt()  # float16 has no such number
+        return torch.einsum("bg,bgc->bc", (importance / norm).to(self.scores.dtype), self.scores[numbers])
 
     def fit(self, examples: Iterable[Batch]) -> tuple[Any, Any]:
         """Set importance and scores: idf, and the weights of a logistic regression on what they weigh.
@@ -98,6 +99,21 @@ class NGrams(nn.Module):
             self.scores.zero_()
             self.scores[np.ix_(used, classes)] = like(scores.T, self.scores)
         return classes, intercepts
+
+
+def plain_ngrams(
+    ids: Sequence[int], longest: int, importance: Sequence[float], scores: Sequence[Sequence[float]]
+) -> Any:
+    """What `NGrams` computes of one text, n-gram by n-gram: for `reference`."""
+    found = []
+    for first in range(len(ids)):
+        number = ids[first] % len(importance)
+        found.append(number)
+        for each in ids[first + 1 : first + longest]:
+            number = (number * _FACTOR + each + 1) % len(importance)
+            found.append(number)
+    norm = max(1e-6, sum(importance[number] ** 2 for number in found) ** 0.5)
+    return sum(importance[number] / norm * np.array(scores[number]) for number in found)
 
 
 def logistic_regression(inputs: Any, right: Sequence[tuple[Tensor, Tensor | None]]) -> tuple[Any, Any, Any]:

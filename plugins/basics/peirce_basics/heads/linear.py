@@ -30,7 +30,7 @@ from peirce.parts import (
     plain_sigmoid,
     plain_softmax,
 )
-from peirce_basics.heads.features import Batch, NGrams, like, logistic_regression
+from peirce_basics.heads.features import Batch, NGrams, like, logistic_regression, plain_ngrams
 
 NEVER = -10.0
 """The score of a class that no training example has, where a training begins with a regression."""
@@ -210,9 +210,11 @@ class Classification(Linear):
     def reference(
         self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
     ) -> Mapping[str, Any]:
-        """The map of what is read, and of a regression its unit; n-grams are tested by themselves."""
-        assert not self.options.ngrams
+        """The map of what is read, with the scores of n-grams, and of a regression its unit."""
         logits = super().reference(given, scope, parameters, dims)["logits"]
+        if self.options.ngrams:
+            tables = parameters["ngrams.importance"], parameters["ngrams.scores"]
+            logits = logits + plain_ngrams(given["input_ids"], self.options.ngrams, *tables)
         return {"logits": logits * self.options.scale + self.options.center}
 
     def reference_loss(self, outputs: Mapping[str, Any], labels: Any) -> float:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from peirce.errors import PeirceError
-from peirce.parts import PureOperator, StateOperator
+from peirce.parts import Head, PureOperator, StateOperator
 from peirce_testing.check import NETWORK, Case, check
 from peirce_testing.checks.numerics import OperationObserver
 from peirce_testing.compare import BrokenError, NotApplicableError
@@ -89,6 +89,9 @@ def _observe_with_count(harness: Harness) -> list[Any]:
     """What `observations` gives, then the number of operations that it took."""
     with _OperationCounter() as counter:
         found = list(observations(harness))
+    if isinstance(harness, HeadHarness) and harness.part.fit is not Head.fit:
+        found.append(str(harness.fit_losses(harness.make())))
+        harness.forget()
     return [*found, str(counter.count)]
 
 

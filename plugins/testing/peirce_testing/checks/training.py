@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.optim.adam import adam
 from torch.utils.checkpoint import checkpoint
 
-from peirce.parts import PureOperator, RecurrentOperator, StateOperator
+from peirce.parts import Head, PureOperator, RecurrentOperator, StateOperator
 from peirce_testing.check import NETWORK, check, on_examples
 from peirce_testing.checks.inputs import any_differ
 from peirce_testing.checks.values import kept_tensors
@@ -117,7 +117,7 @@ DRAWS = 60
 @check(*NETWORK, but=PureOperator)
 def learning(harness: Harness) -> None:
     """A part learns from its own initialisation: the error of a tiny task falls. Twenty steps of Adam towards what
-    another instance of the part gives.
+    another instance of the part gives; and a head's `fit` raises no loss of what it is given.
     """
     view = plain_view(harness.kinds[0], 2, 4)
     tensors = harness.draw(view)
@@ -150,6 +150,11 @@ def learning(harness: Harness) -> None:
             f"it does not learn: the error is {errors[0]:.4g}, and {errors[-1]:.4g} after {len(errors)} steps; "
             "do all its gradients vanish where it begins?"
         )
+    if isinstance(harness, HeadHarness) and harness.part.fit is not Head.fit:
+        before, after = harness.fit_losses(harness.make(seed=1, random=False))
+        harness.forget()
+        if not after <= before:
+            raise BrokenError(f"`fit` raises the loss of what it is given, from {before:.4g} to {after:.4g}")
 
 
 @check(*NETWORK, but=PureOperator)

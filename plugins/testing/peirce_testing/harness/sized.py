@@ -37,8 +37,9 @@ from peirce.parts import (
     Tokens,
 )
 from peirce_testing.compare import BrokenError
-from peirce_testing.examples import SCOPE_KINDS, Slot, Tensors, View
+from peirce_testing.examples import SCOPE_KINDS, Slot, Tensors, View, plain_view
 from peirce_testing.harness.base import Harness, name_outputs, slots
+from peirce_testing.harness.labels import WHOLE_GROUPS, losses
 from peirce_testing.tiny_models import randomise
 
 
@@ -281,19 +282,31 @@ class HeadHarness(TokenHarness):
         """The predictions."""
         return name_outputs(self.predict(instance, tensors, view, scope), self.writes(instance))
 
-    def predict(self, instance: Any, tensors: Tensors, view: View, scope: Scope | None = None) -> Any:
-        """The head's outputs by name."""
+    def encode(self, tensors: Tensors, view: View, scope: Scope | None = None) -> Encoded:
+        """What an architecture gives to the head."""
         scope = scope or view.scope()
         (_, unary), (_, binary), (_, pooled), (_, embeddings) = tensors[-4:]
-        encoded = Encoded(
+        return Encoded(
             scope.zero_unary(unary),
             None if "binary" in self.absent else scope.zero_binary(binary),
             None if "pooled" in self.absent else pooled,
             scope,
             embeddings,
         )
-        found: dict[str, Tensor] = instance(encoded, self.tokens(tensors, view))
+
+    def predict(self, instance: Any, tensors: Tensors, view: View, scope: Scope | None = None) -> Any:
+        """The head's outputs by name."""
+        found: dict[str, Tensor] = instance(self.encode(tensors, view, scope), self.tokens(tensors, view))
         return found
+
+    def fit_losses(self, instance: Any) -> tuple[float, float]:
+        """The losses of examples before the head is fitted to them, and after."""
+        view = plain_view(self.kinds[0], WHOLE_GROUPS, 4)
+        tensors = self.draw(view)
+        with torch.no_grad():
+            _, labels, before = losses(instance, self.predict(instance, tensors, view), torch.Generator())[0]
+            instance.fit([(self.encode(tensors, view), self.tokens(tensors, view), labels, None)])
+            return float(before), float(instance.loss(self.predict(instance, tensors, view), labels))
 
 
 @define
