@@ -56,12 +56,12 @@ from peirce_testing.stub_parts import with_stub_parts
 HERE = Path(__file__).resolve().parent
 LIMIT = 30.0
 """Seconds of CPU time that one check may take."""
-LAST = ("compiled", "memory", "save_load", "onnx")
-"""Checks of whole models, which are run last, and only on what no record tells."""
+LAST = ("memory", "save_load")
+"""Checks of whole models, which are run last."""
 UNCHANGED = ("task_process",)
 """Checks that ask another process, where the part has no slip."""
 TRACED = ("onnx", "compiled")
-"""Checks that trace a part, which leaves notes out."""
+"""Checks that trace a part, which has no notes then: they are run last of all."""
 
 
 class OverTimeError(BaseException):
@@ -193,14 +193,15 @@ class Checks:
         self.kills: Counter[str] = Counter()
         self.sound: dict[str, bool] = {}
 
-    def order(self) -> list[str]:
-        """The names of the checks, but `record`."""
+    def order(self, *, traced: bool) -> list[str]:
+        """The names of the checks that trace a part, or of those that do not; `record` is neither."""
 
         def gain(name: str) -> tuple[int, float]:
             place = LAST.index(name) if name in LAST else -1
             return place, -(self.kills[name] + 0.3) / (self.times.get(name, 1.0) + 0.01)
 
-        return sorted(self.checks.keys() - {"record"}, key=gain)
+        names = [each for each in self.checks if each != "record" and (each in TRACED) is traced]
+        return sorted(names, key=gain)
 
     def fails(self, name: str, case: Case) -> bool:
         """Whether a check fails, and would not on the part itself."""
@@ -213,9 +214,9 @@ class Checks:
                 self.sound[name] = ended(self.checks[name], unchanged, 10 * LIMIT) != "failed"
         return failed and self.sound[name]
 
-    def killer(self, case: Case) -> str | None:
+    def killer(self, case: Case, *, traced: bool) -> str | None:
         """The first check that fails; None if all pass."""
-        for name in self.order():
+        for name in self.order(traced=traced):
             if self.fails(name, case):
                 self.kills[name] += 1
                 return name
@@ -229,35 +230,27 @@ def outcome(entry: Registered, mutant: Mutant, registry: Registry, checks: Check
     """
     SEEN.clear()
     found = {"part": f"{entry.kind}.{entry.name}", "mutant": mutant.key}
+    noting = mutant.marked if mutant.marked.code else mutant
     with ExitStack() as stack:
         try:
             with limited(LIMIT), redirect_stdout(StringIO()), redirect_stderr(StringIO()):
-                part = stack.enter_context(loaded(entry.part, mutant))
+                part = stack.enter_context(loaded(entry.part, noting))
                 case = case_of(entry, part, registry)
                 runs(case)
         except (Exception, OverTimeError, SystemExit):
             return found | {"outcome": "raises"}
         if mutant.helper and mutant.helper not in SEEN:
             return found | {"outcome": "nothing"}
-        by = checks.killer(case)
-        recorded = by is None and "record" in checks.checks and checks.fails("record", case)
-    how = "killed" if by else "survived" if reached(entry, mutant, registry, checks) else "never run"
-    return found | {"outcome": how, "by": by, "record": recorded}
-
-
-def reached(entry: Registered, mutant: Mutant, registry: Registry, checks: Checks) -> bool:
-    """Whether any check runs what the mutant changes."""
-    if mutant.marked.code is None:
-        return True
-    SEEN.clear()
-    with suppress(Exception), loaded(entry.part, mutant.marked) as part:
+        if by := checks.killer(case, traced=False):
+            return found | {"outcome": "killed", "by": by}
+        if noting is not mutant and "_reached" not in SEEN:
+            return found | {"outcome": "never run"}
+    with loaded(entry.part, mutant) as part:
         case = case_of(entry, part, registry)
-        for name in checks.order():
-            if "_reached" in SEEN:
-                break
-            if name not in TRACED:
-                ended(checks.checks[name], case, LIMIT)
-    return "_reached" in SEEN
+        if by := checks.killer(case, traced=True):
+            return found | {"outcome": "killed", "by": by}
+        recorded = "record" in checks.checks and checks.fails("record", case)
+        return found | {"outcome": "survived", "record": recorded}
 
 
 def measure(task: tuple[str, str, argparse.Namespace]) -> None:
@@ -284,7 +277,8 @@ def measure(task: tuple[str, str, argparse.Namespace]) -> None:
             with path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
         live += row["outcome"] in ("killed", "survived")
-    print(f"{kind}.{name}: {live} of {len(every)} mutants", file=sys.stderr)
+    unsound = [name for name, sound in checks.sound.items() if not sound] if checks else []
+    print(f"{kind}.{name}: {live} of {len(every)} mutants", *unsound, file=sys.stderr)
 
 
 def rows_of(path: Path) -> list[dict[str, Any]]:
@@ -396,6 +390,7 @@ def main() -> None:
         for e in entries
         if not given.parts or {e.kind, f"{e.kind}.{e.name}"} & {*given.parts}
     ]
+    Random(given.seed).shuffle(wanted)  # so that what is done when it is stopped is a sample of all
     tasks = [(*each, given) for each in wanted]
     if not given.only_report:
         if given.jobs == 1:

@@ -1,8 +1,8 @@
 """Mutants of a part's source: the same code but for one slip, of the kinds that authors make with tensors.
 
 What is changed is what a part computes and what it declares of tensors and sizes. Texts, names, annotations, options
-and their defaults, guards that only raise, and the references that the suite holds a part to, with their functions
-`plain_...`, stay as they are.
+and their defaults, guards that only raise or, as `check`, only say why a part is refused, and the references that the
+suite holds a part to, with their functions `plain_...`, stay as they are.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from peirce.model import Exporter, Task
 from peirce.parts import Architecture
 
 KEPT_METHODS = {
-    "reference", "reference_of_atoms", "reference_loss", "example_in", "example_inputs", "example_labels", "__repr__",
+    "reference", "reference_of_atoms", "reference_loss", "example_in", "example_inputs", "example_labels", "check",
+    "__repr__",
 }  # fmt: skip
 KEPT_NAMES = {
     "name", "letter", "source", "labels", "meaning", "example", "expected_failures", "renamed", "Options", "api",
