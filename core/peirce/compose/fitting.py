@@ -16,6 +16,7 @@ from peirce.parts import (
     Reader,
     RecurrentOperator,
     ScopePosition,
+    SharedReader,
     Weight,
     Writer,
     typing_of,
@@ -85,6 +86,10 @@ def head_misfit(part: type[Any], architecture: type[Architecture], gives: frozen
     return None
 
 
+def _has_map_like(one: Reader, other: Reader) -> bool:
+    return (one.branch, one.shape, one.bias) == (other.branch, other.shape, other.bias)
+
+
 def declaration_mismatch(planned: PlannedOperator, finder: PartFinder) -> str | None:
     """Where an operator's typing, channels and equation disagree; `infer` is run once on shapes without storage."""
     operator, output = planned.operator, planned.output
@@ -103,6 +108,13 @@ def declaration_mismatch(planned: PlannedOperator, finder: PartFinder) -> str | 
                 "a lower-case word, neither 'output' nor 'source_...', and no attribute of torch's modules"
             )
             return f"its {'weight' if name in weights else 'reading'} {name!r} needs another name: {words}"
+    names = [*readings]
+    for i, (name, reader) in enumerate(readings.items()):
+        if isinstance(reader, SharedReader):
+            likes = [other for other in names[:i] if _has_map_like(readings[other], reader)]
+            if reader.shares not in likes:
+                known = f"of that branch, shape and bias there is {', '.join(likes) or 'none before it'}"
+                return f"its {name} shares the map of the reading {reader.shares!r}; {known}"
     if both := sorted({*readings} & {*weights}):
         return f"{both[0]!r} is a reading and a weight; give one of them another name"
     typing = typing_of(readings, output)

@@ -18,7 +18,7 @@ from peirce.compose import build, load, resolve, summarise
 from peirce.errors import SpecError
 from peirce.kernels import sizes
 from peirce.model import Model
-from peirce.parts import Reader, Writer
+from peirce.parts import Reader, SharedReader, Writer
 from peirce.registry import Registry
 from peirce.spec import Spec
 from peirce_export.onnx.exporter import OnnxExporter, OnnxOptions
@@ -233,6 +233,14 @@ class TakesNoScope(Edges):
         return query
 
 
+class SharesAnother(Edges):
+    name = "shares_another"
+
+    def readings(self) -> Mapping[str, Reader]:
+        shape = {"h": 3, "s": 4}
+        return {**super().readings(), "right": SharedReader(branch="B", shape=shape, shares="quer")}
+
+
 class HasNoOptions(Bend):
     name = "has_no_options"
 
@@ -253,6 +261,7 @@ class Misread:
             Uneven,
             TakesNoScope,
             HasNoOptions,
+            SharesAnother,
         ]
 
 
@@ -274,6 +283,7 @@ class Misread:
             "its infer takes (query, key), and is called with (query, key, left, right, scope), its readings, its "
             "weights and the scope",
         ),
+        ("shares_another", "shares the map of the reading 'quer'; of that branch, shape and bias there is query, key"),
         ("has_no_options", "no option 'bias': the part has no line `Options =`"),
         ("uneven", "its infer fails on query [2, 3, 3, 3, 4] and key [2, 3, 3, 5, 4] and left"),
     ],

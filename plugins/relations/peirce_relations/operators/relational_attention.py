@@ -182,7 +182,7 @@ class RelationalAttention(AttentionOperator):
         if self.relations:
             products = np.einsum("xrw,arw->xar", given["relation_query"], given["relation_key"])
             values = values + np.einsum("xar,hrs->xahs", products, given["relations"])
-        return np.einsum("xah,xahs->xhs", weights, values).tolist()  # type: ignore[no-any-return]
+        return np.einsum("xah,xahs->xhs", weights, values).tolist()
 
     def reference_of_atoms(
         self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
