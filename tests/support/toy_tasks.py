@@ -15,6 +15,7 @@ from attrs import evolve, field, frozen, validators
 from torch import Tensor
 
 import peirce
+from peirce.errors import TaskError
 from peirce.model import Model, Task
 from peirce.spec import HeadSpec, InputSpec, Regularisation, Spec
 
@@ -101,6 +102,8 @@ class Marked(Task):
         return {"model.input.vocabulary": 2 + self.options.tokens}
 
     def batches(self, data: Any, split: str, seed: int, epoch: int) -> Iterator[Mapping[str, Tensor]]:
+        if split not in data:
+            raise TaskError(f"there is no split {split!r}")
         ids, labels = data[split]
         order = torch.randperm(len(ids), generator=torch.Generator().manual_seed(1000 * seed + epoch))
         for rows in order.split(self.options.batch):

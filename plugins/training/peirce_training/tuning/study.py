@@ -130,12 +130,17 @@ class Search:
         prepared = PreparedData()
         with results_lock(self.directory):
             study = self._open()
-            for killed in study.get_trials(states=[optuna.trial.TrialState.RUNNING]):
-                study.tell(killed.number, state=optuna.trial.TrialState.FAIL)
-                study.enqueue_trial(killed.params, {"run": _run(killed)})
+            states = optuna.trial.TrialState
+            for killed in study.get_trials(states=[states.RUNNING]):
+                study.tell(killed.number, state=states.FAIL)
+                if len(killed.params) == len(self.axes):  # else nothing was trained, and it is drawn again
+                    study.enqueue_trial(killed.params, {"run": _run(killed)})
+            there = study.get_trials(states=[states.WAITING, states.COMPLETE, states.PRUNED])
+            known = [each.system_attrs.get("fixed_params", each.params) for each in there]
             for point in self.points:
-                study.enqueue_trial(point, skip_if_exists=True)
-            while study.get_trials(states=[optuna.trial.TrialState.WAITING]) or (
+                if point not in known:
+                    study.enqueue_trial(point)
+            while study.get_trials(states=[states.WAITING]) or (
                 not self.points and len(outcomes(study)) < self.trials
             ):
                 # By the number of the training, so that a killed search draws what a whole one draws.
@@ -257,6 +262,7 @@ class Search:
                 start=self.start,
                 watch=watch,
             )
+            kept = _kept_evaluation(result, options)
         except optuna.TrialPruned:
             study.tell(trial, state=pruned)
         except TaskError as error:
@@ -266,7 +272,6 @@ class Search:
             if len(done) >= GIVE_UP and all(one["error"] for one in done):
                 raise TaskError(f"the first {len(done)} trainings failed, the last one: {error}") from error
         else:
-            kept = _kept_evaluation(result, options)
             trial.set_user_attr("metrics", dict(kept["metrics"]))
             trial.set_user_attr("steps", result.steps)
             study.tell(trial, kept["value"])

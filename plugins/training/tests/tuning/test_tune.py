@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from command_line import exit_code as run
@@ -130,10 +131,36 @@ def test_a_training_that_fails_is_the_worst_of_others(
     )
 
 
+def test_a_training_that_gives_no_number_ends_no_search(
+    toy_registry: Registry, spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = ("--set", "train.epochs=1", "--set", "train.device=cpu", "--set", "examples=16")
+    over = ("--over", "train.valid_split=nothing,valid")
+    found = tuned(capsys, spec, "--task", "marked", *settings, *over, "-o", tmp_path / "s")
+    assert [each["state"] for each in found["trials"]] == ["failed", "whole"]
+    assert "never evaluated on the split 'nothing'" in found["trials"][0]["error"]
+
+
+def test_a_point_that_was_killed_before_it_was_trained_is_tried(
+    toy_registry: Registry,
+    spec: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    over = ("--over", "train.schedule=cosine,linear,thirds")
+    search = (spec, "--task", "marked", *SMALL, *over, "-o", tmp_path / "s")
+    with monkeypatch.context() as patch:
+        patch.setattr(Axis, "suggest", Mock(side_effect=KeyboardInterrupt))
+        assert run("tune", *search) == 130
+    found = tuned(capsys, *search)
+    assert {each["settings"]["train.schedule"] for each in found["trials"]} == {"cosine", "linear", "thirds"}
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("train.rate=1..2", "Did you mean 'train.lr'?"),
+        ("train.lrr=1..2", "Did you mean 'train.lr'?"),
         ("train.lr=1..0.1", "the lower one first"),
         ("train.lr=0..0.1:log", "with :log both above zero"),
         ("train.lr=0.1..1:lgo", "give two numbers"),
