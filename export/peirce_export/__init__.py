@@ -1,4 +1,7 @@
-"""Exporters, the verification of what they wrote, and the runtime for exported files; none of its names needs torch."""
+"""Exporters, the verification of what they wrote, and the runtime for exported files.
+
+Of its names `verify_read` alone needs torch.
+"""
 
 import lazy_loader
 

@@ -7,6 +7,8 @@ from .pipelines import Pipeline as Pipeline
 from .pipelines import Runner as Runner
 from .pipelines import Say as Say
 from .pipelines import pipelines_for as pipelines_for
+from .placement import write_verified as write_verified
+from .reading import verify_read as verify_read
 from .runtimes import LoadedModel as LoadedModel
 from .runtimes import OnDevice as OnDevice
 from .runtimes import Progress as Progress

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from attrs import evolve
 
 from peirce.errors import ExportError
 from peirce.files import explain_disk_errors, scratch_folder
+from peirce.model import Report
 from peirce_export.failures import Mismatch, ValueMismatch
-from peirce_export.report import Verification
+
+ReportT = TypeVar("ReportT", bound=Report)
 
 
 def check_place(path: Path, example: str) -> Path:
@@ -29,7 +32,7 @@ def check_place(path: Path, example: str) -> Path:
     return path
 
 
-def write_verified(path: Path, example: str, write: Callable[[Path], Verification]) -> Verification:
+def write_verified(path: Path, example: str, write: Callable[[Path], ReportT]) -> ReportT:
     """Write and verify files in a folder of their own, then put them where they belong.
 
     They appear under their names only once they are verified. Those that fail are kept in `FILE.rejected` to be

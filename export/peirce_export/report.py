@@ -66,6 +66,7 @@ class Verification(Report):
         lines: one for each output.
         reason: why the tolerance is what it is.
         passed: whether every output is within its tolerance.
+        tolerance: the largest of the outputs.
     """
 
     precision: str
@@ -77,10 +78,15 @@ class Verification(Report):
     lines: tuple[Line, ...]
     reason: str
     passed: bool = field(init=False)
+    tolerance: float | None = field()
 
     @passed.default
     def _all_passed(self) -> bool:
         return all(line.passed for line in self.lines)
+
+    @tolerance.default
+    def _largest_tolerance(self) -> float:
+        return max((line.tolerance for line in self.lines), default=0.0)
 
     def to_dict(self) -> dict[str, Any]:
         """The report for JSON; an infinite error is the text `inf`."""

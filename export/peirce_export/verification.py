@@ -33,6 +33,8 @@ from peirce_export.report import Line, Verification
 from peirce_export.roles import exportable_for
 from peirce_export.runtimes import LoadedModel, Progress
 
+THROUGHOUT, TF32 = "bfloat16 throughout", "tf32"
+"""What a runtime computes in that does not widen bfloat16, and products of float32 on GPUs that round their factors."""
 TOLERANCES: Mapping[str, tuple[float, str]] = {
     "float32": (
         1e-4,
@@ -47,6 +49,11 @@ TOLERANCES: Mapping[str, tuple[float, str]] = {
         1e-2,
         "constants of the graph are rounded to bfloat16 (4e-3); the checked copy computes in float32.",
     ),
+    THROUGHOUT: (
+        1e-1,
+        "bfloat16 rounds at 4e-3 after every operator, norms and softmaxes apart: eight times as much as float16.",
+    ),
+    TF32: (5e-3, "TF32 rounds the factors of products at 5e-4."),
     WEIGHTS: (
         5e-2,
         "weights of products have 8 bits, a scale for each block of 32: 4e-3 of the largest in a block.",
@@ -63,6 +70,15 @@ TOLERANCES: Mapping[str, tuple[float, str]] = {
     ),
 }
 """The largest accepted error for each precision, of integers for each way to quantise, and why."""
+CEILINGS: Mapping[str, float] = {
+    precision: max(
+        tolerance
+        for kind, (tolerance, _) in TOLERANCES.items()
+        if BITS.get(kind, kind.partition(" ")[0]) == precision
+    )
+    for precision in (*DTYPES, TF32, INT8, INT4)
+}
+"""The largest error that an exporter may accept of a file in a precision."""
 AGREEMENT: Mapping[str, float] = {INT8: 0.9, INT4: 0.7}
 """The least share of rows in which a quantised file and the model agree on the best score. With fresh
 weights, whose scores are close to each other, int4 shows 0.82 to 0.88."""
@@ -198,6 +214,11 @@ class _ValueCheck:
             before = outputs_of(self.before, feeds) if self.before is not None else None
         for spec, array in zip(self.signature.outputs, found, strict=True):
             name, wanted = spec.name, expected[spec.name]
+            if array.shape != wanted.shape:
+                raise DimMismatch(
+                    f"{self.path}: output {name!r} is {list(array.shape)} at {case}, and the model's is "
+                    f"{list(wanted.shape)}\nThe inputs (seed {self.seed}) are in {self._save(feeds)}"
+                )
             if before is not None:  # what rounding alone makes infinite is the file's fault
                 wanted = np.where(is_comparable(wanted), wanted, before[name])
             seeing, real = seen(self.signature, spec, feeds)

@@ -160,11 +160,16 @@ class Report:
         file: what was written or verified.
         passed: whether the file agrees with its model; commands exit with 1 where it does not.
         notes: what the reader should know, a sentence each.
+        precision: of the file: `float32`, `float16`, `bfloat16`, `int8` or `int4`.
+        tolerance: how far the file's outputs may be from the model's, as a part of the largest value of each; if None,
+            as far as its precision allows.
     """
 
     file: Path
     passed: bool
     notes: tuple[str, ...] = ()
+    precision: str = "float32"
+    tolerance: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The report for JSON, with the name of its layout as `schema`."""
@@ -186,9 +191,11 @@ class Exporter(Part, ABC):
 
     Attributes:
         writes: `file`, or `folder` for an exporter that adds files to a folder, which may exist already.
+        suffix: how the names of its files end, such as `.npz`; the runtime of such files opens what `read` does not.
     """
 
     writes: ClassVar[Literal["file", "folder"]] = "file"
+    suffix: ClassVar[str] = ""
 
     def __init__(self, options: Any) -> None:
         self.options = options
@@ -200,3 +207,16 @@ class Exporter(Part, ABC):
         Raises:
             ExportError: it cannot be written, or differs from the model.
         """
+
+    def read(self, path: Path, shell: Model) -> Any:
+        """What a file computes; by default None, and the runtime of `suffix` opens it.
+
+        Args:
+            path: the file; of an exporter that adds to a folder, one in it that ends in `suffix`.
+            shell: a model of the same spec without weights, which are NaN; an exporter of weights gives it those of the
+                file.
+
+        Returns:
+            The shell, or another function that is called as the model is; or a `peirce_export.LoadedModel`.
+        """
+        return None

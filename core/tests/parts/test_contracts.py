@@ -19,7 +19,7 @@ OPTIONAL = {
     "Augmenter": "words",
     "Head": "example_labels fit reference_loss",
     "Task": "example_in suits overrides_for check terms targets remarks begin start columns_of write_report",
-    "Exporter": "",
+    "Exporter": "read",
 }
 
 

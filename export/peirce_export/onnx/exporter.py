@@ -41,6 +41,7 @@ if TYPE_CHECKING:  # onnx and its libraries are loaded by an export, not by each
     import onnx_ir as ir
 
     from peirce_export.onnx.content import Content
+    from peirce_export.runtimes import LoadedModel
 
 OPSETS = range(17, 27)
 """The opsets that files may have; `tox -e export-all` exports every registered part to each, and verifies it."""
@@ -99,6 +100,7 @@ class OnnxExporter(Exporter):
     name = "onnx"
     source = "https://onnx.ai"
     Options = OnnxOptions
+    suffix = ".onnx"
 
     options: OnnxOptions
 
@@ -115,6 +117,13 @@ class OnnxExporter(Exporter):
             NameMismatch, DtypeMismatch, DimMismatch, ValueMismatch: the file differs from the model.
         """
         return write_verified(path, "model.onnx", lambda fresh: self.graphs(model, fresh)[0])
+
+    def read(self, path: Path, shell: Model) -> LoadedModel:
+        """A file on the CPU, one in bfloat16 as a wider copy."""
+        from peirce_export.onnx.content import Content
+        from peirce_export.onnx.verifying import open_widened
+
+        return open_widened(Content.read(path))
 
     def export_intermediate(
         self, model: Model, path: Path, *, for_cpus: bool = True

@@ -51,9 +51,14 @@ class OnnxGraph(Verifiable):
         return next(dims(node) for node in self._content.proto.graph.output if node.name == output)
 
     def open_file(self, providers: Sequence[str] | None) -> AbstractContextManager[OnnxFile]:
-        """The file, or a wider copy of one in bfloat16, in ONNX Runtime, by default on the CPU."""
-        content, weights = widen(self._content) if self._narrow else (self._content, None)
-        return closing(OnnxFile(content, (CPU,) if providers is None else providers, weights=weights))
+        """The file in ONNX Runtime, by default on the CPU."""
+        return closing(open_widened(self._content, (CPU,) if providers is None else providers))
+
+
+def open_widened(content: Content, providers: Sequence[str] = (CPU,)) -> OnnxFile:
+    """A file, or a wider copy of one in bfloat16, in ONNX Runtime."""
+    content, weights = widen(content) if content.metadata.precision == "bfloat16" else (content, None)
+    return OnnxFile(content, providers, weights=weights)
 
 
 def check_graph(path: Path) -> None:

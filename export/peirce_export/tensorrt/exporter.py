@@ -21,6 +21,8 @@ from peirce_export.tensorrt.backends import Backend, backend, has_gpu
 from peirce_export.tensorrt.building import FLAGS, TensorRTOptions, build, read_timing_cache
 from peirce_export.tensorrt.header import Header, move_engines
 from peirce_export.tensorrt.profiles import Profile, profiles
+from peirce_export.tensorrt.verifying import computed_in
+from peirce_export.verification import TF32, TOLERANCES
 
 TURING = "7.5"
 NO_RUN = "The figures above are of the ONNX file in between. The engine was not run: `peirce verify` runs it, on a GPU."
@@ -32,6 +34,7 @@ class TensorRTExporter(Exporter):
     name = "tensorrt"
     source = "https://docs.nvidia.com/deeplearning/tensorrt"
     Options = TensorRTOptions
+    suffix = ".engine"
 
     options: TensorRTOptions
 
@@ -96,7 +99,11 @@ class TensorRTExporter(Exporter):
                     )
             kept = graphs.iterdir() if options.keep_onnx or options.strip_plan else ()
             move_engines([*kept, *engines.iterdir()], path.parent)
-        return evolve(report, file=path, notes=tuple(notes))
+        kind = computed_in(report.precision, options.tf32)
+        precision = TF32 if kind == TF32 else report.precision
+        return evolve(
+            report, file=path, notes=tuple(notes), precision=precision, tolerance=TOLERANCES[kind][0]
+        )
 
     def _check_backend(self, found: Backend) -> None:
         """Refuse now what TensorRT would refuse only after the export, and without a reason."""

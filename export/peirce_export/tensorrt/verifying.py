@@ -11,10 +11,12 @@ from peirce.parts import Signature
 from peirce_export.failures import NameMismatch
 from peirce_export.tensorrt.engine import EngineFile
 from peirce_export.tensorrt.header import Header
-from peirce_export.verification import Verifiable
+from peirce_export.verification import TF32, THROUGHOUT, TOLERANCES, Verifiable
 
-TF32 = (5e-3, "TF32 rounds the factors of products at 5e-4.")
-BFLOAT16 = (1e-1, "bfloat16 rounds at 4e-3 after every operator, which an engine computes in it.")
+
+def computed_in(precision: str, tf32: bool) -> str:
+    """What an engine of a precision computes in, as `TOLERANCES` names it."""
+    return {"bfloat16": THROUGHOUT, "float32": TF32 if tf32 else precision}.get(precision, precision)
 
 
 class EngineGraph(Verifiable):
@@ -47,10 +49,7 @@ class EngineGraph(Verifiable):
 
     def tolerance(self) -> tuple[float, str]:
         """The tolerance of the precision, or of TF32 where products may compute in it."""
-        if self.metadata.precision == "bfloat16":
-            return BFLOAT16
-        tf32 = self.header.flags.get("tf32", False) and self.metadata.precision == "float32"
-        return TF32 if tf32 else super().tolerance()
+        return TOLERANCES[computed_in(self.metadata.precision, self.header.flags.get("tf32", False))]
 
     def largest(self, signature: Signature) -> Mapping[str, int]:
         """No case is larger than the profiles."""

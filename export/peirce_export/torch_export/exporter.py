@@ -21,7 +21,8 @@ from peirce_export.failures import trace_error
 from peirce_export.placement import write_verified
 from peirce_export.report import Verification, merge_reports, progress_spinner
 from peirce_export.roles import GENERATING, exportable_for, metadata_of, role_path
-from peirce_export.torch_export.archive import TORCH, seal
+from peirce_export.torch_export.archive import TORCH, Archive, seal
+from peirce_export.torch_export.program import ProgramFile
 from peirce_export.torch_export.verifying import ProgramGraph
 from peirce_export.verification import verify
 
@@ -57,6 +58,7 @@ class TorchExportExporter(Exporter):
     name = "torch_export"
     source = "https://docs.pytorch.org/docs/stable/export.html"
     Options = TorchExportOptions
+    suffix = ".pt2"
 
     options: TorchExportOptions
 
@@ -71,6 +73,10 @@ class TorchExportExporter(Exporter):
             NameMismatch, DtypeMismatch, DimMismatch, ValueMismatch: the file differs from the model.
         """
         return write_verified(path, "model.pt2", lambda fresh: self._files(model, fresh))
+
+    def read(self, path: Path, shell: Model) -> ProgramFile:
+        """A file, with whatever code is in it, which this exporter wrote."""
+        return ProgramFile(Archive.read(path))
 
     def _files(self, model: Model, path: Path) -> Verification:
         options, reports = self.options, []

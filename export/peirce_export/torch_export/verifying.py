@@ -13,12 +13,8 @@ from peirce_export.casting import DTYPES
 from peirce_export.failures import DtypeMismatch, NameMismatch, check_dims
 from peirce_export.torch_export.archive import Archive
 from peirce_export.torch_export.program import ProgramFile
-from peirce_export.verification import Verifiable
+from peirce_export.verification import THROUGHOUT, TOLERANCES, Verifiable
 
-NARROW = (
-    1e-1,
-    "bfloat16 rounds at 4e-3 after every operator, norms and softmaxes apart: eight times as much as float16.",
-)
 WHOLE = {"int64": torch.int64, "bool": torch.bool}
 
 
@@ -68,7 +64,7 @@ class ProgramGraph(Verifiable):
 
     def tolerance(self) -> tuple[float, str]:
         """The tolerance of the precision; values in bfloat16 are computed in it, unlike those of an ONNX file."""
-        return NARROW if self.metadata.precision == "bfloat16" else super().tolerance()
+        return TOLERANCES[THROUGHOUT] if self.metadata.precision == "bfloat16" else super().tolerance()
 
     def open_file(self, providers: Sequence[str] | None) -> AbstractContextManager[ProgramFile]:
         """The file in torch."""

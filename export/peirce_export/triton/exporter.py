@@ -21,6 +21,7 @@ from peirce_export.onnx.exporter import OnnxExporter, OnnxOptions
 from peirce_export.pipelines import Pipeline, pipelines_for
 from peirce_export.report import Verification
 from peirce_export.roles import role_path
+from peirce_export.runtimes import LoadedModel
 from peirce_export.session import Session
 from peirce_export.triton import repository
 from peirce_export.triton.batching import has_rows, rows_are_independent
@@ -69,6 +70,7 @@ class TritonExporter(Exporter):
     name = "triton"
     source = "https://docs.nvidia.com/deeplearning/triton-inference-server"
     Options = TritonOptions
+    suffix = ".onnx"
     writes = "folder"
 
     options: TritonOptions
@@ -122,6 +124,10 @@ class TritonExporter(Exporter):
             raise ExportError(f"{path} cannot be written: {error}; write elsewhere") from error
         notes.append(f"Version {version} of {', '.join(every)}.")
         return evolve(report, file=path, notes=tuple(notes))
+
+    def read(self, path: Path, shell: Model) -> LoadedModel:
+        """A file that is served, as `--to onnx` reads it."""
+        return OnnxExporter(OnnxOptions()).read(path, shell)
 
     def _graphs(self, model: Model, place: Path) -> tuple[Verification, list[_Graph]]:
         """The files to serve, verified: one, or two for a model that generates."""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 COMPUTED = (
     "infer", "scores", "sums", "step", "read", "unary", "binary", "pairs", "rotations", "scope", "forward", "loss",
-    "batches", "prepare", "export",
+    "batches", "prepare", "export", "verify",
 )  # fmt: skip
 """The methods by which parts compute, whatever their kind."""
 _ORDER = (*COMPUTED, "terms", "words", "metrics", "__init__", "")
@@ -26,6 +26,8 @@ _CONTRACTS = ("peirce.parts", "peirce.model")
 _BY_CHECK = {
     "words": "words", "terms": "terms", "loss": "loss", "loss_numerics": "loss", "targets": "loss",
     "task_data": "prepare", "task_splits": "prepare", "task_batches": "batches", "task_metrics": "metrics",
+    "export_report": "export", "export_overwrites": "export", "export_failure": "export", "export_options": "export",
+    "export_values": "export", "export_verification": "export",
 }  # fmt: skip
 """The methods that some checks are about."""
 _BY_OUTPUT = {
@@ -153,6 +155,20 @@ CAUSES: Mapping[str, tuple[tuple[str, ...], ...]] = {
             "a size or a value that becomes a constant of the graph", _SIZE + r"|\bif |unbind|zip\(",
             "symbolic|special|guard|depend|expected|differ",
         ),
+    ),
+    "export_report": (
+        ("a mode or dtype set in the model; `model.exportable()` has its own", r"\.(eval|train|half|to)\(", "model"),
+        ("a report of another file than the one that was given", r"Report\(|return"),
+    ),
+    "export_overwrites": (("a path beside the one that was given", r"unlink|rmtree|with_name|with_suffix|parent"),),
+    "export_failure": (("a file that is opened before its content is made", r"open\(|write_bytes|touch|mkdir"),),
+    "export_options": (("a choice that is not verified, or never read", r"options|passed=True"),),
+    "export_values": (
+        ("a size of the example that became a constant", r"example_inputs|shape|\[:", "not run|fixed|model's is"),
+        ("a weight that is cast, turned about or left out", r"state_dict|astype|half|\.T\b|transpose", "differs"),
+    ),
+    "export_verification": (
+        ("a comparison of some outputs, at one size, or of what is in memory", r"allclose|equal|verify|passed=True"),
     ),
     "tensorrt": (("an addition in a scatter", r"scatter_add|index_add|bincount|scatter_reduce"),),
 }  # fmt: skip

@@ -21,7 +21,7 @@ from attrs import frozen
 from peirce.registry import KINDS, Registry
 from peirce_testing import BrokenError, Case, stub_parts
 from peirce_testing.checks import CHECKS
-from peirce_testing.compare import NotApplicableError
+from peirce_testing.compare import NotApplicableError, NotRunError
 from peirce_testing.new.part import NewPart
 from peirce_testing.stub_parts import with_stub_parts
 
@@ -99,6 +99,17 @@ class FileOptions:
 
 
 """
+_PLACED = 'return write_verified(path, "weights.npz", write)'
+_VERIFIED, _UNVERIFIED = (
+    "return verify_read(self.read, fresh, model)",
+    "return Report(file=fresh, passed=True)",
+)
+_FIRST = """found, inputs = self.read(fresh, deepcopy(model)), model.example_inputs()
+            (one, *_), (other, *_) = found(**inputs).values(), model(**inputs).values()
+            if not torch.allclose(one, other):
+                raise ExportError("it differs")
+            return Report(file=fresh, passed=True)"""
+_SHELL, _TORCH = "return shell\n", "import torch\n"
 FLAWS = (
     # The conditions: sizes, dtypes, modes, options, files, and what a part states.
     _infer("reference", "another factor where there are four heads", "kernel * premise * (1 + (self.dims.heads == 4))"),
@@ -290,18 +301,52 @@ FLAWS = (
         "fused", "architecture", "another network where it is fused",
         ("unary = scope.zero_unary(unary)\n", "unary = scope.zero_unary(unary) * (1 + 1e-6 * self.input.plan.fuse)\n"),
     ),
-    _flaw("export_report", "exporter", "reports another file", ("Report(file=path,", "Report(file=path.parent,")),
+    _flaw(
+        "export_report", "exporter", "reports another file",
+        (_PLACED, f"return Report(file=path.parent, passed={_PLACED.removeprefix('return ')}.passed)"),
+    ),
     _flaw(
         "export_overwrites", "exporter", "removes another file",
-        ('with path.open("wb")', '(path.parent / "notes.txt").unlink()\n        with path.open("wb")'),
+        (_PLACED, f'(path.parent / "notes.txt").unlink(missing_ok=True)\n        {_PLACED}'),
     ),
     _flaw(
         "export_failure", "exporter", "opens the file before it has its content",
-        ("        arrays = {", '        path.write_bytes(b"")\n        arrays = {'),
+        (_PLACED, f'path.write_bytes(b"")\n        {_PLACED}'),
     ),
     _flaw(
         "export_options", "exporter", "an option is ignored",
         ("(np.savez_compressed if self.options.compressed else np.savez)", "np.savez"),
+    ),
+    _flaw(
+        "export_options", "exporter", "a choice that writes other weights",
+        (_VERIFIED, f"{_UNVERIFIED} if self.options.compressed else {_VERIFIED.removeprefix('return ')}"),
+        ("tensor.detach()", "tensor.detach().mul(1 + self.options.compressed)"),
+    ),
+    _flaw(
+        "export_values", "exporter", "a weight that is not the model's",
+        (_VERIFIED, _UNVERIFIED), ("tensor.detach()", "tensor.detach().relu()"),
+    ),
+    _flaw(
+        "export_values", "exporter", "outputs by another name", (_VERIFIED, _UNVERIFIED),
+        (_SHELL, 'return lambda **inputs: {f"my_{name}": value for name, value in shell(**inputs).items()}\n'),
+    ),
+    _flaw(
+        "export_values", "exporter", "an output too few, in silence", (_VERIFIED, _UNVERIFIED),
+        (_SHELL, "return CalledFile(shell, path, Signature(shell.signature.inputs, shell.signature.outputs[:1]))\n"),
+        (_TORCH, f"{_TORCH}from peirce.parts import Signature\nfrom peirce_export.reading import CalledFile\n"),
+    ),
+    _flaw(
+        "export_values", "exporter", "the length of its example", (_VERIFIED, _UNVERIFIED),
+        (_SHELL, "return lambda **inputs: shell(**{name: value[:, :5] for name, value in inputs.items()})\n"),
+    ),
+    _flaw(
+        "export_values", "exporter", "a tolerance that hides mistakes",
+        (_VERIFIED, "return verify_read(self.read, fresh, model, tolerance=0.1)"),
+    ),
+    _flaw("export_verification", "exporter", "does not read what it wrote", (_VERIFIED, _UNVERIFIED)),
+    _flaw(
+        "export_verification", "exporter", "looks at the first output alone",
+        (_VERIFIED, _FIRST), (_TORCH, f"{_TORCH}from copy import deepcopy\nfrom peirce import ExportError\n"),
     ),
     _flaw(
         "task_data", "task", "other data each time",
@@ -440,6 +485,33 @@ def test_a_failure_names_the_cause_and_the_line(
     with pytest.raises(BrokenError) as failure:
         BY_NAME[check].run(case_of(flaw, flaw.changes))
     assert re.search(words, str(failure.value)), str(failure.value)
+
+
+@pytest.mark.parametrize(
+    "flaw", [each for each in FLAWS if each.source == "exporter"], ids=lambda flaw: flaw.about
+)
+def test_a_flaw_of_an_exporter_is_found_by_its_check_alone(flaw: Flaw, case_of: Callable[..., Case]) -> None:
+    case, failed = case_of(flaw, flaw.changes), set()
+    for check in CHECKS:
+        if check.name.startswith("export_"):
+            with suppress(NotApplicableError):
+                try:
+                    check.run(case)
+                except BrokenError:
+                    failed.add(check.name)
+    assert failed == {flaw.check}
+
+
+def test_an_exporter_of_the_contract_before_is_not_read_back_and_passes(
+    case_of: Callable[..., Case],
+) -> None:
+    changes = (_VERIFIED, _UNVERIFIED), ('    suffix = ".npz"\n', ""), ("def read(", "def _read(")
+    case = case_of(_flaw("export_values", "exporter", "of the contract before", *changes), changes)
+    for name in ("export_report", "export_options", "export_overwrites", "export_failure"):
+        BY_NAME[name].run(case)
+    for name in ("export_values", "export_verification"):
+        with pytest.raises(NotRunError, match=r"states no `suffix`.* from the next release"):
+            BY_NAME[name].run(case)
 
 
 def test_every_check_of_parts_has_a_flaw() -> None:

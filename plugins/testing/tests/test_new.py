@@ -136,7 +136,7 @@ def test_a_distribution_takes_parts_of_every_kind(peirce: Run, monkeypatch: pyte
         "peirce.commands": {"own-command": "peirce_toolbox.own_command:own_command"},
     }
     required = [each.partition(">=")[0] for each in project["dependencies"]]
-    assert required == ["peirce-core[torch]", "peirce-training", "peirce-logic"]
+    assert required == ["peirce-core[torch]", "peirce-training", "peirce-export", "peirce-logic"]
     monkeypatch.syspath_prepend(str(home / "src"))
     registry = Registry.of("peirce_toolbox", "peirce_folnet.plugin", "peirce_basics.plugin")
     assert registry.quarantined == ()

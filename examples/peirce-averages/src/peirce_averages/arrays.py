@@ -9,10 +9,11 @@ import numpy as np
 from attrs import frozen
 
 from peirce import ExportError, Model
-from peirce.files import replace_file
 from peirce.model import Exporter, Report
+from peirce.parts import Signature
 from peirce_averages.network import Averages
 from peirce_averages.runtime import ArraysRuntime
+from peirce_export import write_verified
 
 HEAD = "classification"
 
@@ -33,6 +34,7 @@ class Arrays(Exporter):
 
     name = "arrays"
     source = "https://numpy.org/doc/stable/reference/generated/numpy.savez_compressed.html"
+    suffix = ".npz"
     Options = ArraysOptions
 
     def export(self, model: Model, path: Path) -> Report:
@@ -60,16 +62,17 @@ class Arrays(Exporter):
         for number, name in dense.items():
             for leaf in ("weight", "bias"):
                 arrays[f"{leaf}_{number}"] = state[f"{name}.{leaf}"].float().cpu().numpy()
+        one_sequence = [spec for spec in model.signature.inputs if spec.name != "token_type_ids"]
         about = {
-            "signature": model.signature.to_dict(),
+            "signature": Signature(one_sequence, model.signature.outputs).to_dict(),
             "spec": model.spec.to_toml(),
             "half": self.options.half,
         }
         arrays["about"] = np.frombuffer(json.dumps(about).encode(), np.uint8)
-        with replace_file(path) as written:
-            with written.open("wb") as file:
+
+        def write(fresh: Path) -> Report:
+            with fresh.open("wb") as file:
                 np.savez_compressed(file, **arrays)
-            report = ArraysRuntime().verify(written, model)
-            if not report.passed:
-                raise ExportError(f"{path}: {report.notes[0]}")
-        return Report(file=path, passed=True, notes=report.notes)
+            return ArraysRuntime().verify(fresh, model)
+
+        return write_verified(path, "model.npz", write)

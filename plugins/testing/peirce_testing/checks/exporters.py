@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from contextlib import suppress
 from copy import deepcopy
 from pathlib import Path
 from typing import TypeVar
 
 import torch
 
-from peirce.errors import PeirceError
+from peirce.errors import PeirceError, RegistryError
 from peirce.model import Report
+from peirce_export import LoadedModel, runtime_class
 from peirce_testing.check import check
-from peirce_testing.compare import BrokenError, assert_equal
-from peirce_testing.harness.exporters import NAME, ExporterHarness, contents, facts_of
+from peirce_testing.compare import BrokenError, NotApplicableError, NotRunError, assert_equal
+from peirce_testing.harness.exporters import ExporterHarness, contents, facts_of
 from peirce_testing.options import choices, given_fields
 
 T = TypeVar("T")
@@ -27,12 +29,14 @@ def export_report(exporter: ExporterHarness) -> None:
     """`export` writes the file, returns a Report of it, and leaves the model as it is. The report's type and what it
     says, the file, the model's tensors and modes.
     """
-    trial, adds = exporter.trial, exporter.adds
+    trial, adds, written = exporter.trial, exporter.adds, exporter.name
     report, path = trial.report, trial.path
     if not isinstance(report, Report):
         raise BrokenError(f"it returns a {type(report).__name__}; return Report(file=path, passed=True)")
-    if not trial.after.get(NAME) and not (adds and any(name.startswith(f"{NAME}/") for name in trial.after)):
-        raise BrokenError(f"it writes no {'folder' if adds else 'file'} at {NAME!r}, or an empty one")
+    if not trial.after.get(written) and not (
+        adds and any(name.startswith(f"{written}/") for name in trial.after)
+    ):
+        raise BrokenError(f"it writes no {'folder' if adds else 'file'} at {written!r}, or an empty one")
     if Path(report.file).resolve() != path.resolve():
         raise BrokenError(f"the report names the file {report.file}, and not {path}")
     if report.passed is not True:
@@ -56,14 +60,17 @@ def export_overwrites(exporter: ExporterHarness) -> None:
     """An export replaces the file that it was given, and no other file or folder. In a saved model's folder beside a
     user's notes, over an older file, and where a folder stands.
     """
-    trial, taken = exporter.trial, exporter.new_folder() / NAME
+    trial, written = exporter.trial, exporter.name
+    taken = exporter.new_folder() / written
     kept, now = trial.before, trial.after
-    if gone := [name for name, content in kept.items() if name != NAME and now.get(name) != content]:
-        raise BrokenError(f"beside {NAME} it changes or removes {', '.join(gone)}")
-    if NAME in kept and now.get(NAME, b"").startswith(kept[NAME][:64]):
-        raise BrokenError(f"{NAME} is the older file that it should have replaced, or begins with it")
-    if others := [name for name in now if name not in kept and not name.startswith(Path(NAME).stem)]:
-        raise BrokenError(f"beside {NAME} it leaves {', '.join(others)}, which does not begin with its name")
+    if gone := [name for name, content in kept.items() if name != written and now.get(name) != content]:
+        raise BrokenError(f"beside {written} it changes or removes {', '.join(gone)}")
+    if written in kept and now.get(written, b"").startswith(kept[written][:64]):
+        raise BrokenError(f"{written} is the older file that it should have replaced, or begins with it")
+    if others := [name for name in now if name not in kept and not name.startswith(Path(written).stem)]:
+        raise BrokenError(
+            f"beside {written} it leaves {', '.join(others)}, which does not begin with its name"
+        )
     taken.mkdir()
     (taken / "notes.txt").write_text("mine", encoding="utf-8")
     try:
@@ -80,18 +87,63 @@ def export_overwrites(exporter: ExporterHarness) -> None:
 
 
 @check("exporters")
+def export_values(exporter: ExporterHarness) -> None:
+    """A file computes what its model does, under its names and at every size, to the tolerance that the report states.
+    Read back by `read` or by the runtime of `suffix`, at sizes that differ from the traced ones.
+    """
+    _ = exporter.opened
+
+
+@check("exporters", slow=True)
+def export_verification(exporter: ExporterHarness) -> None:
+    """A file in which one weight is not the model's fails its verification. The runtime's, of the file against changed
+    models; or that of `export`, where `read` returns a function and gives another weight.
+    """
+    if not exporter.is_read:
+        raise NotApplicableError("its file is not the model's, as `export_values` says")
+    opened, model, noticed = exporter.opened, exporter.trial.model, False
+    if opened_by_runtime := isinstance(opened, LoadedModel):
+        try:
+            runtime = runtime_class(exporter.file, exporter.registry)()
+        except RegistryError as error:
+            raise NotRunError(f"not run: {error}") from error
+        if not runtime.verify(exporter.file, model, providers=opened.providers).passed:
+            raise BrokenError(f"the runtime's `verify` says that {exporter.name} differs from its own model")
+    for what, other in exporter.changed_models():
+        try:
+            if opened_by_runtime:
+                report = runtime.verify(exporter.file, other, providers=opened.providers)
+            else:
+                report = exporter.reading(other).export(model, exporter.new_folder() / exporter.name)
+            noticed = not report.passed
+        except PeirceError:
+            noticed = True
+        if not noticed:
+            if opened_by_runtime:
+                raise BrokenError(
+                    f"the runtime's `verify` takes the file for that of another model, whose {what}"
+                )
+            raise BrokenError(
+                f"`export` takes for its model what `read` gives, whose {what}; verify what was written by "
+                "`peirce_export.verify_read(self.read, ...)`"
+            )
+    if not noticed:
+        raise NotApplicableError("no weight of its tiny model moves an output")
+
+
+@check("exporters")
 def export_failure(exporter: ExporterHarness) -> None:
     """An export that fails raises, leaves nothing, and keeps the file that was there. A model without values, whose
     tensors are on the meta device; and a folder that is not there.
     """
     model = exporter.trial.model
     hollow = deepcopy(model).to("meta")
-    for name, older in (("nothing there", {}), ("an older file", {NAME: b"an older file"})):
+    for name, older in (("nothing there", {}), ("an older file", {exporter.name: b"an older file"})):
         folder = exporter.new_folder()
         for each, content in older.items():
             (folder / each).write_bytes(content)
         try:
-            exporter.fresh().export(hollow, folder / NAME)
+            exporter.fresh().export(hollow, folder / exporter.name)
         except Exception:  # whatever it is: a user's model has values
             if contents(folder) != older or any(path.is_dir() for path in folder.iterdir()):
                 left = ", ".join(sorted(path.name for path in folder.iterdir())) or "nothing of it"
@@ -100,7 +152,7 @@ def export_failure(exporter: ExporterHarness) -> None:
         else:
             left = ", ".join(contents(folder)) or "and no file"
             raise BrokenError(f"it exports a model without values: {left}")
-    missing, where = exporter.new_folder() / "no such folder" / NAME, "where the folder is not there"
+    missing, where = exporter.new_folder() / "no such folder" / exporter.name, "where the folder is not there"
     try:
         exporter.fresh().export(model, missing)
     except (PeirceError, OSError):
@@ -124,7 +176,7 @@ def _ends(found: Iterable[tuple[str, T]]) -> list[tuple[str, T]]:
 @check("exporters")
 def export_options(exporter: ExporterHarness) -> None:
     """Every option is read, has a name that `peirce export` can offer, and every choice works. Which fields an export
-    reads; and each other choice of an option of few values.
+    reads; and each other choice of an option of few values, whose file is read back.
     """
     fields = given_fields(exporter.entry.part.Options)
     if taken := [field.alias or field.name for field in fields if (field.alias or field.name) in COMMAND]:
@@ -133,13 +185,21 @@ def export_options(exporter: ExporterHarness) -> None:
     read = set(exporter.read)
     for label, chosen in _ends(choices(exporter.options)):
         exporter.read.clear()
+        part, path = exporter.fresh(chosen), exporter.new_folder() / exporter.name
         try:
-            exporter.fresh(chosen).export(model, exporter.new_folder() / NAME)
+            report = part.export(model, path)
         except PeirceError:
             continue  # this model is not for this choice, and it says so
         except Exception as error:
             raise BrokenError(f"with {label}: {type(error).__name__}: {error}") from error
         finally:
             read |= exporter.read
+        with suppress(NotRunError, NotApplicableError):
+            try:
+                if exporter.is_read:
+                    exporter.read_back(part, path, report)
+            except Exception as error:
+                error.add_note(f"with {label}")
+                raise
     if dead := [field.name for field in fields if field.name not in read]:
         raise BrokenError(f"nothing reads the option{'s' * (len(dead) > 1)} {', '.join(dead)}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from copy import deepcopy
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -13,16 +14,19 @@ from typing import Any
 import torch
 from attrs import define, frozen
 
-from peirce.errors import PeirceError
-from peirce.model import Model
-from peirce_testing.compare import BrokenError, NotRunError, torch_unchanged
+from peirce.errors import ExportError, PeirceError, RegistryError, UnavailableError
+from peirce.model import Model, Report
+from peirce_export import runtime_class, verify_read
+from peirce_export.reading import LEFT_OUT
+from peirce_export.verification import CEILINGS, relative_error
+from peirce_testing.compare import BrokenError, NotApplicableError, NotRunError, torch_unchanged
 from peirce_testing.harness.base import UsedHarness
 from peirce_testing.tiny_models import build_random, example_heads, plain_specs, spec_with_heads
 
-NAME = "exported.bin"
-"""What checks call the file."""
 OLDER = b"an older file, longer than nothing" * 999
 """What stands there before."""
+NOTICED = 3.0
+"""How many tolerances a changed weight moves an output by that a verification must notice."""
 
 
 @frozen(eq=False)
@@ -70,6 +74,11 @@ class ExporterHarness(UsedHarness):
         """Whether the exporter adds to a folder, in place of writing a file."""
         return bool(self.entry.part.writes == "folder")
 
+    @property
+    def name(self) -> str:
+        """What checks call the file."""
+        return f"exported{'' if self.adds else self.entry.part.suffix or '.bin'}"
+
     def new_folder(self) -> Path:
         """A new folder, empty at first."""
         return Path(mkdtemp(dir=self.folder))
@@ -88,19 +97,163 @@ class ExporterHarness(UsedHarness):
                 model.save(folder)
                 (folder / "notes.txt").write_text("mine", encoding="utf-8")
                 if older is not None:
-                    (folder / NAME).write_bytes(older)
+                    (folder / self.name).write_bytes(older)
                 before, facts = contents(folder), facts_of(model)
                 try:
                     with torch_unchanged("`export`"):
-                        report = self.fresh().export(model, folder / NAME)
+                        report = self.fresh().export(model, folder / self.name)
                 except PeirceError as error:
                     if isinstance(error.__cause__, ModuleNotFoundError):
                         raise NotRunError(str(error)) from error
                     why[str(error).splitlines()[0]] = None
                     continue
-                return Trial(model, folder / NAME, report, before, contents(folder), facts)
+                return Trial(model, folder / self.name, report, before, contents(folder), facts)
         reasons = "\n".join(f"  {each}" for each in why)
         raise BrokenError(f"it exports no tiny model of the registered architectures\n{reasons}")
+
+    @cached_property
+    def file(self) -> Path:
+        """The file of the trial that is read back; raises as `file_of`."""
+        return self.file_of(self.trial.path)
+
+    def file_of(self, path: Path) -> Path:
+        """The file at a path, or the first with the exporter's suffix in a folder.
+
+        Raises:
+            NotRunError: the exporter states no suffix. BrokenError: no file has it.
+        """
+        if not (suffix := self.entry.part.suffix):
+            raise NotRunError(
+                "not run: it states no `suffix`, so that its files are not read back; from the next release on that is "
+                "a failure: add `suffix`, and `read` or a runtime of such files"
+            )
+        found = sorted(path.rglob(f"*{suffix}")) if self.adds else [path]
+        if not found:
+            raise BrokenError(f"it adds no file whose name ends in its `suffix`, {suffix!r}")
+        return found[0]
+
+    @cached_property
+    def opened(self) -> Any:
+        """What opened the file of the trial, which is the model's; raises as `read_back`."""
+        return self.read_back(self.fresh(), self.trial.path, self.trial.report)
+
+    @property
+    def is_read(self) -> bool:
+        """Whether the file of the trial is read back and is the model's; raises where that cannot be tried."""
+        try:
+            return self.opened is not None
+        except (NotRunError, NotApplicableError):
+            raise
+        except Exception:  # the check `export_values` says which
+            return False
+
+    def read_back(self, exporter: Any, path: Path, report: Any) -> Any:
+        """Read a file of the trial's model and verify it; return what `read` or the runtime returned.
+
+        Raises:
+            BrokenError: nothing reads it, it differs, or lacks what the report does not name. NotRunError: this machine
+                cannot run it, or as `file_of`. NotApplicableError: the export returned no report.
+        """
+        if not isinstance(report, Report):
+            raise NotApplicableError("it returns no report")
+        file, kept = self.file_of(path), list[Any]()
+        if (most := CEILINGS.get(report.precision)) is None:
+            raise BrokenError(
+                f"the report's precision is {report.precision!r}; it is one of {', '.join(CEILINGS)}"
+            )
+        if report.tolerance is not None and not 0 <= report.tolerance <= most:
+            raise BrokenError(
+                f"the report states the tolerance {report.tolerance:.0e}, and a file in {report.precision} may state "
+                f"{most:.0e} at most"
+            )
+
+        def read(path: Path, shell: Model) -> Any:
+            found = exporter.read(path, shell)
+            kept.append(
+                runtime_class(path, self.registry)().open(path, None, None) if found is None else found
+            )
+            return kept[0]
+
+        try:
+            verified = verify_read(
+                read, file, self.trial.model, precision=report.precision, tolerance=report.tolerance
+            )
+        except UnavailableError as error:
+            raise NotRunError(f"not run: {error}") from error
+        except RegistryError as error:
+            raise BrokenError(
+                f"nothing reads its files: give `read`, or register a runtime ({error})"
+            ) from error
+        except ExportError as error:
+            raise BrokenError(f"{error}".partition("\n")[0].replace(str(file), file.name)) from error
+        told = " ".join(report.notes)
+        for note in verified.notes:
+            names = note.removeprefix(LEFT_OUT).rstrip(".").split(", ") if note.startswith(LEFT_OUT) else []
+            if silent := [name for name in names if name not in told]:
+                raise BrokenError(
+                    f"the file lacks {', '.join(silent)} of the model, and no note of the report says so"
+                )
+        return kept[0]
+
+    def changed_models(self) -> Iterator[tuple[str, Model]]:
+        """The trial's model with one weight changed that moves an output of the file: of the first tensor with such a
+        weight, of one in the middle and of the last, each with what was changed.
+        """
+        signature = getattr(self.opened, "signature", self.trial.model.signature)
+        read, given = ({spec.name for spec in side} for side in (signature.inputs, signature.outputs))
+        model = deepcopy(self.trial.model).requires_grad_()
+        inputs = {name: value for name, value in model.example_inputs().items() if name in read}
+
+        def outputs(model: Model) -> dict[str, torch.Tensor]:
+            return {
+                name: value
+                for name, value in model(**inputs).items()
+                if name in given and value.is_floating_point()
+            }
+
+        before, generator = outputs(model), torch.Generator().manual_seed(0)
+        total = torch.zeros(())
+        for value in before.values():
+            total = total + (value * torch.randn(value.shape, generator=generator)).sum()
+        named = dict(model.named_parameters())
+        gradients = torch.autograd.grad(total, [*named.values()], allow_unused=True)
+        found = list[tuple[str, Model]]()
+        for name, gradient in zip(named, gradients, strict=True):
+            if gradient is None:
+                continue
+            changed, place = deepcopy(self.trial.model).requires_grad_(False), int(gradient.abs().argmax())
+            weight = changed.get_parameter(name).view(-1)
+            own = float(weight[place])
+            weight[place] += 1 + weight[place].abs()
+            after = outputs(changed)
+            moved = max(relative_error(after[n].numpy(), before[n].detach().numpy()) for n in before)
+            if moved > NOTICED * CEILINGS[self.trial.report.precision]:
+                what = f"{name} has {weight[place]:.3g} at place {place}, and not the model's {own:.3g}"
+                found.append((what, changed))
+        yield from {found[i][0]: found[i] for i in (0, len(found) // 2, -1) if found}.values()
+
+    def reading(self, other: Model) -> Any:
+        """The exporter, newly made, whose `read` gives what another model computes in place of its own."""
+        model = self.trial.model
+
+        def read(exporter: Any, path: Path, shell: Model) -> Any:
+            found = self.entry.part.read(exporter, path, shell)
+            if isinstance(found, Model):
+                with torch.no_grad():
+                    for name, parameter in model.named_parameters():
+                        found.get_parameter(name).add_(other.get_parameter(name) - parameter)
+                return found
+
+            def called(**inputs: torch.Tensor) -> dict[str, Any]:
+                apart = other(**inputs), model(**inputs)
+                return {
+                    name: value + apart[0][name] - apart[1][name] for name, value in found(**inputs).items()
+                }
+
+            return called
+
+        part = type(self.entry.part.__name__, (self.entry.part,), {"read": read})
+        return part(self.options)
 
     def _models(self) -> Iterator[Model]:
         """Tiny models, those of its own plug-in first: with a head that reads no input of its own, and without any."""
