@@ -49,6 +49,19 @@ def upgrade(model: peirce.Model, **gained: Any) -> peirce.Model:
     return peirce.upgraded(model, Upgrade(**gained).spec(model.plan, registry), registry=registry).eval()
 
 
+def test_scores_are_read_where_there_are_any() -> None:
+    plain = {"layer": [{"use": "attention"}, {"use": "join"}]}
+    attends = {"layer": [{"use": name} for name in ("assoc", "join", "join")]}
+    spec = base(
+        "two_branch", dims={"layers": 2, "unary": 8, "heads": 2}, options={"from_attention": True}
+    ).spec
+    spec = spec.replace({"model.operators": {"layers": [plain, attends]}})
+    model = peirce.build(spec)
+    assert [name for name in model.state_dict() if "scores" in name] == ["network.relations.1.scores.weight"]
+    with pytest.raises(PlanError, match="from_attention reads the scores of assoc and join"):
+        peirce.build(spec.replace({"model.operators": {"layers": [{**plain, "repeat": 2}]}}))
+
+
 def outputs(model: peirce.Model, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     with torch.no_grad():
         return dict(model(**inputs))

@@ -10,6 +10,7 @@ from attrs import evolve, field, frozen, validators
 from torch import Tensor, nn
 
 from peirce.algebra import Norm, Predicates, Scope
+from peirce.errors import PlanError
 from peirce.networks import (
     CachedState,
     Mixing,
@@ -30,6 +31,7 @@ from peirce.parts import (
     Tokens,
 )
 from peirce_basics.architectures.transformer import (
+    Layer,
     Transformer,
     TransformerDims,
     TransformerOptions,
@@ -119,10 +121,18 @@ class TwoBranch(GenerativeArchitecture):
         base = evolve(plan, layers=plain)
         given = new_input(options, plan, self.places)
         self.transformer = Transformer(options, evolve(base, dims=evolve(plan.dims, binary=0)), given)
-        scores = plan.dims.heads if options.from_attention else 0
+        attends = [layer.attention is not None for layer in cast(list[Layer], self.transformer.rounds())]
+        if options.from_attention and not any(attends):
+            raise PlanError(
+                f"{plan.spec.at('model.options')}: from_attention reads the scores of assoc and join, and no layer has "
+                "both; leave it out"
+            )
         self.relations = nn.ModuleDict(
             {
-                str(i): Deduction(evolve(each, mixing=others), scores)
+                str(i): Deduction(
+                    evolve(each, mixing=others),
+                    plan.dims.heads if options.from_attention and attends[i] else 0,
+                )
                 for i, (each, (_, others)) in enumerate(zip(plans, divided, strict=True))
                 if others
             }
