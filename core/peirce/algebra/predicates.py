@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple, final
 
 import torch
@@ -46,7 +47,12 @@ def standardise(
     """
     if atoms.dtype in _EXACT and (weight is None or weight.dtype == atoms.dtype):
         return F.layer_norm(atoms, atoms.shape[-1:], weight, bias, epsilon)
-    if _norm_is_exact(atoms):
+    if sums_in_float32(atoms):
+        weight, bias = (None if each is None else each.to(atoms.dtype) for each in (weight, bias))
+        with without_autocast(atoms):
+            return F.layer_norm(atoms, atoms.shape[-1:], weight, bias, epsilon)
+    if atoms.dtype == torch.bfloat16 and atoms.device.type == "cpu" and not torch.compiler.is_compiling():
+        # With a float32 weight torch's norm computes in float32 and keeps its statistics so: no copy is made.
         weight = atoms.new_ones(atoms.shape[-1], dtype=torch.float32) if weight is None else weight.float()
         return F.layer_norm(atoms, atoms.shape[-1:], weight, None if bias is None else bias.float(), epsilon)
     exact = at_least_float32(atoms)
@@ -54,13 +60,21 @@ def standardise(
     return F.layer_norm(exact, exact.shape[-1:], weight, bias, epsilon).to(atoms.dtype)
 
 
-def _norm_is_exact(atoms: Tensor) -> bool:
-    """Whether torch's norm of these atoms computes in float32, and keeps its statistics so, given a float32 weight.
+def sums_in_float32(values: Tensor) -> bool:
+    """Whether torch's norms and softmaxes of these values read and write half precision and sum in float32 inside.
 
-    It does so for bfloat16 on a CPU. Then no float32 copy of the atoms is made.
+    They do so on CUDA, so that a float32 copy, which would be twice as large, is not made there. `meta` goes the way of
+    CUDA, for what counts a pass without a card. A traced pass keeps the copies: its compiler fuses them.
     """
-    kind = atoms.dtype == torch.bfloat16 and atoms.device.type == "cpu"
-    return kind and not torch.compiler.is_compiling()
+    half = values.dtype in (torch.bfloat16, torch.float16)
+    return half and values.device.type in ("cuda", "meta") and not torch.compiler.is_compiling()
+
+
+def without_autocast(values: Tensor) -> AbstractContextManager[object]:
+    """A context in which autocast does not copy these values to float32."""
+    kind = values.device.type
+    enabled = kind != "meta" and torch.is_autocast_enabled(kind)
+    return torch.autocast(kind, enabled=False) if enabled else nullcontext()
 
 
 @final
@@ -102,8 +116,9 @@ class RMSNorm(nn.Module):
 
     def forward(self, atoms: Tensor) -> Tensor:
         """[..., d] -> [..., d]."""
-        exact = at_least_float32(atoms)
-        weight = None if self.weight is None else self.weight.to(exact.dtype)
-        if weight is not None and self.offset:
-            weight = weight + self.offset
-        return F.rms_norm(exact, exact.shape[-1:], weight, self.epsilon).to(atoms.dtype)
+        exact = atoms if sums_in_float32(atoms) else at_least_float32(atoms)
+        weight = self.weight
+        if weight is not None:
+            weight = (at_least_float32(weight) + self.offset if self.offset else weight).to(exact.dtype)
+        with without_autocast(exact):
+            return F.rms_norm(exact, exact.shape[-1:], weight, self.epsilon).to(atoms.dtype)

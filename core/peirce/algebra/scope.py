@@ -14,7 +14,7 @@ from typing import final
 import torch
 from torch import Tensor
 
-from peirce.algebra.predicates import at_least_float32
+from peirce.algebra.predicates import at_least_float32, sums_in_float32, without_autocast
 
 
 @final
@@ -173,14 +173,15 @@ class Scope:
 
         With `tokens_last`, the logits [b, x, a, c] and the result lie in memory with channels first and tokens last.
         """
-        exact = at_least_float32(logits)
+        exact = logits if sums_in_float32(logits) else at_least_float32(logits)
         outside = None if self.pairs is None else ~stretch(self.pairs, logits)
         if outside is not None:
             exact = exact.masked_fill(outside, torch.finfo(exact.dtype).min)
         # A softmax is computed over contiguous memory: in the order that the logits have, nothing is copied.
-        weights = (
-            exact.permute(3, 0, 1, 2).softmax(3).permute(1, 2, 3, 0) if tokens_last else exact.softmax(2)
-        )
+        with without_autocast(exact):
+            weights = (
+                exact.permute(3, 0, 1, 2).softmax(3).permute(1, 2, 3, 0) if tokens_last else exact.softmax(2)
+            )
         if outside is not None:
             weights = weights.masked_fill(outside, 0.0)
         return weights if weights.dtype == logits.dtype else weights.to(logits.dtype)

@@ -2,6 +2,7 @@ from .blocks import channels_first as channels_first
 from .blocks import in_blocks as in_blocks
 from .blocks import on_cpu as on_cpu
 from .blocks import portions as portions
+from .blocks import product_by_channel as product_by_channel
 from .blocks import uses_blocks as uses_blocks
 from .blocks import uses_blocks_in_training as uses_blocks_in_training
 from .fusion import Cache as Cache

@@ -54,6 +54,17 @@ def channels_first(values: Tensor) -> Tensor:
     return moved.contiguous() if _is_inference(values) else moved
 
 
+def product_by_channel(left: Tensor, right: Tensor) -> Tensor:
+    """A product over tokens in each channel: [b, x, a, c], [b, a, y, c] -> [b, x, y, c].
+
+    Channels come before examples, as readers whose tokens are last have them in memory: such operands are not copied.
+    """
+    one, other = (values.permute(3, 0, 1, 2) for values in (left, right))
+    if _is_inference(left):
+        one, other = one.contiguous(), other.contiguous()
+    return (one @ other).permute(1, 2, 3, 0)
+
+
 def on_cpu(sample: Tensor) -> bool:
     """Whether a CPU computes with a tensor, in a pass that is not traced."""
     return sample.device.type == "cpu" and not torch.compiler.is_compiling()

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import Generic, Literal, TypeVar, final
+from typing import Generic, Literal, TypeVar, cast, final
 
 import torch
 import torch.nn.functional as F
@@ -83,27 +83,33 @@ class FusedLinear(nn.Module):
     """Linear maps of one input into concatenated outputs, or of concatenated inputs into one summed output.
 
     Args:
-        maps: the maps, which stay owned by whoever registered them, each with a factor on its result.
+        maps: the modules that own the maps, what the maps are called there, and a factor on each result. A map that
+            another replaces there, such as an adapter around it, is replaced here.
         along: `outputs` for maps that read one input, `inputs` for maps whose results are added.
         fuse: whether the maps become one product; otherwise `constant_weights` leaves them apart, as their stage does.
     """
 
     def __init__(
         self,
-        maps: Sequence[tuple[nn.Linear, float]],
+        maps: Sequence[tuple[nn.Module, str, float]],
         along: Literal["outputs", "inputs"],
         *,
         fuse: bool = True,
     ) -> None:
         super().__init__()
-        self.maps = tuple(maps)  # a tuple registers nothing: the parameters keep their owners' names
+        self._owners = tuple(maps)  # a tuple registers nothing: the parameters keep their owners' names
         self.along = along
         self.fuse = fuse
         self.widths = [
-            linear.out_features if along == "outputs" else linear.in_features for linear, _ in maps
+            linear.out_features if along == "outputs" else linear.in_features for linear, _ in self.maps
         ]
         self._cache = Cache[Weights]()
         self._constant: Weights | None = None
+
+    @property
+    def maps(self) -> list[tuple[nn.Linear, float]]:
+        """The maps as they are now, each with its factor."""
+        return [(cast(nn.Linear, owner._modules[name]), scale) for owner, name, scale in self._owners]
 
     def is_plain(self) -> bool:
         """Whether each map is what its weight says and no more; one with a hook, or parametrized, must be called."""
@@ -144,9 +150,10 @@ class FusedLinear(nn.Module):
         """The weight and bias of the one product."""
         if self._constant is not None:
             return self._constant
-        if len(self.maps) == 1 and self.maps[0][1] == 1.0:
-            return self.maps[0][0].weight, self.maps[0][0].bias
-        parameters = (p for linear, _ in self.maps for p in linear._parameters.values())
+        maps = self.maps
+        if len(maps) == 1 and maps[0][1] == 1.0:
+            return maps[0][0].weight, maps[0][0].bias
+        parameters = (p for linear, _ in maps for p in linear._parameters.values())
         return self._cache.get(parameters, self._join)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> FusedLinear:

@@ -26,7 +26,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from peirce.algebra import Scope, at_least_float32, stretch
-from peirce.kernels.blocks import channels_first
+from peirce.kernels.blocks import channels_first, on_cpu
 
 TRACED_STEPS = 4
 """In how many steps a traced graph weighs all groups of a kernel."""
@@ -69,7 +69,10 @@ def _weigh_uniform(logits: Tensor, values: Tensor, scope: Scope) -> Tensor:
 
 def _sum_shared(weights: Tensor, values: Tensor) -> Tensor:
     """[b, a, g, n], [b, x, a, g] -> [b, x, g, n]: weights that no row has of its own."""
-    return torch.matmul(channels_first(values), weights.permute(0, 2, 1, 3)).transpose(1, 2)
+    if on_cpu(values):
+        return torch.matmul(channels_first(values), weights.permute(0, 2, 1, 3)).transpose(1, 2)
+    # Values are the larger operand, and have channels before examples in memory.
+    return torch.matmul(values.permute(3, 0, 1, 2), weights.permute(2, 0, 1, 3)).permute(1, 2, 0, 3)
 
 
 def _weigh_rows(logits: Tensor, values: Tensor, scope: Scope) -> Tensor:

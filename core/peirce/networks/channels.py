@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
-from typing import Any, NamedTuple, cast, final
+from typing import NamedTuple, final
 
 import torch
 import torch.nn.functional as F
@@ -163,8 +163,8 @@ class Product:
         prefix: str = "",
     ) -> None:
         self.groups = sorted(groups, key=lambda group: group.mask)
-        maps = [(operators[g.key[0]].get_submodule(prefix + g.key[1]), g.scale) for g in self.groups]
-        self.reader = FusedLinear(cast(Any, maps), "outputs", fuse=fuse)
+        maps = [(operators[g.key[0]], prefix + g.key[1], g.scale) for g in self.groups]
+        self.reader = FusedLinear(maps, "outputs", fuse=fuse)
         self.tokens_last = tokens_last
         self.widths = self.reader.widths
         # The widths of the groups with each mask; the totals of softmaxes, of what is zeroed and of what has no mask.

@@ -37,6 +37,7 @@ from peirce.kernels import (
     PairTerm,
     Rotation,
     in_blocks,
+    on_cpu,
     rotate,
     uses_blocks,
     uses_blocks_in_training,
@@ -113,7 +114,7 @@ class Mixing(nn.Module):
             branch: [i for i, output in enumerate(outputs) if output.branch == branch] for branch in "UB"
         }
         self._writers = {
-            branch: FusedLinear([(operators[i].output, 1.0) for i in numbers], "inputs", fuse=plan.fuse)
+            branch: FusedLinear([(operators[i], "output", 1.0) for i in numbers], "inputs", fuse=plan.fuse)
             for branch, numbers in self._writes.items()
             if numbers
         }
@@ -131,13 +132,15 @@ class Mixing(nn.Module):
         self._separate = _ExecutionPlan(
             [Product([g], operators, fuse=False) for g in binary], [], all_operators, separate=True
         )
+        self._layouts = _ExecutionPlan(_products_by_layout(binary, operators), [], all_operators)
         self._rows = _ExecutionPlan(
             _products_by_layout(early, operators),
             _products_by_layout(late, operators),
             at_once,
             in_blocks=True,
         )
-        products = [*self._unary_whole, *self._whole.early, *self._rows.early, *self._rows.late]
+        products = [*self._unary_whole, *self._whole.early, *self._layouts.early]
+        products += [*self._rows.early, *self._rows.late]
         self.fused = nn.ModuleList([*(p.reader for p in products), *self._writers.values()])
         self._readers = [
             *(p.reader for p in (*self._unary_whole, *self._whole.early)),
@@ -217,14 +220,18 @@ class Mixing(nn.Module):
     def _execution_plan(self, atoms: Tensor | None, biases: Sequence[PairTerm]) -> _ExecutionPlan:
         """By blocks of rows where the atoms are large and a CPU computes, unless a hook reads whole attention weights.
 
+        On a GPU each group is read in its own layout: a second reading of the atoms costs less than copies of channels.
+
         In training each map is otherwise its own product: joining the weights, the channels of every pair and their
         gradients costs more than one large product gains. Blocks are not used there where pair biases want gradients,
         whose products have blocks of their own.
         """
         if not self.fuse or not all(reader.is_plain() for reader in self._readers):
             return self._separate  # which calls maps that have hooks
-        if atoms is None:
+        if atoms is None or torch.compiler.is_compiling():
             return self._whole
+        if not on_cpu(atoms):
+            return self._layouts
         if uses_blocks_in_training(atoms):
             leaves = tree_leaves(list(biases))
             wanted = any(isinstance(each, Tensor) and each.requires_grad for each in leaves)
@@ -281,7 +288,7 @@ class Mixing(nn.Module):
             return [found[group.key].flatten(3) for group in groups]
 
         places = [
-            atoms.new_empty(batch, group.width, length, width).permute(0, 2, 3, 1)
+            atoms.new_empty(group.width, batch, length, width).permute(1, 2, 3, 0)
             if group.tokens_last
             else atoms.new_empty(batch, length, width, group.width)
             for group in groups

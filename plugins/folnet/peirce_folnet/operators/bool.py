@@ -11,7 +11,7 @@ from attrs import field, frozen, validators
 from torch import Tensor, nn
 
 from peirce.algebra import Predicates, Scope
-from peirce.kernels import in_blocks, uses_blocks, uses_blocks_in_training
+from peirce.kernels import in_blocks, on_cpu, uses_blocks, uses_blocks_in_training
 from peirce.parts import Dims, PlainScope, StateOperator, plain_gelu, plain_linear, plain_relu
 
 
@@ -118,15 +118,23 @@ def _clause(
     bias: Tensor,
     gate_weight: Tensor | None = None,
     gate_bias: Tensor | None = None,
+    total: Tensor | None = None,
 ) -> Tensor:
-    """The multilayer perceptron of some atoms, [..., width] -> [..., output]."""
+    """The multilayer perceptron of some atoms, [..., width] -> [..., output]; `total` [n, output] replaces its bias."""
     hidden = F.linear(atoms, hidden_weight, hidden_bias)
-    if gate_weight is None:
-        return F.linear(F.gelu(hidden), weight, bias)
-    return F.linear(F.relu(F.linear(atoms, gate_weight, gate_bias)) * hidden, weight, bias)
+    gate = None if gate_weight is None else F.linear(atoms, gate_weight, gate_bias)
+    hidden = F.gelu(hidden) if gate is None else F.relu(gate) * hidden
+    if total is None:
+        return F.linear(hidden, weight, bias)
+    return torch.addmm(total, hidden.flatten(0, -2), weight.t()).view(*hidden.shape[:-1], -1)
 
 
 def _infer(atoms: Tensor, converse: Tensor, weight: Tensor, bias: Tensor, *clause: Tensor) -> Tensor:
     """What some pairs' relations imply, u(x,y) and u(y,x), both [..., d2] -> [..., d2]."""
-    converse = converse.contiguous()  # once, and not in each of the two products that read it
-    return _clause(torch.cat([atoms, converse], -1), *clause) + F.linear(converse, weight, bias)
+    if on_cpu(atoms) or torch.compiler.is_compiling():
+        converse = converse.contiguous()  # once, and not in each of the two products that read it
+        return _clause(torch.cat([atoms, converse], -1), *clause) + F.linear(converse, weight, bias)
+    # On a GPU, which works on all pairs at once, each pass over them counts: the second product adds to the first.
+    both = torch.cat([atoms, converse], -1)
+    total = torch.addmm(bias + clause[3], both[..., atoms.shape[-1] :].flatten(0, -2), weight.t())
+    return _clause(both, *clause, total=total)

@@ -9,7 +9,7 @@ import numpy as np
 from torch import Tensor
 
 from peirce.algebra import Scope
-from peirce.kernels import channels_first
+from peirce.kernels import product_by_channel
 from peirce.parts import Dims, Operator, PlainScope, Reader, Writer, plain_linear, plain_softmax
 
 
@@ -39,7 +39,7 @@ class Trans(Operator):
 
     def infer(self, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
         """[b, x, a, d], [b, a, y, d] -> [b, x, y, d]."""
-        return (channels_first(kernel) @ channels_first(premise)).permute(0, 2, 3, 1)
+        return product_by_channel(kernel, premise)
 
     def reference(self, kernel: list[Any], premise: list[Any], scope: list[list[bool]]) -> list[Any]:
         """The sum over a, term by term."""

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from attrs import field, frozen, validators
 from torch import Tensor
 
-from peirce.kernels import channels_first
+from peirce.kernels import product_by_channel
 from peirce.parts import Dims, PlainScope, PureOperator, Reader, Writer, plain_linear
 
 
@@ -54,9 +54,8 @@ class Chain(PureOperator):
         """Twice [b, x, a, d] and twice [b, a, y, d] -> [b, x, y, d]."""
         gate, value, right_gate, right_value, scope = channels
         left, right = scope.zero_binary(gate.sigmoid()), right_gate.sigmoid()
-        total = channels_first(left) @ channels_first(right)
-        found = channels_first(left * value) @ channels_first(right * right_value)
-        return (found / (total + self.options.floor)).permute(0, 2, 3, 1)
+        total = product_by_channel(left, right)
+        return product_by_channel(left * value, right * right_value) / (total + self.options.floor)
 
     def reference(self, *channels: Any) -> list[Any]:
         """Pair by pair and channel by channel: the weights, and the mean by them."""

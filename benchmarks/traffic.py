@@ -1,0 +1,235 @@
+"""Bytes that a pass moves and operations that its products take, counted without a card and without computing.
+
+Tensors are on `meta`, where torch knows shapes alone and Peirce goes the ways of a GPU. Each operation counts the bytes
+of the tensors that it reads and writes; a view counts nothing, an expanded tensor what it has in memory. Passes are in
+inference, or a step: forward and gradients, without an optimizer. `floor` is what must be moved even if each operator
+were one kernel: its inputs, parameters and outputs once. BERT is transformers', with as many layers, channels and
+heads. Rows go to results/traffic.json; the operators of folnet-base stand alone in a layer.
+
+python benchmarks/traffic.py [SPEC ...] [--lengths N N] [--batch N] [--dtype NAME] [--lines N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from exports import sentence, sized
+from growth import LETTERS
+from measuring import record
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import FlopCounterMode
+from transformers import BertConfig, BertModel
+
+import peirce
+from peirce.networks import Mixing, Recurrence
+from peirce.parts import Head, RecurrentOperator, StateOperator
+from peirce.registry import ready_specs
+from peirce_export.cases import Case, inputs
+
+OPERATORS = (StateOperator, RecurrentOperator, Mixing, Recurrence, Head)
+VIEWS = {
+    *(
+        "view",
+        "permute",
+        "transpose",
+        "expand",
+        "unsqueeze",
+        "squeeze",
+        "slice",
+        "select",
+        "as_strided",
+        "detach",
+    ),
+    *(
+        "alias",
+        "t",
+        "_unsafe_view",
+        "unbind",
+        "split",
+        "split_with_sizes",
+        "chunk",
+        "narrow",
+        "diagonal",
+        "unfold",
+    ),
+    *("lift_fresh", "empty", "empty_like", "new_empty", "empty_strided", "_reshape_alias"),
+}
+
+
+class Traffic(TorchDispatchMode):
+    """Counts the bytes of a pass, by operation and the line of Peirce that asked for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bytes, self.passes = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+
+    def __torch_dispatch__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        found = function(*args, **(kwargs or {}))
+        name = function.overloadpacket.__name__
+        if name not in VIEWS:
+            key = name, self._line()
+            self.bytes[key] += size((args, kwargs)) + size(found)
+            self.passes[key] += 1
+        return found
+
+    def _line(self) -> str:
+        ours = [frame for frame in traceback.extract_stack(limit=40) if "/peirce" in frame.filename]
+        return f"{'/'.join(ours[-1].filename.split('/')[-2:])}:{ours[-1].lineno}" if ours else "gradients"
+
+
+def size(tree: Any) -> int:
+    """Bytes of the tensors of a tree, of each no more than it has in memory."""
+    tensors = (each for each in tree_leaves(tree) if isinstance(each, Tensor))
+    return sum(min(each.nbytes, each.untyped_storage().nbytes()) for each in tensors)
+
+
+@contextmanager
+def floors(model: nn.Module) -> Iterator[list[int]]:
+    """Collect the bytes of each operator's inputs, parameters and outputs."""
+    found: list[int] = []
+
+    def add(module: nn.Module, args: Any, kwargs: Any, outputs: Any) -> None:
+        found.append(size((args, kwargs, outputs)) + size(list(module.parameters())))
+
+    handles = [
+        module.register_forward_hook(add, with_kwargs=True)
+        for module in model.modules()
+        if isinstance(module, OPERATORS)
+    ]
+    try:
+        yield found
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def counted(run: Callable[[], Any], step: bool) -> tuple[Traffic, int]:
+    """The traffic and the operations of a pass, or of a pass and its gradients."""
+    with torch.set_grad_enabled(step), FlopCounterMode(display=False) as flops, Traffic() as traffic:
+        outputs = [each for each in tree_leaves(run()) if isinstance(each, Tensor) and each.requires_grad]
+        if step:
+            torch.autograd.backward([each.sum() for each in outputs])
+    return traffic, flops.get_total_flops()
+
+
+def rows_of(
+    name: str, model: nn.Module, feeds: Mapping[str, Tensor], asked: argparse.Namespace, length: int
+) -> Iterator[dict[str, Any]]:
+    """A row for the pass in inference and one for a step."""
+    for what in ("forward", "step"):
+        model.train(what == "step")
+        with floors(model) as floor:
+            traffic, operations = counted(lambda: model(**feeds), what == "step")
+        if asked.lines:
+            print(f"\n{name} {what}, {length} tokens")
+            for (operation, line), moved in traffic.bytes.most_common(asked.lines):
+                print(
+                    f"  {moved / 2**20:10,.0f} MiB  {traffic.passes[operation, line]:4d}x {operation:28s} {line}"
+                )
+        yield {
+            "model": name,
+            "what": what,
+            "batch": asked.batch,
+            "length": length,
+            "dtype": asked.dtype,
+            "GB": sum(traffic.bytes.values()) / 1e9,
+            "floor GB": sum(floor) / 1e9 * (3 if what == "step" else 1),
+            "passes": sum(traffic.passes.values()),
+            "GFLOP": operations / 1e9,
+        }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("specs", nargs="*", metavar="SPEC", help="ready specs; by default all, and operators")
+    parser.add_argument("--lengths", nargs="+", type=int, default=[128, 512])
+    parser.add_argument("--batch", type=int, default=8)
+    parser.add_argument("--dtype", default="bfloat16", choices=("bfloat16", "float16", "float32"))
+    parser.add_argument("--lines", type=int, default=0, help="print so many lines that move most")
+    asked = parser.parse_args()
+    rows: list[dict[str, Any]] = []
+    for name, build in models(asked).items():
+        for length in asked.lengths:
+            try:
+                model = build()
+                rows += rows_of(name, model, feeds_of(model, asked, length), asked, length)
+                peer = bert_like(model, asked, length)
+            except (RuntimeError, NotImplementedError, peirce.PeirceError) as error:
+                rows.append(
+                    {"model": name, "batch": asked.batch, "length": length, "note": sentence(error)[:120]}
+                )
+                continue
+            for row in rows[-2:]:
+                row["GB / BERT"] = row["GB"] / peer[row["what"]] if peer else None
+        print(name, flush=True)
+    record("traffic", rows)
+
+
+def models(asked: argparse.Namespace) -> dict[str, Callable[[], nn.Module]]:
+    """How each model is made, on `meta`, by name."""
+    dtype = getattr(torch, asked.dtype)
+
+    def ready(name: str) -> nn.Module:
+        return peirce.build(peirce.Spec.from_toml(sized(name, "full")), seed=0).to("meta", dtype)
+
+    def layer(letters: str) -> nn.Module:
+        changes = {"model.dims.layers": 1, "model.heads": [], "model.operators.layer": letters}
+        return peirce.build(peirce.load_spec("folnet-base", changes), seed=0).to("meta", dtype)
+
+    found = {name: lambda name=name: ready(name) for name in asked.specs or sorted(ready_specs())}
+    if not asked.specs:
+        found |= {f"layer of {letters}": lambda letters=letters: layer(letters) for letters in ("jmc.atp",)}
+        found |= {
+            f"layer of {name}": lambda letters=letters: layer(letters) for name, letters in LETTERS.items()
+        }
+    return found
+
+
+def feeds_of(model: Any, asked: argparse.Namespace, length: int) -> dict[str, Tensor]:
+    """Inputs of a length, or of the most that the model reads, on `meta`."""
+    most = model.signature.largest
+    sizes = {dim: min(length, most.get(dim, length)) for dim in model.signature.symbols} | {
+        "batch": asked.batch
+    }
+    found = inputs(model.signature, Case(name="counted", sizes=sizes), 0, np.dtype(np.float32))
+    tensors = {name: torch.from_numpy(array).to("meta") for name, array in found.items()}
+    dtype = getattr(torch, asked.dtype)
+    return {name: each.to(dtype) if each.is_floating_point() else each for name, each in tensors.items()}
+
+
+def bert_like(model: Any, asked: argparse.Namespace, length: int) -> dict[str, float]:
+    """Bytes of transformers' BERT of the same sizes, forward and step; none where there are no such sizes."""
+    dims = model.spec.dims
+    if not {"layers", "unary", "heads"} <= set(dims) or dims["unary"] % dims["heads"]:
+        return {}
+    config = BertConfig(
+        num_hidden_layers=dims["layers"],
+        hidden_size=dims["unary"],
+        num_attention_heads=dims["heads"],
+        intermediate_size=4 * dims["unary"],
+        max_position_embeddings=max(asked.lengths),
+    )
+    with torch.device("meta"):
+        peer = BertModel(config, add_pooling_layer=False).to(getattr(torch, asked.dtype))
+        ids = torch.zeros(asked.batch, length, dtype=torch.int64)
+    found = {}
+    for what in ("forward", "step"):
+        peer.train(what == "step")
+        traffic, _ = counted(lambda: peer(ids), what == "step")
+        found[what] = sum(traffic.bytes.values()) / 1e9
+    return found
+
+
+if __name__ == "__main__":
+    main()
