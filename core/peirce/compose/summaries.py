@@ -156,9 +156,8 @@ def _group(name: str, plan: Plan, recurrences: tuple[str, ...]) -> str:
     if match := re.search(r"\.(positions|augmenters)\.(\d+)", name):
         return f"{match[1].removesuffix('s')} {getattr(plan, match[1])[int(match[2])].name}"
     parts = name.split(".")
-    modules = [
-        part for part in parts[1:-1] if not part.isdecimal() and part not in ("input", "layers", "encoder")
-    ]
+    aside = "input", "layers", "encoder", "transformer"
+    modules = [part for part in parts[1:-1] if not part.isdecimal() and part not in aside]
     return modules[0] if modules else parts[0]
 
 

@@ -118,7 +118,8 @@ def test_folded_weights_are_constants(registry: Registry) -> None:
 @pytest.mark.parametrize("fused", [False, True])
 def test_kept_weights_follow_the_steps_of_optimizers(fused: bool) -> None:
     maps = [(nn.Linear(3, 2), 1.0), (nn.Linear(3, 4), 0.5)]
-    joined = FusedLinear(maps, "outputs")
+    owner = nn.ModuleList(linear for linear, _ in maps)
+    joined = FusedLinear([(owner, str(i), scale) for i, (_, scale) in enumerate(maps)], "outputs")
     optimizer = torch.optim.AdamW([p for linear, _ in maps for p in linear.parameters()], lr=0.1, fused=fused)
     atoms = torch.randn(5, 3)
     for _ in range(3):

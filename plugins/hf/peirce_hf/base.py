@@ -20,7 +20,6 @@ from transformers.utils.generic import can_return_tuple
 
 from peirce.compose import ProvenanceWarning, differences, provenance_of, resolve
 from peirce.errors import InputError, ModelFileError, SpecError
-from peirce.kernels import FusedLinear
 from peirce.model import Model
 from peirce.networks import TokenInput
 from peirce.parts import Dtype, Plan
@@ -253,21 +252,6 @@ class PeircePreTrainedModel(PreTrainedModel):
             if spec.name in given:
                 given[spec.name] = _cast_inputs(given[spec.name], spec.dtype)
         return given
-
-    def train(self, mode: bool = True) -> Self:
-        """Switch between training and evaluation.
-
-        Raises:
-            InputError: a linear map was replaced, which the fused products of this model would not notice.
-        """
-        here = {id(module) for module in self.modules()}
-        for module in self.modules():
-            if isinstance(module, FusedLinear) and any(id(linear) not in here for linear, _ in module.maps):
-                raise InputError(
-                    "linear maps of this Peirce model were replaced by others (adapters and quantisation do that), and "
-                    "the operators would still use the old ones; train the whole model, or adapt heads alone"
-                )
-        return super().train(mode)
 
     def _replicate_for_data_parallel(self) -> Self:
         raise InputError(

@@ -80,7 +80,7 @@ def compare_models(
 
 
 def rows(models: Sequence[ComparedModel]) -> list[list[str]]:
-    """The table, a column for each model; rows that all leave empty are left out."""
+    """The table, a column for each model; rows that all leave empty, and parts that all have alike, are left out."""
 
     def texts(name: str, each: Mapping[str, Any]) -> str:
         return ", ".join(f"{key} {value}" for key, value in each[name].items())
@@ -91,6 +91,11 @@ def rows(models: Sequence[ComparedModel]) -> list[list[str]]:
     found.append(["operators", *(" ".join(names_of_model) for names_of_model in operators)])
     for key, label in _NUMBERS.items():
         found.append([label, *(f"{each.summary[key]:,}" for each in models)])
+    groups = [each.summary["groups"] for each in models]
+    for name in dict.fromkeys(name for group in groups for name in group):
+        counts = [group.get(name, 0) for group in groups]
+        if len({*counts}) > 1:
+            found.append([f"parameters of {name}", *(f"{count:,}" if count else "" for count in counts)])
     found += [[name, *(texts(name, each.summary) for each in models)] for name in ("inputs", "outputs")]
     for key in ("task", "steps", "seed", "seconds"):
         found.append([key, *(_number(each.training.get(key, "")) for each in models)])

@@ -377,10 +377,11 @@ class Attention(nn.Module):
         readers = dict(zip((QUERY, KEY, VALUE), (*score.readings.values(), values), strict=True))
         self.shapes = {name: tuple(each.shape.values()) for name, each in readers.items()}
         self.group = self.shapes[QUERY][0] // self.shapes[KEY][0]
-        maps = [*scoring.children(), next(summing.children())]  # in the order of the readers
-        scaled = [(cast(nn.Linear, m), each.scale) for m, each in zip(maps, readers.values(), strict=True)]
+        maps = [*((scoring, name) for name, _ in scoring.named_children())]  # in the order of the readers
+        maps.append((summing, next(summing.named_children())[0]))
+        scaled = [(*each, reader.scale) for each, reader in zip(maps, readers.values(), strict=True)]
         self.reader = FusedLinear(scaled, "outputs", fuse=plan.fuse)
-        self.writer = FusedLinear([(summing.output, 1.0)], "inputs", fuse=plan.fuse)
+        self.writer = FusedLinear([(summing, "output", 1.0)], "inputs", fuse=plan.fuse)
         self.attended = Attended()
         self.cap, self.together = options.score_cap, options.query_norm == "all"
         self.query_norm: nn.Module | None = None
