@@ -15,7 +15,11 @@ from peirce_hf.layouts.layout import PLAIN, SMALL, Layout, Names, at_least, one_
 
 @frozen(kw_only=True)
 class Bert(Layout):
-    """The settings of `BertConfig`; Devlin et al. (2018)."""
+    """The settings of `BertConfig`; Devlin et al. (2018).
+
+    Attributes:
+        head_activation: that of the head over the vocabulary; that of the layers if None.
+    """
 
     model_type = "bert"
     prefix = "bert."
@@ -41,10 +45,8 @@ class Bert(Layout):
         "cls.predictions.decoder": "mlm.decoder",
         "cls.seq_relationship": "nsp.dense",
     }
-    example: ClassVar = (
-        "BertForPreTraining",
-        SMALL,
-    )
+    head_activation: ClassVar[str | None] = None
+    example: ClassVar = ("BertForPreTraining", SMALL)
 
     vocab_size: int = at_least(1, default=30522)
     hidden_size: int = at_least(1, default=768)
@@ -53,7 +55,6 @@ class Bert(Layout):
     intermediate_size: int = at_least(1, default=3072)
     hidden_act: str = "gelu"
     hidden_dropout_prob: float = 0.1
-    attention_probs_dropout_prob: float = 0.1
     max_position_embeddings: int = at_least(1, default=512)
     type_vocab_size: int = at_least(0, default=2)
     layer_norm_eps: float = 1e-12
@@ -86,11 +87,11 @@ class Bert(Layout):
             "regularisation": {"dropout": self.hidden_dropout_prob, "init_std": self.initializer_range},
         }
 
-    def masked_language_model(self, activation: str | None = None) -> list[dict[str, Any]]:
-        """The head over the vocabulary, if there are tensors of it; its activation is that of the layers if None."""
+    def masked_language_model(self) -> list[dict[str, Any]]:
+        """The head over the vocabulary, if there are tensors of it."""
         if self.published("mlm.bias") not in self.held:
             return []
-        network = one_of("hidden_act", activation or self.hidden_act, PLAIN)
+        network = one_of("hidden_act", self.head_activation or self.hidden_act, PLAIN)
         shape = "gelu_tanh" if network.get("tanh") else network["use"]
         more = {"tied": self.tie_word_embeddings, "epsilon": self.layer_norm_eps}
         return [{"use": "mlm", "norm": "affine", "activation": shape, **more}]
@@ -128,7 +129,6 @@ class DistilBert(Bert):
         "hidden_dim": "intermediate_size",
         "activation": "hidden_act",
         "dropout": "hidden_dropout_prob",
-        "attention_dropout": "attention_probs_dropout_prob",
     }
     example: ClassVar = (
         "DistilBertForMaskedLM",
@@ -137,6 +137,3 @@ class DistilBert(Bert):
 
     num_hidden_layers: int = at_least(1, default=6)
     type_vocab_size: Literal[0] = 0
-    sinusoidal_pos_embds: bool = False
-    qa_dropout: float = 0.1
-    seq_classif_dropout: float = 0.2

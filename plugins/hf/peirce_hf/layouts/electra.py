@@ -24,7 +24,7 @@ class Electra(Bert):
         "generator_lm_head.bias": "mlm.bias",
         "generator_lm_head": "mlm.decoder",
     }
-    activation: ClassVar[str | None] = "gelu"
+    head_activation = "gelu"
     example: ClassVar = ("ElectraForMaskedLM", {**Bert.example[1], "embedding_size": 16})
 
     hidden_size: int = at_least(1, default=256)
@@ -33,10 +33,9 @@ class Electra(Bert):
     embedding_size: int = at_least(1, default=128)
 
     def spec(self) -> dict[str, Any]:
-        """BERT's, with narrower embeddings and a head that ends in their width."""
+        """BERT's, with narrower embeddings."""
         spec = super().spec()
         spec["dims"]["embedding"] = self.embedding_size
-        spec["heads"] = self.masked_language_model(self.activation)
         return spec
 
 
@@ -68,7 +67,7 @@ class Albert(Electra):
         "predictions.bias": "mlm.bias",
         "predictions.decoder": "mlm.decoder",
     }
-    activation: ClassVar[str | None] = None
+    head_activation = None
     example: ClassVar = ("AlbertForMaskedLM", {**Bert.example[1], "embedding_size": 16})
 
     vocab_size: int = at_least(1, default=30000)
@@ -77,8 +76,6 @@ class Albert(Electra):
     intermediate_size: int = at_least(1, default=16384)
     hidden_act: str = "gelu_new"
     hidden_dropout_prob: float = 0.0
-    attention_probs_dropout_prob: float = 0.0
-    classifier_dropout_prob: float = 0.1
     num_hidden_groups: Literal[1] = 1
     inner_group_num: Literal[1] = 1
 

@@ -46,12 +46,9 @@ class GPT2(Decoder):
     n_positions: int = at_least(1, default=1024)
     activation_function: str = "gelu_new"
     resid_pdrop: float = 0.1
-    embd_pdrop: float = 0.1
-    attn_pdrop: float = 0.1
     layer_norm_epsilon: float = 1e-5
     scale_attn_weights: Literal[True] = True
     scale_attn_by_inverse_layer_idx: Literal[False] = False
-    reorder_and_upcast_attn: bool = False
     add_cross_attention: Literal[False] = False
 
     def spec(self) -> dict[str, Any]:

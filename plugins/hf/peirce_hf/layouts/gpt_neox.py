@@ -36,10 +36,7 @@ class GPTNeoX(Llama):
         "rotary_emb_base": "rope_theta",
     }
     partial = True
-    example: ClassVar = (
-        "GPTNeoXForCausalLM",
-        {**SMALL, "rotary_pct": 0.5},
-    )
+    example: ClassVar = ("GPTNeoXForCausalLM", {**SMALL, "rotary_pct": 0.5})
 
     vocab_size: int = at_least(1, default=50432)
     hidden_size: int = at_least(1, default=6144)
@@ -49,10 +46,8 @@ class GPTNeoX(Llama):
     hidden_act: str = "gelu"
     layer_norm_eps: float = 1e-5
     attention_bias: bool = True
-    hidden_dropout: float = 0.0
     partial_rotary_factor: float = 0.25
     use_parallel_residual: bool = True
-    is_decoder: bool = False
 
     def options(self) -> dict[str, Any]:
         """Layer norms, and stages side by side."""

@@ -49,8 +49,6 @@ class Mixtral(Mistral):
     num_experts_per_tok: int = at_least(2, default=2)
     num_local_experts: int = at_least(2, default=8)
     router_aux_loss_coef: float = 0.001
-    router_jitter_noise: float = 0.0
-    output_router_logits: bool = False
 
     def network(self) -> dict[str, Any]:
         """Experts that are gated networks."""
@@ -112,8 +110,6 @@ class Phi3(Llama):
     intermediate_size: int = at_least(1, default=8192)
     max_position_embeddings: int = at_least(1, default=4096)
     rms_norm_eps: float = 1e-5
-    resid_pdrop: float = 0.0
-    embd_pdrop: float = 0.0
     sliding_window: int | None = None
 
     def positions(self) -> list[dict[str, Any]]:

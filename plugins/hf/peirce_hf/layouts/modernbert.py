@@ -67,8 +67,6 @@ class ModernBert(Llama):
     decoder_bias: bool = True
     classifier_bias: bool = False
     classifier_activation: str = "gelu"
-    mlp_dropout: float = 0.0
-    embedding_dropout: float = 0.0
 
     def options(self) -> dict[str, Any]:
         """Layer norms, of which the first layer has none before attention, since the embeddings have one."""

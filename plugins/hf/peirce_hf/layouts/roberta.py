@@ -22,6 +22,7 @@ class Roberta(Bert):
         "lm_head.bias": "mlm.bias",
         "lm_head.decoder": "mlm.decoder",
     }
+    head_activation = "gelu"
     example: ClassVar = ("RobertaForMaskedLM", Bert.example[1])
 
     vocab_size: int = at_least(1, default=50265)
@@ -33,11 +34,10 @@ class Roberta(Bert):
         return (1 if self.pad_token_id is None else self.pad_token_id) + 1
 
     def spec(self) -> dict[str, Any]:
-        """BERT's, with gelu in the head whatever the layers have, and places that begin later."""
+        """BERT's, with places that begin later."""
         spec = super().spec()
         spec["positions"] = [{"use": "absolute", "first": self.first_place}]
         spec["input"]["max_length"] = self.max_position_embeddings - self.first_place
-        spec["heads"] = self.masked_language_model("gelu")
         return spec
 
 

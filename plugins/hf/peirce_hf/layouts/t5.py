@@ -53,7 +53,6 @@ class T5Encoder(Layout):
     dropout_rate: float = 0.1
     layer_norm_epsilon: float = 1e-6
     feed_forward_proj: str = "relu"
-    initializer_factor: float = 1.0
 
     def table(self) -> Names:
         """With the maps of the feed-forward network, of which there are two where one is a gate."""
