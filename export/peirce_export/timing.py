@@ -213,7 +213,6 @@ def _eager(model: Model | None, session: Session, threads: int | None) -> Iterat
 
 def picture(timings: Sequence[Timing], title: str, format: str) -> bytes:
     """Median latencies, with a bar up to the 90th percentile, over the dim that has most sizes; a line for the rest."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     counts = {dim: len({t.sizes[dim] for t in timings}) for dim in timings[0].sizes}
@@ -224,7 +223,6 @@ def picture(timings: Sequence[Timing], title: str, format: str) -> bytes:
         rest += [] if timing.threads is None else [f"threads {timing.threads}"]
         lines.setdefault(", ".join([timing.way, *rest]), []).append(timing)
     figure = Figure(figsize=(8, 4.5), layout="constrained")
-    FigureCanvasAgg(figure)
     axes = figure.subplots()
     for label, line in lines.items():
         line = sorted(line, key=lambda timing: timing.sizes.get(across, 0))

@@ -147,7 +147,6 @@ def draw(
         title: the title of the picture.
         best: the step of the best evaluation; 0 for none.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     places = [each["step"] for each in evaluations]
@@ -160,7 +159,6 @@ def draw(
     shares = {k: v for k, v in curves.items() if k == judged or all(0 <= x <= 1 for x in v)}
     count = 1 + bool(shares)
     figure = Figure(figsize=(8, 2 + 2 * count), layout="constrained")
-    FigureCanvasAgg(figure)
     panels = figure.subplots(count, 1, sharex=True, squeeze=False)[:, 0]
     steps, axes = np.arange(1, len(losses) + 1), panels[0]
     window = len(losses) // 50

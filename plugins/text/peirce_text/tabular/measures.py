@@ -93,7 +93,6 @@ class Confusion:
 
     def draw(self, path: Path) -> None:
         """Draw the matrix, each row as shares of its class; of many classes the most frequent ones."""
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
 
         there, _, _ = self._class_counts()
@@ -107,7 +106,6 @@ class Confusion:
         shares = counts / np.maximum(1, there[chosen])[:, None]
         side = 3 + 0.45 * len(chosen)
         figure = Figure(figsize=(side, side), layout="constrained")
-        FigureCanvasAgg(figure)
         axes = figure.subplots()
         axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
         names = [shown(self.classes[i]) for i in chosen]

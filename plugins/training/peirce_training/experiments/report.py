@@ -154,13 +154,11 @@ class FigureTable:
         if self.drawn:
             figures = {k: [f for f in row if f.column in self.drawn] for k, row in self.figures.items()}
             return evolve(self, columns=tuple(self.drawn), figures=figures, drawn=()).picture()
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure as Picture
 
         lines = all(column.isdecimal() for column in self.columns)
         width = 8 if lines else max(6.0, 1.8 * len(self.columns) + 2)
         picture = Picture(figsize=(width, 4.5), layout="constrained")
-        FigureCanvasAgg(picture)
         axes = picture.subplots()
         (self._lines if lines else self._bars)(axes)
         if self.published:

@@ -27,12 +27,10 @@ def draw(
         metric: what the values are.
         maximize: whether higher ones are better.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     rows = -(-(1 + len(axes)) // _COLUMNS)
     figure = Figure(figsize=(4 * min(_COLUMNS, 1 + len(axes)), 3.2 * rows), layout="constrained")
-    FigureCanvasAgg(figure)
     panels = figure.subplots(rows, min(_COLUMNS, 1 + len(axes)), sharey=True, squeeze=False).flat
     known = [each for each in outcomes if each["value"] is not None]
     whole = [(i, each["value"]) for i, each in enumerate(outcomes, 1) if each["state"] == "whole"]
