@@ -16,6 +16,7 @@ from peirce.errors import PeirceError, TaskError
 from peirce.registry import default_registry, load_spec, ready_specs
 
 if TYPE_CHECKING:
+    from peirce.model import AnyTask
     from peirce_training.options import TrainResult
 
 SetOptions = Annotated[
@@ -32,6 +33,14 @@ Task = Annotated[
     str | None,
     typer.Option("--task", metavar="NAME", help="A registered task; `peirce list tasks` shows them."),
 ]
+Data = Annotated[
+    str | None,
+    typer.Option(
+        "--data",
+        metavar="FILE",
+        help="A file of your own, or a data set, as `--set data=FILE`; without --task, its columns tell the task.",
+    ),
+]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="What all that is random depends on.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue from the newest checkpoint in DIR.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the training in DIR.")]
@@ -47,14 +56,7 @@ def train(
         ),
     ] = None,
     task: Task = None,
-    data: Annotated[
-        str | None,
-        typer.Option(
-            "--data",
-            metavar="FILE",
-            help="A file of your own, or a data set, as `--set data=FILE`; without --task, its columns tell the task.",
-        ),
-    ] = None,
+    data: Data = None,
     directory: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="DIR", help="Where the trained model goes.")
     ] = None,
@@ -83,11 +85,6 @@ def train(
     if list_settings:
         _list_settings(task, json=json)
         return
-    if task is None and data is None:
-        raise TaskError(
-            "give a task with --task, such as --task kgqa; `peirce list tasks` shows them. Or give a file of your own "
-            "with --data, whose columns tell the task"
-        )
     if directory is None:
         raise TaskError("give a directory for the trained model with -o")
     check_fresh(resume=resume, overwrite=overwrite)
@@ -101,16 +98,11 @@ def train(
         plain_options,
         read_settings,
         settings_by_part,
-        task_for,
         training_options,
     )
     from peirce_training.warm_start import saved_spec
 
-    if task is None:
-        assert data is not None
-        task = task_for(data)
-        typer.echo(f"the columns of {data} are those of the task {task}", err=True)
-    part = default_registry().get("tasks", task)
+    part = chosen_task(task, data)
     chosen = part.start() if spec is None and start is None else Start(why="")
     if chosen is None:
         raise TaskError("give a spec, or a saved model to start from with --from")
@@ -119,7 +111,7 @@ def train(
     spec, start = spec or chosen.spec, start or chosen.model
     layers = part.settings, chosen.settings, data_setting(data, part), read_settings(settings, part)
     of_model, of_task, of_training = settings_by_part(*layers)
-    task_instance, options = make_task(task, of_task), training_options(of_training)
+    task_instance, options = make_task(part.name, of_task), training_options(of_training)
     result = run(
         load_spec(spec, of_model) if spec is not None else saved_spec(str(start), of_model),
         task_instance,
@@ -131,9 +123,29 @@ def train(
         console=Console(stderr=True),
         start=start,
     )
-    facts = {"directory": str(directory), "task": task, "seed": seed}
+    facts = {"directory": str(directory), "task": part.name, "seed": seed}
     also = {"remarks": result.remarks, "start": result.start and plain_options(result.start)}
     show_result(result, options.test_split, "peirce.train/1" if json else None, facts, also)
+
+
+def chosen_task(task: str | None, data: str | None) -> type[AnyTask]:
+    """The task of a name, or else the one whose columns a file of the user's has, which is said.
+
+    Raises:
+        TaskError: neither is given, or the columns tell no task.
+    """
+    from peirce_training.settings import task_for
+
+    if task is None:
+        if data is None:
+            raise TaskError(
+                "give a task with --task, such as --task kgqa; `peirce list tasks` shows them. Or give a file of your "
+                "own with --data, whose columns tell the task"
+            )
+        task = task_for(data)
+        typer.echo(f"the columns of {data} are those of the task {task}", err=True)
+    part: type[AnyTask] = default_registry().get("tasks", task)
+    return part
 
 
 def check_fresh(*, resume: bool, overwrite: bool) -> None:

@@ -9,11 +9,23 @@ import typer
 
 from peirce.commands import Json, print_json, print_table
 from peirce.errors import TaskError
-from peirce.registry import default_registry
-from peirce_training.cli import Seed, SetOptions, Task
+from peirce_training.cli import Data, Seed, SetOptions, Task, chosen_task
 
 
 def tune(
+    directory: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="DIR", help="Where the trainings and the results go."),
+    ],
+    over: Annotated[
+        list[str],
+        typer.Option(
+            "--over",
+            metavar="KEY=SPACE",
+            help="A setting that is searched: between two numbers, train.lr=1e-5..1e-3:log, with :log by factors; or "
+            "among values, batch_size=16,32,64. Repeatable.",
+        ),
+    ],
     spec: Annotated[
         str | None,
         typer.Argument(
@@ -22,25 +34,7 @@ def tune(
         ),
     ] = None,
     task: Task = None,
-    data: Annotated[
-        str | None,
-        typer.Option(
-            "--data", metavar="FILE", help="A file of your own, or a data set, as for `peirce train`."
-        ),
-    ] = None,
-    directory: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="DIR", help="Where the trainings and the results go."),
-    ] = None,
-    over: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--over",
-            metavar="KEY=SPACE",
-            help="A setting that is searched: between two numbers, train.lr=1e-5..1e-3:log, with :log by factors; or "
-            "among values, batch_size=16,32,64. Repeatable.",
-        ),
-    ] = None,
+    data: Data = None,
     trials: Annotated[
         int, typer.Option("--trials", min=1, help="Trainings in all, those of earlier runs too.")
     ] = 20,
@@ -68,27 +62,13 @@ def tune(
     """
     from rich.console import Console
 
-    from peirce_training.settings import data_setting, read_settings, task_for
+    from peirce_training.settings import data_setting, read_settings
     from peirce_training.tuning.axes import Axis
     from peirce_training.tuning.study import Search
 
-    if task is None and data is None:
-        raise TaskError(
-            "give a task with --task, or a file of your own with --data, whose columns tell the task"
-        )
-    if directory is None:
-        raise TaskError("give a directory for the trainings and the results with -o")
     if spec is None and start is None:
         raise TaskError("give a spec, or a saved model to start from with --from")
-    if not over:
-        raise TaskError(
-            "nothing is searched; name a setting and its values, such as --over train.lr=1e-5..1e-3:log"
-        )
-    if task is None:
-        assert data is not None
-        task = task_for(data)
-        typer.echo(f"the columns of {data} are those of the task {task}", err=True)
-    part = default_registry().get("tasks", task)
+    part = chosen_task(task, data)
     axes = [Axis.parse(text, part) for text in over]
     given = read_settings(settings, part) | ({"train.monitor": metric} if metric is not None else {})
     keys = [axis.key for axis in axes]

@@ -191,8 +191,8 @@ def test_what_is_missing_or_wrong_is_said_before_anything_is_trained(
     out = ("-o", tmp_path / "out")
     task = (spec, "--task", "marked", *SMALL)
     for words, said in (
-        ((*task, *out), "nothing is searched; name a setting"),
-        ((*task, *OVER), "give a directory"),
+        ((*task, *out), "Missing option '--over'"),
+        ((*task, *OVER), "Missing option '--output'"),
         ((*task, *OVER, "--set", "batch=4", *out), "task.batch is given twice"),
         ((*task, "--over", "train.schedule=linear,curved", *out), "must be 'linear'"),
     ):
