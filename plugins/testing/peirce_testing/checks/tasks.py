@@ -195,7 +195,7 @@ def _check_orders(task: TaskHarness) -> None:
 @check("tasks")
 def task_terms(task: TaskHarness) -> None:
     """`terms` are the summands of `loss` by name, scalars; `targets` counts what each is a mean over. The sum, the
-    names, and two batches joined into one where their tensors allow it.
+    names, two batches joined into one where their tensors allow it, and a batch without targets.
     """
     batches = [b for split in task.splits for b in task.batches(split, most=2)]
     names: list[tuple[str, ...]] = []
@@ -213,17 +213,30 @@ def task_terms(task: TaskHarness) -> None:
         total = sum((term.detach() for term in terms.values()), torch.zeros(()))
         what = f"the sum of the terms {', '.join(terms)}, against the loss"
         assert_equal(total, loss.detach(), what, tolerance=1e-5)
-        for name, count in one.targets(batch).items():
+        counts = one.targets(batch)
+        for name, count in counts.items():
             whole = isinstance(count, int | np.integer) and not isinstance(count, bool) and count >= 0
             if name not in terms or not whole:
                 wanted = f"it counts integers from 0 on, for {', '.join(terms)}"
                 raise BrokenError(f"targets counts {count!r} for {name!r}; {wanted}")
+        _check_without_targets(task, batch, [name for name, count in counts.items() if count])
     if len(set(names)) > 1:
         raise BrokenError(f"batches have different terms: {' and '.join(map(str, dict.fromkeys(names)))}")
     again = [value for batch in reversed(batches) for value in task.losses([batch])]
     for one_loss, other in zip(task.losses(batches), reversed(again), strict=True):
         assert_equal(other, one_loss, "the loss of a batch, after other batches", tolerance=1e-6)
     _check_means(task)
+
+
+def _check_without_targets(task: TaskHarness, batch: Batch, names: Sequence[str]) -> None:
+    """A term is finite where every label is -100, if that leaves it without targets."""
+    bare = {name: torch.full_like(t, IGNORED) if "label" in name else t for name, t in batch.items()}
+    without = [name for name in names if task.fresh().targets(bare).get(name) == 0]
+    if without:
+        with torch.no_grad():
+            terms = task.fresh().terms(task.model, bare)
+        for name in without:
+            assert_finite(terms[name], f"the term {name!r} of a batch without targets")
 
 
 def _check_means(task: TaskHarness) -> None:

@@ -364,6 +364,14 @@ class PositionHarness(TokenHarness):
         """What the places before attention are given, and what each layer's attention is."""
         tokens = self.tokens(tensors, view)
         outputs = Tensors((slot, getattr(instance, slot.name)(tokens)) for slot in self.writes(instance))
+        if isinstance(instance, ScopePosition):
+            if not any(map(instance.holds_in, range(self.dims.layers))):
+                raise BrokenError(f"holds_in: it holds in none of {self.dims.layers} layers")
+            index = next(value for slot, value in outputs if slot.name == "index")
+            if index.numel() and index.device.type != "meta" and int(index.min()) < 0:
+                raise BrokenError(
+                    f"index: tokens are counted from {int(index.min())}, padding included; from 0"
+                )
         inside = []
         for place, method in ((PairPosition, "pairs"), (RotaryPosition, "rotations")):
             if isinstance(instance, place):
