@@ -299,6 +299,8 @@ def _kept(node: ast.AST) -> bool:
             return name in KEPT_KEYWORDS
         case ast.Expr(ast.Call(ast.Attribute(ast.Call(ast.Name("super"))))):
             return True
+        case ast.Expr(ast.Call(ast.Name(id=name))):
+            return name.startswith(("check_", "require"))
         case (
             ast.arguments() | ast.operator() | ast.cmpop() | ast.expr_context() | ast.boolop() | ast.unaryop()
         ):
