@@ -123,6 +123,7 @@ def limited(seconds: float) -> Iterator[None]:
     def stop(number: int, frame: FrameType | None) -> None:
         raise OverTimeError
 
+    torch.set_grad_enabled(True)  # which a part that was stopped may have left off
     before = signal.signal(signal.SIGPROF, stop)
     signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
