@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -24,6 +25,7 @@ from peirce_training.inputs import check_inputs
 from peirce_training.options import TrainingOptions, TrainResult
 from peirce_training.processes import exclusive_lock, is_first_process, make_accelerator, torch_threads
 from peirce_training.records import METRICS, REPORT, TRAINING
+from peirce_training.trainable import ADAPTER
 from peirce_training.training import TRAIN, Training
 from peirce_training.warm_start import SavedModel, WarmStart, keep_vocabulary, saved_spec, with_tokenizer
 
@@ -191,6 +193,7 @@ def _clear(directory: Path, *, resume: bool, overwrite: bool) -> None:
         checkpoints.remove()
         for name in (TRAINING, METRICS, PICTURE, REPORT):
             (directory / name).unlink(missing_ok=True)
+        shutil.rmtree(directory / ADAPTER, ignore_errors=True)
 
 
 def _remove_logs(directory: Path) -> None:

@@ -40,6 +40,8 @@ class TrainingOptions:
             parameters, such as `heads.*`; one of them or a list. The others stay, and take no memory of the optimiser.
         rates: learning rates of their own by such a word or pattern, in place of `lr`; the first that fits counts.
         warmups: steps of their own over which learning rates rise, likewise.
+        rank: of low-rank updates, by peft, of the linear maps that are not trained themselves; 0 for none. They are
+            merged into the saved model; `adapter/` beside it has them in peft's own format.
         save: whether the saved model has `all` weights, or only what was `trained` beside the model to start from.
         optimizer: `adamw`; `adam_uncorrected`, which is the same without correction of the moments' bias; or `lamb`,
             as apex's `FusedLAMB`, for batches of many thousands.
@@ -86,6 +88,7 @@ class TrainingOptions:
     trainable: str | tuple[str, ...] = "all"
     rates: Mapping[str, float] = field(factory=dict)
     warmups: Mapping[str, int] = field(factory=dict)
+    rank: int = field(default=0, validator=ge(0))
     save: Literal["all", "trained"] = one_of("all", "trained")
     optimizer: Literal["adamw", "adam_uncorrected", "lamb"] = one_of("adamw", "adam_uncorrected", "lamb")
     weight_decay: float = field(default=0.01, validator=ge(0))
@@ -143,6 +146,7 @@ class TrainingOptions:
             "train.power belongs to train.schedule=poly; set that, or leave the power out": (
                 self.power != 1 and self.schedule != "poly"
             ),
+            "train.rank does not go with train.parallel=fsdp; use ddp": self.rank and self.parallel == "fsdp",
             "train.precision=fp16 does not go with train.parallel=fsdp; use bf16, which needs no scaling": (
                 self.precision == "fp16" and self.parallel == "fsdp"
             ),

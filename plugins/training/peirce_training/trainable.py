@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from fnmatch import fnmatchcase
+from typing import Any, cast
+
+from torch import nn
 
 from peirce.errors import TaskError
+from peirce.extras import require
 from peirce.model import Model, shorten_list
 from peirce_training.options import TrainingOptions
 
+ADAPTER = "adapter"
+"""The folder of low-rank updates beside a saved model, as peft writes and reads it."""
 NEW, ALL = "new", "all"
 """Words that stand for what the model to start from lacks, and for every parameter."""
 
@@ -37,6 +43,41 @@ def freeze_others(model: Model, options: TrainingOptions) -> frozenset[str]:
     for parameter in others.values():
         parameter.requires_grad_(False)
     return frozenset(others)
+
+
+def add_low_rank(model: Model, rank: int, frozen: Collection[str], start: str | None) -> Any:
+    """Put low-rank updates around the linear maps of a model that are not trained; Hu et al. (2021), LoRA.
+
+    Args:
+        model: the model, whose maps are replaced by peft's until they are merged.
+        rank: of the updates.
+        frozen: the names of the parameters that are not trained.
+        start: where the model began, which peft writes beside the updates.
+
+    Returns:
+        peft's model around it.
+
+    Raises:
+        TaskError: peft is not installed, or every map is trained.
+    """
+    require("train.rank", "peft", extra="peirce-training[lora]")
+    from peft import LoraConfig, get_peft_model
+
+    targets = [
+        name
+        for name, module in model.named_modules()
+        if type(module) is nn.Linear and f"{name}.weight" in frozen and not name.startswith("heads.")
+    ]
+    if not targets:
+        raise TaskError(
+            "train.rank is for linear maps that are not trained, and all are; set train.trainable=new or heads.*"
+        )
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    found = get_peft_model(cast(Any, model), LoraConfig(r=rank, lora_alpha=rank, target_modules=targets))
+    found.peft_config["default"].base_model_name_or_path = start
+    for parameter in trained:
+        parameter.requires_grad_(True)
+    return found
 
 
 def stands_for(pattern: str, name: str, new: Iterable[str]) -> bool:

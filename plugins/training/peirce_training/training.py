@@ -43,7 +43,7 @@ from peirce_training.sharding import (
     whole_tensor,
     whole_tensors,
 )
-from peirce_training.trainable import freeze_others
+from peirce_training.trainable import ADAPTER, add_low_rank, freeze_others
 from peirce_training.warm_start import WarmStart, flatten
 
 if TYPE_CHECKING:
@@ -114,7 +114,13 @@ class Training:
                 "train.save=trained saves what differs from the model to start from, and there is none; give one with "
                 "--from, or leave it out"
             )
+        self.learnable = [each for each in self.model.parameters() if each.requires_grad]
         self.frozen = freeze_others(self.model, options)
+        self.adapted: Any = None
+        if options.rank:
+            self.adapted = add_low_rank(self.model, options.rank, self.frozen, start and start.directory)
+            named = self.model.named_parameters(remove_duplicate=False)
+            self.frozen = frozenset(name for name, each in named if not each.requires_grad)
         self.objective: Any = Objective(task, self.model, accelerator.num_processes)
         if self.sharded:
             shard(self.objective, accelerator.num_processes)
@@ -478,8 +484,6 @@ class Training:
         if self.best:
             load_whole_tensors(model, self.best, self.frozen)
         model.eval()
-        for name in self.frozen:
-            model.get_parameter(name).requires_grad_(True)
         metrics: dict[str, float] = {}
         remarks: tuple[str, ...] = ()
         if options.test_split:
@@ -515,6 +519,10 @@ class Training:
             ):
                 self.tell(line)
             self.task.write_report(model, self.data, self.directory)
+        elif self.adapted is not None:
+            self.adapted.merge_and_unload()
+        for parameter in self.learnable:
+            parameter.requires_grad_(True)
         self.accelerator.wait_for_everyone()
         return result
 
@@ -546,6 +554,9 @@ class Training:
         write_json(self.directory / TRAINING, record)
 
     def _save_model(self, model: Model) -> None:
+        if self.adapted is not None:
+            self.adapted.save_pretrained(self.directory / ADAPTER, save_embedding_layers=False)
+            self.adapted.merge_and_unload()
         only = "trained" if self.options.save == "trained" else None
         model.save(self.directory, self.task.assets(self.data), only=only)
 

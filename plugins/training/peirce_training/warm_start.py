@@ -230,22 +230,11 @@ def _by_head(state: Tensors) -> Mapping[str, dict[str, Tensor]]:
     return found
 
 
-def _tensor_differences(ours: Tensors, theirs: Tensors) -> list[str]:
-    """How a model's tensors differ from those of a saved model that it starts from: a clause for each kind."""
-    kinds = {
-        "the saved model lacks": [name for name in ours if name not in theirs],
-        "the spec has no place for": [name for name in theirs if name not in ours],
-        "of another shape are": [
-            f"{name} {list(theirs[name].shape)}, not {list(tensor.shape)}"
-            for name, tensor in ours.items()
-            if name in theirs and tensor.shape != theirs[name].shape
-        ],
-    }
-    return [
-        f"{kind} {', '.join(names[:3])}" + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-        for kind, names in kinds.items()
-        if names
-    ]
+def _tensor_differences(ours: Tensors, theirs: Tensors) -> str:
+    """How a model's tensors differ from those of a saved model that it starts from; empty if they do not."""
+    found = weight_differences(theirs, {name: tensor.shape for name, tensor in ours.items()})
+    kinds = ("the saved model lacks", "the spec has no place for", "of another shape")
+    return list_differences(dict(zip(kinds, found.values(), strict=True)))
 
 
 def _size_differences(model: Model, saved: Model, *, length: bool) -> Iterator[str]:

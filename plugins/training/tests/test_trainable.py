@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 import pytest
 import torch
+from peft import PeftModel
 from safetensors.torch import load_file
 from toy_tasks import TRANSFORMER, Marked, MarkedOptions, StoppedError
 
@@ -46,37 +47,31 @@ def go(parts: Registry, directory: Path, base: Path | None, fail_at: int = 0, **
     return train(spec, task, options, directory, registry=parts, resume=resume, seed=5)
 
 
-def moved(result: TrainResult, base: Path) -> tuple[set[str], set[str]]:
-    """The parameters of a training that have moved from the base's values, and those that are not of the base."""
-    weights = load_file(base / "weights.safetensors")
-    old = {name.replace("network.", "network.transformer.", 1): value for name, value in weights.items()}
-    now = {name: each for name, each in result.model.state_dict().items() if not name.startswith("heads.")}
-    return {n for n in now if n in old and not torch.equal(now[n], old[n])}, {n for n in now if n not in old}
+def body(base: Path) -> dict[str, torch.Tensor]:
+    """The tensors of the base's body by their names in a model that contains it."""
+    weights = load_file(base / "weights.safetensors").items()
+    return {f"network.transformer.{name[8:]}": each for name, each in weights if name.startswith("network.")}
+
+
+def changes(result: TrainResult, base: Path) -> dict[str, torch.Tensor]:
+    """By how much the tensors of the base's body have moved, where they have."""
+    state = result.model.state_dict()
+    return {
+        name: state[name] - each for name, each in body(base).items() if not torch.equal(state[name], each)
+    }
 
 
 def test_a_spec_starts_from_the_model_that_it_contains(parts: Registry, base: Path, tmp_path: Path) -> None:
     result = go(parts, tmp_path, base, lr=1e-9)
     assert result.start is not None
-    changed, fresh = moved(result, base)
+    assert max((float(each.abs().max()) for each in changes(result, base).values()), default=0.0) < 1e-6
+    fresh = {name for name in result.model.state_dict() if not name.startswith("heads.")} - body(base).keys()
     assert fresh
-    assert (
-        not changed
-        or max(
-            float((result.model.state_dict()[name] - value).abs().max())
-            for name, value in _old(base, changed)
-        )
-        < 1e-6
-    )
     assert result.start.heads_new == ("classification",)
     assert result.start.parameters_gained == sum(result.model.state_dict()[name].numel() for name in fresh)
     assert f"new in the body: {result.start.parameters_gained:,} parameters" in str(result.start)
     assert result.model.gained == fresh | {n for n in result.model.state_dict() if n.startswith("heads.")}
     assert peirce.load(tmp_path, registry=parts).gained == result.model.gained
-
-
-def _old(base: Path, names: set[str]) -> list[tuple[str, torch.Tensor]]:
-    weights = load_file(base / "weights.safetensors")
-    return [(name, weights[name.replace("network.transformer.", "network.")]) for name in names]
 
 
 def test_a_spec_with_something_that_acts_at_once_is_refused(
@@ -91,10 +86,9 @@ def test_a_spec_with_something_that_acts_at_once_is_refused(
 
 def test_what_is_new_alone_moves_and_is_saved(parts: Registry, base: Path, tmp_path: Path) -> None:
     result = go(parts, tmp_path / "new", base, trainable="new", save="trained")
-    changed, fresh = moved(result, base)
-    assert not changed
+    assert not changes(result, base)
     assert all(parameter.requires_grad for parameter in result.model.parameters())
-    assert {*load_file(tmp_path / "new/weights.safetensors")} == result.model.gained > fresh
+    assert {*load_file(tmp_path / "new/weights.safetensors")} == result.model.gained
     checkpoint = next((tmp_path / "new/checkpoints").glob("step-*4"))
     assert {*load_file(checkpoint / "model.safetensors")} == result.model.gained
     moments = load_file(checkpoint / "optimizer.safetensors")
@@ -169,3 +163,39 @@ def test_a_base_that_is_gone_is_named(parts: Registry, tmp_path: Path) -> None:
     with pytest.raises(ModelFileError, match=rf"no saved model at {tmp_path}/none"):
         go(parts, tmp_path / "new", tmp_path / "none")
     assert not (tmp_path / "new").exists()
+
+
+def test_low_rank_updates_are_merged_and_kept_in_their_own_format(
+    parts: Registry, base: Path, tmp_path: Path
+) -> None:
+    result = go(parts, tmp_path / "new", base, trainable="new", rank=1)
+    after, changed = result.model.state_dict(), changes(result, base)
+    places = {name.partition("layers.0.operators.")[2] for name in changed}
+    assert {f"{each}.weight" for each in ("0.assoc.kernel", "1.join.premise", "1.join.output")} <= places
+    assert all(torch.linalg.matrix_rank(each, rtol=1e-3) == 1 for each in changed.values())
+    assert all(parameter.requires_grad for parameter in result.model.parameters())
+    loaded = peirce.load(tmp_path / "new", registry=parts).state_dict()
+    assert all(torch.equal(value, loaded[name]) for name, value in after.items())
+
+    with pytest.raises(StoppedError):
+        go(parts, tmp_path / "cut", base, fail_at=3, trainable="new", rank=1)
+    resumed = go(parts, tmp_path / "cut", base, resume=True, trainable="new", rank=1)
+    assert resumed.losses == result.losses
+    state = resumed.model.state_dict()
+    assert all(torch.equal(value, state[name]) for name, value in after.items())
+
+    options = attrs.evolve(OPTIONS, trainable="heads.*", rank=2)
+    further = train(
+        None, Marked(MarkedOptions()), options, tmp_path / "further", registry=parts, start=tmp_path / "new"
+    )
+    adapted = PeftModel.from_pretrained(
+        peirce.load(tmp_path / "new", registry=parts), tmp_path / "further/adapter"
+    )
+    merged = adapted.merge_and_unload().state_dict()
+    for name, value in further.model.state_dict().items():
+        assert name.startswith("heads.") or torch.equal(merged[name], value), name
+
+
+def test_low_rank_updates_need_maps_that_are_not_trained(parts: Registry, tmp_path: Path) -> None:
+    with pytest.raises(TaskError, match=r"train\.rank is for linear maps that are not trained, and all are"):
+        go(parts, tmp_path, None, rank=2)
