@@ -1,8 +1,14 @@
-"""Dual attention and relational cross-attention equal the published code, `dual_attention`, with its weights."""
+"""Dual attention and relational cross-attention equal the published code, with its weights.
+
+The package `dual_attention` is run. `abstractor.json` has what `RelationalAttention` and `SymbolRetriever` of the repository
+Awni00/abstractor (01234e1) compute in TensorFlow 2.12, without the residual sum and the norm behind them.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import dual_attention.model_utils as published_utils
@@ -19,7 +25,11 @@ from dual_attention.symbol_retrieval import (
 from torch import Tensor
 
 import peirce
+from peirce.algebra import Scope
 from peirce.kernels import sizes
+from peirce.networks import Projections
+from peirce.parts import Dims
+from peirce_relations.operators.relational_attention import RelationalAttention
 
 WIDTH, HEADS, SIZE, LENGTH, GROUPS = 16, 2, 4, 7, 2
 COUNTS = {"retrieved": 5, "distance": 3, "place": LENGTH}
@@ -129,6 +139,38 @@ def test_two_layers_of_the_published_code(
     for block in blocks:
         atoms = block(atoms, retriever(atoms), **turned)
     torch.testing.assert_close(found, atoms, atol=1e-5, rtol=0)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("symbols", ["place", "retrieved"])
+def test_the_numbers_of_the_abstractor(symbols: str) -> None:
+    stored = json.loads(Path(__file__).with_name("abstractor.json").read_text())[symbols]
+    attention = {name: torch.tensor(each) for name, each in stored["attention"].items()}
+    inputs, library = torch.tensor(stored["inputs"]), torch.tensor(stored["symbols"])
+    options = RelationalAttention.Options(cross=True, symbols=symbols, count=len(library))
+    dims = Dims(layers=1, unary=inputs.shape[2], heads=2, head_size=3)
+    operator = RelationalAttention(options, dims)
+    maps = Projections(dims, operator.readings(), operator.output(), weights=operator.weights())
+    values = torch.einsum("nw,whs->nhs", library, attention["value/kernel"]) + attention["value/bias"]
+    output = attention["attention_output/kernel"].flatten(0, 1).T
+    state = {"symbols": values, "output.weight": output, "output.bias": attention["attention_output/bias"]}
+    for role in ("query", "key"):
+        state[f"{role}.weight"] = attention[f"{role}/kernel"].flatten(1).T
+        state[f"{role}.bias"] = attention[f"{role}/bias"].flatten()
+    if symbols == "retrieved":
+        keys, binding = torch.tensor(stored["key"]), torch.tensor(stored["binding"])
+        state["symbols"] = values.unsqueeze(0)
+        state["symbol.weight"] = binding @ keys.T / binding.shape[1] ** 0.5
+        state["symbol.bias"] = torch.zeros(len(binding))
+    maps.load_state_dict(state)
+    read = [
+        (maps.get_submodule(role)(inputs) * reader.scale).unflatten(2, [*reader.shape.values()])
+        for role, reader in operator.readings().items()
+    ]
+    places = torch.arange(inputs.shape[1]).unsqueeze(0)
+    inferred = operator.infer(*read, maps.symbols, Scope().at(places, places))
+    found = maps.output(inferred.flatten(2))
+    torch.testing.assert_close(found, torch.tensor(stored["outputs"]), atol=1e-5, rtol=0)
 
 
 @torch.no_grad()
