@@ -19,7 +19,16 @@ from torch import Tensor
 from peirce.compose import load, place_tensors, refuse_changed_outputs, take_weights
 from peirce.errors import PlanError, TaskError
 from peirce.files import digest_of, parse_json, read_bytes
-from peirce.model import ASSETS, SPEC, WEIGHTS, AnyTask, Model, saved_files
+from peirce.model import (
+    ASSETS,
+    SPEC,
+    WEIGHTS,
+    AnyTask,
+    Model,
+    list_differences,
+    saved_files,
+    weight_differences,
+)
 from peirce.registry import Registry, load_spec
 from peirce.spec import Spec, to_plain
 
@@ -230,11 +239,13 @@ def _by_head(state: Tensors) -> Mapping[str, dict[str, Tensor]]:
     return found
 
 
-def _tensor_differences(ours: Tensors, theirs: Tensors) -> str:
-    """How a model's tensors differ from those of a saved model that it starts from; empty if they do not."""
+def _tensor_differences(ours: Tensors, theirs: Tensors) -> list[str]:
+    """How a model's tensors differ from those of a saved model that it starts from: a clause for each kind."""
     found = weight_differences(theirs, {name: tensor.shape for name, tensor in ours.items()})
     kinds = ("the saved model lacks", "the spec has no place for", "of another shape")
-    return list_differences(dict(zip(kinds, found.values(), strict=True)))
+    return [
+        list_differences({kind: names}) for kind, names in zip(kinds, found.values(), strict=True) if names
+    ]
 
 
 def _size_differences(model: Model, saved: Model, *, length: bool) -> Iterator[str]:
