@@ -1,6 +1,6 @@
 """Dual attention and relational cross-attention equal the published code, with its weights.
 
-The package `dual_attention` is run. `abstractor.json` has what `RelationalAttention` and `SymbolRetriever` of the repository
+The package `dual_attention` is run. `abstractor.json` has what `RelationalAttention` and `SymbolRetriever` of
 Awni00/abstractor (01234e1) compute in TensorFlow 2.12, without the residual sum and the norm behind them.
 """
 
