@@ -21,8 +21,12 @@ from peirce_text.conll import read_sentences
 
 LONGEST_FIELD = 2**24
 """Characters of one field of a CSV file; the csv module's own bound is below what a long document has."""
-SPLIT_NAMES = {"train": "train", "validation": "valid", "valid": "valid", "dev": "valid", "test": "test"}
-"""What the splits of published files and data sets are called, and what they are called here."""
+SPLIT_NAMES = {
+    **dict.fromkeys(("train", "training"), "train"),
+    **dict.fromkeys(("validation", "valid", "val", "dev"), "valid"),
+    **dict.fromkeys(("test", "testing", "eval", "evaluation"), "test"),
+}
+"""What the splits of published files and data sets are called, and what they are called here, the usual names first."""
 _KINDS = {
     ".csv": "csv",
     ".tsv": "tsv",
@@ -93,12 +97,14 @@ class Example:
         label: the number of its class, or the number that is predicted; None where none is published.
         note: what else is known of it, and no model reads.
         inputs: the numbers of each further input of the model.
+        number: which row of its file it is, from 1; 0 where nothing says it.
     """
 
     texts: tuple[str, ...]
     label: float | None
     note: Any = None
     inputs: tuple[tuple[float, ...], ...] = ()
+    number: int = 0
 
 
 def read_rows(
@@ -279,9 +285,13 @@ def parquet_size(path: Path) -> tuple[int, int]:
 
 def class_columns(path: Path) -> dict[str, Sequence[str]]:
     """The names of classes by column, which `datasets` puts into the Parquet files that it writes."""
+    schema = parquet_schema(path)
+    if b"huggingface" not in (schema.metadata or {}):
+        return {}
+    require(f"the Parquet file {path}, which `datasets` wrote,", "datasets", extra="peirce-text[train]")
     import datasets
 
-    return _class_columns(datasets.Features.from_arrow_schema(parquet_schema(path)))
+    return _class_columns(datasets.Features.from_arrow_schema(schema))
 
 
 def parquet_folder(data: str) -> Path | None:
@@ -443,7 +453,8 @@ def read_splits(name: str, needed: Collection[str]) -> dict[str, Iterator[Row]]:
     Raises:
         TaskError: it cannot be loaded, or lacks a split.
     """
-    found = {SPLIT_NAMES[split]: rows for split, rows in read_dataset(name).items() if split in SPLIT_NAMES}
+    there = read_dataset(name)
+    found = {ours: there[split] for split, ours in reversed(SPLIT_NAMES.items()) if split in there}
     if missing := [split for split in needed if split not in found]:
         raise TaskError(f"data set {name!r} has no {' and no '.join(missing)} split")
     return found

@@ -236,6 +236,7 @@ class Scorer:
         longest: the most tokens of a text: as many as in its training, or as the model reads.
         columns: the columns that it was trained on, by role; empty where nothing says them.
         task: the task that it was trained on; empty where nothing says it.
+        aside: what tells the texts that it was measured on then; empty where nothing says it.
     """
 
     def __init__(self, folder: Path, model: Runner, scores: TensorSpec) -> None:
@@ -247,7 +248,7 @@ class Scorer:
             )
             self.classes, known = _read_classes(files, int(scores.dims[-1]))
         self.columns: Mapping[str, str] = known.get("columns") or {}
-        self.task = str(known.get("task", ""))
+        self.task, self.aside = str(known.get("task", "")), str(known.get("aside", ""))
         read = model.signature.largest.get(str(model.signature.input(IDS).dims[1]), LONGEST)
         trained = self.tokenizer.length or known.get("length")  # tokenizers of 1.0.0rc1 cut nothing
         self.longest = min(read, trained or read)

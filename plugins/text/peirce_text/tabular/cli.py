@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,7 @@ from peirce.commands import Json, print_json, print_table
 from peirce.errors import TaskError
 from peirce_text.reading import count_rows, read_rows
 from peirce_text.tabular.columns import Roles, class_name, peek, shown
+from peirce_text.tabular.options import BatchSize, Device, Label, Second, Text
 
 if TYPE_CHECKING:
     from peirce_text.tabular.predictor import Predictions
@@ -42,26 +43,17 @@ def predict(
             "Of a folder, the folder of such files.",
         ),
     ],
-    text: Annotated[
-        str | None, typer.Option("--text", metavar="NAME", help="The column of the texts, or of the words.")
-    ] = None,
-    second: Annotated[
-        str | None, typer.Option("--second", metavar="NAME", help="The column of the second texts.")
-    ] = None,
-    label: Annotated[
-        str | None,
-        typer.Option("--label", metavar="NAME", help="The column of right classes or tags, if any."),
-    ] = None,
+    text: Text = None,
+    second: Second = None,
+    label: Label = None,
     confusion: Annotated[
         Path | None,
         typer.Option(
             "--confusion", metavar="FILE", help="A picture of the confusion matrix: .png, .svg or .pdf."
         ),
     ] = None,
-    batch_size: Annotated[int, typer.Option("--batch-size", min=1, help="Rows computed at once.")] = 32,
-    device: Annotated[
-        str | None, typer.Option("--device", help="Where a saved model computes, such as cuda:0.")
-    ] = None,
+    batch_size: BatchSize = 32,
+    device: Device = None,
     provider: Annotated[
         list[str] | None,
         typer.Option("--provider", metavar="NAME", help="What computes an exported file; repeatable."),
@@ -110,12 +102,11 @@ def predict(
     console = Console(stderr=True)
     bars_on = console if console.is_terminal else None
     if file.is_dir():
-        names = {"text": text, "pair": second, "label": label}
         predictions = predict_folder(
             model,
             file,
             output,
-            names,
+            {"text": text, "pair": second, "label": label},
             batch_size=batch_size,
             threads=threads or 1,
             device=device,
@@ -150,7 +141,7 @@ def predict(
         bars = progress_bars(bars_on)
         bar = bars.add_task("predicting", total=count_rows(file), shown="")
         with bars, replace_file(output) as fresh, table_writer(fresh, output) as write:
-            for chunk in _chunks(rows, CHUNK):
+            for chunk in iter(lambda: list(islice(rows, CHUNK)), []):
                 predicted = predict_rows(found, chunk, roles, batch_size, measured)
                 write(
                     [
@@ -203,14 +194,3 @@ def _report(found: Predictions, model: str, file: str, confusion: Path | None, *
         for name, error in failed.items():
             typer.echo(f"not predicted: {name}: {error}", err=True)
         raise typer.Exit(1)
-
-
-def _chunks(rows: Iterator[Any], size: int) -> Iterator[list[Any]]:
-    chunk: list[Any] = []
-    for row in rows:
-        chunk.append(row)
-        if len(chunk) == size:
-            yield chunk
-            chunk = []
-    if chunk:
-        yield chunk

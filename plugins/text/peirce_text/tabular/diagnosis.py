@@ -15,7 +15,9 @@ import numpy as np
 from attrs import field, frozen
 from numpy.typing import NDArray
 
+from peirce.errors import TaskError
 from peirce.files import read_json
+from peirce_text.tabular.baseline import Floats, is_too_much, left_out_probabilities
 from peirce_text.tabular.checks import spelling_pairs
 from peirce_text.tabular.columns import class_name, shown
 from peirce_text.tabular.inputs import Numbers
@@ -23,19 +25,20 @@ from peirce_text.tabular.measures import Confusion, marks_spans, span_counts
 from peirce_text.tabular.predictor import LocalPredictor
 from peirce_text.text.encoding import Ints, softmax
 
-FOLDS, LEAST_ROWS = 5, 40
-"""Parts of a table in turn left out, and the fewest rows of which labels are doubted."""
+MOST_CLASSES = 2000
+"""The most classes of a model that is explained: 32 MB hold how often each is taken for which."""
+LEAST_ROWS = 40
+"""The fewest rows of which labels are doubted."""
 SURE = 0.8
 """How probable another class must be, out of fold, for a label to be listed.
 
-With 75 wrong labels planted in 1,500 rows each of TREC, CR and SUBJ, 45, 93 and 52 are listed, of which 25, 33 and 31
-are planted; at 0.5 there are 170, 261 and 151, of which 48, 49 and 52 are.
+With 75 wrong labels planted in 1,500 rows each of TREC, CR and SUBJ, 35, 69 and 52 are listed, of which 26, 30 and 32
+are planted, means of three draws; at 0.5 there are 157, 258 and 132, of which 51, 53 and 57 are.
 """
 _FEW_ROWS, _POOR = 20, 0.5
 """Training rows and recall, below both of which a class is said to lack rows."""
 BY_THE_MODEL = "this model, which was not trained on them"
 BY_WORDS = "logistic regression on a bag of words, with a fifth of the rows left out at a time"
-Floats = NDArray[np.float64]
 
 
 @frozen(kw_only=True)
@@ -96,6 +99,17 @@ class Judged:
         numbers = {name: number for number, name in enumerate(classes)}
         names = [name for row in rows for name in row.labels]
         known = np.array([name in numbers for name in names], np.bool_)
+        if not known.any():
+            few = ", ".join(map(shown, list(dict.fromkeys(names))[:10]))
+            raise TaskError(
+                f"the model has none of the classes {few}, which the rows have; name the column of the right classes "
+                "with --label"
+            )
+        if len(classes) > MOST_CLASSES:
+            raise TaskError(
+                f"the model has {len(classes):,} classes, and one of at most {MOST_CLASSES:,} is explained; `peirce "
+                "predict` measures its predictions"
+            )
         pieces = [scorer.tokenizer.pieces_of(list(part)) for part in texts] if not tags else []
         lengths = counts if tags else [sum(map(len, row)) + len(row) + 1 for row in zip(*pieces, strict=True)]
         return cls(
@@ -219,38 +233,6 @@ def doubt_labels(labels: Ints, probabilities: Floats) -> Ints:
     best = probabilities.argmax(-1)
     sure = probabilities.max(-1) >= SURE
     return found[((best != labels) & sure)[found]]
-
-
-def bag_of_words(rows: Sequence[Labelled]) -> tuple[tuple[str, ...], Ints, Floats]:
-    """Out-of-fold probabilities of the classes of rows, by logistic regression on TF-IDF of words and pairs of them.
-
-    Equal texts are always left out together.
-
-    Returns:
-        The names of the classes, the class of each row, and float64 [n, classes].
-    """
-    from sklearn.feature_extraction.text import TfidfVectorizer
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import GroupKFold
-    from sklearn.pipeline import make_pipeline
-    from threadpoolctl import threadpool_limits
-
-    texts = [" \n ".join(row.texts) for row in rows]
-    classes, labels = np.unique([row.labels[0] for row in rows], return_inverse=True)
-    groups = np.unique(texts, return_inverse=True)[1]
-    shares = np.zeros((len(rows), len(classes)))
-    for seen, left_out in GroupKFold(min(FOLDS, int(groups.max()) + 1)).split(texts, labels, groups):
-        if len(np.unique(labels[seen])) < 2:
-            shares[left_out, labels[seen[0]]] = 1.0
-            continue
-        model = make_pipeline(
-            TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=r"\S+"),
-            LogisticRegression(C=10.0, max_iter=1000),
-        )
-        with threadpool_limits(1):  # several threads took 20 times as long where other processes compute
-            model.fit([texts[i] for i in seen], labels[seen])
-        shares[np.ix_(left_out, model.classes_)] = model.predict_proba([texts[i] for i in left_out])
-    return tuple(map(str, classes)), labels.astype(np.int64), shares
 
 
 @frozen(eq=False, kw_only=True)
@@ -417,6 +399,7 @@ def diagnose(
     predictor: LocalPredictor,
     measured: Sequence[Labelled],
     others: Sequence[Labelled] = (),
+    counts: Mapping[str, int] | None = None,
     *,
     folder: Path,
     unseen: bool,
@@ -428,6 +411,7 @@ def diagnose(
         predictor: the model.
         measured: the rows that it is measured on.
         others: further rows, such as those of the training, whose labels are looked at too.
+        counts: how many rows of each class there are in training, where that is known.
         folder: where the model is saved, with the records of its training if there are any.
         unseen: whether the measured rows were kept out of the training for sure.
         batch_size: how many rows are predicted at once.
@@ -441,9 +425,18 @@ def diagnose(
         ]
         names, labels, shares = judged.classes, judged.labels, judged.probabilities
     elif not judged.tags and len(measured) + len(others) >= LEAST_ROWS:
-        rows = [(row, 0) for row in (*measured, *others)]
-        names, labels, shares = bag_of_words([row for row, _ in rows])
-        baseline = (shares.argmax(-1) == labels)[judged.owners]  # measured rows come first
+        names = sorted({row.labels[0] for row in (*measured, *others)})
+        texts = [row.texts for row in (*measured, *others)]
+        few = others
+        while few and is_too_much(texts, len(names)):
+            few = few[::2]
+            texts = texts[: len(measured)] + [row.texts for row in few]
+        if not is_too_much(texts, len(names)):
+            rows = [(row, 0) for row in (*measured, *few)]
+            numbers = {name: number for number, name in enumerate(names)}
+            labels = np.array([numbers[row.labels[0]] for row, _ in rows])
+            shares = left_out_probabilities(texts, labels, len(names))
+            baseline = (shares.argmax(-1) == labels)[judged.owners]  # measured rows come first
     doubts = []
     alike = set(spelling_pairs(Counter(name for row in (*measured, *others) for name in row.labels)))
     for i in doubt_labels(labels, shares) if rows else ():
@@ -463,7 +456,7 @@ def diagnose(
         looked_at=len(rows),
         doubted_by=BY_THE_MODEL if judged.tags else BY_WORDS,
         baseline=baseline,
-        counts=Counter(name for row in others for name in row.labels),
+        counts=counts or {},
         settings=options,
         losses=[each["loss"] for each in evaluations if "loss" in each],
         unseen=unseen,

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from peirce.commands import Json, print_json
 from peirce.errors import TaskError
+from peirce_text.progress import print_line
+from peirce_text.tabular.options import BatchSize, Device, Label, Second, Text
 
 if TYPE_CHECKING:
     from peirce_text.tabular.diagnosis import Diagnosis, Labelled
     from peirce_text.tabular.predictor import LocalPredictor
+    from peirce_text.tabular.tables import TableTask
 
 SCHEMA = "peirce.explain/1"
 MOST_ROWS = 10_000
@@ -35,19 +38,11 @@ def explain(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="The .html page to write.")
     ] = None,
-    text: Annotated[
-        str | None, typer.Option("--text", metavar="NAME", help="The column of the texts, or of the words.")
-    ] = None,
-    second: Annotated[
-        str | None, typer.Option("--second", metavar="NAME", help="The column of the second texts.")
-    ] = None,
-    label: Annotated[
-        str | None, typer.Option("--label", metavar="NAME", help="The column of right classes or tags.")
-    ] = None,
-    batch_size: Annotated[int, typer.Option("--batch-size", min=1, help="Rows computed at once.")] = 32,
-    device: Annotated[
-        str | None, typer.Option("--device", help="Where a saved model computes, such as cuda:0.")
-    ] = None,
+    text: Text = None,
+    second: Second = None,
+    label: Label = None,
+    batch_size: BatchSize = 32,
+    device: Device = None,
     json: Json = False,
 ) -> None:
     """Say why a model of a table is bad: what it takes for what, its surest errors, labels that look wrong.
@@ -74,11 +69,22 @@ def explain(
                 f"{model} has no classes or tags that exclude each other, which is what is explained; `peirce predict` "
                 "measures its predictions"
             )
-        parts = _kept_aside(folder, file) if not (text or second or label) else None
-        measured, others, split = parts or (_rows(found, file, text, second, label), [], "")
-        unseen = split in ("test", "valid")
-        diagnosis = diagnose(found, measured, others, folder=folder, unseen=unseen, batch_size=batch_size)
-        where = f"{file} that were kept out of the training" if unseen else str(file)
+        task = None if text or second or label else _task_of(folder, file)
+        read = {} if task is None else task.read()
+        known = task is not None and found.scorer.aside in ("", task.aside_digest(read))
+        if task is not None and not known:
+            print_line(
+                f"{file} has changed since the training; all rows are measured, also those that it learned from"
+            )
+        if task is not None and known:
+            diagnosis, split = task.diagnose(found, read, folder, batch_size)
+            where = str(task.options.files.get(split, file)) if not task.options.hub else str(file)
+        else:
+            rows = _rows(found, file, text, second, label)
+            diagnosis = diagnose(found, rows, folder=folder, unseen=False, batch_size=batch_size)
+            where = str(file)
+        if diagnosis.unseen:
+            where += " that were kept out of the training"
         if output is not None:
             title, curves = f"{folder.name} on {file.name}", folder / "learning-curves.png"
             write_report(output, diagnosis, found, title=title, where=where, curves=curves)
@@ -90,19 +96,17 @@ def explain(
     typer.echo(f"written to {output}" if output is not None else "-o FILE.html writes all of it as a page")
 
 
-def _kept_aside(folder: Path, file: Path) -> tuple[list[Labelled], list[Labelled], str] | None:
-    """The parts of the file that the model was trained on, as its task has them; None of another file."""
+def _task_of(folder: Path, file: Path) -> TableTask[Any, Any, Any] | None:
+    """The task that a model was trained on, if it learned from this file."""
     from peirce_text.tabular.tables import TableTask
     from peirce_training import make_task, read_training
 
-    record = read_training(folder) or {}
-    options = record.get("task", {}).get("options", {})
+    record = (read_training(folder) or {}).get("task", {})
+    options = record.get("options", {})
     if not options.get("data") or Path(options["data"]).resolve() != file.resolve():
         return None
-    task = make_task(record["task"]["name"], options)
-    if not isinstance(task, TableTask):
-        return None
-    return task.measured_part(task.read())
+    task = make_task(record["name"], options)
+    return task if isinstance(task, TableTask) else None
 
 
 def _rows(
@@ -125,7 +129,8 @@ def _rows(
             f"{names}; name it with --label COLUMN"
         )
     if found.tags:
-        rows = join_words(rows, roles.texts[0], found.columns.get("sentence", ""))
+        known = found.columns.get("sentence", "")
+        rows = join_words(rows, roles.texts[0], known if known in first.values else "")
     step = 1 + (count_rows(file) or 0) // (MOST_ROWS + 1)
     kept = []
     for row in rows:

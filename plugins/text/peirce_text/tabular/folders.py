@@ -1,8 +1,8 @@
 """Predictions for a folder of Parquet files: file by file, in this process or by Ray Data, on from where a run ended.
 
 Each file of predictions has the place of its source, is written whole or not at all, and says in its metadata what it
-was made from and what was counted. So nothing else is kept: a run looks at the files that are there, and makes the
-others.
+was made from. So nothing else is kept: a run looks at the files that are there, and makes the others. Then it measures
+all of them.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from peirce.model import PROVENANCE
 from peirce.progress import progress_bars
 from peirce.workers import ray_cluster
 from peirce_text.progress import print_line
-from peirce_text.reading import Row, parquet_files, parquet_schema, read_batches
+from peirce_text.reading import Row, parquet_files, parquet_schema, read_batches, read_rows
 from peirce_text.tabular.columns import Roles
+from peirce_text.tabular.kinds import Measurement
 from peirce_text.tabular.predictor import Predictions, Predictor, predict_rows, predictor
 from peirce_text.tabular.words import join_words
 from peirce_text.text.encoding import CHUNK
@@ -196,19 +197,28 @@ def predict_folder(
                     bars.advance(bar)
                     if error:
                         failed[name] = error
-            records = [record for name in files if name not in failed and (record := job.record(name))]
-    measured = kind.measurement(classes)
-    for record in records:
-        measured.merge(record["counts"])
+            done = ((name, job.record(name)) for name in files if name not in failed)
+            records = {name: record for name, record in done if record is not None}
     return Predictions(
         output=target,
-        rows=sum(record["rows"] for record in records),
-        empty=sum(record["empty"] for record in records),
-        measured=measured,
+        rows=sum(record["rows"] for record in records.values()),
+        empty=sum(record["empty"] for record in records.values()),
+        measured=_measure(job, list(records), kind.measurement(classes)),
         classes=classes,
         label=job.roles.label,
         folder={"files": len(records), "kept": len(before), "failed": failed},
     )
+
+
+def _measure(job: Job, names: Sequence[str], measured: Measurement) -> Measurement:
+    """Count the predictions in files, of those that have the right classes."""
+    label, query = job.roles.label, job.roles.texts[0]
+    for path in (job.target / name for name in names):
+        if label in map(str.strip, parquet_schema(path).names):
+            for row in read_rows(path, only=(label, query, "prediction")):
+                if row.values["prediction"] is not None:
+                    measured.add(row, job.roles, row.values["prediction"])
+    return measured
 
 
 def _is_readable(path: Path) -> bool:
@@ -338,7 +348,9 @@ def _predict_file(job: Job, found: Predictor, name: str) -> None:
         many = holds.endswith("s")
         kind = kinds[holds.removesuffix("s")]
         schema = schema.append(pyarrow.field(column, pyarrow.list_(kind) if many else kind))
-    measured = found.kind.measurement(found.classes)
+    measured = found.kind.measurement(
+        found.classes
+    )  # refuses labels that are none; what it counts is read later
     count = empty = 0
     target.parent.mkdir(parents=True, exist_ok=True)
     with replace_file(target) as fresh, pyarrow.parquet.ParquetWriter(fresh, schema) as writer:
@@ -367,4 +379,4 @@ def _predict_file(job: Job, found: Predictor, name: str) -> None:
         if pending:
             writer.write_table(pyarrow.Table.from_batches(pending))
         record = {"request": job.request, "source": stamp, "rows": count, "empty": empty}
-        writer.add_key_value_metadata({KEY: json.dumps({**record, "counts": measured.counts()}).encode()})
+        writer.add_key_value_metadata({KEY: json.dumps(record).encode()})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
@@ -39,14 +40,6 @@ class Measurement(ABC):
             TaskError: the column holds something of another kind.
         """
 
-    @abstractmethod
-    def counts(self) -> dict[str, Any]:
-        """What was counted, as plain values, which `merge` takes."""
-
-    @abstractmethod
-    def merge(self, counts: Mapping[str, Any]) -> None:
-        """Add what another counted."""
-
     @property
     @abstractmethod
     def found(self) -> Measures | None:
@@ -78,13 +71,6 @@ class _Classes(Measurement):
         if tags:
             self._spans += span_counts(known, guesses)
 
-    def counts(self) -> dict[str, Any]:
-        return {"pairs": [[*pair, n] for pair, n in self._pairs.items()], "spans": self._spans.tolist()}
-
-    def merge(self, counts: Mapping[str, Any]) -> None:
-        self._pairs.update({(right, predicted): n for right, predicted, n in counts["pairs"]})
-        self._spans += np.array(counts["spans"], np.int64)
-
     @property
     def found(self) -> Confusion | None:
         if not self._pairs:
@@ -109,14 +95,6 @@ class _Labels(Measurement):
             counter.update(names)
         self._rows, self._whole = self._rows + 1, self._whole + (right == guessed)
 
-    def counts(self) -> dict[str, Any]:
-        return {"labels": [dict(each) for each in self._counts], "rows": self._rows, "whole": self._whole}
-
-    def merge(self, counts: Mapping[str, Any]) -> None:
-        for counter, other in zip(self._counts, counts["labels"], strict=True):
-            counter.update(other)
-        self._rows, self._whole = self._rows + counts["rows"], self._whole + counts["whole"]
-
     @property
     def found(self) -> LabelCounts | None:
         if not self._rows:
@@ -131,37 +109,37 @@ class _Labels(Measurement):
 class _Numbers(Measurement):
     """Numbers of texts."""
 
-    ranked = False
-
     def __init__(self, classes: Sequence[str] = ()) -> None:
         super().__init__(classes)
-        self._rows: list[tuple[str, float, float]] = []
+        self._right, self._predicted = array("d"), array("d")
 
     def add(self, row: Row, roles: Roles, predicted: Any) -> None:
         if (right := number_in(row.value(roles.label))) is not None:
-            self._rows.append((row.value(roles.texts[0]) if self.ranked else "", right, predicted))
-
-    def counts(self) -> dict[str, Any]:
-        return {"rows": self._rows}
-
-    def merge(self, counts: Mapping[str, Any]) -> None:
-        self._rows.extend(map(tuple, counts["rows"]))
+            self._right.append(right)
+            self._predicted.append(predicted)
 
     @property
     def found(self) -> Measures | None:
-        if not self._rows:
-            return None
-        queries, right, predicted = zip(*self._rows, strict=True)
-        numbers = np.array(right), np.array(predicted)
-        return (
-            Ranking(np.unique(queries, return_inverse=True)[1], *numbers) if self.ranked else Errors(*numbers)
-        )
+        return Errors(np.array(self._right), np.array(self._predicted)) if self._right else None
 
 
 class _Ranks(_Numbers):
     """The scores of texts for a query."""
 
-    ranked = True
+    def __init__(self, classes: Sequence[str] = ()) -> None:
+        super().__init__(classes)
+        self._queries, self._numbers = array("q"), dict[str, int]()
+
+    def add(self, row: Row, roles: Roles, predicted: Any) -> None:
+        right, query = number_in(row.value(roles.label)), row.value(roles.texts[0])
+        if right is not None and right >= 0:
+            super().add(row, roles, predicted)
+            self._queries.append(self._numbers.setdefault(query, len(self._numbers)))
+
+    @property
+    def found(self) -> Measures | None:
+        numbers = (np.array(each) for each in (self._queries, self._right, self._predicted))
+        return Ranking(*numbers) if self._right else None
 
 
 @frozen(kw_only=True)

@@ -83,23 +83,24 @@ class Stream:
         """The first row."""
         return next(row for name in self.files for row in read_rows(self.folder / name))
 
-    def read(self, columns: Sequence[str], rng: np.random.Generator | None = None) -> Iterator[Row]:
+    def read(self, columns: Sequence[str] = (), rng: np.random.Generator | None = None) -> Iterator[Row]:
         """The rows of one pass.
 
         Args:
-            columns: what is read of them.
+            columns: what is read of them; all columns if there are none.
             rng: what draws their order: that of the files, of which some are read at a time, and which of `BUFFER` rows
                 comes next. As they stand if None.
 
         Raises:
             TaskError: a file cannot be read, or lacks a column.
         """
-        require("a streamed folder", "datasets", extra="peirce-text[train]")
-        import datasets
-
-        given = {"folder": str(self.folder), "columns": tuple(columns), "files": list(self.files)}
-        table = datasets.IterableDataset.from_generator(_read_files, gen_kwargs=given)
+        given: Any = {"folder": str(self.folder), "columns": tuple(columns), "files": list(self.files)}
+        table: Any = _read_files(**given)
         if rng is not None:
+            require("a streamed folder", "datasets", extra="peirce-text[train]")
+            import datasets
+
+            table = datasets.IterableDataset.from_generator(_read_files, gen_kwargs=given)
             table = table.shuffle(generator=rng, buffer_size=BUFFER)
         for each in table:
             yield Row(self.folder / each["file"], each["number"], each["values"])

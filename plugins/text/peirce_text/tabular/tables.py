@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
-from attrs import field, frozen, validators
+from attrs import evolve, field, frozen, validators
 from torch import Tensor
 
 from peirce.errors import TaskError
@@ -22,8 +24,8 @@ from peirce_text.progress import print_line
 from peirce_text.reading import Row, parquet_files, parquet_folder, parquet_size, read_rows
 from peirce_text.starts import default_start
 from peirce_text.tabular.checks import Counts, class_remarks, count_lines, text_remarks
-from peirce_text.tabular.columns import class_name, first_row, is_file, peek, rows_of, split_rows
-from peirce_text.tabular.diagnosis import Labelled, diagnose
+from peirce_text.tabular.columns import first_row, is_file, peek, rows_of, split_rows
+from peirce_text.tabular.diagnosis import MOST_CLASSES, Diagnosis, Labelled, diagnose
 from peirce_text.tabular.inputs import InputColumns
 from peirce_text.tabular.measures import Confusion
 from peirce_text.tabular.predictor import LocalPredictor, TorchRunner
@@ -45,6 +47,11 @@ EXPLAINED = ("classification", "token_classification")
 def _sample(examples: Sequence[Any]) -> Sequence[Any]:
     """All of some examples; of very many every second, third, ... one."""
     return examples[:: 1 + (len(examples) - 1) // MOST_KEPT]
+
+
+def _measured_split(read: Mapping[str, Sequence[Any]]) -> str:
+    """The split that a model is measured on."""
+    return next(split for split in (TEST, VALID, TRAIN) if read.get(split))
 
 
 def _share_option() -> Any:
@@ -91,6 +98,7 @@ class TableTask(TextTask[OptionsT, ExampleT, EncodedT], Generic[OptionsT, Exampl
         input_columns: those of further inputs of the model.
         counted: what has a class.
         checks: what a reader of the scores must know of the data, a sentence each.
+        counts: how often each class is in each split, of streams in those rows that are looked at.
         kept: examples of each split for the report, of large splits some.
         streams: whether the task can learn from rows as they are read.
     """
@@ -101,6 +109,7 @@ class TableTask(TextTask[OptionsT, ExampleT, EncodedT], Generic[OptionsT, Exampl
     min_frequency = 1  # on 200 rows of TREC whole words are worth six points of accuracy
     counted: ClassVar[str] = "rows"
     checks: tuple[str, ...] = ()
+    counts: Counts = MappingProxyType({})
     kept: Mapping[str, Sequence[Any]] = {}
     streams: ClassVar[bool] = True
 
@@ -158,37 +167,41 @@ class TableTask(TextTask[OptionsT, ExampleT, EncodedT], Generic[OptionsT, Exampl
         options = self.options
         if self.picture:
             check_picture(Path(self.picture), "a picture of the confusion", extra="peirce-text[train]")
-        if (folder := self._streamed_folder()) is not None:
+        folder = parquet_folder(options.hub)
+        streamed = self._is_streamed(folder)
+        if folder is None:
+            rows = rows_of(options.hub, options.files)
+            first, rows[TRAIN] = peek(rows[TRAIN], self.source_of(TRAIN))
+        else:
             found = Stream.splits(folder)
-            self.stream = found[TRAIN]
-            first = self.stream.first()
-            rows = {split: self._sample(each, split) for split, each in found.items()}
-            rows |= {split: read_rows(file) for split, file in options.files.items() if split != TRAIN}
-            print_line(
-                f"{folder}: {self.stream.rows:,} rows are streamed; about {min(SAMPLE, self.stream.rows):,} of them "
-                "tell the classes, train the tokenizer, and give what is kept aside"
-            )
-            return first, rows
-        rows = rows_of(options.hub, options.files)
-        first, rows[TRAIN] = peek(rows[TRAIN], self.source_of(TRAIN))
-        return first, rows
+            first = found[TRAIN].first()
+            rows = {split: each.read() for split, each in found.items()}
+            if streamed:
+                self.stream = found[TRAIN]
+                rows = {split: self._sample(each, split) for split, each in found.items()}
+                print_line(
+                    f"{folder}: {self.stream.rows:,} rows are streamed; about {min(SAMPLE, self.stream.rows):,} of "
+                    "them tell the classes, train the tokenizer, and give what is kept aside"
+                )
+        return first, rows | {
+            split: read_rows(file) for split, file in options.files.items() if split != TRAIN
+        }
 
     def _sample(self, stream: Stream, split: str) -> Iterator[Row]:
         """Some rows of a stream, of training rows with all classes; the columns are known when the first is read."""
         names = self.names_in if split == TRAIN else None
         yield from stream.sample(list(self.columns.values()), SAMPLE, self.options.split_seed, names)
 
-    def _streamed_folder(self) -> Path | None:
-        """The folder whose rows are streamed, if it is one."""
-        folder, wish = parquet_folder(self.options.hub), self.options.stream
+    def _is_streamed(self, folder: Path | None) -> bool:
+        """Whether the rows of the data, a folder of Parquet files or None, are streamed."""
+        wish = self.options.stream
         if wish == "yes" and folder is None:
             raise TaskError("task.stream=yes is for a folder of .parquet files; give one, or leave it out")
         if wish == "yes" and not self.streams:
             raise TaskError(f"task.stream=yes: the task {self.name!r} reads all rows at once; leave it out")
         if folder is None or wish == "no" or not self.streams:
-            return None
-        large = sum(parquet_size(folder / name)[1] for name in parquet_files(folder)) > LARGE
-        return folder if large or wish == "yes" else None
+            return False
+        return wish == "yes" or sum(parquet_size(folder / name)[1] for name in parquet_files(folder)) > LARGE
 
     def split_off(
         self, read: Mapping[str, Sequence[ExampleT]], classes: Ints | None = None
@@ -250,6 +263,7 @@ class TableTask(TextTask[OptionsT, ExampleT, EncodedT], Generic[OptionsT, Exampl
         self, counts: Counts, texts: Mapping[str, Iterable[tuple[Sequence[str], Sequence[str]]]]
     ) -> None:
         """Print what the splits show before the first step: rows by class, rare classes, texts that repeat."""
+        self.counts = counts
         self.checks = (*class_remarks(counts, self.counted), *text_remarks(texts))
         lines = count_lines(counts, self.counted) if any(counts.values()) else ()
         for line in (*lines, *self.checks):
@@ -260,39 +274,57 @@ class TableTask(TextTask[OptionsT, ExampleT, EncodedT], Generic[OptionsT, Exampl
         self.kept = {split: _sample(examples) for split, examples in read.items()}
         return super().data_of(tokenizer, read)
 
-    def labelled(self, example: Any) -> tuple[Sequence[str], Sequence[str]]:
-        """The texts of an example and its class, or its words and their tags."""
-        return example.texts, (example.note,)
+    @abstractmethod
+    def labelled(self, example: ExampleT) -> Labelled:
+        """The texts of an example with its class, or its words with their tags."""
 
-    def measured_part(self, read: Mapping[str, Sequence[Any]]) -> tuple[list[Labelled], list[Labelled], str]:
-        """The rows of the test split, or of what stands for it; the other rows; and the split of the first."""
-        split = next(each for each in (TEST, VALID, TRAIN) if read.get(each))
-        numbers: dict[tuple[object, ...], int] = {}
-        file = None if self.options.hub else self.options.files.get(TRAIN)
-        if file is not None and "label" in self.columns:
-            columns = [self.columns[role] for role in ("text", "pair") if role in self.columns]
-            for row in read_rows(file):
-                label = class_name(row.value(self.columns["label"]), row.where)
-                numbers.setdefault((*map(row.value, columns), label), row.number)
-        parts: dict[str, list[Labelled]] = {}
-        for name, examples in read.items():
-            known = numbers if name == TRAIN or name not in self.options.files else {}
-            for each in _sample(examples):
-                texts, labels = self.labelled(each)
-                number = known.get((*texts, *labels), 0)
-                found = Labelled(texts=tuple(texts), labels=tuple(labels), number=number, inputs=each.inputs)
-                parts.setdefault(name, []).append(found)
-        return parts.pop(split), [row for rows in parts.values() for row in rows], split
+    def diagnose(
+        self,
+        predictor: LocalPredictor,
+        read: Mapping[str, Sequence[ExampleT]],
+        folder: Path,
+        batch_size: int = 32,
+    ) -> tuple[Diagnosis, str]:
+        """What there is to say of a model, and the split that it is measured on: `test`, or what stands for it.
+
+        Args:
+            predictor: the model.
+            read: the examples of each split.
+            folder: where the model is saved.
+            batch_size: how many rows are predicted at once.
+        """
+        measured = _measured_split(read)
+        parts = {
+            split: [self.labelled(each) for each in _sample(examples)] for split, examples in read.items()
+        }
+        for split, rows in parts.items():
+            if self.options.hub or (split != TRAIN and split in self.options.files):
+                parts[split] = [evolve(row, number=0) for row in rows]  # which is one of another file
+        others = [row for split, rows in parts.items() if split != measured for row in rows]
+        counts = Counter[str]()
+        for split, found in self.counts.items() if self.stream is None else ():
+            counts.update(found if split != measured else {})
+        unseen = measured != TRAIN
+        return diagnose(
+            predictor, parts[measured], others, counts, folder=folder, unseen=unseen, batch_size=batch_size
+        ), measured
+
+    def aside_digest(self, read: Mapping[str, Sequence[ExampleT]]) -> str:
+        """What tells the texts that a model is measured on from others; empty where there are none."""
+        examples = _sample(read[_measured_split(read)]) if any(map(len, read.values())) else ()
+        return (
+            digest(text for each in examples for text in self.labelled(each).texts).hex() if examples else ""
+        )
 
     def write_report(self, model: Model, data: TextData[EncodedT], directory: Path) -> None:
         """Write `report.html`, of tasks with classes or tags."""
-        if self.head not in EXPLAINED or not data.classes or not any(self.kept.values()):
+        explained = self.head in EXPLAINED and 0 < len(data.classes) <= MOST_CLASSES
+        if not explained or not any(self.kept.values()):
             return
         from peirce_text.tabular.report import write_report
 
-        measured, others, split = self.measured_part(self.kept)
         predictor = LocalPredictor(directory, TorchRunner(model))
-        diagnosis = diagnose(predictor, measured, others, folder=directory, unseen=split != TRAIN)
+        diagnosis, split = self.diagnose(predictor, self.kept, directory)
         path, curves = directory / "report.html", directory / "learning-curves.png"
         write_report(
             path, diagnosis, predictor, title=directory.name, where=f"the {split} split", checks=self.checks,
@@ -334,12 +366,13 @@ class TableTask(TextTask[OptionsT, ExampleT, EncodedT], Generic[OptionsT, Exampl
 
     def assets(self, data: TextData[EncodedT]) -> Mapping[str, bytes]:
         """The tokenizer, and what `peirce predict` and served models read: the task, the names of the classes, the
-        columns that they were learned from, and the most tokens of a text."""
+        columns that they were learned from, the most tokens of a text, and which texts the model is measured on."""
         content = {
             "task": self.name,
             "classes": list(data.classes),
             "columns": self.columns,
             "length": self.options.length,
+            "aside": self.aside_digest(self.kept),
         }
         text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
         return {FILE: super().assets(data)[FILE], LABELS: text.encode()}

@@ -26,6 +26,7 @@ from peirce_text.tabular.columns import (
     sort_classes,
     usual_column,
 )
+from peirce_text.tabular.diagnosis import Labelled
 from peirce_text.tabular.inputs import Numbers
 from peirce_text.tabular.lists import is_list, items, words_in
 from peirce_text.tabular.measures import Confusion, check_tags, marks_spans, span_counts
@@ -62,11 +63,12 @@ class TagOptions(TableOptions):
 
 
 class Tagged(NamedTuple):
-    """Words, the tag of each, and the numbers of each further input of the model."""
+    """Words, the tag of each, the numbers of each further input of the model, and which row of its file it is."""
 
     words: tuple[str, ...]
     tags: tuple[str, ...]
     inputs: tuple[Numbers, ...] = ()
+    number: int = 0
 
 
 class Tag(TableTask[TagOptions, Tagged, EncodedWords]):
@@ -178,11 +180,13 @@ class Tag(TableTask[TagOptions, Tagged, EncodedWords]):
             if not words:
                 yield row.where, "it has no words"
                 continue
-            yield row.where, Tagged(tuple(words), known, self.input_columns.of_row(row, len(words)))
+            inputs = self.input_columns.of_row(row, len(words))
+            yield row.where, Tagged(tuple(words), known, inputs, row.number)
 
-    def labelled(self, example: Tagged) -> tuple[Sequence[str], Sequence[str]]:
+    def labelled(self, example: Tagged) -> Labelled:
         """The words and their tags."""
-        return example.words, example.tags
+        words, tags, inputs, number = example
+        return Labelled(texts=words, labels=tags, number=number, inputs=inputs)
 
     def texts_of(self, example: Tagged) -> Iterable[str]:
         """The words."""

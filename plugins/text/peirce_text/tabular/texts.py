@@ -14,6 +14,7 @@ from peirce.errors import TaskError
 from peirce_text.progress import print_line
 from peirce_text.reading import Example, Row
 from peirce_text.tabular.columns import class_number, column, usual_column, usual_pair
+from peirce_text.tabular.diagnosis import Labelled
 from peirce_text.tabular.tables import TableOptions, TableTask
 from peirce_text.tasks import TRAIN, TextClassData, TextClasses
 from peirce_text.text.encoding import EncodedTexts, Ints
@@ -144,7 +145,12 @@ class TextTable(TableTask[OptionsT, Example, EncodedTexts], TextClasses[OptionsT
                 return "its text is empty"
             if not isinstance(text, str):
                 return f"it has {text!r:.40} and needs a text"
-        return Example(tuple(texts), None, label, self.input_columns.of_row(row))
+        return Example(tuple(texts), None, label, self.input_columns.of_row(row), row.number)
+
+    def labelled(self, example: Example) -> Labelled:
+        """The texts and the classes that the label names."""
+        labels = tuple(self.counted_of(example.note))
+        return Labelled(texts=example.texts, labels=labels, number=example.number, inputs=example.inputs)
 
     def examples_of(self, rows: Iterator[Row], split: str) -> Iterator[tuple[str, Example | str]]:
         """The place of each row, and what it becomes, or why it is left out."""

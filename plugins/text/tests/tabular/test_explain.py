@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ from command_line import exit_code
 from small_specs import FOLNET
 
 from peirce.registry import Registry
+from peirce_text.tabular.baseline import is_too_much, left_out_probabilities
 from peirce_text.tabular.classify import Classify, ClassifyOptions
-from peirce_text.tabular.diagnosis import Diagnosis, Judged, Labelled, bag_of_words, doubt_labels
+from peirce_text.tabular.diagnosis import Diagnosis, Judged, Labelled, doubt_labels
 from peirce_text.tabular.tag import Tag, TagOptions
 from peirce_training import TrainingOptions, train
 
@@ -93,9 +95,25 @@ def test_rows_that_were_kept_aside_are_explained_and_another_file(
     assert "<h1>model on other.csv</h1>" in (tmp_path / "other.html").read_text()
 
 
+def test_a_table_that_has_changed_since_is_measured_whole(
+    trained: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, table = trained
+    content = table.read_text(encoding="utf-8")
+    try:
+        table.write_text(content.replace(",bug\n", ",login\n", 9), encoding="utf-8")  # which draws other rows
+        assert exit_code("explain", model, table) == 0
+    finally:
+        table.write_text(content, encoding="utf-8")
+    said = capsys.readouterr()
+    assert "has changed since the training; all rows are measured" in said.err
+    assert "150 rows of" in said.out
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [
+        ("text,label\na,legal\n", "has none of the classes legal"),
         (
             "text\na\n",
             "no column of right classes to hold the model against, only text; name it with --label",
@@ -133,17 +151,28 @@ def test_words_with_tags_are_explained(
 
 
 def test_labels_that_contradict_the_words_are_found_and_others_are_not() -> None:
-    rows = [Labelled(texts=(text,), labels=(kind,)) for text, kind in tickets(120)]
+    names, labels = sorted(SAID), np.array([sorted(SAID).index(kind) for _, kind in tickets(240)])
     wrong = {5: "login", 50: "login", 76: "billing"}
-    names, labels, shares = bag_of_words(rows)
+    shares = left_out_probabilities([(text,) for text, _ in tickets(240)], labels, 3)
     assert len(doubt_labels(labels, shares)) == 0
     for place, name in wrong.items():
-        assert rows[place].labels != (name,)
+        assert labels[place] != names.index(name)
         labels[place] = names.index(name)
     assert set(doubt_labels(labels, shares)) == set(wrong)
     assert len(doubt_labels(labels[:20], shares[:20])) == 0  # too few to doubt
-    small = np.where(np.arange(120) < 2, 0, 1)  # a class of two, of which nothing is known
-    assert len(doubt_labels(small, np.tile([0.1, 0.9], (120, 1)))) <= 2
+    small = np.where(np.arange(240) < 2, 0, 1)  # a class of two, of which nothing is known
+    assert len(doubt_labels(small, np.tile([0.1, 0.9], (240, 1)))) <= 2
+
+
+def test_a_bag_of_words_is_bounded() -> None:
+    rows = [(text if i else "long " * 10**6,) for i, (text, _) in enumerate(tickets(50))]
+    tracemalloc.start()
+    left_out_probabilities(rows, np.arange(50) % 3, 3)
+    assert tracemalloc.get_traced_memory()[1] < 1 << 26  # one long text takes no room for each of the others
+    tracemalloc.stop()
+    assert not is_too_much(rows, 3)
+    assert is_too_much([("a word",)] * 20_000, 4_000)
+    assert is_too_much([("a word " * 500,)] * 4_000, 50)
 
 
 def judged(labels: Any, probabilities: Any, **given: Any) -> Judged:

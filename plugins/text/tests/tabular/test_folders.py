@@ -73,6 +73,7 @@ def test_each_file_has_its_predictions_and_is_left_alone_when_it_has(
     assert "unknown column 'text'" in facts["failed"]["words.parquet"]
     assert "has a column 'prediction' already" in facts["failed"]["other.parquet"]
     assert (facts["files"], facts["kept"], facts["rows"], facts["without_text"]) == (4, 0, 120, 3)
+    measured = facts["metrics"]
 
     table = pyarrow.parquet.read_table(out / "a.parquet")
     assert table.column_names == ["id", "text", "label", "prediction", "probability"]
@@ -86,6 +87,8 @@ def test_each_file_has_its_predictions_and_is_left_alone_when_it_has(
 
     for name in ("bad", "other", "words"):
         (folder / f"{name}.parquet").unlink()
+    facts, _ = predicted(capsys, weather, folder, "-o", out)
+    assert (facts["kept"], facts["metrics"]) == (4, measured)
     before = contents(out)
     write(folder / "b.parquet", 12)  # another file since
     facts, _ = predicted(capsys, weather, folder, "-o", out)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +35,10 @@ def row_of(**values: Any) -> Row:
 
 
 def test_predictions_that_come_one_by_one_count_the_same() -> None:
-    measured, parts = KINDS["classify"].measurement(), [KINDS["classify"].measurement() for _ in range(2)]
+    measured = KINDS["classify"].measurement()
     assert measured.found is None
-    for i, (one, other) in enumerate(zip(RIGHT, PREDICTED, strict=True)):
-        parts[i % 2].add(row_of(kind="abc"[one]), Roles(("text",), "kind"), "abc"[other])
-    for part in parts:
-        measured.merge(json.loads(json.dumps(part.counts())))
+    for one, other in zip(RIGHT, PREDICTED, strict=True):
+        measured.add(row_of(kind="abc"[one]), Roles(("text",), "kind"), "abc"[other])
     assert measured.found is not None
     assert measured.found.scores == Confusion.of("abc", RIGHT, PREDICTED).scores
 
@@ -57,10 +55,8 @@ def test_labels_are_found_one_by_one() -> None:
     for one, other in zip(right, guessed, strict=True):
         names = [["abc"[i] for i in np.flatnonzero(each)] for each in (one, other)]
         measured.add(row_of(kind=names[0]), Roles(("text",), "kind"), names[1])
-    other_way = KINDS["multilabel"].measurement()
-    other_way.merge(json.loads(json.dumps(measured.counts())))
-    assert other_way.found is not None
-    assert other_way.found.scores == scores
+    assert measured.found is not None
+    assert measured.found.scores == scores
 
 
 def test_errors_of_numbers_are_those_of_scipy() -> None:
@@ -84,6 +80,19 @@ def test_a_ranking_counts_the_best_places_most() -> None:
     expected = np.mean([metrics.ndcg_score([right[each]], [guessed[each]], k=10) for each in lists])
     assert found.scores == pytest.approx({"ndcg_10": expected, "mrr": (1 / 4 + 1 / 3) / 2})
     assert list(found.sentences()) == ["2 of 3 queries have texts of different scores, and are measured"]
+    measured = KINDS["rank"].measurement()
+    for i in range(12):
+        row = row_of(query=f"q{queries[i]}" * (10**6 if i == 0 else 1), score=right[i])
+        measured.add(row, Roles(("query", "text"), "score"), guessed[i])
+    measured.add(
+        row_of(query="q0", score=-1), Roles(("query", "text"), "score"), 1.0
+    )  # below zero: not measured
+    tracemalloc.start()
+    measures = measured.found
+    assert tracemalloc.get_traced_memory()[1] < 1 << 20  # one long query takes no room for each of the others
+    tracemalloc.stop()
+    assert measures is not None
+    assert list(measures.sentences()) == ["2 of 4 queries have texts of different scores, and are measured"]
 
 
 def test_spans_of_characters_stand_in_the_text() -> None:

@@ -115,7 +115,7 @@ def test_a_training_without_a_spec_begins_with_a_regression(
     assert "text-small learns from scratch" in shown.err
     assert "begun with a logistic regression on n-grams of up to 2 tokens" in shown.err
     assert "most frequent class in training: accuracy 0.5000" in shown.out
-    assert "TF-IDF with logistic regression on 48 training rows: accuracy 1.0000" in shown.out
+    assert "words and pairs of words of 48 training rows: accuracy 1.0000" in " ".join(shown.out.split())
     first = json.loads((tmp_path / "model" / "metrics.json").read_text())["during_training"][0]
     assert first["step"] == 0
     assert first["metrics"]["accuracy"] == 1
@@ -132,7 +132,7 @@ def test_a_listed_model_is_started_from(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 def test_texts_without_words_have_no_bag() -> None:
-    rows = [Example(("?",), None, name) for name in ("a", "b", "b")]
-    (sentence,) = baseline_sentences(rows, rows)
-    assert sentence.endswith("accuracy 0.6667")
+    rows = [Example((" ",), None, name) for name in ("a", "b", "b")]
+    for sentence in baseline_sentences(rows, rows):
+        assert "accuracy 0.6667" in sentence
     assert list(baseline_sentences(rows[:1], rows)) == []

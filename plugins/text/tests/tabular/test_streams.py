@@ -62,19 +62,16 @@ def test_every_row_is_read_once_in_the_order_that_is_drawn(folder: Path) -> None
 
 
 def test_files_are_the_splits_that_their_names_say(folder: Path) -> None:
-    write(folder / "validation-00000-of-00001.parquet", text=["sun"], label=["fair"])
+    write(folder / "val-00000-of-00001.parquet", text=["sun"], label=["fair"])
     write(folder / "test" / "a.parquet", text=["rain"], label=["wet"])
-    assert {split: stream.rows for split, stream in Stream.splits(folder).items()} == {
-        "train": ROWS,
-        "valid": 1,
-        "test": 1,
-    }
-    task = streamed(folder)
-    assert {split: len(part) for split, part in task.prepare().splits.items()} == {
-        "train": ROWS,
-        "valid": 1,
-        "test": 1,
-    }
+    expected = {"train": ROWS, "valid": 1, "test": 1}
+    assert {split: stream.rows for split, stream in Stream.splits(folder).items()} == expected
+    (folder.parent / "judges.csv").write_text("text,label\nsun,fair\nrain,wet\n")
+    for stream in ("yes", "no"):
+        splits = streamed(folder, stream=stream).prepare().splits
+        assert {split: len(part) for split, part in splits.items()} == expected
+        named = streamed(folder, stream=stream, valid_data=str(folder.parent / "judges.csv")).prepare().splits
+        assert {split: len(part) for split, part in named.items()} == {**expected, "valid": 2}
 
 
 def test_a_sample_has_every_class_and_the_rest_is_learned_too(

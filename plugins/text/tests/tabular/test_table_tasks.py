@@ -43,6 +43,7 @@ def test_classes_are_found_and_kept(tmp_path: Path) -> None:
     ]
     kept = json.loads(task.assets(data)["labels.json"])
     columns = {"text": "text", "label": "label"}
+    assert len(kept.pop("aside")) == 16
     assert kept == {"task": "classify", "classes": ["cat", "dog"], "columns": columns, "length": 128}
     part = data.splits["train"]
     for number in range(2):  # every class weighs the same
