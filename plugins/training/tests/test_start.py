@@ -129,7 +129,7 @@ def test_more_learned_positions_than_the_saved_model_has_are_named(parts: Regist
     train(ABSOLUTE, Marked(MarkedOptions()), OPTIONS, tmp_path / "short", registry=parts)
     long = ABSOLUTE.replace({"model.input.max_length": 12})
     with pytest.raises(
-        TaskError, match=r"model\.input\.max_length is 12 and was 8.*network\.\S+ \[8, 16\], not \[12, 16\]"
+        TaskError, match=r"model\.input\.max_length is 12 and was 8.*network\.\S+ is \[8, 16\] and must be \[12, 16\]"
     ):
         go(parts, tmp_path / "new", tmp_path / "short", long)
 
