@@ -62,6 +62,14 @@ _FORWARD = "unary = self.gate(state.unary).sigmoid() * self.content(state.unary)
 _WEIGHTS = "self.weights = nn.Parameter(torch.ones(dims.vocabulary, 1))"
 _GATED = "return embeddings * self.weights[tokens.rows(tokens.inputs["
 _LOSS = 'return model.loss("classification", model(input_ids=batch["input_ids"]), batch["labels"])'
+_CROSS_ENTROPY = (
+    'scores = model(input_ids=batch["input_ids"])["classification_logits"]\n'
+    '        return torch.nn.functional.cross_entropy(scores, batch["labels"])'
+)
+_TARGETS = """    def targets(self, batch):
+        return {"loss": int((batch["labels"] >= 0).sum())}
+
+"""
 
 _ORDER = "scope.tokens.sum(1).argsort()"
 _SORTED = f"lambda found: found if scope.tokens is None else found[{_ORDER}][{_ORDER}]"
@@ -205,6 +213,18 @@ FLAWS = (
         ('tokens.inputs["input_ids"])]', 'tokens.inputs["input_ids"] - 1)]'),
     ),
     _flaw("needs", "head", "reads what it does not ask for", ('needs = frozenset({"pooled"})', "needs = frozenset()")),
+    _flaw(
+        "needs", "head", "reads word embeddings that it is not tied to",
+        ("self.dense(encoded.pooled)", "self.dense(encoded.pooled) + encoded.embeddings.sum()"),
+    ),
+    _flaw(
+        "shapes", "scope-position", "restricts no layer",
+        ("    def scope(", "    def holds_in(self, layer):\n        return False\n\n    def scope("),
+    ),
+    _flaw(
+        "shapes", "scope-position", "counts tokens from -1",
+        ("    def scope(", "    def index(self, tokens):\n        return tokens.index - 1\n\n    def scope("),
+    ),
     _flaw("words", "augmenter", "words stay", ("return embeddings * self.weights\n", "return embeddings\n")),
     _infer("reference", "a sum for a product", "kernel + premise"),
     _flaw(
@@ -362,6 +382,11 @@ FLAWS = (
     ),
     _flaw("task_batches", "task", "one order of rows", ("manual_seed(1000 * seed + epoch)", "manual_seed(seed)")),
     _flaw("task_terms", "task", "changes its batch", (_LOSS, _LOSS.replace('["labels"]', '["labels"].mul_(0)'))),
+    _flaw(
+        "task_terms", "task", "a mean over no target",
+        (_LOSS, _CROSS_ENTROPY),
+        ("    def metrics(", f"{_TARGETS}    def metrics("),
+    ),
     _flaw(
         "task_metrics", "task", "metrics of another split",
         ("ids, labels = data[split]\n        device", 'ids, labels = data["train"]\n        device'),

@@ -128,8 +128,8 @@ def _check_optional(harness: ArchitectureHarness, view: View, tensors: Tensors) 
 
 @check("heads")
 def needs(harness: HeadHarness) -> None:
-    """A head reads what `needs` lists and nothing else that may be absent. Without the outputs that it does not need,
-    and with others where it needs them.
+    """A head reads what `needs` and `tied` say and nothing else that may be absent. Without the outputs that it does
+    not need, with others where it needs them, and with other word embeddings.
     """
     wanted = harness.part.needs
     view = plain_view("causal" if "past" in wanted else "bidirectional", 2, LENGTH)
@@ -142,6 +142,9 @@ def needs(harness: HeadHarness) -> None:
             assert_all_equal(_run_with_note(absent, tensors, view, what), results, what)
         elif not any_differ(harness.once(tensors.replace_named(name, drawn.get(name)), view), results):
             raise BrokenError(f"needs lists {name!r}, and no prediction depends on it")
+    words = tensors.replace_named("embeddings", drawn.get("embeddings"))
+    if not harness.part.tied and any_differ(harness.once(words, view), results):
+        raise BrokenError("it reads the word embeddings, and does not say so by `tied = True`")
 
 
 @check("augmenters")
