@@ -108,7 +108,7 @@ def test_what_differs_in_the_spec_is_told(
 @pytest.mark.parametrize(
     ("change", "messages"),
     [
-        ({"model.dims.unary": 24}, ("unary is 24 and was 16", "network.input.embedding.weight is [10, 16] and must be [10, 24]")),
+        ({"model.dims.unary": 24}, ("unary is 24 and was 16", "embedding.weight is [10, 16] and must be [10, 24]")),
         ({"model.dims.layers": 2}, ("layers is 2 and was 1", "the saved model lacks: network.layers.1.")),
         ({"model.dims.heads": 4, "model.dims.head_size": 2}, ("heads is 4 and was 2", "head_size is 2 and was 4")),
         ({"model.operators.layer": "jm.at"}, ("the spec has no place for: network.layers.0.operators.2.cjoin",)),
