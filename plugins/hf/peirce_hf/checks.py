@@ -22,7 +22,7 @@ NEAR = 1e-5
 @check("layouts")
 def layout_agrees(case: Case) -> None:
     """A model of transformers' own class with random weights gives the same scores as its import, with padding on
-    either side; a decoder the same texts. Written back, all weights are the same to the bit.
+    either side. Written back, all weights are the same to the bit.
     """
     with TemporaryDirectory() as folder:
         theirs, ours, again = (Path(folder, name) for name in ("theirs", "ours", "again"))
