@@ -22,10 +22,10 @@ import gallery
 import places
 import reference
 import strangers
+from notebooks import PAGES as OF_PAGES
 from places import ROOT
 
 BUILD = ROOT / "build"
-NOTEBOOKS = ROOT / "examples" / "notebooks"
 KATEX = BUILD / "node_modules" / "katex" / "dist"
 
 
@@ -59,9 +59,11 @@ def generated() -> dict[str, str | bytes]:
 
 
 def notebooks() -> dict[str, str | bytes]:
-    """The notebooks as pages: text as it is, code and what it printed as blocks of their own, pictures as files."""
+    """Notebooks with output as pages: text as it is, code and what it printed as blocks, pictures as files."""
     found: dict[str, str | bytes] = {}
-    for path in sorted(NOTEBOOKS.glob("*.ipynb")):
+    for path in sorted(places.NOTEBOOKS.glob("*.ipynb")):
+        if path.stem in OF_PAGES:
+            continue
         lines, pictures = [], 0
         for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
             source = "".join(cell["source"])
@@ -80,7 +82,7 @@ def notebooks() -> dict[str, str | bytes]:
                     lines.append(f"``` {{ .text .output }}\n{text}\n```")
         lines.insert(
             1,
-            f"*This page is the notebook `examples/notebooks/{path.name}`, and its output is that of a run.*",
+            f"*This page is the notebook [{path.name}]({path.name}), and its output is that of a run.*",
         )
         found[f"notebooks/{path.stem}.md"] = "\n\n".join(lines) + "\n"
     return found

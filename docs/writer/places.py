@@ -1,8 +1,9 @@
 """Where the repository's pages stand on the site, and their links there.
 
 `docs/` is the root of the site. A distribution's folder, such as `plugins/kg`, has the same path there: its README.md
-is the folder's `index.md`, and what its `docs/` holds lies beside that. Pages link each other by the paths that they
-have in the repository; a page that is made, such as `reference/parts.md`, is linked as `docs/reference/parts.md`.
+is the folder's `index.md`, and what its `docs/` holds lies beside that. Notebooks lie in `notebooks/`. Pages link each
+other by the paths that they have in the repository; a page that is made, such as `reference/parts.md`, is linked as
+`docs/reference/parts.md`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
+NOTEBOOKS = ROOT / "examples" / "notebooks"
 _LINK = re.compile(
     r"(?P<code>^```.*?^```$|`(?:[^`\n]|\n(?!\n))*`)|\]\((?P<path>[^)\s#]+)(?P<anchor>#[^)\s]*)?\)",
     re.MULTILINE | re.DOTALL,
@@ -23,7 +25,7 @@ _LINK = re.compile(
 @cache
 def places() -> dict[str, Path]:
     """The files of the site that are in the repository, by their paths on the site."""
-    found = _files(DOCS, "")
+    found = _files(DOCS, "") | {f"notebooks/{path.name}": path for path in sorted(NOTEBOOKS.glob("*.ipynb"))}
     for project in sorted((*ROOT.glob("*/pyproject.toml"), *ROOT.glob("plugins/*/pyproject.toml"))):
         place = project.parent.relative_to(ROOT).as_posix()
         found |= {f"{place}/index.md": project.parent / "README.md"} | _files(
@@ -64,4 +66,4 @@ def _files(folder: Path, place: str) -> dict[str, Path]:
     return {f"{place}{name}": path for name, path in below.items() if not name.startswith("writer/")}
 
 
-__all__ = ["DOCS", "ROOT", "on_site", "pages", "places"]
+__all__ = ["DOCS", "NOTEBOOKS", "ROOT", "on_site", "pages", "places"]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from code_blocks import blocks
+from code_blocks import FENCE, blocks
 from shared_folder import ROOT
 
 from peirce.commands.main import commands, load_command
@@ -40,9 +40,8 @@ def python_of(page: Path) -> Iterator[tuple[str, str]]:
     """The Python code of a page or notebook, each piece with its place."""
     if page.suffix == ".ipynb":
         cells = json.loads(page.read_text(encoding="utf-8"))["cells"]
-        yield from (
-            (f"cell {i}", "".join(c["source"])) for i, c in enumerate(cells) if c["cell_type"] == "code"
-        )
+        code = [(i, "".join(c["source"])) for i, c in enumerate(cells) if c["cell_type"] == "code"]
+        yield from ((f"cell {i}", source) for i, source in code if not source.startswith("%%"))
         return
     for each in blocks(page):
         # A part of a class, which the guide quotes from an example, is indented.
@@ -75,11 +74,14 @@ def test_what_its_code_imports_is_there(page: Path) -> None:
 
 
 def words_of(page: Path) -> Iterator[tuple[int, list[str]]]:
-    """The commands of a page's shell blocks, each as words without what is quoted, with its line."""
-    for each in blocks(page):
-        if each.language in ("sh", "console", "bash"):
-            code = re.sub(r"""'[^']*'|"[^"]*"|\\\n""", " ", each.code)
-            yield from ((each.line, text.split()) for text in COMMAND.findall(code))
+    """The commands of a page's shell blocks and sentences, each as words without what is quoted, with its line."""
+    text = page.read_text(encoding="utf-8")
+    said = re.finditer(r"(?<!`)`peirce [^`]+`", FENCE.sub(lambda block: "\n" * block[0].count("\n"), text))
+    pieces = [(text.count("\n", 0, each.start()) + 1, each[0].strip("`")) for each in said]
+    pieces += [(each.line, each.code) for each in blocks(page) if each.language in ("sh", "console", "bash")]
+    for line, code in pieces:
+        code = re.sub(r"""'[^']*'|"[^"]*"|\\\n""", " ", code)
+        yield from ((line, command.split()) for command in COMMAND.findall(code))
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +100,7 @@ def test_its_commands_have_the_options_that_it_gives_them(page: Path, known: dic
             continue  # a command of the page's own plug-in
         rest = words[len(name.split()) :]
         command = load_command(known[name])
-        while nested := getattr(command, "commands", None):
+        while rest and (nested := getattr(command, "commands", None)):
             command = nested[rest.pop(0)]
         if command.ignore_unknown_options or name in ("bench", "export"):
             continue  # options of tasks and exporters, and sizes of dims
