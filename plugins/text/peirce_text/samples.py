@@ -33,6 +33,11 @@ def write_json_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> str:
     return str(path)
 
 
+def write_tables(folder: Path, **tables: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Write tables in JSON lines, and give their paths, by their names."""
+    return {name: write_json_lines(folder / f"{name}.jsonl", rows) for name, rows in tables.items()}
+
+
 def write_csv(path: Path, rows: Sequence[Mapping[str, str]]) -> None:
     """Write a table under its columns' names."""
     with path.open("w", encoding="utf-8", newline="") as file:

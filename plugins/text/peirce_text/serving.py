@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -47,7 +48,32 @@ def best_class(scores: NDArray[Any]) -> NDArray[np.float64]:
     return np.stack([shares.argmax(-1), shares.max(-1, initial=0.0)], -1)
 
 
-class ClassificationPipeline(Pipeline):
+class _ScoringPipeline(Pipeline):
+    """What one output of a model scores."""
+
+    assets: ClassVar[frozenset[str]] = frozenset({FILE})
+
+    @classmethod
+    @abstractmethod
+    def outputs(cls, signature: Signature) -> list[TensorSpec]:
+        """The outputs that the pipeline reads, of which a model must have one alone."""
+
+    @classmethod
+    def answers(cls, signature: Signature, assets: Collection[str], generates: bool) -> bool:
+        """Whether the model has a tokenizer and one output that the pipeline reads."""
+        names = {spec.name for spec in signature.inputs if spec.required}
+        return cls.assets <= set(assets) and names <= INPUTS and len(cls.outputs(signature)) == 1
+
+    def __init__(self, folder: Path, model: Runner) -> None:
+        (scores,) = self.outputs(model.signature)
+        self.scorer = Scorer(folder, model, scores)
+
+    def labels(self) -> Mapping[str, Sequence[str]]:
+        """The classes."""
+        return {self.scorer.scores.name: self.scorer.classes}
+
+
+class ClassificationPipeline(_ScoringPipeline):
     """The classes of a text, or of a pair of texts."""
 
     question = (
@@ -70,31 +96,21 @@ class ClassificationPipeline(Pipeline):
         """The probabilities of the classes, [..., classes]."""
         return softmax(scores)
 
-    @classmethod
-    def answers(cls, signature: Signature, assets: Collection[str], generates: bool) -> bool:
-        """Whether the model has a tokenizer and one output that the pipeline reads."""
-        names = {spec.name for spec in signature.inputs if spec.required}
-        return FILE in assets and names <= INPUTS and len(cls.outputs(signature)) == 1
-
-    def __init__(self, folder: Path, model: Runner) -> None:
-        (scores,) = self.outputs(model.signature)
-        self.scorer = Scorer(folder, model, scores)
-
-    def labels(self) -> Mapping[str, Sequence[str]]:
-        """The classes."""
-        return {self.scorer.scores.name: self.scorer.classes}
-
     def example(self) -> Mapping[str, Any]:
         """A word, and where there are token types a pair."""
         return {"text": "yes"} | ({"pair": "no"} if TYPES in self.scorer.inputs else {})
 
     def ask(self, question: Mapping[str, Any], say: Say) -> None:
         """Score the classes."""
-        pair = question.get("pair")
-        (found,) = self.score([[question["text"]], *([] if pair is None else [[pair]])])
+        found = self._scores_of(question)
         order = np.argsort(-found, kind="stable")
         classes, scores = [self.scorer.classes[i] for i in order], found[order]
         say({"classes": classes, "scores": scores.tolist(), "probabilities": self.shares(scores).tolist()})
+
+    def _scores_of(self, question: Mapping[str, Any]) -> NDArray[Any]:
+        pair = question.get("pair")
+        (found,) = self.score([[question["text"]], *([] if pair is None else [[pair]])])
+        return found
 
     def score(
         self,
@@ -162,12 +178,10 @@ class ScoringPipeline(ClassificationPipeline):
 
     def ask(self, question: Mapping[str, Any], say: Say) -> None:
         """Compute the number."""
-        pair = question.get("pair")
-        (found,) = self.score([[question["text"]], *([] if pair is None else [[pair]])])
-        say({"score": float(found[0])})
+        say({"score": float(self._scores_of(question)[0])})
 
 
-class TaggingPipeline(Pipeline):
+class TaggingPipeline(_ScoringPipeline):
     """The tags of the words of a text."""
 
     question = (Field(name="words", kind="text", many=True, meaning="The words of a text, in their order."),)
@@ -176,19 +190,12 @@ class TaggingPipeline(Pipeline):
         Field(name="probabilities", kind="float", many=True, meaning="How probable each tag is."),
     )
 
+    assets: ClassVar[frozenset[str]] = frozenset({FILE, LABELS[0]})
+
     @classmethod
-    def answers(cls, signature: Signature, assets: Collection[str], generates: bool) -> bool:
-        """Whether the model has a tokenizer, names of classes, and one output that scores those of each token."""
-        names = {spec.name for spec in signature.inputs if spec.required}
-        return {FILE, LABELS[0]} <= set(assets) and names <= INPUTS and len(_word_scores(signature)) == 1
-
-    def __init__(self, folder: Path, model: Runner) -> None:
-        (scores,) = _word_scores(model.signature)
-        self.scorer = Scorer(folder, model, scores)
-
-    def labels(self) -> Mapping[str, Sequence[str]]:
-        """The tags."""
-        return {self.scorer.scores.name: self.scorer.classes}
+    def outputs(cls, signature: Signature) -> list[TensorSpec]:
+        """The output that scores classes of each token, [batch, length, n]."""
+        return [spec for spec in signature.outputs if spec.name == TAGS and _counts_classes(spec, 3)]
 
     def example(self) -> Mapping[str, Any]:
         """One word."""
@@ -331,21 +338,12 @@ class WritingPipeline(Pipeline):
 
 
 def _scores(signature: Signature) -> list[TensorSpec]:
-    """The outputs that score classes [batch, n]."""
-    return [
-        spec
-        for spec in signature.outputs
-        if spec.name.endswith("_logits") and len(spec.dims) == 2 and isinstance(spec.dims[1], int)
-    ]
+    """The outputs that score classes, [batch, n]."""
+    return [each for each in signature.outputs if each.name.endswith("_logits") and _counts_classes(each, 2)]
 
 
-def _word_scores(signature: Signature) -> list[TensorSpec]:
-    """The outputs that score classes of each token [batch, length, n]."""
-    return [
-        spec
-        for spec in signature.outputs
-        if spec.name == TAGS and len(spec.dims) == 3 and isinstance(spec.dims[2], int)
-    ]
+def _counts_classes(spec: TensorSpec, dims: int) -> bool:
+    return len(spec.dims) == dims and isinstance(spec.dims[-1], int)
 
 
 def _read_classes(files: SavedFiles, count: int) -> tuple[list[str], Mapping[str, Any]]:

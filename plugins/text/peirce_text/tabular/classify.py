@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from attrs import evolve, frozen
@@ -16,7 +15,7 @@ from peirce.errors import TaskError
 from peirce.model import Model
 from peirce.parts import one_of
 from peirce_text.reading import Example
-from peirce_text.samples import WHO, sentence, write_csv
+from peirce_text.samples import WHO, sentence
 from peirce_text.tabular.baseline import baseline_sentences
 from peirce_text.tabular.columns import (
     NUMBERS,
@@ -58,15 +57,12 @@ class Classify(TextTable[ClassifyOptions]):
     name = "classify"
     source = "BERT (Devlin et al., 2018), Section 4.1, for the head and the form of a pair"
     Options = ClassifyOptions
+    example_options: ClassVar[Mapping[str, Any]] = {"weights": "balanced"}
 
     @classmethod
-    def example_in(cls, folder: Path) -> Mapping[str, Any]:
+    def example_rows(cls) -> list[dict[str, Any]]:
         """Sentences by whom they are about, fewer of one than of the others."""
-        rows = [{"text": sentence(i), "who": WHO[i % 4]} for i in range(48) if i % 4 or i % 8]
-        write_csv(folder / "own.csv", rows[6:])
-        write_csv(folder / "test.csv", rows[:6])
-        files = {"data": str(folder / "own.csv"), "test_data": str(folder / "test.csv")}
-        return {**files, "vocabulary": 80, "length": 16, "batch_size": 4, "weights": "balanced"}
+        return [{"text": sentence(i), "who": WHO[i % 4]} for i in range(48) if i % 4 or i % 8]
 
     @classmethod
     def fits(cls, row: Mapping[str, Any]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -114,13 +115,10 @@ def _rows(
 ) -> list[Labelled]:
     """The rows of a file that have a text and a label."""
     from peirce_text.reading import count_rows, read_rows
-    from peirce_text.tabular.columns import Roles, class_name, peek
-    from peirce_text.tabular.diagnosis import Labelled
-    from peirce_text.tabular.lists import items
-    from peirce_text.tabular.predictor import read_cell
-    from peirce_text.tabular.words import join_words
+    from peirce_text.tabular.columns import Roles, peek
+    from peirce_training import make_task
 
-    first, rows = peek(read_rows(file), str(file))
+    first, _ = peek(read_rows(file), str(file))
     roles = Roles.of(first, found.columns, tags=found.tags, text=text, pair=second, label=label)
     if not roles.label:
         names = ", ".join(map(str, first.values))
@@ -128,29 +126,18 @@ def _rows(
             f"{file} has no column of right {'tags' if found.tags else 'classes'} to hold the model against, only "
             f"{names}; name it with --label COLUMN"
         )
+    columns = dict(zip(("text", "pair"), roles.texts, strict=False), label=roles.label)
     if found.tags:
         known = found.columns.get("sentence", "")
-        rows = join_words(rows, roles.texts[0], known if known in first.values else "")
-    step = 1 + (count_rows(file) or 0) // (MOST_ROWS + 1)
-    kept = []
-    for row in rows:
-        if row.number % step:
-            continue
-        where = f"{row.where}: column {roles.label!r}"
-        cells = [
-            read_cell(row.value(name), f"{row.where}: column {name!r}", words=found.tags)
-            for name in roles.texts
-        ]
-        values = items(row.value(roles.label), where) if found.tags else [row.value(roles.label)]
-        labels = [class_name(value, where) for value in values]
-        known = tuple(each for each in labels if each is not None)
-        words = cells[0] if found.tags else cells
-        if not all(cells) or len(known) < len(labels):
-            continue
-        if found.tags and len(words) != len(known):
-            raise TaskError(f"{where} has {len(known)} tags for {len(words)} words; give every word one tag")
-        inputs = found.input_columns.of_row(row, len(words) if found.tags else None)
-        kept.append(Labelled(texts=tuple(words), labels=known, number=row.number, inputs=inputs))
+        sentence = known if known in first.values else ""
+        columns = {"tokens": roles.texts[0], "tags": roles.label, "sentence": sentence}
+    options = {"data": str(file), "inputs": dict(found.input_columns.columns), **columns}
+    task: Any = make_task(found.kind_name, options)
+    examples = (
+        each for _, each in task.examples_of(task.rows()["train"], "train") if not isinstance(each, str)
+    )
+    step = 1 + count_rows(file) // (MOST_ROWS + 1)
+    kept = [task.labelled(each) for each in islice(examples, 0, None, step)]
     if not kept:
         raise TaskError(
             f"{file} has no row with a text and a label; name their columns with --text and --label"

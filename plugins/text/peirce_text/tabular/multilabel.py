@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from torch import Tensor
 from peirce.errors import TaskError
 from peirce.model import Model
 from peirce_text.reading import Example
-from peirce_text.samples import DOES, WHO, sentence, write_json_lines
+from peirce_text.samples import DOES, WHO, sentence
 from peirce_text.tabular.columns import check_classes, class_name, list_classes, sort_classes, usual_column
 from peirce_text.tabular.lists import is_list, items
 from peirce_text.tabular.scores import LabelCounts
@@ -42,15 +41,10 @@ class MultiLabel(TextTable[MultiLabelOptions]):
     role = "list"
 
     @classmethod
-    def example_in(cls, folder: Path) -> Mapping[str, Any]:
+    def example_rows(cls) -> list[dict[str, Any]]:
         """Sentences labelled by whom they are about and what these do."""
-        rows = [
-            {"text": sentence(i), "topics": [each for each in (*WHO, *DOES) if each in sentence(i)]}
-            for i in range(40)
-        ]
-        files = {"data": rows[6:], "test_data": rows[:6]}
-        named = {name: write_json_lines(folder / f"{name}.jsonl", some) for name, some in files.items()}
-        return {**named, "vocabulary": 80, "length": 16, "batch_size": 4}
+        texts = [sentence(i) for i in range(40)]
+        return [{"text": text, "topics": [each for each in (*WHO, *DOES) if each in text]} for text in texts]
 
     @classmethod
     def fits(cls, row: Mapping[str, Any]) -> bool:

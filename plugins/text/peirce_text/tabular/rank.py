@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from attrs import evolve, frozen
@@ -16,11 +15,12 @@ from peirce.algebra import at_least_float32
 from peirce.errors import TaskError
 from peirce.model import Model
 from peirce_text.reading import Example, Row
-from peirce_text.samples import WHO, sentence, write_json_lines
+from peirce_text.samples import WHO, sentence
 from peirce_text.tabular.columns import column, number_in, usual_column
 from peirce_text.tabular.lists import split_lists
+from peirce_text.tabular.regress import NumberTable
 from peirce_text.tabular.scores import Ranking
-from peirce_text.tabular.texts import TextTable, TextTableOptions
+from peirce_text.tabular.texts import TextTableOptions
 from peirce_text.tasks import TRAIN, TextClassData, outputs_of
 from peirce_text.text.encoding import EncodedTexts, Ints
 from peirce_text.text.tokenizer import Tokenizer
@@ -40,7 +40,7 @@ class RankOptions(TextTableOptions):
     """
 
 
-class Rank(TextTable[RankOptions]):
+class Rank(NumberTable[RankOptions]):
     """Which of several texts answers a query best? Learned from scores, by the order of the texts of each query."""
 
     name = "rank"
@@ -48,6 +48,7 @@ class Rank(TextTable[RankOptions]):
         "RankNet (Burges et al., 2005), Equation 3; monoBERT (Nogueira et al., 2019), Section 3.1, for pairs"
     )
     Options = RankOptions
+    example_options: ClassVar[Mapping[str, Any]] = {"length": 24, "batch_size": 6}
     role = "score"
     streams = False
     repair = (
@@ -55,15 +56,12 @@ class Rank(TextTable[RankOptions]):
     )
 
     @classmethod
-    def example_in(cls, folder: Path) -> Mapping[str, Any]:
+    def example_rows(cls) -> list[dict[str, Any]]:
         """Names of animals, and sentences that are about them or not."""
-        rows = [
-            {"query": f"{WHO[i % 4]} {i}", "documents": [sentence(i), sentence(i + 1)], "scores": [1, 0]}
-            for i in range(24)
+        texts = [[sentence(i), sentence(i + 1)] for i in range(24)]
+        return [
+            {"query": f"{WHO[i % 4]} {i}", "documents": two, "scores": [1, 0]} for i, two in enumerate(texts)
         ]
-        files = {"data": rows[6:], "test_data": rows[:6]}
-        named = {name: write_json_lines(folder / f"{name}.jsonl", some) for name, some in files.items()}
-        return {**named, "vocabulary": 80, "length": 24, "batch_size": 6}
 
     @classmethod
     def fits(cls, row: Mapping[str, Any]) -> bool:
@@ -86,10 +84,8 @@ class Rank(TextTable[RankOptions]):
             for split, rows in found.items()
         }
 
-    def label_of(self, value: Any, where: str, split: str) -> float | None:
+    def number_of(self, value: Any, where: str) -> float:
         """The score."""
-        if value is None or (isinstance(value, str) and not value.strip()) or value != value:
-            return None
         if (number := number_in(value)) is None or number < 0:
             raise TaskError(f"{where} holds {value!r:.60}, and must hold a score, a number from 0 on")
         return number
@@ -120,10 +116,6 @@ class Rank(TextTable[RankOptions]):
         found: Mapping[str, Any] = super().split_off(lists)  # type: ignore[arg-type]
         return {split: [each for queries in some for each in queries] for split, some in found.items()}
 
-    def labels_of(self, examples: Sequence[Example]) -> NDArray[np.float32]:
-        """float32 [n]."""
-        return np.array([each.note for each in examples], np.float32)
-
     def encode(self, tokenizer: Tokenizer, split: str, examples: Sequence[Example]) -> EncodedTexts:
         """Pairs of query and text with their scores, and the number of the query, int64 [n], which rises."""
         numbers: dict[str, int] = {}
@@ -140,10 +132,6 @@ class Rank(TextTable[RankOptions]):
         for rows in list_batches(part.columns["queries"], self.options.batch_size, rng):
             yield self.batch(data, split, rows, rng)
 
-    def head_table(self, data: TextClassData) -> dict[str, Any]:
-        """A head for a score."""
-        return {"use": self.head, "classes": 1, "problem": "regression"}
-
     def loss(self, model: Model, batch: Mapping[str, Tensor]) -> Tensor:
         """Of each two texts of a query, the -ln of the probability that the better one stands before the other."""
         scores = at_least_float32(outputs_of(model, batch)[f"{self.head}_logits"][:, 0])
@@ -154,10 +142,6 @@ class Rank(TextTable[RankOptions]):
     def targets(self, batch: Mapping[str, Tensor]) -> Mapping[str, int]:
         """The pairs of a batch whose order is known."""
         return {"loss": int(_better(batch).sum())}
-
-    def choose(self, batch: Mapping[str, Tensor], outputs: Mapping[str, Tensor]) -> Tensor:
-        """[b], the score."""
-        return outputs[f"{self.head}_logits"][:, 0].double()
 
     def measure(self, model: Model, data: TextClassData, split: str) -> Ranking:
         """How well the texts of each query of a split are ranked."""

@@ -22,6 +22,7 @@ from peirce.model import Model, Start
 from peirce.parts import one_of
 from peirce_text.progress import print_line
 from peirce_text.reading import Row, parquet_files, parquet_folder, parquet_size, read_rows
+from peirce_text.samples import write_tables
 from peirce_text.starts import default_start
 from peirce_text.tabular.checks import Counts, class_remarks, count_lines, text_remarks
 from peirce_text.tabular.columns import first_row, is_file, peek, rows_of, split_rows
@@ -101,6 +102,7 @@ class TableTask(TextTask[OptionsT, ExampleT, EncodedT], Generic[OptionsT, Exampl
         counts: how often each class is in each split, of streams in those rows that are looked at.
         kept: examples of each split for the report, of large splits some.
         streams: whether the task can learn from rows as they are read.
+        example_options: further options of `example_in`.
     """
 
     settings: ClassVar[Mapping[str, Any]] = {"train.epochs": 5, "train.evaluate_epochs": 1}
@@ -112,6 +114,19 @@ class TableTask(TextTask[OptionsT, ExampleT, EncodedT], Generic[OptionsT, Exampl
     counts: Counts = MappingProxyType({})
     kept: Mapping[str, Sequence[Any]] = {}
     streams: ClassVar[bool] = True
+    example_options: ClassVar[Mapping[str, Any]] = {}
+
+    @classmethod
+    @abstractmethod
+    def example_rows(cls) -> list[dict[str, Any]]:
+        """Rows of a table, of which the first six are to test on."""
+
+    @classmethod
+    def example_in(cls, folder: Path) -> Mapping[str, Any]:
+        """The `example_rows`."""
+        rows = cls.example_rows()
+        files = write_tables(folder, data=rows[6:], test_data=rows[:6])
+        return {**files, "vocabulary": 80, "length": 16, "batch_size": 4, **cls.example_options}
 
     @classmethod
     @abstractmethod

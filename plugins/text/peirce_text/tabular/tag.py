@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from attrs import frozen
@@ -16,7 +15,7 @@ from peirce.model import Model
 from peirce.parts import IGNORED
 from peirce_text.progress import print_line
 from peirce_text.reading import Row
-from peirce_text.samples import WHERE, WHO, sentence, write_json_lines
+from peirce_text.samples import WHERE, WHO, sentence
 from peirce_text.tabular.columns import (
     check_classes,
     class_name,
@@ -79,6 +78,7 @@ class Tag(TableTask[TagOptions, Tagged, EncodedWords]):
         "BERT (Devlin et al., 2018), Section 5.3; CoNLL-2003 (Tjong Kim Sang and De Meulder, 2003) for spans"
     )
     Options = TagOptions
+    example_options: ClassVar[Mapping[str, Any]] = {"length": 6}
     head = "token_classification"
     counted = "words"
     nouns = "texts"
@@ -86,21 +86,26 @@ class Tag(TableTask[TagOptions, Tagged, EncodedWords]):
     _of_texts: frozenset[str] = frozenset()
 
     @classmethod
-    def example_in(cls, folder: Path) -> Mapping[str, Any]:
+    def example_rows(cls) -> list[dict[str, Any]]:
         """Sentences whose animals and places are tagged."""
-        rows = []
-        for i in range(25):
-            words = sentence(i)[:-1].split()
-            kinds = {**dict.fromkeys(WHO, "I-animal"), **dict.fromkeys(WHERE, "B-place"), "The": "B-animal"}
-            rows.append({"tokens": words, "tags": [kinds.get(word, "O") for word in words]})
-        files = {"data": rows[5:], "test_data": rows[:5]}
-        named = {name: write_json_lines(folder / f"{name}.jsonl", some) for name, some in files.items()}
-        return {**named, "vocabulary": 80, "length": 6, "batch_size": 4}
+        kinds = {**dict.fromkeys(WHO, "I-animal"), **dict.fromkeys(WHERE, "B-place"), "The": "B-animal"}
+        texts = [sentence(i)[:-1].split() for i in range(26)]
+        return [{"tokens": words, "tags": [kinds.get(word, "O") for word in words]} for words in texts]
 
     @classmethod
     def fits(cls, row: Mapping[str, Any]) -> bool:
         """Words and their tags."""
         return bool(usual_column(row, "tokens")) and bool(usual_column(row, "tags"))
+
+    def rows(self) -> Mapping[str, Iterator[Row]]:
+        """The rows of each split, after a look at the first for the columns."""
+        first, rows = self.open_rows()
+        given = {"tokens": self.options.tokens, "tags": self.options.tags}
+        self.columns = {role: column(first, role, name) for role, name in given.items()}
+        if self.options.sentence:
+            self.columns["sentence"] = self.options.sentence
+        self.columns |= self.input_columns.roles(first, self.columns["tags"])
+        return rows
 
     def read(self) -> dict[str, Sequence[Tagged]]:
         """The words and tags of each split.
@@ -108,13 +113,9 @@ class Tag(TableTask[TagOptions, Tagged, EncodedWords]):
         Raises:
             TaskError: words and tags are not as many, or there is but one tag.
         """
-        first, rows = self.open_rows()
-        given = {"tokens": self.options.tokens, "tags": self.options.tags}
-        self.columns = {role: column(first, role, name) for role, name in given.items()}
-        if self.options.sentence:
-            self.columns["sentence"] = self.options.sentence
-        self.columns |= self.input_columns.roles(first, self.columns["tags"])
-        read = {split: keep_usable(split, self.examples_of(some, split)) for split, some in rows.items()}
+        read = {
+            split: keep_usable(split, self.examples_of(some, split)) for split, some in self.rows().items()
+        }
         classes = sort_classes(tag for each in read[TRAIN] for tag in each.tags)
         words = [word for each in read[TRAIN] for word in each.words]
         where = f"{self.source_of(TRAIN)}: column {self.columns['tags']!r}"

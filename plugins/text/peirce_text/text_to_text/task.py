@@ -20,7 +20,7 @@ from peirce.errors import InputError, TaskError
 from peirce.model import Model
 from peirce.parts import IGNORED
 from peirce_text.reading import read_rows, read_splits
-from peirce_text.samples import WHO, sentence, write_json_lines
+from peirce_text.samples import WHO, sentence, write_tables
 from peirce_text.tasks import (
     TRAIN,
     FileOptions,
@@ -125,9 +125,8 @@ class TextToText(TextTask[TextToTextOptions, Texts, EncodedPairs]):
     def example_in(cls, folder: Path) -> Mapping[str, Any]:
         """Sentences, and who they are about."""
         rows = [{"source": sentence(i), "target": f"the {WHO[i % 4]}"} for i in range(26)]
-        files = {"data": rows[:16], "valid_data": rows[16:22], "test_data": rows[22:]}
-        named = {name: write_json_lines(folder / f"{name}.jsonl", some) for name, some in files.items()}
-        return {**named, "vocabulary": 120, "length": 16, "target_length": 8, "batch_size": 4}
+        files = write_tables(folder, data=rows[:16], valid_data=rows[16:22], test_data=rows[22:])
+        return {**files, "vocabulary": 120, "length": 16, "target_length": 8, "batch_size": 4}
 
     def read(self) -> dict[str, list[Texts]]:
         """The texts of the files, or of the data set's splits."""
