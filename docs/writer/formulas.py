@@ -147,7 +147,7 @@ def latex(tokens: list[str]) -> str:
         elif token == "^":
             group, i = _group(tokens, i + 1)
             found += f"^{{{latex(group)}}}"
-        elif token == "[" and (after[-1:].isalnum() or after in (")", "'")) and after != "table":
+        elif token == "[" and re.search(r"[^\W_]$|\)$|'$", after) and after != "table":
             group, i = _group(tokens, i)
             indices = all(re.fullmatch(r"[A-Za-z,]|\d+", each) for each in group[1:-1])
             inner = latex(group[1:-1])

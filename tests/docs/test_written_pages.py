@@ -79,6 +79,7 @@ def test_every_part_has_a_page_with_its_options(pages: dict[str, str], registry:
             "with K a softmax.",
         ),
         ("score[h](x,y) -= m[h] |y - x|.", r"\operatorname{score}_{h}(x,y)\mathrel{-}=m_{h}|y-x|", ""),
+        ("u = q'[r](x) k'[r](a).", r"u=q'_{r}(x)\,k'_{r}(a)", ""),
         ("b_{t-1} = 2 ** (-8 h / n).", r"b_{t-1}=2^{-8\,h/n}", ""),
         ("A class for each token, as in tagging.", "", "A class for each token, as in tagging."),
     ],
