@@ -24,7 +24,7 @@ class Electra(Bert):
         "generator_lm_head.bias": "mlm.bias",
         "generator_lm_head": "mlm.decoder",
     }
-    head_activation = "gelu"
+    head_activation: ClassVar[str | None] = "gelu"
     example: ClassVar = ("ElectraForMaskedLM", {**Bert.example[1], "embedding_size": 16})
 
     hidden_size: int = at_least(1, default=256)

@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 
 from attrs import frozen
 
-from peirce_hf.layouts.layout import PLAIN, Layout, Names, at_least, one_of
-from peirce_hf.layouts.llama import ACTIVATIONS
+from peirce_hf.layouts.layout import PLAIN, Names, at_least, one_of
+from peirce_hf.layouts.llama import ACTIVATIONS, Llama
 
 
 @frozen(kw_only=True)
-class T5Encoder(Layout):
+class T5Encoder(Llama):
     """The settings of `T5Config`, of which the encoder is taken; Raffel et al. (2020)."""
 
     model_type = "t5"
@@ -30,6 +30,16 @@ class T5Encoder(Layout):
         "encoder.final_layer_norm": "final_norm",
     }
     repeated: ClassVar[Mapping[str, str]] = {"encoder.embed_tokens.weight": "shared.weight"}
+    heads: ClassVar[Names] = {}
+    aliases: ClassVar[Mapping[str, str]] = {
+        "d_model": "hidden_size",
+        "d_kv": "head_dim",
+        "d_ff": "intermediate_size",
+        "num_layers": "num_hidden_layers",
+        "num_heads": "num_attention_heads",
+        "dropout_rate": "attention_dropout",
+        "layer_norm_epsilon": "rms_norm_eps",
+    }
     example: ClassVar = (
         "T5EncoderModel",
         {
@@ -43,15 +53,15 @@ class T5Encoder(Layout):
     )
 
     vocab_size: int = at_least(1, default=32128)
-    d_model: int = at_least(1, default=512)
-    d_kv: int = at_least(1, default=64)
-    d_ff: int = at_least(1, default=2048)
-    num_layers: int = at_least(1, default=6)
-    num_heads: int = at_least(1, default=8)
+    hidden_size: int = at_least(1, default=512)
+    head_dim: int = at_least(1, default=64)
+    intermediate_size: int = at_least(1, default=2048)
+    num_hidden_layers: int = at_least(1, default=6)
+    num_attention_heads: int = at_least(1, default=8)
+    tie_word_embeddings: bool = True
+    attention_dropout: float = 0.1
     relative_attention_num_buckets: int = at_least(4, default=32)
     relative_attention_max_distance: int = at_least(2, default=128)
-    dropout_rate: float = 0.1
-    layer_norm_epsilon: float = 1e-6
     feed_forward_proj: str = "relu"
 
     def table(self) -> Names:
@@ -62,36 +72,20 @@ class T5Encoder(Layout):
         return {**self.tensors, f"{stage}.wi_0": f"{ours}.gate", f"{stage}.wi_1": f"{ours}.hidden"}
 
     def spec(self) -> dict[str, Any]:
-        """A transformer that gives atoms."""
+        """A transformer that gives atoms, of texts of any length."""
+        return {**super().spec(), "scope": {}, "heads": [], "input": self.input(token_types=0)}
+
+    def options(self) -> dict[str, Any]:
+        """Scores are not scaled."""
+        return {"score_scale": 1.0}
+
+    def network(self) -> dict[str, Any]:
+        """The feed-forward network, with a gate where the name says so."""
         gated, _, name = self.feed_forward_proj.rpartition("-")
-        known = ACTIVATIONS if gated else PLAIN
         name = "gelu_new" if gated and name == "gelu" else name  # as the class reads it
-        return {
-            "architecture": "transformer",
-            "dims": {
-                "layers": self.num_layers,
-                "unary": self.d_model,
-                "heads": self.num_heads,
-                "head_size": self.d_kv,
-                "feedforward": self.d_ff,
-            },
-            "options": {
-                "norm": "pre",
-                "norm_kind": "rms",
-                "epsilon": self.layer_norm_epsilon,
-                "bias": False,
-                "score_scale": 1.0,
-                "pooler": False,
-            },
-            "input": self.input(token_types=0),
-            "operators": {"state": [{**one_of("feed_forward_proj", name, known), "bias": False}]},
-            "positions": [
-                {
-                    "use": "t5",
-                    "num_buckets": self.relative_attention_num_buckets,
-                    "max_distance": self.relative_attention_max_distance,
-                }
-            ],
-            "heads": [],
-            "regularisation": {"dropout": self.dropout_rate},
-        }
+        return {**one_of("feed_forward_proj", name, ACTIVATIONS if gated else PLAIN), "bias": False}
+
+    def positions(self) -> list[dict[str, Any]]:
+        """Biases for distances, which all layers share."""
+        buckets, longest = self.relative_attention_num_buckets, self.relative_attention_max_distance
+        return [{"use": "t5", "num_buckets": buckets, "max_distance": longest}]
