@@ -73,7 +73,8 @@ def observe(
                 channels=kept, values=values, share=each.share, axes=axes,
             )  # fmt: skip
 
-    given = {name: torch.as_tensor(value) for name, value in inputs.items()}
+    device = next(model.parameters()).device
+    given = {name: torch.as_tensor(value).to(device) for name, value in inputs.items()}
     with torch.inference_mode(), between_tokens(model, keep):
         model(**given)
     if widest and not found:

@@ -266,17 +266,20 @@ class Scorer:
         order = np.argsort(encoded.lengths, kind="stable")
         for start in range(0, len(order), batch_size):
             rows = order[start : start + batch_size]
-            feeds = {name: array for name, array in encoded.arrays(rows).items() if name in self.inputs}
-            if TYPES in feeds and self.inputs[TYPES].high == 1:  # as RoBERTa has them
-                feeds[TYPES] = np.zeros_like(feeds[TYPES])
-            feeds = {name: self._cast(self.inputs[name], array) for name, array in feeds.items()}
-            (scores,) = self._model.run(feeds, [self.scores.name]).values()
+            (scores,) = self._model.run(self.feeds(encoded, rows), [self.scores.name]).values()
             each = len(self.scores.dims) == 3
             found |= {
                 int(row): keep(row_scores[: encoded.lengths[row]] if each else row_scores)
                 for row, row_scores in zip(rows, scores, strict=True)
             }
         return [found[row] for row in range(len(encoded))]
+
+    def feeds(self, encoded: EncodedTexts, rows: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+        """What the model reads of some rows."""
+        feeds = {name: array for name, array in encoded.arrays(rows).items() if name in self.inputs}
+        if TYPES in feeds and self.inputs[TYPES].high == 1:  # as RoBERTa has them
+            feeds[TYPES] = np.zeros_like(feeds[TYPES])
+        return {name: self._cast(self.inputs[name], array) for name, array in feeds.items()}
 
     def _cast(self, spec: TensorSpec, array: NDArray[Any]) -> NDArray[Any]:
         """Floats in the dtype of an input, with its default, or else 0, in place of NaN, as `outputs_of` has them."""

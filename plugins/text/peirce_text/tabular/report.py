@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from peirce.errors import TaskError
 from peirce.files import write_whole
-from peirce.parts import Signature
 from peirce_show import Markup, element, observe, page
-from peirce_text.serving import TYPES
 from peirce_text.tabular.columns import shown
 from peirce_text.tabular.diagnosis import Diagnosis, Labelled
 from peirce_text.tabular.predictor import LocalPredictor, TorchRunner
-from peirce_text.text.writer import IDS
+from peirce_text.text.encoding import encode
 
 MOST_ERRORS, MOST_DOUBTS, MOST_CLASSES = 20, 50, 25
 """The most errors and doubtful labels that are listed, and the most classes of a matrix."""
@@ -159,7 +156,7 @@ def _errors(found: Diagnosis, predictor: LocalPredictor) -> list[Markup]:
             judged.probabilities[item],
         )
         label, guess = judged.labels[item], judged.predicted[item]
-        weights = [] if judged.tags else attention(predictor, row.texts)
+        weights = [] if judged.tags else attention(predictor, row)
         seen = seen or any(weights)
         line = (
             f"{_place(row)}labelled {shown(judged.classes[label])} ({shares[label]:.3f}), "
@@ -193,28 +190,22 @@ def _text(text: str, weights: Weights = ()) -> Markup:
     return element("p", *parts)
 
 
-def attention(predictor: LocalPredictor, texts: Sequence[str]) -> list[Weights]:
+def attention(predictor: LocalPredictor, row: Labelled) -> list[Weights]:
     """What the first token attends to in the last layer, in the mean of its heads; empty where that is not there.
 
     It is the token that a head of classes reads.
     """
-    nothing: list[Weights] = [() for _ in texts]
+    nothing: list[Weights] = [() for _ in row.texts]
     runner, scorer = predictor.runner, predictor.scorer
     if not isinstance(runner, TorchRunner):
         return nothing
-    signature: Signature = runner.signature
-    given = {spec.name for spec in signature.inputs}
-    encoding = scorer.tokenizer.encode(*texts, length=scorer.longest)
-    inputs: Mapping[str, Any] = {IDS: [encoding.ids], TYPES: [encoding.types]}
-    if TYPES in given and signature.input(TYPES).high == 1:
-        inputs = {**inputs, TYPES: [[0] * len(encoding.ids)]}
+    encoding = scorer.tokenizer.encode(*row.texts, length=scorer.longest, shorten=scorer.tokenizer.shorten)
+    texts = encode(
+        scorer.tokenizer, [[text] for text in row.texts], scorer.longest, shorten=scorer.tokenizer.shorten
+    )
+    inputs = scorer.feeds(predictor.input_columns.feed(texts, [row.inputs]), np.array([0]))
     try:
-        matrices = observe(
-            runner.model,
-            {k: v for k, v in inputs.items() if k in given},
-            [*map(str, encoding.ids)],
-            channels=0,
-        )
+        matrices = observe(runner.model, inputs, list(map(str, encoding.ids)), channels=0)
     except TaskError:  # more tokens than are looked at
         return nothing
     shares = [each for each in matrices if each.share and len(each.columns) == len(encoding.ids)]
@@ -223,7 +214,7 @@ def attention(predictor: LocalPredictor, texts: Sequence[str]) -> list[Weights]:
     last = [each.values[0][0] for each in shares if each.layer == shares[-1].layer]
     weights = np.mean(last, axis=0) * [text is not None for text in encoding.sequence_ids]
     weights = weights / max(float(weights.max(initial=0.0)), 1e-12)
-    found: list[list[tuple[int, int, float]]] = [[] for _ in texts]
+    found: list[list[tuple[int, int, float]]] = [[] for _ in row.texts]
     for text, (start, end), weight in zip(
         encoding.sequence_ids, encoding.offsets, weights.tolist(), strict=True
     ):

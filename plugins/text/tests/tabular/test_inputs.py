@@ -15,7 +15,7 @@ from torch import Tensor
 
 from peirce import hookimpl
 from peirce.commands.main import main
-from peirce.compose import build
+from peirce.compose import build, load
 from peirce.errors import TaskError
 from peirce.model import Model
 from peirce.parts import Dims, Position, TensorSpec, Tokens, UnaryPosition
@@ -23,6 +23,9 @@ from peirce.registry import Registry
 from peirce_export import export
 from peirce_text.reading import read_rows
 from peirce_text.tabular.classify import Classify, ClassifyOptions
+from peirce_text.tabular.diagnosis import Labelled
+from peirce_text.tabular.predictor import LocalPredictor, TorchRunner
+from peirce_text.tabular.report import attention
 from peirce_text.tabular.tables import TableTask
 from peirce_text.tabular.tag import Tag, TagOptions
 from peirce_training import TrainingOptions, train
@@ -311,3 +314,12 @@ def test_a_table_that_names_no_column_is_told_how(tmp_path: Path, parts: Registr
     spec = FOLNET.replace({"model.positions": [{"use": "given", "dims": ["batch"]}]})
     with pytest.raises(TaskError, match=r"position 'given' needs .*--set task\.inputs\.given=COLUMN"):
         train(spec, task, TrainingOptions(steps=1), tmp_path / "model", registry=parts)
+
+
+def test_what_a_model_with_further_inputs_attends_to_is_shown(tmp_path: Path, parts: Registry) -> None:
+    task = classify(tmp_path, [i % 2 for i in range(40)])
+    spec = FOLNET.replace({"model.positions": [{"use": "given", "dims": ["batch"]}]})
+    train(spec, task, TrainingOptions(steps=1, device="cpu"), tmp_path / "model", registry=parts)
+    found = LocalPredictor(tmp_path / "model", TorchRunner(load(tmp_path / "model", registry=parts)))
+    (weights,) = attention(found, Labelled(texts=("a dog sat",), labels=("dog",), inputs=((1.0,),)))
+    assert len(weights) > 0
