@@ -117,6 +117,20 @@ _FIRST = """found, inputs = self.read(fresh, deepcopy(model)), model.example_inp
             if not torch.allclose(one, other):
                 raise ExportError("it differs")
             return Report(file=fresh, passed=True)"""
+_LAX = """class Lax(Runtime):
+    def open(self, path, providers, threads):
+        raise NotImplementedError
+
+    def verify(self, path, model, **how):
+        return Report(file=path, passed=True)
+
+
+@peirce.hookimpl
+def register_runtimes():
+    return {".npz": f"{__name__}:Lax"}
+
+
+"""
 _SHELL, _TORCH = "return shell\n", "import torch\n"
 FLAWS = (
     # The conditions: sizes, dtypes, modes, options, files, and what a part states.
@@ -364,6 +378,12 @@ FLAWS = (
         (_VERIFIED, "return verify_read(self.read, fresh, model, tolerance=0.1)"),
     ),
     _flaw("export_verification", "exporter", "does not read what it wrote", (_VERIFIED, _UNVERIFIED)),
+    _flaw(
+        "export_verification", "exporter", "a runtime that passes every file",
+        ("class Flawed(Exporter)", f"{_LAX}class Flawed(Exporter)"),
+        (_SHELL, "return CalledFile(shell, path, shell.signature)\n"),
+        (_TORCH, f"{_TORCH}from peirce_export import Runtime\nfrom peirce_export.reading import CalledFile\n"),
+    ),
     _flaw(
         "export_verification", "exporter", "looks at the first output alone",
         (_VERIFIED, _FIRST), (_TORCH, f"{_TORCH}from copy import deepcopy\nfrom peirce import ExportError\n"),
