@@ -65,6 +65,16 @@ def written(model: Model, ids: Tensor, mask: Tensor, **settings: Any) -> list[li
     return [list(text.tokens) for text in model.generate(given, max_new=10, **settings)]
 
 
+def told(model: Any, ids: Tensor, mask: Tensor, **settings: Any) -> list[list[int]]:
+    """The same ten tokens of a model of transformers."""
+    found = model.generate(
+        input_ids=ids, attention_mask=mask, max_new_tokens=10, do_sample=False, eos_token_id=None, pad_token_id=0,
+        **settings,
+    )  # fmt: skip
+    rows: list[list[int]] = found[:, ids.shape[1] :].tolist()
+    return rows
+
+
 def prompts(count: int, length: int) -> tuple[Tensor, Tensor]:
     """Random ones; the second is shorter and padded in front, as transformers generates."""
     ids = torch.randint(3, 40, (count, length), generator=torch.Generator().manual_seed(5))
@@ -98,22 +108,11 @@ def test_keys_that_depend_on_the_length(kind: str, settings: dict[str, Any], tmp
     theirs = saved(tmp_path, kind, **settings)
     model = peirce.build(decoder(tmp_path)).eval()
     ids, mask = prompts(3, 6)
-    wanted = theirs.generate(
-        input_ids=ids,
-        attention_mask=mask,
-        max_new_tokens=10,
-        do_sample=False,
-        use_cache=False,
-        eos_token_id=None,
-    )[:, 6:].tolist()
+    wanted = told(theirs, ids, mask, use_cache=False)
     assert written(model, ids, mask) == written(model, ids, mask, cache=False) == wanted
     ours = from_peirce(model)
     for beams in (1, 2):
-        told = ours.generate(
-            input_ids=ids, attention_mask=mask, max_new_tokens=10, do_sample=False, num_beams=beams,
-            eos_token_id=None, pad_token_id=0,
-        )[:, 6:].tolist()  # fmt: skip
-        assert told == written(model, ids, mask, beams=beams)
+        assert told(ours, ids, mask, num_beams=beams) == written(model, ids, mask, beams=beams)
     _, kept = model.advance({"input_ids": ids[:1]}, {})
     with pytest.raises(InputError, match=rf"keys of 6 tokens are of no use in a text of {SWITCH + 1}"):
         model.advance({"input_ids": ids[:1, : SWITCH - 5]}, kept)
@@ -143,14 +142,7 @@ def test_dynamic_scaling_changes_nothing_in_texts_that_a_model_takes(tmp_path: P
     theirs = saved(tmp_path, rope_parameters=scaling, max_position_embeddings=16)
     model = peirce.build(decoder(tmp_path)).eval()
     ids, mask = prompts(2, 6)
-    wanted = theirs.generate(
-        input_ids=ids,
-        attention_mask=mask,
-        max_new_tokens=10,
-        do_sample=False,
-        use_cache=False,
-        eos_token_id=None,
-    )[:, 6:].tolist()
+    wanted = told(theirs, ids, mask, use_cache=False)
     assert written(model, ids, mask) == written(model, ids, mask, cache=False) == wanted
     with pytest.raises(InputError, match="leaves room for 11 tokens"):
         model.generate({"input_ids": ids}, max_new=12)

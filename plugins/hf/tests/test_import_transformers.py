@@ -373,10 +373,3 @@ def test_what_the_class_does_not_read_is_said(tmp_path: Path, caplog: pytest.Log
     said = caplog.text
     assert "a llama does not read the settings sliding_window\n" in said
     assert "a llama does not read the tensors model.layers.0.self_attn.rotary_emb.inv_freq" in said
-
-
-def test_a_model_without_its_head_gives_atoms(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    example_model("llama", tmp_path)
-    change_tensors(tmp_path, lambda tensors: {k: v for k, v in tensors.items() if k != "lm_head.weight"})
-    assert not import_transformers(tmp_path, tmp_path / "ours").heads
-    assert "no tensors of a head" in caplog.text
