@@ -58,6 +58,25 @@ class Labelled:
     inputs: tuple[Numbers, ...] = ()
 
 
+@frozen(kw_only=True)
+class Finding:
+    """A row, or a word of one, whose label a model contradicts.
+
+    Args:
+        row: the row.
+        word: which word of it; None where rows have classes.
+        label: its class.
+        other: the class that is more probable.
+        probability: how probable that is.
+    """
+
+    row: Labelled
+    word: int | None
+    label: str
+    other: str
+    probability: float
+
+
 @frozen(eq=False, kw_only=True)
 class Judged:
     """Rows, or words of rows with tags, and how probable a model finds each class of each; below, they are items.
@@ -152,14 +171,21 @@ class Judged:
         size = len(self.classes)
         return np.bincount(self.labels * size + self.predicted, minlength=size**2).reshape(size, size)
 
-    def worst(self, most: int) -> list[int]:
+    def errors(self, most: int) -> list[Finding]:
         """The wrong items of which the model is surest, each text once."""
-        wrong = np.flatnonzero(~self.right)
-        order = wrong[np.argsort(-self.probabilities[wrong].max(-1), kind="stable")]
-        first: dict[object, int] = {}
-        for item in order:
-            first.setdefault((self.rows[self.owners[item]].texts, int(self.words[item])), int(item))
-        return list(first.values())[:most]
+        wrong, best = np.flatnonzero(~self.right), self.probabilities.max(-1)
+        found: dict[object, Finding] = {}
+        for item in wrong[np.argsort(-best[wrong], kind="stable")].tolist():
+            row, word = self.rows[self.owners[item]], int(self.words[item])
+            error = Finding(
+                row=row,
+                word=word if self.tags else None,
+                label=self.classes[self.labels[item]],
+                other=self.classes[self.predicted[item]],
+                probability=float(best[item]),
+            )
+            found.setdefault((row.texts, word), error)
+        return list(found.values())[:most]
 
     def calibration(self) -> list[tuple[float, float, int, float, float]]:
         """Bands of probability: from, to, how many items, their mean probability, and the share that is right."""
@@ -183,23 +209,6 @@ class Judged:
             inside = (lengths > low) & (lengths <= high)
             bands.append((int(lengths[inside].min()), high, int(inside.sum()), float(right[inside].mean())))
         return bands
-
-
-@frozen(kw_only=True)
-class Doubt:
-    """A label that looks wrong.
-
-    Args:
-        row: the row.
-        word: which word of it; 0 where rows have classes.
-        suggested: the class that is more probable.
-        probability: how probable that is, as a model says it that has not seen the label.
-    """
-
-    row: Labelled
-    word: int
-    suggested: str
-    probability: float
 
 
 def doubt_labels(labels: Ints, probabilities: Floats) -> Ints:
@@ -252,7 +261,7 @@ class Diagnosis:
     """
 
     judged: Judged
-    doubts: Sequence[Doubt]
+    doubts: Sequence[Finding]
     looked_at: int
     doubted_by: str
     baseline: NDArray[np.bool_] | None
@@ -417,7 +426,7 @@ def diagnose(
         batch_size: how many rows are predicted at once.
     """
     judged = Judged.of(predictor, measured, batch_size)
-    rows, baseline = [], None
+    rows, baseline = list[tuple[Labelled, int | None]](), None
     if judged.tags and unseen:
         rows = [
             (judged.rows[owner], word)
@@ -432,7 +441,7 @@ def diagnose(
             few = few[::2]
             texts = texts[: len(measured)] + [row.texts for row in few]
         if not is_too_much(texts, len(names)):
-            rows = [(row, 0) for row in (*measured, *few)]
+            rows = [(row, None) for row in (*measured, *few)]
             numbers = {name: number for number, name in enumerate(names)}
             labels = np.array([numbers[row.labels[0]] for row, _ in rows])
             shares = left_out_probabilities(texts, labels, len(names))
@@ -442,11 +451,9 @@ def diagnose(
     for i in doubt_labels(labels, shares) if rows else ():
         label, suggested = names[labels[i]], names[shares[i].argmax()]
         if not {(label, suggested), (suggested, label)} & alike:  # which is said once, of the classes
-            doubts.append(
-                Doubt(
-                    row=rows[i][0], word=rows[i][1], suggested=suggested, probability=float(shares[i].max())
-                )
-            )
+            row, word = rows[i]
+            probability = float(shares[i].max())
+            doubts.append(Finding(row=row, word=word, label=label, other=suggested, probability=probability))
     record, metrics = (_read(folder / name) for name in ("training.json", "metrics.json"))
     options = {f"task.{k}": v for k, v in record.get("task", {}).get("options", {}).items()}
     evaluations = [each.get("metrics", {}) for each in metrics.get("during_training", ())]

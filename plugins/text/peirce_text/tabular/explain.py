@@ -14,7 +14,7 @@ from peirce_text.progress import print_line
 from peirce_text.tabular.options import BatchSize, Device, Label, Second, Text
 
 if TYPE_CHECKING:
-    from peirce_text.tabular.diagnosis import Diagnosis, Labelled
+    from peirce_text.tabular.diagnosis import Diagnosis, Finding, Labelled
     from peirce_text.tabular.predictor import LocalPredictor
     from peirce_text.tabular.tables import TableTask
 
@@ -156,21 +156,8 @@ def _facts(found: Diagnosis) -> dict[str, object]:
         "next_steps": found.next_steps(),
         "classes": list(judged.classes),
         "confusion": matrix.tolist(),
-        "errors": [
-            {
-                "row": judged.rows[judged.owners[i]].number, "word": int(judged.words[i]) if judged.tags else None,
-                "texts": list(judged.rows[judged.owners[i]].texts), "label": judged.classes[judged.labels[i]],
-                "prediction": judged.classes[judged.predicted[i]], "probability": float(judged.probabilities[i].max()),
-            }
-            for i in judged.worst(100)
-        ],
-        "doubtful_labels": [
-            {
-                "row": each.row.number, "word": each.word if judged.tags else None, "texts": list(each.row.texts),
-                "label": each.row.labels[each.word], "suggested": each.suggested, "probability": each.probability,
-            }
-            for each in found.doubts
-        ],
+        "errors": [_finding(each, "prediction") for each in judged.errors(100)],
+        "doubtful_labels": [_finding(each, "suggested") for each in found.doubts],
         "calibration": [
             dict(zip(("from", "to", "items", "mean", "right"), band, strict=True)) for band in judged.calibration()
         ],
@@ -180,34 +167,35 @@ def _facts(found: Diagnosis) -> dict[str, object]:
     }  # fmt: skip
 
 
+def _finding(found: Finding, other: str) -> dict[str, object]:
+    return {
+        "row": found.row.number, "word": found.word, "texts": list(found.row.texts), "label": found.label,
+        other: found.other, "probability": found.probability,
+    }  # fmt: skip
+
+
 def _lines(found: Diagnosis, where: str) -> list[str]:
     """What is found, for a terminal."""
     from peirce.errors import escape_controls
     from peirce_text.tabular.columns import shown
 
     judged = found.judged
-    kind = "words" if judged.tags else "rows"
     measured = ", ".join(f"{name} {value:.4f}" for name, value in judged.confusion.scores.items())
-    lines = [f"{len(judged.labels):,} {kind} of {where}: {measured}", *judged.confusion.sentences()]
+    lines = [f"{len(judged.labels):,} {'words' if judged.tags else 'rows'} of {where}: {measured}"]
+    lines += judged.confusion.sentences()
 
-    def text(row: Labelled) -> str:
-        whole = escape_controls(" ".join(" ".join(row.texts).split()))
-        return (
-            f"{f'row {row.number}: ' if row.number else ''}{whole if len(whole) <= 100 else f'{whole[:99]}…'}"
-        )
+    def line(each: Finding, other: str) -> str:
+        text = escape_controls(" ".join(" ".join(each.row.texts).split()))
+        text = text if len(text) <= 100 else f"{text[:99]}…"
+        place = f"row {each.row.number}: " if each.row.number else ""
+        word = "" if each.word is None else f"{each.row.texts[each.word]!r} is "
+        classes = f"{shown(each.label)}{other} {shown(each.other)}"
+        return f"  {word}{classes} ({each.probability:.2f}); {place}{text}"
 
-    if errors := judged.worst(MOST_PRINTED):
-        lines += ["", "the surest errors:"]
-    for item in errors:
-        row, label, guess = judged.rows[judged.owners[item]], judged.labels[item], judged.predicted[item]
-        word = f"{row.texts[judged.words[item]]!r} is " if judged.tags else ""
-        what = f"{word}{shown(judged.classes[label])} taken for {shown(judged.classes[guess])}"
-        lines.append(f"  {what} ({judged.probabilities[item, guess]:.2f}); {text(row)}")
+    if errors := judged.errors(MOST_PRINTED):
+        lines += ["", "the surest errors:", *(line(each, " taken for") for each in errors)]
     if found.doubts:
         lines += ["", f"{len(found.doubts):,} labels look wrong, the first:"]
-    for each in found.doubts[:MOST_PRINTED]:
-        word = f"{each.row.texts[each.word]!r} is " if judged.tags else ""
-        what = f"{word}{shown(each.row.labels[each.word])}, perhaps {shown(each.suggested)}"
-        lines.append(f"  {what} ({each.probability:.2f}); {text(each.row)}")
+        lines += [line(each, ", perhaps") for each in found.doubts[:MOST_PRINTED]]
     steps = found.next_steps() or ["no figure points to one cause"]
     return [*lines, "", "what to try next:", *(f"  {i}. {step}" for i, step in enumerate(steps, 1))]

@@ -12,8 +12,9 @@ from peirce.errors import TaskError
 from peirce.files import write_whole
 from peirce_show import Markup, element, observe, page
 from peirce_text.tabular.columns import shown
-from peirce_text.tabular.diagnosis import Diagnosis, Labelled
+from peirce_text.tabular.diagnosis import Diagnosis, Finding, Labelled
 from peirce_text.tabular.predictor import LocalPredictor, TorchRunner
+from peirce_text.tabular.scores import f1_of
 from peirce_text.text.encoding import encode
 
 MOST_ERRORS, MOST_DOUBTS, MOST_CLASSES = 20, 50, 25
@@ -109,7 +110,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[object]], **attributes: 
 def _class_table(found: Diagnosis) -> Markup:
     judged, matrix = found.judged, found.judged.matrix
     there, guessed, hit = matrix.sum(-1), matrix.sum(0), matrix.diagonal()
-    f1 = 2 * hit / np.maximum(1, there + guessed)
+    f1 = f1_of(there, guessed, hit)
     wrong = matrix - np.diag(hit)
     rows: list[tuple[str, ...]] = []
     for i in map(int, np.lexsort((-there, f1))):
@@ -148,35 +149,28 @@ def _matrix(found: Diagnosis) -> list[Markup]:
 
 
 def _errors(found: Diagnosis, predictor: LocalPredictor) -> list[Markup]:
-    judged, articles, seen = found.judged, list[Markup](), False
-    for item in judged.worst(MOST_ERRORS):
-        row, word, shares = (
-            judged.rows[judged.owners[item]],
-            int(judged.words[item]),
-            judged.probabilities[item],
-        )
-        label, guess = judged.labels[item], judged.predicted[item]
-        weights = [] if judged.tags else attention(predictor, row)
-        seen = seen or any(weights)
-        line = (
-            f"{_place(row)}labelled {shown(judged.classes[label])} ({shares[label]:.3f}), "
-            f"predicted {shown(judged.classes[guess])} ({shares[guess]:.3f})"
-        )
-        texts = [_marked_word(row.texts, word)] if judged.tags else map(_text, row.texts, weights)
-        articles.append(element("article", *texts, element("p", line, class_="muted")))
-    note = "Deeper colour: the last layer attends more to it. Weights say what was summed, not why."
-    if seen:
+    errors = found.judged.errors(MOST_ERRORS)
+    weights = [() if found.judged.tags else attention(predictor, each.row) for each in errors]
+    articles = [_article(*each, "predicted") for each in zip(errors, weights, strict=True)]
+    if any(each for texts in weights for each in texts):
+        note = "Deeper colour: the last layer attends more to it. Weights say what was summed, not why."
         articles.insert(0, element("p", note, class_="muted"))
     return articles or [element("p", "No row is predicted wrongly.")]
 
 
-def _marked_word(words: Sequence[str], word: int) -> Markup:
-    start = len(" ".join(words[:word])) + bool(word)
-    return _text(" ".join(words), [(start, start + len(words[word]), 1.0)])
-
-
-def _place(row: Labelled) -> str:
-    return f"row {row.number}: " if row.number else ""
+def _article(found: Finding, weights: Sequence[Weights], other: str) -> Markup:
+    """A row with its label, and another class."""
+    row, word, texts = found.row, found.word, found.row.texts
+    if word is not None:
+        start = len(" ".join(texts[:word])) + bool(word)
+        texts, weights = (" ".join(texts),), [[(start, start + len(texts[word]), 1.0)]]
+    place = f"row {row.number}: " if row.number else ""
+    classes = f"labelled {shown(found.label)}, {other} {shown(found.other)} ({found.probability:.3f})"
+    return element(
+        "article",
+        *map(_text, texts, weights or [()] * len(texts)),
+        element("p", place + classes, class_="muted"),
+    )
 
 
 def _text(text: str, weights: Weights = ()) -> Markup:
@@ -227,13 +221,7 @@ def _doubts(found: Diagnosis) -> list[Markup]:
     if not found.looked_at:
         return []
     how = f"Confident learning from the probabilities of {found.doubted_by}, on {found.looked_at:,} labels, finds"
-    articles = []
-    for doubt in found.doubts[:MOST_DOUBTS]:
-        row, word = doubt.row, doubt.word
-        label, other = shown(row.labels[word]), shown(doubt.suggested)
-        line = f"{_place(row)}labelled {label}, perhaps {other} ({doubt.probability:.3f})"
-        shown_texts = [_marked_word(row.texts, word)] if found.judged.tags else map(_text, row.texts)
-        articles.append(element("article", *shown_texts, element("p", line, class_="muted")))
+    articles = (_article(each, (), "perhaps") for each in found.doubts[:MOST_DOUBTS])
     return [element("p", f"{how} {len(found.doubts):,}.", class_="muted"), *articles]
 
 

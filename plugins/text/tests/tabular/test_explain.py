@@ -245,4 +245,4 @@ def test_calibration_is_of_all_items() -> None:
         (2, 0.9, 0.5),
         (1, 1.0, 1.0),
     ]
-    assert found.worst(9) == [1]
+    assert [(each.row.number, each.label, each.other) for each in found.errors(9)] == [(0, "b", "a")]
