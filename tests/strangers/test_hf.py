@@ -304,14 +304,15 @@ def test_norms_in_another_dtype(tmp_path: Path, caplog: pytest.LogCaptureFixture
     assert "cast to float32: lm_head.weight from bfloat16" in caplog.text
 
 
-@pytest.mark.parametrize("prefix", ["_orig_mod.", "module.", "network."])
+@pytest.mark.parametrize("kind", ["llama", "gpt2"])
+@pytest.mark.parametrize("prefix", ["_orig_mod.", "module._orig_mod.net.", "network.", "model."])
 @pytest.mark.report(
     "https://github.com/pytorch/pytorch/issues/101107",
     "a state dict saved through torch.compile has _orig_mod. before each name, and fits no model",
     "names of modules around a model are taken off, those of a model's own wrapper as well",
 )
-def test_names_of_wrappers(prefix: str, tmp_path: Path) -> None:
-    theirs = saved(tmp_path)
+def test_names_of_wrappers(prefix: str, kind: str, tmp_path: Path) -> None:
+    theirs = saved(tmp_path, kind)
     changed(tmp_path, lambda tensors: {prefix + key: value for key, value in tensors.items()})
     assert_imported(tmp_path, theirs)
 
