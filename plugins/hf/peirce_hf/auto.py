@@ -29,7 +29,7 @@ from peirce_hf.models import (
 if TYPE_CHECKING:
     from peirce.registry import Registry
 
-_CLASSES: dict[str, type[PeircePreTrainedModel]] = {
+AUTO_CLASSES: dict[str, type[PeircePreTrainedModel]] = {
     "AutoModel": PeirceModel,
     "AutoModelForPreTraining": PeirceForPreTraining,
     "AutoModelForMaskedLM": PeirceForMaskedLM,
@@ -40,12 +40,13 @@ _CLASSES: dict[str, type[PeircePreTrainedModel]] = {
     "AutoModelForQuestionAnswering": PeirceForQuestionAnswering,
     "AutoModelForMultipleChoice": PeirceForMultipleChoice,
 }
+"""What each `Auto` class makes of a configuration of Peirce's."""
 
 
 def register() -> None:
     """Make the `Auto` classes and `pipeline` know configurations of the model type `peirce`; again does no harm."""
     AutoConfig.register(PeirceConfig.model_type, PeirceConfig, exist_ok=True)
-    for auto, model in _CLASSES.items():
+    for auto, model in AUTO_CLASSES.items():
         getattr(transformers, auto).register(PeirceConfig, model, exist_ok=True)
 
 
@@ -74,5 +75,5 @@ def class_of(model: Model) -> type[PeircePreTrainedModel]:
         return PeirceForConditionalGeneration
     if model.spec.scope.kind in ("causal", "prefix") and use in PeirceForCausalLM.uses:
         return PeirceForCausalLM
-    others = (cls for cls in _CLASSES.values() if not issubclass(cls, PeirceGenerator))
+    others = (cls for cls in AUTO_CLASSES.values() if not issubclass(cls, PeirceGenerator))
     return next((cls for cls in others if use in cls.uses), PeirceForPreTraining)

@@ -8,21 +8,12 @@ from typing import Any
 
 import pytest
 import torch
+import transformers
 from safetensors import safe_open
 from small_specs import FOLNET, PAPER_CJOIN, TRANSFORMER
 from thorough import often
 from torch import Tensor, nn
-from transformers import (
-    AutoModel,
-    AutoModelForCausalLM,
-    AutoModelForMaskedLM,
-    AutoModelForMultipleChoice,
-    AutoModelForPreTraining,
-    AutoModelForQuestionAnswering,
-    AutoModelForSeq2SeqLM,
-    AutoModelForSequenceClassification,
-    AutoModelForTokenClassification,
-)
+from transformers import AutoModel, AutoModelForMaskedLM, AutoModelForSequenceClassification
 
 import peirce
 from peirce.compose import ProvenanceWarning
@@ -42,6 +33,7 @@ from peirce_hf import (
     PeirceModel,
     from_peirce,
 )
+from peirce_hf.auto import AUTO_CLASSES
 
 CAUSAL = FOLNET.replace({"model.scope.kind": "causal", **PAPER_CJOIN, "model.heads": [{"use": "causal_lm"}]})
 TWO_STACKS = FOLNET.replace(
@@ -52,28 +44,19 @@ TWO_STACKS = FOLNET.replace(
         "model.heads": [{"use": "causal_lm"}],
     }
 )
-CLASSES: dict[type, tuple[type, Spec]] = {
-    PeirceModel: (AutoModel, FOLNET.replace({"model.heads": []})),
-    PeirceForPreTraining: (AutoModelForPreTraining, FOLNET),
-    PeirceForMaskedLM: (AutoModelForMaskedLM, FOLNET.replace({"model.heads": [{"use": "mlm"}]})),
-    PeirceForCausalLM: (AutoModelForCausalLM, CAUSAL),
-    PeirceForConditionalGeneration: (AutoModelForSeq2SeqLM, TWO_STACKS),
-    PeirceForSequenceClassification: (
-        AutoModelForSequenceClassification,
-        FOLNET.replace({"model.heads": [{"use": "classification", "as": "genre", "classes": 3}]}),
-    ),
-    PeirceForTokenClassification: (
-        AutoModelForTokenClassification,
-        FOLNET.replace({"model.heads": [{"use": "token_classification", "classes": 5}]}),
-    ),
-    PeirceForQuestionAnswering: (
-        AutoModelForQuestionAnswering,
-        FOLNET.replace({"model.heads": [{"use": "span"}]}),
-    ),
-    PeirceForMultipleChoice: (
-        AutoModelForMultipleChoice,
-        FOLNET.replace({"model.heads": [{"use": "multiple_choice", "choices": 3}]}),
-    ),
+HEADS: dict[type, list[dict[str, Any]]] = {
+    PeirceModel: [],
+    PeirceForMaskedLM: [{"use": "mlm"}],
+    PeirceForSequenceClassification: [{"use": "classification", "as": "genre", "classes": 3}],
+    PeirceForTokenClassification: [{"use": "token_classification", "classes": 5}],
+    PeirceForQuestionAnswering: [{"use": "span"}],
+    PeirceForMultipleChoice: [{"use": "multiple_choice", "choices": 3}],
+}
+SPECS: dict[type, Spec] = {
+    PeirceForPreTraining: FOLNET,
+    PeirceForCausalLM: CAUSAL,
+    PeirceForConditionalGeneration: TWO_STACKS,
+    **{cls: FOLNET.replace({"model.heads": heads}) for cls, heads in HEADS.items()},
 }
 PARTS: list[dict[str, Any]] = [
     {"model.positions": [{"use": "t5"}]},
@@ -96,18 +79,18 @@ def equal(one: nn.Module, other: nn.Module) -> None:
         assert torch.equal(value, right[name]), name
 
 
-@pytest.mark.parametrize("cls", CLASSES)
-def test_there_and_back_through_files(cls: type, registry: Registry, tmp_path: Path) -> None:
+@pytest.mark.parametrize("auto", AUTO_CLASSES)
+def test_there_and_back_through_files(auto: str, registry: Registry, tmp_path: Path) -> None:
     """Peirce, transformers, sharded files, the Auto class, Peirce: the same to the bit."""
-    auto, spec = CLASSES[cls]
-    model = peirce.build(spec, seed=3, registry=registry).eval()
+    cls = AUTO_CLASSES[auto]
+    model = peirce.build(SPECS[cls], seed=3, registry=registry).eval()
     made = from_peirce(model, registry=registry)
     assert type(made) is cls
     assert not made.training
     made.save_pretrained(tmp_path, max_shard_size="20KB")
     assert len(list(tmp_path.glob("*.safetensors"))) > 1
     assert not list(tmp_path.glob("*.bin"))
-    loaded, report = auto.from_pretrained(tmp_path, output_loading_info=True)  # type: ignore[attr-defined]
+    loaded, report = getattr(transformers, auto).from_pretrained(tmp_path, output_loading_info=True)
     assert type(loaded) is cls
     assert not any(report.values()), report
     equal(loaded.peirce, model)
@@ -202,10 +185,9 @@ def test_parts_give_the_values_of_what_is_missing_in_the_file(registry: Registry
             assert 0.5 < value.std() < 2
 
 
-@pytest.mark.parametrize("cls", [cls for cls in CLASSES if cls is not PeirceModel])
+@pytest.mark.parametrize("cls", [cls for cls in SPECS if cls is not PeirceModel])
 def test_losses_are_those_of_the_heads(cls: Any, registry: Registry) -> None:
-    _, spec = CLASSES[cls]
-    model = peirce.build(spec, registry=registry).eval()
+    model = peirce.build(SPECS[cls], registry=registry).eval()
     made = cls.from_peirce(model, registry=registry)
     tokens, mask = ids(2, 6), torch.tensor([[1] * 6, [1, 1, 1, 1, 0, 0]])
     target = torch.tensor([[0, 5, 8], [0, 7, 0]])
