@@ -147,7 +147,7 @@ def export_failure(exporter: ExporterHarness) -> None:
         except Exception:  # whatever it is: a user's model has values
             if contents(folder) != older or any(path.is_dir() for path in folder.iterdir()):
                 left = ", ".join(sorted(path.name for path in folder.iterdir())) or "nothing of it"
-                advice = "write beside the path and rename, as `peirce.files.replace_file` does"
+                advice = "write beside the path and rename, as `peirce_export.write_verified` does"
                 raise BrokenError(f"an export that fails, with {name}, leaves {left}; {advice}") from None
         else:
             left = ", ".join(contents(folder)) or "and no file"
