@@ -23,7 +23,7 @@ import pyarrow.parquet
 from measuring import beside, parsed, record, spread
 
 import peirce
-from peirce_text.tabular.folders import predict_folder
+from peirce_text.tabular.folders import Job, predict_folder
 from peirce_text.text.tokenizer import Tokenizer
 
 WORDS = 2_000
@@ -79,7 +79,9 @@ def main() -> None:
             for count in WORKERS:
                 out = folder / "out"
                 begun = time.perf_counter()
-                predict_folder(str(folder / "model"), folder / "in", out, {}, workers=count)
+                predict_folder(
+                    Job(source=folder / "in", target=out, model=str(folder / "model")), {}, workers=count
+                )
                 walls[count].append(time.perf_counter() - begun)
                 ends = sorted(path.stat().st_mtime for path in out.glob("*.parquet"))
                 rates[count].append((options.files - 1) * options.rows / (ends[-1] - ends[0]))

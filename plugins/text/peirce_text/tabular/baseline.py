@@ -35,13 +35,8 @@ def count_ngrams(rows: Sequence[Sequence[str]], classes: int) -> Any:
     """How often words and pairs of words are in the texts of rows: a sparse matrix [rows, hashed n-grams]."""
     from sklearn.feature_extraction.text import HashingVectorizer
 
-    vectorizer = HashingVectorizer(
-        ngram_range=(1, 2),
-        token_pattern=r"\S+",
-        alternate_sign=False,
-        norm=None,
-        n_features=_WEIGHTS // classes,
-    )
+    sizes: Any = {"ngram_range": (1, 2), "n_features": _WEIGHTS // classes}
+    vectorizer = HashingVectorizer(token_pattern=r"\S+", alternate_sign=False, norm=None, **sizes)
     return vectorizer.transform([" \n ".join(texts)[:CHARACTERS] for texts in rows])
 
 

@@ -90,7 +90,7 @@ def predict(
     from peirce.extras import check_picture
     from peirce.files import replace_file
     from peirce.progress import progress_bars
-    from peirce_text.tabular.folders import predict_folder
+    from peirce_text.tabular.folders import Job, predict_folder
     from peirce_text.tabular.lists import split_lists
     from peirce_text.tabular.predictor import Predictions, predict_rows, predictor
     from peirce_text.tabular.words import join_words
@@ -102,19 +102,12 @@ def predict(
     console = Console(stderr=True)
     bars_on = console if console.is_terminal else None
     if file.is_dir():
-        predictions = predict_folder(
-            model,
-            file,
-            output,
-            {"text": text, "pair": second, "label": label},
-            batch_size=batch_size,
-            threads=threads or 1,
-            device=device,
+        job = Job(
+            source=file, target=output, model=model, batch_size=batch_size, threads=threads or 1, device=device,
             providers=provider,
-            workers=workers,
-            overwrite=overwrite,
-            console=bars_on,
-        )
+        )  # fmt: skip
+        names = {"text": text, "pair": second, "label": label}
+        predictions = predict_folder(job, names, workers=workers, overwrite=overwrite, console=bars_on)
         _report(predictions, model, str(file), confusion, json=json)
         return
     if workers > 1:

@@ -24,17 +24,8 @@ PAIRS = (
 )  # fmt: skip
 """What the columns of two texts are usually called."""
 TEXTS = (
-    "text",
-    "sentence",
-    "review",
-    "content",
-    "comment",
-    "message",
-    "document",
-    "body",
-    "question",
-    "title",
-)
+    "text", "sentence", "review", "content", "comment", "message", "document", "body", "question", "title",
+)  # fmt: skip
 LABELS = ("label", "labels", "class", "category", "target", "sentiment", "intent", "gold_label", "topic")
 TOKENS = ("tokens", "words", "token", "word", "form")
 TAGS = ("tags", "ner_tags", "pos_tags", "labels", "tag", "ner_tag", "ner", "upos")

@@ -11,7 +11,7 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,6 +41,7 @@ _ROW_GROUP = 1 << 26
 """Bytes after which a row group is written, half of what Parquet's documentation takes to be small."""
 _TRIES = 3
 """How often a file is begun whose worker dies; Ray itself would begin it for ever."""
+_UNKNOWN = Roles((), "")
 _GOES_ON = "the files that are done are whole, and the same command goes on with the others"
 
 
@@ -52,23 +53,23 @@ class Job:
         source: the folder of the files.
         target: the folder of the predictions.
         model: what predicts, as `predictor` takes it.
-        digest: what tells that model from others.
-        roles: the columns that are read.
         batch_size: the rows that are computed at once.
         threads: of each worker.
         device: where a saved model computes.
         providers: what computes an exported file.
+        digest: what tells the model from others; found before the first file.
+        roles: the columns that are read; found before the first file.
     """
 
     source: Path
     target: Path
     model: str
-    digest: str
-    roles: Roles
-    batch_size: int
-    threads: int
-    device: str | None
-    providers: Sequence[str] | None
+    batch_size: int = 32
+    threads: int = 1
+    device: str | None = None
+    providers: Sequence[str] | None = None
+    digest: str = ""
+    roles: Roles = _UNKNOWN
 
     @property
     def request(self) -> dict[str, Any]:
@@ -76,10 +77,6 @@ class Job:
         own = asdict(self, filter=lambda field, _: field.name not in ("source", "target", "roles"))
         # The name of a model may change, and its digest says which it is.
         return json.loads(json.dumps({**own, "model": "", **asdict(self.roles)}))
-
-    def open(self) -> AbstractContextManager[Predictor]:
-        """The model."""
-        return _open(self.model, self.device, self.providers, self.threads)
 
     def stamp(self, name: str) -> list[int]:
         """By what a changed source is known: its size, and when it was written."""
@@ -118,29 +115,22 @@ class Job:
 
 
 @contextmanager
-def _open(
-    model: str, device: str | None, providers: Sequence[str] | None, threads: int
-) -> Iterator[Predictor]:
+def _open(job: Job) -> Iterator[Predictor]:
     """The model, with as many threads as are asked for: on a CPU, more may round otherwise."""
-    saved = Path(model).is_dir()
+    saved = Path(job.model).is_dir()
     if saved and find_spec("torch") is not None:
         import torch
 
-        torch.set_num_threads(threads)
-    with predictor(model, device, providers, None if saved or "://" in model else threads) as found:
+        torch.set_num_threads(job.threads)
+    threads = None if saved or "://" in job.model else job.threads
+    with predictor(job.model, job.device, job.providers, threads) as found:
         yield found
 
 
 def predict_folder(
-    model: str,
-    source: Path,
-    target: Path,
+    job: Job,
     names: Mapping[str, str | None],
     *,
-    batch_size: int = 32,
-    threads: int = 1,
-    device: str | None = None,
-    providers: Sequence[str] | None = None,
     workers: int = 1,
     overwrite: bool = False,
     console: Console | None = None,
@@ -148,7 +138,7 @@ def predict_folder(
     """Predict every file of a folder that has no predictions yet.
 
     Args:
-        model, source, target, batch_size, threads, device, providers: see `Job`.
+        job: what is asked for.
         names: the columns that are named: `text`, `pair` and `label`.
         workers: how many of a Ray cluster; one is this process.
         overwrite: whether predictions of another request are replaced.
@@ -158,6 +148,7 @@ def predict_folder(
         TaskError: the folder has no file, or predictions of another request.
         BusyError: another process writes there.
     """
+    source, target = job.source, job.target
     require("a folder of Parquet files", "pyarrow", extra="peirce-text[train]")
     files = [str(name) for name in parquet_files(source)]
     if not files:
@@ -168,21 +159,12 @@ def predict_folder(
         )
     if target.exists() and not target.is_dir():
         raise TaskError(f"{target} is a file, where the folder of predictions would go; give another with -o")
-    with _open(model, device, providers, threads) as found:
+    with _open(job) as found:
         kind, classes = found.kind, found.classes
         first = next((name for name in files[:-1] if _is_readable(source / name)), files[-1])
         row = Row(source / first, 1, dict.fromkeys(map(str.strip, parquet_schema(source / first).names)))
-        job = Job(
-            source=source,
-            target=target,
-            model=model,
-            digest=_digest(model),
-            roles=Roles.of(row, found.columns, tags=found.tags, **names),
-            batch_size=batch_size,
-            threads=threads,
-            device=device,
-            providers=providers,
-        )
+        roles = Roles.of(row, found.columns, tags=found.tags, **names)
+        job = evolve(job, digest=_digest(job.model), roles=roles)
         if taken_from := job.roles.untrained(found.columns):
             print_line(taken_from)
         with explain_disk_errors(f"predictions in {target}", _GOES_ON), hold_lock(target, folder=True):
@@ -191,9 +173,8 @@ def predict_folder(
             bars = progress_bars(console)
             bar = bars.add_task("predicting files", total=len(files), completed=len(before), shown="")
             with bars:
-                for name, error in (
-                    _by_ray(job, waiting, workers) if workers > 1 else _here(job, found, waiting)
-                ):
+                here = ((name, _attempt(job, found, name)) for name in waiting)
+                for name, error in _by_ray(job, waiting, workers) if workers > 1 else here:
                     bars.advance(bar)
                     if error:
                         failed[name] = error
@@ -238,13 +219,8 @@ def _digest(model: str) -> str:
     return digest_of("".join(map(digest_of, files)).encode())
 
 
-def _here(job: Job, found: Predictor, names: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Predict files in this process; each with why it could not be, empty if it was."""
-    for name in names:
-        yield name, _attempt(job, found, name)
-
-
 def _attempt(job: Job, found: Predictor, name: str) -> str:
+    """Predict a file; why it could not be, empty if it was."""
     try:
         _predict_file(job, found, name)
     except (TaskError, InputError, FileNotFoundError) as error:
@@ -269,7 +245,7 @@ class _Worker:
 
     def __init__(self, job: Job, tries: Any) -> None:
         self._job, self._tries, self._model = job, tries, ExitStack()
-        self._found = self._model.enter_context(job.open())
+        self._found = self._model.enter_context(_open(job))
 
     def __call__(self, row: Mapping[str, str]) -> dict[str, str]:
         import ray
@@ -295,9 +271,8 @@ def _by_ray(job: Job, names: Sequence[str], workers: int) -> Iterator[tuple[str,
         context.enable_progress_bars = context.print_on_execution_start = False
         logging.getLogger("ray.data").setLevel(logging.ERROR)
         # The folders are those of every machine of the cluster, whose processes start elsewhere.
-        there = evolve(
-            job, source=job.source.resolve(), target=job.target.resolve(), model=_absolute(job.model)
-        )
+        model = job.model if "://" in job.model else str(Path(job.model).resolve())
+        there = evolve(job, source=job.source.resolve(), target=job.target.resolve(), model=model)
         tasks = ray.data.from_items([{"name": name} for name in names], override_num_blocks=len(names))
         worker: Any = _Worker  # a class, of which each process makes one
         done = tasks.map(
@@ -317,10 +292,6 @@ def _by_ray(job: Job, names: Sequence[str], workers: int) -> Iterator[tuple[str,
             raise TaskError(f"a Ray worker was lost: {str(error).splitlines()[0]}; {_GOES_ON}") from error
 
 
-def _absolute(model: str) -> str:
-    return model if "://" in model else str(Path(model).resolve())
-
-
 def _predict_file(job: Job, found: Predictor, name: str) -> None:
     """Write the predictions of a file: its columns as they are, and two more."""
     import pyarrow
@@ -337,13 +308,9 @@ def _predict_file(job: Job, found: Predictor, name: str) -> None:
         raise TaskError(f"{source} has a column {taken[0]!r} already, which would be added; rename it")
     roles = job.roles if job.roles.label in names else evolve(job.roles, label="")
     read = [name for name in dict.fromkeys([*needed, roles.label]) if name]
-    span = {
-        "start": pyarrow.int64(),
-        "end": pyarrow.int64(),
-        "tag": pyarrow.string(),
-        "text": pyarrow.string(),
-    }
-    kinds = {"text": pyarrow.string(), "number": pyarrow.float64(), "span": pyarrow.struct(span)}
+    text, integer = pyarrow.string(), pyarrow.int64()
+    span = pyarrow.struct({"start": integer, "end": integer, "tag": text, "text": text})
+    kinds = {"text": text, "number": pyarrow.float64(), "span": span}
     for column, holds in found.kind.added.items():
         many = holds.endswith("s")
         kind = kinds[holds.removesuffix("s")]

@@ -134,22 +134,10 @@ def test_a_killed_run_goes_on_to_the_same_files(
 @pytest.mark.skipif(find_spec("ray") is None, reason="the extra `ray` is not installed")
 def test_two_workers_of_ray_give_the_same_bytes(weather: Path, folder: Path, tmp_path: Path) -> None:
     assert run("predict", weather, folder, "-o", tmp_path / "one") == 0
-    command = [
-        sys.executable,
-        "-m",
-        "peirce",
-        "predict",
-        weather,
-        folder,
-        "-o",
-        tmp_path / "two",
-        "--workers",
-        "2",
-    ]
+    words = ("predict", weather, folder, "-o", tmp_path / "two", "--workers", "2")
     quiet = {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}
-    done = subprocess.run(
-        list(map(str, command)), env={**os.environ, **quiet}, capture_output=True, text=True, timeout=600
-    )
+    command, environment = [sys.executable, "-m", "peirce", *map(str, words)], {**os.environ, **quiet}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
 

@@ -100,17 +100,8 @@ def test_a_training_without_a_spec_begins_with_a_regression(
 ) -> None:
     (tmp_path / "my.csv").write_text(TABLE)
     small = ["--set", "model.dims.layers=1", "--set", "model.dims.unary=8", "--set", "vocabulary=90"]
-    given = [
-        "train",
-        "--data",
-        tmp_path / "my.csv",
-        "-o",
-        tmp_path / "model",
-        "--set",
-        "train.epochs=1",
-        *small,
-    ]
-    assert exit_code(*given) == 0
+    files = ["--data", tmp_path / "my.csv", "-o", tmp_path / "model"]
+    assert exit_code("train", *files, "--set", "train.epochs=1", *small) == 0
     shown = capsys.readouterr()
     assert "text-small learns from scratch" in shown.err
     assert "begun with a logistic regression on n-grams of up to 2 tokens" in shown.err
