@@ -41,10 +41,9 @@ SEARCHES = {
     "alibi": "reference/positions/alibi/",
     "moe": "reference/operators/experts/",
     "install": "",
-    "rope": "reference/positions/rope/",
-    "class weights": "guide/own-data/",
+    "class weights": "reference/tasks/classify/",
     "csv": "guide/own-data/",
-    "without torch": "export/",
+    "without torch": "export/serving/",
     "train on my own data": "guide/own-data/",
 }
 """What readers search for, and what must be among the first results."""

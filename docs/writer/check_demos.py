@@ -21,6 +21,8 @@ QUERIES = (
     "measures(e1,f1)&part_of('cell',e1)",
 )
 TOLERANCE = 1e-4
+LARGEST = 8_000_000
+"""The bytes of a page, most of which are ONNX Runtime: what a laptop reads and compiles in a second or two."""
 SCORES = """() => [...document.querySelectorAll('#scores tr:has(data)')].map(
   (row) => [row.cells[0].textContent, Number(row.querySelector('data').value)])"""
 
@@ -41,6 +43,8 @@ def demo_problems(
 def _page_problems(
     page: Page, build: Path, path: Path, ask: Callable[[Page, Path], Iterator[str]], contrast: str
 ) -> Iterator[str]:
+    if (size := (build / "site" / path).stat().st_size) > LARGEST:
+        yield f"has {size:,} bytes"
     errors, requests = list[str](), list[str]()
     page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: errors.append(str(error)))

@@ -25,6 +25,7 @@ FACTS_SETTINGS = {
     "model.options.vary": 2,
     "train.steps": 1500,
     "train.lr": 3e-3,
+    "train.threads": 1,
 }
 QUERY_PAGE = Path("plugins/kg/ask/index.html")
 QUERY = "treats(antibiotic,f) & !causes(bacterium,f)"

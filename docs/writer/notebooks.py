@@ -25,6 +25,7 @@ START = """\
 import os
 import tempfile
 
+os.environ["MPLBACKEND"] = "agg"  # commands draw into files
 os.chdir(tempfile.mkdtemp())  # what follows writes here
 print(os.getcwd())"""
 

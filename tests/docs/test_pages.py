@@ -36,7 +36,7 @@ def test_the_blocks_of_entailment_run(tmp_path: Path) -> None:
 
 
 PAGES = [
-    ("compose", 17), ("train", 2), ("draw", 6), ("own-data", 8), ("look", 4), ("export-and-run", 10), ("generate", 6),
+    ("compose", 20), ("train", 2), ("draw", 6), ("own-data", 8), ("look", 4), ("export-and-run", 10), ("generate", 6),
 ]  # fmt: skip
 
 
@@ -47,7 +47,15 @@ def test_every_block_runs(page: str, count: int, tmp_path: Path) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    ("page", "count"), [("tasks", 3), ("exporters", 5), ("commands", 4), ("heads", 4), ("architectures", 4)]
+    ("page", "count"),
+    [
+        ("first-operator", 4),
+        ("tasks", 3),
+        ("exporters", 5),
+        ("commands", 4),
+        ("heads", 4),
+        ("architectures", 4),
+    ],
 )
 def test_every_example_of_the_guide_runs(page: str, count: int, tmp_path: Path) -> None:
     path = GUIDE / f"{page}.md"
