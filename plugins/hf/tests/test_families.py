@@ -41,7 +41,8 @@ BOXES: dict[str, dict[str, dict[str, Any]]] = {
         "opt": {"ffn_dim": 12, "word_embed_proj_dim": 8}, "phi": {}, "stablelm": GROUPED, "starcoder2": GROUPED,
     },
     "pretrained_encoder_decoder": {
-        "bart": SOURCE, "t5": {"d_model": 8, "d_kv": 4, "d_ff": 12, "num_layers": 1, "num_heads": 2},
+        "bart": SOURCE, "led": {**SOURCE, "attention_window": 4},
+        "t5": {"d_model": 8, "d_kv": 4, "d_ff": 12, "num_layers": 1, "num_heads": 2},
     },
 }  # fmt: skip
 """Settings of a small model of each family that runs as it is, by the architecture that runs it."""
