@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
+from typing import TYPE_CHECKING
 
 from peirce_text.tabular.columns import FEW, shown
 from peirce_text.tasks import TEST, TRAIN, VALID
+
+if TYPE_CHECKING:
+    from peirce_text.tabular.diagnosis import Labelled
 
 MOST_NAMED = 20
 """The most classes, and the most remarks of one kind, that are listed by name."""
@@ -94,22 +98,22 @@ def _misspelt(name: str, other: str) -> bool:
     return digits[0] == digits[1] and alike.quick_ratio() >= _SIMILAR and alike.ratio() >= _SIMILAR
 
 
-def text_remarks(texts: Mapping[str, Iterable[tuple[Sequence[str], Sequence[str]]]]) -> Iterator[str]:
+def text_remarks(read: Mapping[str, Iterable[Labelled]]) -> Iterator[str]:
     """Sentences about texts that repeat: over splits, and with two labels.
 
     Args:
-        texts: of each split, the training split first, the texts of each row, or its words, and its labels.
+        read: the rows of each split, the training split first.
     """
     known: dict[int, Sequence[str]] = {}  # digests, since there may be millions of texts
     training: frozenset[int] = frozenset()
     twice: dict[int, str] = {}
-    for split, rows in texts.items():
+    for split, rows in read.items():
         count = repeated = 0
-        for row, label in rows:
-            text = " ".join(" ".join(row).casefold().split())
+        for row in rows:
+            text = " ".join(" ".join(row.texts).casefold().split())
             key = hash(text)
-            if known.setdefault(key, label) != label:
-                one, other = (" ".join(each)[:60] for each in (known[key], label))
+            if known.setdefault(key, row.labels) != row.labels:
+                one, other = (" ".join(each)[:60] for each in (known[key], row.labels))
                 twice.setdefault(key, f"{text[:60]!r}: {one} and {other}")
             count, repeated = count + 1, repeated + (key in training)
         training = training or frozenset(known)

@@ -274,13 +274,14 @@ class TableTask(TextTask[OptionsT, ExampleT, EncodedT], Generic[OptionsT, Exampl
         """The labels of a batch; a streamed one knows how many it has."""
         return batch.targets if isinstance(batch, StreamedBatch) else super().targets(batch)
 
-    def print_checks(
-        self, counts: Counts, texts: Mapping[str, Iterable[tuple[Sequence[str], Sequence[str]]]]
-    ) -> None:
+    def print_checks(self, read: Mapping[str, Sequence[ExampleT]]) -> None:
         """Print what the splits show before the first step: rows by class, rare classes, texts that repeat."""
-        self.counts = counts
-        self.checks = (*class_remarks(counts, self.counted), *text_remarks(texts))
-        lines = count_lines(counts, self.counted) if any(counts.values()) else ()
+        labelled = {split: list(map(self.labelled, examples)) for split, examples in read.items()}
+        self.counts = {
+            split: Counter(name for row in rows for name in row.labels) for split, rows in labelled.items()
+        }
+        self.checks = (*class_remarks(self.counts, self.counted), *text_remarks(labelled))
+        lines = count_lines(self.counts, self.counted) if any(self.counts.values()) else ()
         for line in (*lines, *self.checks):
             print_line(line)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
@@ -144,10 +143,7 @@ class Tag(TableTask[TagOptions, Tagged, EncodedWords]):
             f"{list_classes(classes, 'tags', len(words))}"
         )
         found = self.split_off(read)
-        counts = {
-            split: Counter(tag for each in examples for tag in each.tags) for split, examples in found.items()
-        }
-        self.print_checks(counts, {split: ((e.words, e.tags) for e in each) for split, each in found.items()})
+        self.print_checks(found)
         return found
 
     def names_in(self, row: Row) -> Iterable[str]:

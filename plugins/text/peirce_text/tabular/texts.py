@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -173,16 +172,7 @@ class TextTable(TableTask[OptionsT, Example, EncodedTexts], TextClasses[OptionsT
         roles = ", ".join(f"{role} from column {name!r}" for role, name in self.columns.items())
         print_line(f"{self.name}: {roles}; {learned}")
         found = self.split_off(read, self.strata_of(read[TRAIN]))
-        classes = {
-            split: [tuple(self.counted_of(each.note)) for each in examples]
-            for split, examples in found.items()
-        }
-        texts = {
-            split: [(each.texts, names) for each, names in zip(examples, classes[split], strict=True)]
-            for split, examples in found.items()
-        }
-        counts = {split: Counter(name for names in each for name in names) for split, each in classes.items()}
-        self.print_checks(counts, texts)
+        self.print_checks(found)
         return found
 
     def encode(self, tokenizer: Tokenizer, split: str, examples: Sequence[Example]) -> EncodedTexts:

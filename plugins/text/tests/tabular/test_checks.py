@@ -6,6 +6,7 @@ import pytest
 
 from peirce_text.tabular.checks import class_remarks, count_lines, spelling_pairs, text_remarks
 from peirce_text.tabular.classify import Classify, ClassifyOptions
+from peirce_text.tabular.diagnosis import Labelled
 
 
 def test_a_class_that_no_split_measures_is_named() -> None:
@@ -53,7 +54,11 @@ def test_texts_that_repeat_are_counted() -> None:
         "train": [(("It works",), ("good",)), (("it  works",), ("bad",)), (("no",), ("bad",))],
         "test": [(("IT WORKS",), ("good",)), (("new",), ("good",))],
     }
-    assert list(text_remarks(texts)) == [
+    rows = {
+        split: [Labelled(texts=texts, labels=labels) for texts, labels in each]
+        for split, each in texts.items()
+    }
+    assert list(text_remarks(rows)) == [
         "1 of 2 test rows have the text of a training row, so their scores are too good; keep every text once",
         "a text has two labels, such as 'it works': good and bad; decide on one",
     ]
