@@ -51,6 +51,8 @@ def _page_problems(
     page.on("request", lambda request: requests.append(request.url))
     page.goto((build / "site" / path).resolve().as_uri())
     page.locator("#found").wait_for()
+    if page.locator('main a[href="../../../index.html"]').count() != 1:
+        yield "has no way back"
     yield from ask(page, build)
     page.add_script_tag(path=build / "node_modules" / "axe-core" / "axe.min.js")
     yield from page.evaluate(contrast)

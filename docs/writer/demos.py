@@ -67,7 +67,7 @@ def write(target: Path, build: Path) -> None:
         (target / page).parent.mkdir(parents=True, exist_ok=True)
         _peirce(*words, "--page", str(target / page), *runtime)
         written = (target / page).read_text(encoding="utf-8")
-        back = '<main><p><a href="../../../">Peirce, all pages</a></p>'
+        back = '<main><p><a href="../../../index.html">Peirce, all pages</a></p>'
         (target / page).write_text(written.replace("<main>", back, 1), encoding="utf-8")
 
 
