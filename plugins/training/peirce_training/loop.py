@@ -126,7 +126,7 @@ def train(
                 check_inputs(model, task, data, TRAIN, seed)
                 warm_start: WarmStart | None = None
                 if saved is not None:
-                    warm_start = saved.begin(model, task.assets(data))
+                    warm_start = saved.begin(model, task, task.assets(data))
                     del saved
                 if accelerator.is_main_process:
                     _clear(directory, resume=resume, overwrite=overwrite)

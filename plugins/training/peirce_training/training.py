@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, final
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, final
 
 import torch
 from attrs import asdict, define, field, fields_dict
@@ -557,7 +557,7 @@ class Training:
         if self.adapted is not None:
             self.adapted.save_pretrained(self.directory / ADAPTER, save_embedding_layers=False)
             self.adapted.merge_and_unload()
-        only = "trained" if self.options.save == "trained" else None
+        only: Literal["trained"] | None = "trained" if self.options.save == "trained" else None
         model.save(self.directory, self.task.assets(self.data), only=only)
 
     def _whole_model(self) -> Model:

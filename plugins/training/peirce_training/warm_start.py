@@ -149,20 +149,22 @@ class SavedModel:
         with saved_files(Path(directory), digests=False) as files:
             return cls(Path(directory), model, digest_of(files.path(WEIGHTS)))
 
-    def begin(self, model: Model, assets: Mapping[str, bytes]) -> WarmStart:
+    def begin(self, model: Model, task: AnyTask, assets: Mapping[str, bytes]) -> WarmStart:
         """Copy the body, and the heads that fit, into a freshly built model; its other heads keep what they have.
 
         The model's body may have more than the saved one, as long as it gives the same.
 
         Args:
             model: the model.
+            task: what it is trained on, whose option `tokenizer` is empty if it makes one of its own.
             assets: those of the task, whose token ids must mean what they mean to the saved model.
 
         Raises:
-            TaskError: another vocabulary; or a size or a tensor of the body is missing, unknown or of another shape;
-                all of them are named. Or what the body has beyond the saved one changes what it gives.
+            TaskError: another vocabulary, or one that was made for the task's data alone; or a size or a tensor of the
+                body is missing, unknown or of another shape; all of them are named. Or what the body has beyond the
+                saved one changes what it gives.
         """
-        self._check_vocabulary(assets)
+        self._check_vocabulary(assets, own=not getattr(task.options, TOKENIZER, True))
         ours, theirs = (_by_head(each.state_dict()) for each in (model, self.model))
         names = place_tensors(self.model.state_dict(), model.state_dict())
         placed = {names.get(name, name): tensor for name, tensor in theirs[""].items()}
@@ -211,11 +213,17 @@ class SavedModel:
             converted=tuple(sorted(dtype.removeprefix("torch.") for dtype in converted)),
         )
 
-    def _check_vocabulary(self, assets: Mapping[str, bytes]) -> None:
+    def _check_vocabulary(self, assets: Mapping[str, bytes], *, own: bool) -> None:
         ours = {name: content for name, content in assets.items() if Path(name).stem in _VOCABULARIES}
         folder = self.directory / ASSETS
         paths = sorted(folder.iterdir()) if folder.is_dir() else []
         theirs = {path.name: read_bytes(path, text=True) for path in paths if path.stem in _VOCABULARIES}
+        if own and ours and not theirs:
+            raise TaskError(
+                f"the model in {self.directory} keeps no tokenizer, and one that is made for the task's texts gives "
+                "ids that mean something else to it; give the model's own with --set tokenizer=PATH, a "
+                "tokenizer.json, a vocab.txt or a folder with one"
+            )
         shared = sorted(ours.keys() & theirs.keys())
         if ours and theirs and not shared:
             raise TaskError(

@@ -129,7 +129,8 @@ def test_more_learned_positions_than_the_saved_model_has_are_named(parts: Regist
     train(ABSOLUTE, Marked(MarkedOptions()), OPTIONS, tmp_path / "short", registry=parts)
     long = ABSOLUTE.replace({"model.input.max_length": 12})
     with pytest.raises(
-        TaskError, match=r"model\.input\.max_length is 12 and was 8.*network\.\S+ is \[8, 16\] and must be \[12, 16\]"
+        TaskError,
+        match=r"model\.input\.max_length is 12 and was 8.*network\.\S+ is \[8, 16\] and must be \[12, 16\]",
     ):
         go(parts, tmp_path / "new", tmp_path / "short", long)
 
@@ -150,6 +151,23 @@ def test_another_vocabulary_is_refused(parts: Registry, saved: Path, tmp_path: P
     load(saved, registry=parts).save(tmp_path / "bare")
     with pytest.raises(TaskError, match="vocabulary is 11 and was 10"):
         go(parts, tmp_path / "c", tmp_path / "bare", task=Marked(MarkedOptions(tokens=9)))
+
+
+def test_a_model_without_a_tokenizer_needs_its_own(parts: Registry, saved: Path, tmp_path: Path) -> None:
+    class Own(WithTokenizer):
+        def assets(self, data: Any) -> Mapping[str, bytes]:
+            path = self.options.tokenizer
+            return {"tokenizer.json": Path(path).read_bytes() if path else b"made of the task's texts"}
+
+    load(saved, registry=parts).save(tmp_path / "bare")
+    with pytest.raises(
+        TaskError, match=r"keeps no tokenizer.*give the model's own with --set tokenizer=PATH"
+    ):
+        go(parts, tmp_path / "new", tmp_path / "bare", task=Own(WithTokenizerOptions()))
+    assert not (tmp_path / "new").exists()
+    (tmp_path / "own.json").write_bytes(b"its own")
+    task = Own(WithTokenizerOptions(tokenizer=str(tmp_path / "own.json")))
+    assert go(parts, tmp_path / "new", tmp_path / "bare", task=task).start is not None
 
 
 def test_a_saved_model_may_have_more_vectors_than_tokens(parts: Registry, tmp_path: Path) -> None:
