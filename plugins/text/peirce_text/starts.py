@@ -6,6 +6,7 @@ The list is a JSON file of folders in the user's folder of settings, or where `P
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -14,7 +15,7 @@ import typer
 
 from peirce.commands import Json, print_json, print_table
 from peirce.errors import PeirceError, TaskError
-from peirce.files import read_json, write_json
+from peirce.files import hold_lock, read_json, write_json
 from peirce.model import SPEC, Start
 from peirce.registry import default_registry, load_spec, ready_specs
 
@@ -140,7 +141,7 @@ def add(
         Tokenizer.load(whole)
     except PeirceError as error:
         raise TaskError(f"{folder} cannot be a start: {error}") from error
-    _write([whole, *(each for each in listed_models() if each != whole)], json=json)
+    _change(lambda found: [whole, *(each for each in found if each != whole)], json=json)
 
 
 @app.command()
@@ -149,10 +150,14 @@ def remove(
     json: Json = False,
 ) -> None:
     """Take a model off the list; its folder stays."""
-    found, whole = listed_models(), str(folder.resolve())
-    if whole not in found:
-        raise TaskError(f"{whole} is not listed; the list is {', '.join(found) or 'empty'}")
-    _write([each for each in found if each != whole], json=json)
+    whole = str(folder.resolve())
+
+    def without(found: list[str]) -> list[str]:
+        if whole not in found:
+            raise TaskError(f"{whole} is not listed; the list is {', '.join(found) or 'empty'}")
+        return [each for each in found if each != whole]
+
+    _change(without, json=json)
 
 
 @app.command("list")
@@ -168,11 +173,13 @@ def show(json: Json = False) -> None:
         print_table(("folder", "from"), [*rows, ("text-small", "a ready spec, from scratch")])
 
 
-def _write(found: list[str], *, json: bool) -> None:
+def _change(change: Callable[[list[str]], list[str]], *, json: bool) -> None:
+    """Write another list, in which nothing is lost that others list at the same time, and show it."""
     path = models_file()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_json(path, {"models": found})
+        with hold_lock(path, folder=False, wait=True):
+            write_json(path, {"models": change(listed_models())})
     except OSError as error:
         raise TaskError(
             f"{path} cannot be written: {error.strerror or error}; set {VARIABLE} to a file that can"

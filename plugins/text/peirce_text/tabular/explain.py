@@ -118,6 +118,8 @@ def _rows(
     from peirce_text.tabular.columns import Roles, peek
     from peirce_training import make_task
 
+    if file.is_dir():
+        raise TaskError(f"{file} is a folder that the model was not trained on; give one file of it")
     first, _ = peek(read_rows(file), str(file))
     roles = Roles.of(first, found.columns, tags=found.tags, text=text, pair=second, label=label)
     if not roles.label:

@@ -156,10 +156,9 @@ class TextTable(TableTask[OptionsT, Example, EncodedTexts], TextClasses[OptionsT
         return ((row.where, self.example_of(row, split)) for row in rows)
 
     def names_in(self, row: Row) -> Iterable[str]:
-        """The classes that the row's label names."""
-        name = self.columns["label"]
-        label = self.label_of(row.value(name), f"{row.where}: column {name!r}", TRAIN)
-        return () if label is None else self.counted_of(label)
+        """The classes that the row's label names; none of a row that is left out."""
+        example = self.example_of(row, TRAIN)
+        return () if isinstance(example, str) else self.counted_of(example.note)
 
     def read(self) -> dict[str, Sequence[Example]]:
         """The rows of each split; those that are not there by themselves are taken from the training rows.

@@ -127,6 +127,8 @@ def test_a_file_without_labels_is_refused(
     (tmp_path / "x.csv").write_text(content)
     assert exit_code("explain", trained[0], tmp_path / "x.csv") == 2
     assert said in capsys.readouterr().err
+    assert exit_code("explain", trained[0], tmp_path) == 2
+    assert "is a folder that the model was not trained on" in capsys.readouterr().err
     assert exit_code("explain", trained[0], tmp_path / "x.csv", "-o", "x.pdf") == 2
     assert "x.pdf must be an .html file" in capsys.readouterr().err
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,13 @@ def test_the_list_of_models_is_kept(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert json.loads(capsys.readouterr().out)["models"][0]["folder"] == str(two)
     assert exit_code("models", "remove", one) != 0
     assert "is not listed" in capsys.readouterr().err
+
+
+def test_models_that_are_listed_at_once_are_all_kept() -> None:
+    names = [f"model-{i}" for i in range(16)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda name: starts._change(lambda found: [name, *found], json=True), names))
+    assert sorted(listed_models()) == sorted(names)
 
 
 def test_what_is_no_model_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -98,6 +98,16 @@ def test_a_sample_has_every_class_and_the_rest_is_learned_too(
     assert len(weights) == 3  # one for each class, whatever the batch
 
 
+def test_a_class_is_known_by_its_first_row_with_a_text(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(folder / "0.parquet", text=[" "], label=["hail"])
+    monkeypatch.setattr(tables, "SAMPLE", 1)
+    write(folder / "z.parquet", text=["sun of one day", "rain of another"], label=["fair", "wet"])
+    task = streamed(folder, valid_share=0, test_share=0)
+    data = task.prepare()
+    assert data.classes == ("fair", "hail", "wet")
+    assert sum(task.targets(batch)["loss"] for batch in task.batches(data, TRAIN, 0, 0)) == ROWS + 2
+
+
 def test_a_process_encodes_its_own_batches_alone() -> None:
     encoded: list[int] = []
 
