@@ -74,7 +74,7 @@ class Bert(Layout):
             },
             "options": {
                 "norm": "post",
-                "pooler": f"{self.body}pooler.dense.weight" in self.held,
+                "pooler": f"{self.body}pooler.dense.weight" in self.tensor_names,
                 "epsilon": self.layer_norm_eps,
             },
             "input": self.input(token_types=self.type_vocab_size, max_length=self.max_position_embeddings),
@@ -82,14 +82,18 @@ class Bert(Layout):
             "positions": [{"use": "absolute"}],
             "heads": [
                 *self.masked_language_model(),
-                *([{"use": "pair", "as": "nsp"}] if "cls.seq_relationship.weight" in self.held else []),
+                *(
+                    [{"use": "pair", "as": "nsp"}]
+                    if "cls.seq_relationship.weight" in self.tensor_names
+                    else []
+                ),
             ],
             "regularisation": {"dropout": self.hidden_dropout_prob, "init_std": self.initializer_range},
         }
 
     def masked_language_model(self) -> list[dict[str, Any]]:
         """The head over the vocabulary, if there are tensors of it."""
-        if self.published("mlm.bias") not in self.held:
+        if self.published("mlm.bias") not in self.tensor_names:
             return []
         network = one_of("hidden_act", self.head_activation or self.hidden_act, PLAIN)
         shape = "gelu_tanh" if network.get("tanh") else network["use"]

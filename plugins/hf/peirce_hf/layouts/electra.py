@@ -88,5 +88,5 @@ class Albert(Electra):
                 "itself"
             )
         spec = super().spec()
-        spec["options"] |= {"share": True, "pooler": f"{self.body}pooler.weight" in self.held}
+        spec["options"] |= {"share": True, "pooler": f"{self.body}pooler.weight" in self.tensor_names}
         return spec

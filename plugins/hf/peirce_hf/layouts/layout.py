@@ -120,7 +120,7 @@ class Layout(ABC):
     pad_token_id: int | None = None
     initializer_range: float = 0.02
     tie_word_embeddings: bool = True
-    held: frozenset[str] = field(default=frozenset(), init=False)
+    tensor_names: frozenset[str] = field(default=frozenset(), init=False)
 
     @classmethod
     def read(cls: type[T], settings: Mapping[str, Any], tensors: dict[str, Tensor], path: Path) -> T:
@@ -133,8 +133,8 @@ class Layout(ABC):
             ModelFileError: a setting asks for another network.
         """
         try:
-            layout, rest = cls._structured(settings)
-            object.__setattr__(layout, "held", frozenset(tensors))
+            layout, rest = cls._split_settings(settings)
+            object.__setattr__(layout, "tensor_names", frozenset(tensors))
             for copy, of in layout.copies().items():
                 value = tensors.get(copy)
                 if value is not None and of in tensors and not _same(value, tensors[of]):
@@ -143,7 +143,7 @@ class Layout(ABC):
                         return cls.read({**settings, "tie_word_embeddings": False}, tensors, path)
                 if value is not None:
                     tensors[of] = tensors.pop(copy)
-            object.__setattr__(layout, "held", frozenset(tensors))
+            object.__setattr__(layout, "tensor_names", frozenset(tensors))
             layout.spec()
         except (StructureError, ModelFileError) as error:
             raise ModelFileError(f"{path} cannot be imported: {error}") from None
@@ -161,15 +161,17 @@ class Layout(ABC):
             ModelFileError: the settings ask for another network, or a parameter has no published name.
         """
         try:
-            layout, _ = cls._structured(settings)
-            object.__setattr__(layout, "held", frozenset([f"{cls.prefix}{cls.anchor()}"] if heads else ()))
-            object.__setattr__(layout, "held", frozenset(layout.names(state)))
+            layout, _ = cls._split_settings(settings)
+            object.__setattr__(
+                layout, "tensor_names", frozenset([f"{cls.prefix}{cls.anchor()}"] if heads else ())
+            )
+            object.__setattr__(layout, "tensor_names", frozenset(layout.names(state)))
         except (StructureError, ModelFileError) as error:
             raise ModelFileError(f"{path}: {error}") from None
         return layout
 
     @classmethod
-    def _structured(cls: type[T], settings: Mapping[str, Any]) -> tuple[T, list[str]]:
+    def _split_settings(cls: type[T], settings: Mapping[str, Any]) -> tuple[T, list[str]]:
         """The settings that are read, and the names of those that are not."""
         known = {each.name for each in fields(cls) if each.init}
         kinds = get_type_hints(cls)
@@ -202,7 +204,7 @@ class Layout(ABC):
     @property
     def body(self) -> str:
         """What stands before the names of the body: a model that was saved without a head has no prefix."""
-        return self.prefix if any(name.startswith(self.prefix) for name in self.held) else ""
+        return self.prefix if any(name.startswith(self.prefix) for name in self.tensor_names) else ""
 
     def input(self, **more: int) -> dict[str, Any]:
         """What the tokens are."""
@@ -227,10 +229,10 @@ class Layout(ABC):
             ModelFileError: the layout has no place for one.
         """
         patterns = [
-            (f"{self.body}{theirs}", theirs, [f"network.{each}" for each in _listed(ours)])
+            (f"{self.body}{theirs}", theirs, [f"network.{each}" for each in _as_tuple(ours)])
             for theirs, ours in self.table().items()
         ] + [
-            (theirs, theirs, [f"heads.{each}" for each in _listed(ours)])
+            (theirs, theirs, [f"heads.{each}" for each in _as_tuple(ours)])
             for theirs, ours in self.heads.items()
         ]
         found: dict[str, dict[int, str]] = {}
@@ -272,7 +274,7 @@ class Layout(ABC):
         return found
 
 
-def _listed(names: str | tuple[str, ...]) -> tuple[str, ...]:
+def _as_tuple(names: str | tuple[str, ...]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else names
 
 
@@ -285,8 +287,8 @@ class Decoder(Layout):
     def shared(self, **options: Any) -> dict[str, Any]:
         """What decoders have in common in the table `[model]`; norms before each stage unless options say otherwise."""
         head = {"use": "causal_lm", "tied": self.tie_word_embeddings, "bias": False}
-        classifies = "score.weight" in self.held  # and has no other head, tied words or not
-        own = f"{self.published('causal_lm.decoder')}.weight" in self.held
+        classifies = "score.weight" in self.tensor_names  # and has no other head, tied words or not
+        own = f"{self.published('causal_lm.decoder')}.weight" in self.tensor_names
         return {
             "architecture": "transformer",
             "options": {"norm": "pre", "pooler": False, **options},

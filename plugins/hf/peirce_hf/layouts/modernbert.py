@@ -94,7 +94,7 @@ class ModernBert(Llama):
         }
         table = super().shared(**options)
         # Models that classify have the head's map and norm, too.
-        predicts = "head.dense.weight" in self.held and "classifier.weight" not in self.held
+        predicts = "head.dense.weight" in self.tensor_names and "classifier.weight" not in self.tensor_names
         return {**table, "scope": {}, "heads": [head] if predicts else []}
 
     def positions(self) -> list[dict[str, Any]]:
