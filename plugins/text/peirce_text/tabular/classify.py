@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from peirce.algebra import at_least_float32
 from peirce.errors import TaskError
-from peirce.model import Model
+from peirce.model import Model, Start
 from peirce.parts import one_of
 from peirce_text.reading import Example
 from peirce_text.samples import WHO, sentence
@@ -63,6 +63,12 @@ class Classify(TextTable[ClassifyOptions]):
     def example_rows(cls) -> list[dict[str, Any]]:
         """Sentences by whom they are about, fewer of one than of the others."""
         return [{"text": sentence(i), "who": WHO[i % 4]} for i in range(48) if i % 4 or i % 8]
+
+    @classmethod
+    def start(cls) -> Start:
+        """As of other tables; a pretrained model is judged by accuracy, which fine-tuning may raise with the loss."""
+        start = super().start()
+        return evolve(start, settings={"train.monitor": "accuracy", **start.settings} if start.settings else {})
 
     @classmethod
     def fits(cls, row: Mapping[str, Any]) -> bool:

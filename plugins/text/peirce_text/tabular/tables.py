@@ -346,7 +346,7 @@ class TableTask(TextTask[OptionsT, ExampleT, EncodedT], Generic[OptionsT, Exampl
             path, diagnosis, predictor, title=directory.name, where=f"the {split} split", checks=self.checks,
             curves=curves,
         )  # fmt: skip
-        print_line(f"why it is as it is: {path}")
+        print_line(f"its errors, labels that look wrong, and what to try: {path}")
 
     def check(self, model: Model, data: TextData[EncodedT]) -> None:
         """Refuse a head without a score for each class, or without one number, and columns that no input takes."""

@@ -101,6 +101,8 @@ def test_an_encoder_of_transformers_is_wrapped(tmp_path: Path, capsys: pytest.Ca
     saved = peirce.load(tmp_path / "model").spec
     assert saved.architecture == "pretrained"
     assert saved.options["pool"] == "mean"
+    told = json.loads((tmp_path / "model" / "metrics.json").read_text())["during_training"]
+    assert [each["monitor"] for each in told] == ["accuracy", "accuracy"]
 
 
 def test_a_training_without_a_spec_begins_with_a_regression(
