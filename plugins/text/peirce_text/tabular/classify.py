@@ -68,7 +68,8 @@ class Classify(TextTable[ClassifyOptions]):
     def start(cls) -> Start:
         """As of other tables; a pretrained model is judged by accuracy, which fine-tuning may raise with the loss."""
         start = super().start()
-        return evolve(start, settings={"train.monitor": "accuracy", **start.settings} if start.settings else {})
+        judged = {"train.monitor": "accuracy"} if start.settings else {}
+        return evolve(start, settings={**judged, **start.settings})
 
     @classmethod
     def fits(cls, row: Mapping[str, Any]) -> bool:
