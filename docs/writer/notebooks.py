@@ -78,7 +78,7 @@ def _text(text: str) -> dict[str, object]:
     text = re.sub(r"\n[^\n]*\.ipynb\)[^\n]*\n", "", text)
     text = re.sub(r"<!--.*?-->\n|^!\[.*?\]\(.*?\)(\{.*?\})?$", "", text, flags=re.MULTILINE | re.DOTALL)
     text = re.sub(r"\[([^\]`]*(?:`[^`]*`[^\]`]*)*)\]\((?!https?:)[^)]+\)", r"\1", text)
-    return {"cell_type": "markdown", "metadata": {}, "source": _lines(text.strip("\n"))}
+    return {"cell_type": "markdown", "metadata": {}, "source": text.strip("\n")}
 
 
 def _code(code: str) -> dict[str, object]:
@@ -87,12 +87,8 @@ def _code(code: str) -> dict[str, object]:
         "execution_count": None,
         "metadata": {},
         "outputs": [],
-        "source": _lines(code),
+        "source": code,
     }
-
-
-def _lines(text: str) -> list[str]:
-    return text.splitlines(keepends=True)
 
 
 if __name__ == "__main__":
