@@ -13,7 +13,7 @@ from attrs import evolve
 from peirce.compose.building import build
 from peirce.errors import PlanError
 from peirce.model import Model, shorten_list
-from peirce.parts import Plan
+from peirce.parts import BinaryPosition, Plan
 from peirce.registry import Registry, load_spec
 from peirce.spec import Spec
 
@@ -177,5 +177,10 @@ def _suspects(new: Plan, old: Plan) -> str:
     options = [
         f"option {key!r}" for key, value in new.spec.options.items() if old.spec.options.get(key) != value
     ]
-    found = [*map(str, new.positions[len(old.positions) :]), *augmenters, *options]
+    positions = [
+        str(each)
+        for each in new.positions[len(old.positions) :]
+        if old.dims.binary or not issubclass(each.part, BinaryPosition)
+    ]
+    found = [*positions, *augmenters, *options]
     return f"{' or '.join(found)} acts" if found else "something new acts"

@@ -28,4 +28,5 @@ from .structuring import StructureError as StructureError
 from .structuring import rest_field as rest_field
 from .structuring import structure as structure
 from .structuring import structure_value as structure_value
+from .values import FrozenDict as FrozenDict
 from .values import toml_key as toml_key

@@ -16,7 +16,7 @@ from peirce.commands import Json, NewModel, Overwrite, print_new_model, refuse_e
 from peirce.compose import load, resolve, shorthand_operators, upgraded
 from peirce.errors import PlanError
 from peirce.files import read_bytes
-from peirce.parts import Plan, PlannedOperator, PureOperator
+from peirce.parts import BinaryPosition, Plan, PlannedOperator, PureOperator
 from peirce.registry import Registry, default_registry
 from peirce.spec import AugmenterSpec, LayerSpec, OperatorSpec, OperatorsSpec, PartSpec, Spec
 
@@ -55,7 +55,7 @@ class Upgrade:
 
         Raises:
             PlanError: it cannot be upgraded, or has no such layer; or the shorthand is none; or nothing would read what
-                the operators write, or one has parameters of its own.
+                the operators write, or write what they read, or one has parameters of its own.
         """
         old, count = plan.spec, plan.dims.layers
         gated = [
@@ -88,6 +88,16 @@ class Upgrade:
                     f"the operator {name!r} has parameters of its own ({part.__name__}), so that no map of what it "
                     "writes can begin at zero; `peirce list operators` shows others, such as join"
                 )
+        begins = (
+            each.use if isinstance(each, PartSpec) else each for each in (*old.positions, *self.positions)
+        )
+        begun = any(issubclass(registry.get("positions", name), BinaryPosition) for name in begins)
+        dead = [name for name in new if "B" in registry.get("operators", name).typing.partition("<-")[2]]
+        if dead and not (plan.dims.binary or begun or self.from_attention):
+            raise PlanError(
+                f"relations would begin at zero, and what {', '.join(dead)} read of them in layer {chosen[0]} would "
+                "never learn; give --positions, such as distance, or --from-attention"
+            )
         reads = any("binary" in head.part.needs for head in plan.heads)
         reads |= any(_reads_relations(plan, i) for i in range(chosen[-1] + 1, count))
         last = [name for name in new if reads or registry.get("operators", name).typing[0] == "U"]

@@ -43,6 +43,8 @@ def test_a_trained_model_beside_a_spec(trained: Path, toy_registry: Registry, tm
     table = {row[0]: row[1:] for row in rows(found)}
     assert table["steps"] == ["4", ""]
     assert table["parameters"][1] == f"{other.summary['parameters']:,}"
+    added = other.summary["groups"]["position distance"]
+    assert table["parameters of position distance"] == ["", f"{added:,}"]
     picture = comparison_picture(found)
     root = ElementTree.fromstring(picture)
     assert len(root.findall(".//{*}polyline")) == 1

@@ -10,6 +10,7 @@ from attrs.validators import ge, gt, le, lt, optional
 
 from peirce.errors import TaskError
 from peirce.parts import one_of
+from peirce.spec import FrozenDict
 
 if TYPE_CHECKING:
     from peirce.model import Model
@@ -86,8 +87,8 @@ class TrainingOptions:
     power: float = field(default=1.0, validator=gt(0))
     end_lr: float = field(default=0.0, validator=ge(0))
     trainable: str | tuple[str, ...] = "all"
-    rates: Mapping[str, float] = field(factory=dict)
-    warmups: Mapping[str, int] = field(factory=dict)
+    rates: Mapping[str, float] = field(factory=FrozenDict, converter=FrozenDict)
+    warmups: Mapping[str, int] = field(factory=FrozenDict, converter=FrozenDict)
     rank: int = field(default=0, validator=ge(0))
     save: Literal["all", "trained"] = one_of("all", "trained")
     optimizer: Literal["adamw", "adam_uncorrected", "lamb"] = one_of("adamw", "adam_uncorrected", "lamb")
