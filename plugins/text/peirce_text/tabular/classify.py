@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -14,7 +14,7 @@ from peirce.algebra import at_least_float32
 from peirce.errors import TaskError
 from peirce.model import Model, Start
 from peirce.parts import one_of
-from peirce_text.reading import Example
+from peirce_text.reading import Example, Row
 from peirce_text.samples import WHO, sentence
 from peirce_text.tabular.baseline import baseline_sentences
 from peirce_text.tabular.columns import (
@@ -77,6 +77,12 @@ class Classify(TextTable[ClassifyOptions]):
         name = usual_column(row, "label")
         ranked = usual_column(row, "query").lower() == "query" and usual_column(row, "document")
         return super().fits(row) and name.lower() not in NUMBERS and not is_list(row[name]) and not ranked
+
+    def rows(self) -> Mapping[str, Iterator[Row]]:
+        """The rows of each split; classes that the options list are known before the first."""
+        found = super().rows()
+        self.numbers.update(dict.fromkeys(self.options.classes, 0))
+        return found
 
     def label_of(self, value: Any, where: str, split: str) -> str | None:
         """The name of the class."""

@@ -130,7 +130,8 @@ class Judged:
                 "predict` measures its predictions"
             )
         pieces = [scorer.tokenizer.pieces_of(list(part)) for part in texts] if not tags else []
-        lengths = counts if tags else [sum(map(len, row)) + len(row) + 1 for row in zip(*pieces, strict=True)]
+        specials = scorer.longest - scorer.tokenizer.room(scorer.longest, len(texts))
+        lengths = counts if tags else [sum(map(len, row)) + specials for row in zip(*pieces, strict=True)]
         return cls(
             rows=rows,
             classes=tuple(map(str, classes)),

@@ -79,10 +79,6 @@ class Stream:
         """How many rows there are."""
         return sum(parquet_size(self.folder / name)[0] for name in self.files)
 
-    def first(self) -> Row:
-        """The first row."""
-        return next(row for name in self.files for row in read_rows(self.folder / name))
-
     def read(self, columns: Sequence[str] = (), rng: np.random.Generator | None = None) -> Iterator[Row]:
         """The rows of one pass.
 

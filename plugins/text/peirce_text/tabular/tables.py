@@ -189,7 +189,7 @@ class TableTask(TextTask[OptionsT, ExampleT, EncodedT], Generic[OptionsT, Exampl
             first, rows[TRAIN] = peek(rows[TRAIN], self.source_of(TRAIN))
         else:
             found = Stream.splits(folder)
-            first = found[TRAIN].first()
+            first = next(found[TRAIN].read())
             rows = {split: each.read() for split, each in found.items()}
             if streamed:
                 self.stream = found[TRAIN]

@@ -51,6 +51,7 @@ class TextTable(TableTask[OptionsT, Example, EncodedTexts], TextClasses[OptionsT
 
     examples = ("my.csv", "OWNER/NAME")
     most_left_out = 0.5
+    numbers: dict[str, int]
     repair = "give every row a text and a label, or name other columns with task.text and task.label"
     role: ClassVar[str] = "label"
 
@@ -129,7 +130,7 @@ class TextTable(TableTask[OptionsT, Example, EncodedTexts], TextClasses[OptionsT
                 "task.text, task.pair and task.label"
             )
         self.columns |= self.input_columns.roles(first, label)
-        self.numbers: dict[str, int] = {}
+        self.numbers = {}
         return found
 
     def example_of(self, row: Row, split: str) -> Example | str:

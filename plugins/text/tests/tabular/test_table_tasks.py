@@ -57,6 +57,9 @@ def test_classes_may_have_an_order_of_their_own(tmp_path: Path) -> None:
     part = data.splits["train"]
     assert [part.labels.tolist().count(number) for number in range(3)] == [6, 0, 4]
     assert task.overrides(data)["model.heads"][0]["classes"] == 3
+    (tmp_path / "valid.csv").write_text("text,label\na bird,bird\n")  # which no training row has
+    judged = classify(tmp_path, classes=("dog", "bird", "cat"), valid_data=str(tmp_path / "valid.csv"))
+    assert judged.prepare().splits["valid"].labels.tolist() == [1]
     with pytest.raises(TaskError, match=r"has the class 'cat', which task\.classes does not list"):
         classify(tmp_path, classes=("dog", "bird")).prepare()
 
