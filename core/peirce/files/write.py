@@ -84,8 +84,8 @@ def _acquire_in_folder(path: Path, place: Path, wait: bool) -> FileLock | None:
         except FileNotFoundError:  # the process that created the folder has removed it again
             continue
         except TimeoutError:
-            if path.parent.is_dir() and not path.exists():  # it was released, or no file can be there, as in /proc
-                path.touch()
+            if path.parent.is_dir() and not path.exists():
+                path.touch()  # an error where no file can be, as in /proc; else the lock was just released
                 continue
             raise BusyError(
                 f"another process writes to {place}; wait until it has ended, or give another place"
