@@ -206,7 +206,7 @@ def setting_rows(task: type[AnyTask] | None = None) -> list[tuple[str, str, str]
     def shown(default: Any) -> str:
         if default is None or isinstance(default, str):
             return default or ""
-        return str(default) if isinstance(default, float) else json.dumps(default, default=str)
+        return str(default) if isinstance(default, float) else json.dumps(to_plain(default), default=str)
 
     return [
         (one["name"], "required" if one["required"] else shown(one["default"]), one["meaning"])

@@ -10,14 +10,14 @@ import pytest
 import torch
 from peft import PeftModel
 from safetensors.torch import load_file
-from toy_tasks import TRANSFORMER, Marked, MarkedOptions, StoppedError
+from toy_tasks import FOLNET, TRANSFORMER, Marked, MarkedOptions, StoppedError
 
 import peirce
 from peirce.errors import ModelFileError, TaskError
 from peirce.registry import Registry
 from peirce_training import TrainingOptions, TrainResult, train
 from peirce_training.optimizer import make_optimizer
-from peirce_training.trainable import freeze_others
+from peirce_training.trainable import add_low_rank, freeze_others
 
 OPTIONS = TrainingOptions(steps=4, lr=1e-2, device="cpu", save_every=1, threads=1, schedule="constant")
 MORE = TRANSFORMER.replace(
@@ -194,6 +194,18 @@ def test_low_rank_updates_are_merged_and_kept_in_their_own_format(
     merged = adapted.merge_and_unload().state_dict()
     for name, value in further.model.state_dict().items():
         assert name.startswith("heads.") or torch.equal(merged[name], value), name
+
+
+@pytest.mark.parametrize("spec", [TRANSFORMER, FOLNET, MORE], ids=lambda spec: spec.architecture)
+def test_every_map_that_is_adapted_is_used(spec: peirce.Spec, parts: Registry) -> None:
+    """A map whose weights are read past its module would take no part in what is trained, in silence."""
+    model = peirce.build(spec.replace({"model.input.vocabulary": 10}), registry=parts)
+    frozen = frozenset(name for name in model.state_dict() if not name.startswith("heads."))
+    add_low_rank(model, 2, frozen, None)
+    outputs = model(**model.example_inputs())
+    sum(value.square().sum() for value in outputs.values()).backward()
+    unused = [name for name, each in model.named_parameters() if "lora_B" in name and each.grad is None]
+    assert not unused
 
 
 def test_low_rank_updates_need_maps_that_are_not_trained(parts: Registry, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, cast
 
 import torch
 import torch.nn.functional as F
@@ -55,6 +55,8 @@ class Bool(StateOperator):
         """u(x,y) and u(y,x), both [b, x, y, d2] -> [b, x, y, d2]."""
         assert self.binary is not None
         assert self.converse is not None
+        if any(type(each) is not nn.Linear for each in (self.converse, *self.binary.children())):
+            return cast(Tensor, self.binary(torch.cat([atoms, converse], -1)) + self.converse(converse))
         weights = self.converse.weight, self.converse.bias, *self.binary.weights()
         if not uses_blocks(atoms) and not uses_blocks_in_training(atoms):
             return _infer(atoms, converse, *weights)
@@ -107,7 +109,9 @@ class Clause(nn.Module):
 
     def forward(self, atoms: Tensor) -> Tensor:
         """[..., width] -> [..., output]."""
-        return _clause(atoms, *self.weights())
+        hidden = self.hidden(atoms)
+        hidden = F.gelu(hidden) if self.gate is None else F.relu(self.gate(atoms)) * hidden
+        return cast(Tensor, self.output(hidden))
 
 
 def _clause(
