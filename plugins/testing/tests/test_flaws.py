@@ -423,6 +423,11 @@ FLAWS = (
         ),
     ),
     _flaw("task_training", "task", "a loss without a gradient", (_LOSS, f"{_LOSS}.detach().requires_grad_()")),
+    _flaw(
+        "task_options", "task", "an option is read, and changes nothing",
+        ("    batch_size: int", "    even: bool = False\n    batch_size: int"),
+        ("        order = torch", "        _ = self.options.even\n        order = torch"),
+    ),
     _flaw("task_options", "task", "an option is ignored", ("order.split(self.options.batch_size)", "order.split(32)")),
     _flaw(
         "task_errors", "task", "a damaged file ends in a traceback",

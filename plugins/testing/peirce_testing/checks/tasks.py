@@ -433,20 +433,24 @@ def task_training(task: TaskHarness) -> None:
 
 @check("tasks")
 def task_options(task: TaskHarness) -> None:
-    """Every option is read by something, and every choice of one works. Which fields are read while the task does all
-    of its work; and each other choice of an option of few values.
+    """Every option is read by something, and every choice of one works and changes something. Which fields are read
+    while the task does all of its work; and each other choice of an option of few values. What is refused, or may be,
+    as where a choice is `refuse`, is not asked what it changes.
     """
     others = list(choices(task.options))
     _ = task.model
     task.read.clear()
-    use_everything(task)
+    before = use_everything(task)
+    same: dict[str, bool] = {}
     for label, chosen in others:
+        name = label.partition(" = ")[0]
+        refuses = "refuse" in (getattr(task.options, name), getattr(chosen, name))
         other = TaskHarness(task.entry, task.registry, task.folder, first=task.model.spec)
         other.__dict__["options"] = chosen
         try:
-            use_everything(other)
+            same[name] = same.get(name, True) and use_everything(other) == before and not refuses
         except PeirceError:
-            continue  # what the choice needs beside it is not there
+            same[name] = False  # what the choice needs beside it is not there
         except Exception as error:
             broken = isinstance(error, BrokenError)
             if not broken or "no tiny model" not in str(error):
@@ -458,23 +462,31 @@ def task_options(task: TaskHarness) -> None:
             f"nothing reads the option{'s' if len(dead) > 1 else ''} {', '.join(dead)}: not `prepare`, `overrides`, "
             "`batches`, `loss`, `metrics`, `check`, `remarks` or `assets`"
         )
+    if silent := [name for name, alike in same.items() if alike]:
+        raise BrokenError(
+            f"no choice of {', '.join(silent)} changes a setting, a file, a batch, a loss or a metric"
+        )
 
 
-def use_everything(task: TaskHarness) -> None:
-    """Call each method of a task that a training calls, once."""
+def use_everything(task: TaskHarness) -> list[str]:
+    """Call each method of a task that a training calls, once; what each gives."""
     one = task.fresh()
     data = task.__dict__["data"] = one.prepare()
-    one.overrides(data)
-    one.assets(data)
+    found = [repr(sorted(each.items())) for each in (one.overrides(data), one.assets(data))]
     one.check(task.model, data)
     with torch.no_grad():
         for split in task.splits:
             for batch in first_batches(one.batches(data, split, 0, 1)):
-                one.loss(task.model, batch)
-                one.terms(task.model, batch)
-                one.targets(batch)
-            one.metrics(task.model, data, split)
-            one.remarks(task.model, data, split)
+                terms = {"": one.loss(task.model, batch), **one.terms(task.model, batch)}
+                found += [
+                    f"{name} {tensor.dtype} {tensor.tolist()}" for name, tensor in sorted(batch.items())
+                ]
+                found += [repr([*terms.values()]), repr(one.targets(batch))]
+            found += [
+                repr(_metrics(one, task.model, data, split)),
+                repr(one.remarks(task.model, data, split)),
+            ]
+    return found
 
 
 @check("tasks")
