@@ -72,18 +72,18 @@ def explain(
             )
         task = None if text or second or label else _task_of(folder, file)
         read = {} if task is None else task.read()
-        known = task is not None and found.scorer.aside in ("", task.aside_digest(read))
-        if task is not None and not known:
+        if task is not None and found.scorer.aside not in ("", task.aside_digest(read)):
             print_line(
                 f"{file} has changed since the training; all rows are measured, also those that it learned from"
             )
-        if task is not None and known:
-            diagnosis, split = task.diagnose(found, read, folder, batch_size)
-            where = str(task.options.files.get(split, file)) if not task.options.hub else str(file)
-        else:
+            task = None
+        where = str(file)
+        if task is None:
             rows = _rows(found, file, text, second, label)
             diagnosis = diagnose(found, rows, folder=folder, unseen=False, batch_size=batch_size)
-            where = str(file)
+        else:
+            diagnosis, split = task.diagnose(found, read, folder, batch_size)
+            where = str(task.options.files.get(split, file))
         if diagnosis.unseen:
             where += " that were kept out of the training"
         if output is not None:

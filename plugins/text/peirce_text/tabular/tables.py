@@ -318,19 +318,19 @@ class TableTask(TextTask[OptionsT, ExampleT, EncodedT], Generic[OptionsT, Exampl
                 parts[split] = [evolve(row, number=0) for row in rows]  # which is one of another file
         others = [row for split, rows in parts.items() if split != measured for row in rows]
         counts = Counter[str]()
-        for split, found in self.counts.items() if self.stream is None else ():
-            counts.update(found if split != measured else {})
-        unseen = measured != TRAIN
-        return diagnose(
-            predictor, parts[measured], others, counts, folder=folder, unseen=unseen, batch_size=batch_size
-        ), measured
+        for split, names in self.counts.items():
+            if split != measured and self.stream is None:
+                counts.update(names)
+        unseen, rows = measured != TRAIN, parts[measured]
+        found = diagnose(predictor, rows, others, counts, folder=folder, unseen=unseen, batch_size=batch_size)
+        return found, measured
 
     def aside_digest(self, read: Mapping[str, Sequence[ExampleT]]) -> str:
         """What tells the texts that a model is measured on from others; empty where there are none."""
-        examples = _sample(read[_measured_split(read)]) if any(map(len, read.values())) else ()
-        return (
-            digest(text for each in examples for text in self.labelled(each).texts).hex() if examples else ""
-        )
+        if not any(map(len, read.values())):
+            return ""
+        examples = _sample(read[_measured_split(read)])
+        return digest(text for each in examples for text in self.labelled(each).texts).hex()
 
     def write_report(self, model: Model, data: TextData[EncodedT], directory: Path) -> None:
         """Write `report.html`, of tasks with classes or tags."""
