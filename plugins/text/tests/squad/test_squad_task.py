@@ -20,7 +20,6 @@ from peirce.model import Model
 from peirce_text.squad.questions import read_file, read_hub
 from peirce_text.squad.task import Squad, SquadOptions, SquadSplit
 from peirce_text.tasks import TextData
-from peirce_training.evaluation import evaluate
 
 SPEC = FOLNET.replace({"model.dims.layers": 1, "model.regularisation.init_std": 0.1})
 
@@ -126,7 +125,7 @@ def test_the_best_span_over_all_windows_and_its_text(files: Path) -> None:
 
 def test_predictions_are_written_as_the_published_script_takes_them(files: Path, tmp_path: Path) -> None:
     task, data = made(files, answer_length=2, predictions=str(tmp_path / "out"), threshold=-5.0)
-    found = evaluate(cast(Model, Oracle(data)), task, data, "valid")
+    found = task.metrics(cast(Model, Oracle(data)), data, "valid")
     # Having no answer is 5 worse than `A cat` in both questions, not above the threshold: both are answered.
     assert found["exact"] == found["f1"] == 0.5
     assert found["best_exact"] == 0.5
@@ -136,13 +135,13 @@ def test_predictions_are_written_as_the_published_script_takes_them(files: Path,
     best = json.loads((tmp_path / "out" / "nbest.json").read_text())["d1"]
     assert best[0] == {"text": "A cat", "score": 9.0}
     task, data = made(files, answer_length=2, predictions=str(tmp_path / "none"), threshold=-6.0)
-    assert evaluate(cast(Model, Oracle(data)), task, data, "valid")["unanswerable_exact"] == 1.0
+    assert task.metrics(cast(Model, Oracle(data)), data, "valid")["unanswerable_exact"] == 1.0
     assert json.loads((tmp_path / "none" / "predictions.json").read_text()) == {"d1": "", "d2": ""}
 
 
 def test_without_unanswerable_questions_there_is_no_threshold(files: Path) -> None:
     task, data = made(files, version="1.1")
-    assert set(evaluate(cast(Model, Oracle(data)), task, data, "valid")) == {"exact", "f1"}
+    assert set(task.metrics(cast(Model, Oracle(data)), data, "valid")) == {"exact", "f1"}
 
 
 def test_a_data_set_with_the_columns_of_the_hub(tmp_path: Path) -> None:
