@@ -1,5 +1,7 @@
-from .building import build as build
 from .building import refuse_missing_gpu as refuse_missing_gpu
+from .containing import place_tensors as place_tensors
+from .containing import refuse_changed_outputs as refuse_changed_outputs
+from .containing import take_weights as take_weights
 from .layer_plans import shorthand_operators as shorthand_operators
 from .loading import ProvenanceWarning as ProvenanceWarning
 from .loading import load as load
@@ -9,7 +11,5 @@ from .reading import is_saved as is_saved
 from .reading import read_model as read_model
 from .resolution import resolve as resolve
 from .summaries import summarise as summarise
-from .upgrading import place_tensors as place_tensors
-from .upgrading import refuse_changed_outputs as refuse_changed_outputs
-from .upgrading import take_weights as take_weights
+from .upgrading import build as build
 from .upgrading import upgraded as upgraded

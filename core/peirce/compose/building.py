@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,7 +16,7 @@ from peirce.compose.resolution import resolve
 from peirce.errors import InputError, PeirceError, PlanError, SpecError, lacks_memory
 from peirce.model import FLOATS, Model
 from peirce.parts import Architecture, ModulePart, Plan, initialise, record_defaults
-from peirce.registry import Registry, default_registry, load_spec
+from peirce.registry import Registry, default_registry
 from peirce.resources import machine_memory
 from peirce.spec import Spec
 
@@ -29,35 +28,22 @@ _DRAWS = {"rand", "randn", "randint", "randperm", "normal", "bernoulli", "multin
 """Functions and methods of torch that take a generator."""
 
 
-def build(
-    spec: Spec | Plan | str | Path,
-    seed: int = 0,
-    fuse: bool = True,
-    registry: Registry | None = None,
-    device: torch.device | str | None = None,
-    dtype: torch.dtype | None = None,
+def build_afresh(
+    spec: Spec | Plan, *, seed: int, fuse: bool = True, registry: Registry | None = None
 ) -> Model:
-    """Compose a model from a spec, with freshly initialised parameters; a spec with `from` begins with a saved model.
+    """Compose a model with freshly initialised parameters, whatever its spec begins `from`.
 
     Args:
-        spec: a spec, its plan from `resolve`, the path of one, or a ready name.
-        seed: what the parameters depend on; the same seed gives the same parameters on every device.
-        fuse: whether stages use fused projections; the state dict is the same either way.
-        registry: where parts are looked up; the default registry if None.
-        device: where the model goes.
-        dtype: its floating dtype.
+        spec: a spec, or its plan from `resolve`.
+        seed, fuse, registry: as `build` has them.
 
     Raises:
-        SpecError: the spec cannot be read or composed, or its model does not fit into the memory of this machine; or
-            it does not contain that of the model in `from`.
-        ModelFileError: that one is not complete.
+        SpecError: the spec cannot be composed, or its model does not fit into the memory of this machine.
     """
     registry = registry or default_registry()
-    if not isinstance(spec, Spec | Plan):
-        spec = load_spec(spec, registry=registry)
     plan = evolve(spec, fuse=fuse) if isinstance(spec, Plan) else resolve(spec, registry, fuse=fuse)
     check_vocabulary(plan)
-    base, plan = plan.spec.from_, evolve(plan, spec=evolve(plan.spec, from_=None))
+    plan = evolve(plan, spec=evolve(plan.spec, from_=None))
     _refuse_beyond_memory(plan)
     if isinstance(seed, bool) or not isinstance(seed, int) or not -(2**63) <= seed < 2**64:
         raise InputError(f"seed is {seed!r}; it must be an integer of at most 64 bits")
@@ -77,13 +63,7 @@ def build(
             for module in model.modules():
                 if isinstance(module, ModulePart | Architecture):
                     module.begin()
-    if base is not None and torch.get_default_device().type != "meta":
-        from peirce.compose.loading import load
-        from peirce.compose.upgrading import take_all
-
-        old = load(base, registry=registry)
-        take_all(model.to(old.dtype), old)
-    return place_model(model, device, dtype)
+    return model
 
 
 def check_vocabulary(plan: Plan) -> None:

@@ -13,9 +13,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from peirce.compose.building import SeededGenerators, check_vocabulary, place_model
+from peirce.compose.containing import place_tensors
 from peirce.compose.provenance import differences, provenance_of
 from peirce.compose.resolution import resolve
-from peirce.compose.upgrading import place_tensors
 from peirce.errors import ModelFileError, PeirceError
 from peirce.model import (
     BASE,

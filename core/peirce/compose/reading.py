@@ -22,8 +22,8 @@ def read_model(source: str | os.PathLike[str], registry: Registry | None = None)
     Raises:
         ModelFileError, SpecError: the directory or the spec cannot be used.
     """
-    from peirce.compose.building import build
     from peirce.compose.loading import load
+    from peirce.compose.upgrading import build
 
     if is_saved(source, registry):
         return load(os.fspath(source), registry=registry)

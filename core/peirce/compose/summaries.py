@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
-from peirce.compose.building import build
+from peirce.compose.building import build_afresh
 from peirce.errors import InputError
 from peirce.parts import Plan, PlannedOperator, Reader, RecurrentOperator, TensorSpec, Writer
 from peirce.spec import Spec
@@ -90,7 +90,7 @@ def summarise(
         if not 1 <= size <= MOST:
             raise InputError(f"{name} must be from 1 to {MOST:,}, and is {size:,}")
     with torch.device("meta"):
-        model = build(spec, registry=registry)
+        model = build_afresh(spec, seed=0, registry=registry)
     model.eval().requires_grad_(False)
     sizes = {"batch": batch, "length": length, model.network.rows: length}
     inputs = {}
