@@ -132,6 +132,8 @@ def _read_base(
     try:
         with saved_files(base, digests=False) as files:
             found = files.provenance.get(CONTENT)
+            if BASE in files.provenance:
+                raise ModelFileError(f"{base} itself has only what was trained of another model")
         model = load(base, registry=registry, digests=digests)
     except ModelFileError as error:
         raise ModelFileError(

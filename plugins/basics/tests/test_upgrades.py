@@ -334,5 +334,7 @@ def test_what_was_trained_is_saved_alone(tmp_path: Path, trained: peirce.Model) 
     with pytest.raises(ModelFileError, match=r"that cannot be read: .*If it has moved, give the folder"):
         peirce.load(tmp_path / "again")
     found = peirce.load(tmp_path / "again", base=tmp_path / "moved").state_dict()
+    with pytest.raises(ModelFileError, match=r"itself has only what was trained.*give the folder"):
+        peirce.load(tmp_path / "again", base=tmp_path / "again")
     for state in (found, peirce.load(tmp_path / "whole").state_dict()):
         assert all(torch.equal(value, state[name]) for name, value in trained.state_dict().items())
