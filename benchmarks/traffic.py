@@ -2,9 +2,9 @@
 
 Tensors are on `meta`, where torch knows shapes alone and Peirce goes the ways of a GPU. Each operation counts the bytes
 of the tensors that it reads and writes; a view counts nothing, an expanded tensor what it has in memory. Passes are in
-inference, or a step: forward and gradients, without an optimizer. `floor` is what must be moved even if each operator
-were one kernel: its inputs, parameters and outputs once. BERT is transformers', with as many layers, channels and
-heads. Rows go to results/traffic.json; the operators of folnet-base stand alone in a layer.
+inference, or a step: forward and gradients, without an optimizer. There is no padding. `floor` is what must be moved
+even if each operator were one kernel: its inputs, parameters and outputs once. BERT is transformers', with as many
+layers, channels and heads. Rows go to results/traffic.json; the operators of folnet-base stand alone in a layer.
 
 python benchmarks/traffic.py [SPEC ...] [--lengths N N] [--batch N] [--dtype NAME] [--lines N]
 """
@@ -26,7 +26,7 @@ from measuring import record
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
-from torch.utils.flop_counter import FlopCounterMode
+from torch.utils.flop_counter import flop_registry
 from transformers import BertConfig, BertModel
 
 import peirce
@@ -66,11 +66,12 @@ VIEWS = {
 
 
 class Traffic(TorchDispatchMode):
-    """Counts the bytes of a pass, by operation and the line of Peirce that asked for it."""
+    """Counts the operations of a pass, and its bytes by operation and the line of Peirce that asked for it."""
 
     def __init__(self) -> None:
         super().__init__()
         self.bytes, self.passes = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+        self.operations = 0
 
     def __torch_dispatch__(
         self, function: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
@@ -81,6 +82,8 @@ class Traffic(TorchDispatchMode):
             key = name, self._line()
             self.bytes[key] += size((args, kwargs)) + size(found)
             self.passes[key] += 1
+        if function.overloadpacket in flop_registry:
+            self.operations += flop_registry[function.overloadpacket](*args, **(kwargs or {}), out_val=found)
         return found
 
     def _line(self) -> str:
@@ -114,13 +117,13 @@ def floors(model: nn.Module) -> Iterator[list[int]]:
             handle.remove()
 
 
-def counted(run: Callable[[], Any], step: bool) -> tuple[Traffic, int]:
-    """The traffic and the operations of a pass, or of a pass and its gradients."""
-    with torch.set_grad_enabled(step), FlopCounterMode(display=False) as flops, Traffic() as traffic:
+def counted(run: Callable[[], Any], step: bool) -> Traffic:
+    """The traffic of a pass, or of a pass and its gradients."""
+    with torch.set_grad_enabled(step), Traffic() as traffic:
         outputs = [each for each in tree_leaves(run()) if isinstance(each, Tensor) and each.requires_grad]
         if step:
             torch.autograd.backward([each.sum() for each in outputs])
-    return traffic, flops.get_total_flops()
+    return traffic
 
 
 def rows_of(
@@ -130,7 +133,7 @@ def rows_of(
     for what in ("forward", "step"):
         model.train(what == "step")
         with floors(model) as floor:
-            traffic, operations = counted(lambda: model(**feeds), what == "step")
+            traffic = counted(lambda: model(**feeds), what == "step")
         if asked.lines:
             print(f"\n{name} {what}, {length} tokens")
             for (operation, line), moved in traffic.bytes.most_common(asked.lines):
@@ -146,7 +149,7 @@ def rows_of(
             "GB": sum(traffic.bytes.values()) / 1e9,
             "floor GB": sum(floor) / 1e9 * (3 if what == "step" else 1),
             "passes": sum(traffic.passes.values()),
-            "GFLOP": operations / 1e9,
+            "GFLOP": traffic.operations / 1e9,
         }
 
 
@@ -197,13 +200,14 @@ def models(asked: argparse.Namespace) -> dict[str, Callable[[], nn.Module]]:
 
 
 def feeds_of(model: Any, asked: argparse.Namespace, length: int) -> dict[str, Tensor]:
-    """Inputs of a length, or of the most that the model reads, on `meta`."""
+    """Inputs of a length, or of the most that the model reads, on `meta`; no padding, and nothing optional."""
     most = model.signature.largest
     sizes = {dim: min(length, most.get(dim, length)) for dim in model.signature.symbols} | {
         "batch": asked.batch
     }
     found = inputs(model.signature, Case(name="counted", sizes=sizes), 0, np.dtype(np.float32))
-    tensors = {name: torch.from_numpy(array).to("meta") for name, array in found.items()}
+    needed = [spec.name for spec in model.signature.inputs if spec.required]
+    tensors = {name: torch.from_numpy(found[name]).to("meta") for name in needed}
     dtype = getattr(torch, asked.dtype)
     return {name: each.to(dtype) if each.is_floating_point() else each for name, each in tensors.items()}
 
@@ -226,8 +230,7 @@ def bert_like(model: Any, asked: argparse.Namespace, length: int) -> dict[str, f
     found = {}
     for what in ("forward", "step"):
         peer.train(what == "step")
-        traffic, _ = counted(lambda: peer(ids), what == "step")
-        found[what] = sum(traffic.bytes.values()) / 1e9
+        found[what] = sum(counted(lambda: peer(ids), what == "step").bytes.values()) / 1e9
     return found
 
 

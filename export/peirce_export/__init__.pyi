@@ -8,6 +8,7 @@ from .pipelines import Runner as Runner
 from .pipelines import Say as Say
 from .pipelines import pipelines_for as pipelines_for
 from .placement import write_verified as write_verified
+from .reading import LEFT_OUT as LEFT_OUT
 from .reading import verify_read as verify_read
 from .runtimes import LoadedModel as LoadedModel
 from .runtimes import OnDevice as OnDevice
@@ -16,3 +17,5 @@ from .runtimes import Runtime as Runtime
 from .runtimes import Source as Source
 from .runtimes import runtime_class as runtime_class
 from .session import Session as Session
+from .verification import CEILINGS as CEILINGS
+from .verification import relative_error as relative_error

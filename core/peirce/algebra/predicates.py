@@ -117,7 +117,7 @@ class RMSNorm(nn.Module):
     def forward(self, atoms: Tensor) -> Tensor:
         """[..., d] -> [..., d]."""
         exact = atoms if sums_in_float32(atoms) else at_least_float32(atoms)
-        weight = self.weight
+        weight: Tensor | None = self.weight
         if weight is not None:
             weight = (at_least_float32(weight) + self.offset if self.offset else weight).to(exact.dtype)
         with without_autocast(exact):

@@ -113,8 +113,8 @@ def declaration_mismatch(planned: PlannedOperator, finder: PartFinder) -> str | 
         if isinstance(reader, SharedReader):
             likes = [other for other in names[:i] if _has_map_like(readings[other], reader)]
             if reader.shares not in likes:
-                known = f"of that branch, shape and bias there is {', '.join(likes) or 'none before it'}"
-                return f"its {name} shares the map of the reading {reader.shares!r}; {known}"
+                there = f"of that branch, shape and bias there is {', '.join(likes) or 'none before it'}"
+                return f"its {name} shares the map of the reading {reader.shares!r}; {there}"
     if both := sorted({*readings} & {*weights}):
         return f"{both[0]!r} is a reading and a weight; give one of them another name"
     typing = typing_of(readings, output)

@@ -116,15 +116,15 @@ class Clause(nn.Module):
 
 def _clause(
     atoms: Tensor,
+    total: Tensor | None,
     hidden_weight: Tensor,
     hidden_bias: Tensor,
     weight: Tensor,
     bias: Tensor,
     gate_weight: Tensor | None = None,
     gate_bias: Tensor | None = None,
-    total: Tensor | None = None,
 ) -> Tensor:
-    """The multilayer perceptron of some atoms, [..., width] -> [..., output]; `total` [n, output] replaces its bias."""
+    """The multilayer perceptron of some atoms, [..., width] -> [..., output]; a total [n, output] replaces its bias."""
     hidden = F.linear(atoms, hidden_weight, hidden_bias)
     gate = None if gate_weight is None else F.linear(atoms, gate_weight, gate_bias)
     hidden = F.gelu(hidden) if gate is None else F.relu(gate) * hidden
@@ -137,8 +137,8 @@ def _infer(atoms: Tensor, converse: Tensor, weight: Tensor, bias: Tensor, *claus
     """What some pairs' relations imply, u(x,y) and u(y,x), both [..., d2] -> [..., d2]."""
     if on_cpu(atoms) or torch.compiler.is_compiling():
         converse = converse.contiguous()  # once, and not in each of the two products that read it
-        return _clause(torch.cat([atoms, converse], -1), *clause) + F.linear(converse, weight, bias)
+        return _clause(torch.cat([atoms, converse], -1), None, *clause) + F.linear(converse, weight, bias)
     # On a GPU, which works on all pairs at once, each pass over them counts: the second product adds to the first.
     both = torch.cat([atoms, converse], -1)
     total = torch.addmm(bias + clause[3], both[..., atoms.shape[-1] :].flatten(0, -2), weight.t())
-    return _clause(both, *clause, total=total)
+    return _clause(both, total, *clause)

@@ -16,9 +16,7 @@ from attrs import define, frozen
 
 from peirce.errors import ExportError, PeirceError, RegistryError, UnavailableError
 from peirce.model import Model, Report
-from peirce_export import runtime_class, verify_read
-from peirce_export.reading import LEFT_OUT
-from peirce_export.verification import CEILINGS, relative_error
+from peirce_export import CEILINGS, LEFT_OUT, relative_error, runtime_class, verify_read
 from peirce_testing.compare import BrokenError, NotApplicableError, NotRunError, torch_unchanged
 from peirce_testing.harness.base import UsedHarness
 from peirce_testing.tiny_models import build_random, example_heads, plain_specs, spec_with_heads

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
-from typing import TYPE_CHECKING
+
+from attrs import frozen
 
 from peirce_text.tabular.columns import FEW, shown
+from peirce_text.tabular.inputs import Numbers
 from peirce_text.tasks import TEST, TRAIN, VALID
-
-if TYPE_CHECKING:
-    from peirce_text.tabular.diagnosis import Labelled
 
 MOST_NAMED = 20
 """The most classes, and the most remarks of one kind, that are listed by name."""
@@ -21,6 +20,23 @@ _SIMILAR, _RARER = 0.85, 10
 
 Counts = Mapping[str, Mapping[str, int]]
 """How many rows, or words, a split has of each class, by split; the training split has every class."""
+
+
+@frozen(kw_only=True)
+class Labelled:
+    """A row of a table.
+
+    Args:
+        texts: its texts; of a row with tags, its words.
+        labels: its class; of a row with tags, the tag of each word.
+        number: which row of its file it is, from 1; 0 where nothing says it.
+        inputs: the numbers of further inputs of the model.
+    """
+
+    texts: tuple[str, ...]
+    labels: tuple[str, ...]
+    number: int = 0
+    inputs: tuple[Numbers, ...] = ()
 
 
 def count_lines(counts: Counts, noun: str) -> Iterator[str]:

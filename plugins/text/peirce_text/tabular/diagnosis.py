@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from peirce.errors import TaskError
 from peirce.files import read_json
 from peirce_text.tabular.baseline import Floats, is_too_much, left_out_probabilities
-from peirce_text.tabular.checks import spelling_pairs
+from peirce_text.tabular.checks import Labelled, spelling_pairs
 from peirce_text.tabular.columns import class_name, shown
-from peirce_text.tabular.inputs import Numbers
 from peirce_text.tabular.measures import Confusion, marks_spans, span_counts
 from peirce_text.tabular.predictor import LocalPredictor
 from peirce_text.text.encoding import Ints, softmax
@@ -39,23 +38,6 @@ _FEW_ROWS, _POOR = 20, 0.5
 """Training rows and recall, below both of which a class is said to lack rows."""
 BY_THE_MODEL = "this model, which was not trained on them"
 BY_WORDS = "logistic regression on a bag of words, with a fifth of the rows left out at a time"
-
-
-@frozen(kw_only=True)
-class Labelled:
-    """A row of a table.
-
-    Args:
-        texts: its texts; of a row with tags, its words.
-        labels: its class; of a row with tags, the tag of each word.
-        number: which row of its file it is, from 1; 0 where nothing says it.
-        inputs: the numbers of further inputs of the model.
-    """
-
-    texts: tuple[str, ...]
-    labels: tuple[str, ...]
-    number: int = 0
-    inputs: tuple[Numbers, ...] = ()
 
 
 @frozen(kw_only=True)

@@ -11,8 +11,9 @@ import numpy as np
 from peirce.errors import TaskError
 from peirce.files import write_whole
 from peirce_show import Markup, element, observe, page
+from peirce_text.tabular.checks import Labelled
 from peirce_text.tabular.columns import shown
-from peirce_text.tabular.diagnosis import Diagnosis, Finding, Labelled
+from peirce_text.tabular.diagnosis import Diagnosis, Finding
 from peirce_text.tabular.predictor import LocalPredictor, TorchRunner
 from peirce_text.tabular.scores import f1_of
 from peirce_text.text.encoding import encode

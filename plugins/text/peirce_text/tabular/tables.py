@@ -24,9 +24,9 @@ from peirce_text.progress import print_line
 from peirce_text.reading import Row, parquet_files, parquet_folder, parquet_size, read_rows
 from peirce_text.samples import write_tables
 from peirce_text.starts import default_start
-from peirce_text.tabular.checks import Counts, class_remarks, count_lines, text_remarks
+from peirce_text.tabular.checks import Counts, Labelled, class_remarks, count_lines, text_remarks
 from peirce_text.tabular.columns import first_row, is_file, peek, rows_of, split_rows
-from peirce_text.tabular.diagnosis import MOST_CLASSES, Diagnosis, Labelled, diagnose
+from peirce_text.tabular.diagnosis import MOST_CLASSES, Diagnosis, diagnose
 from peirce_text.tabular.inputs import InputColumns
 from peirce_text.tabular.measures import Confusion
 from peirce_text.tabular.predictor import LocalPredictor, TorchRunner

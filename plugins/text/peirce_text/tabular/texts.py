@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from peirce.errors import TaskError
 from peirce_text.progress import print_line
 from peirce_text.reading import Example, Row
+from peirce_text.tabular.checks import Labelled
 from peirce_text.tabular.columns import class_number, column, usual_column, usual_pair
-from peirce_text.tabular.diagnosis import Labelled
 from peirce_text.tabular.tables import TableOptions, TableTask
 from peirce_text.tasks import TRAIN, TextClassData, TextClasses
 from peirce_text.text.encoding import EncodedTexts, Ints

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from peirce_text.tabular.checks import class_remarks, count_lines, spelling_pairs, text_remarks
+from peirce_text.tabular.checks import Labelled, class_remarks, count_lines, spelling_pairs, text_remarks
 from peirce_text.tabular.classify import Classify, ClassifyOptions
-from peirce_text.tabular.diagnosis import Labelled
 
 
 def test_a_class_that_no_split_measures_is_named() -> None:

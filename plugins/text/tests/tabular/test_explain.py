@@ -16,8 +16,9 @@ from small_specs import FOLNET
 
 from peirce.registry import Registry
 from peirce_text.tabular.baseline import is_too_much, left_out_probabilities
+from peirce_text.tabular.checks import Labelled
 from peirce_text.tabular.classify import Classify, ClassifyOptions
-from peirce_text.tabular.diagnosis import Diagnosis, Judged, Labelled, doubt_labels
+from peirce_text.tabular.diagnosis import Diagnosis, Judged, doubt_labels
 from peirce_text.tabular.tag import Tag, TagOptions
 from peirce_training import TrainingOptions, train
 

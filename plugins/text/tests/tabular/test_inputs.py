@@ -22,8 +22,8 @@ from peirce.parts import Dims, Position, TensorSpec, Tokens, UnaryPosition
 from peirce.registry import Registry
 from peirce_export import export
 from peirce_text.reading import read_rows
+from peirce_text.tabular.checks import Labelled
 from peirce_text.tabular.classify import Classify, ClassifyOptions
-from peirce_text.tabular.diagnosis import Labelled
 from peirce_text.tabular.predictor import LocalPredictor, TorchRunner
 from peirce_text.tabular.report import attention
 from peirce_text.tabular.tables import TableTask
