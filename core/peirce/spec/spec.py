@@ -26,8 +26,8 @@ T = TypeVar("T")
 FORMAT = 1
 """The newest format of spec files that this version reads, and the one that it writes."""
 
-_OPTIONAL = ("options", "layers", "positions", "augmenters", "heads")
-"""Fields that are left out of the TOML when they are empty."""
+_OPTIONAL = ("options", "layers", "positions", "augmenters", "heads", "gate")
+"""Fields that are left out of the TOML when they are empty or false."""
 
 Activation = Literal["none", "modus_ponens", "shifted_relu"]
 ScopeKind = Literal["bidirectional", "causal", "prefix", "relation"]
