@@ -112,9 +112,7 @@ def test_the_lowest_releases_are_the_lower_bounds() -> None:
         (bound,) = [one for one in requirement.specifier if one.operator == ">="]
         bounds[normal(requirement.name)] = Version(bound.version)
     lowest = pins(ROOT / "tests" / "lowest.txt")
-    assert {name: lowest.get(name) for name in bounds} == {
-        name: Version("2.13.0") if name == "torch" else bound for name, bound in bounds.items()
-    }
+    assert {name: lowest.get(name) for name in bounds} == bounds
 
 
 def test_ci_runs_the_readme_s_test_command() -> None:
