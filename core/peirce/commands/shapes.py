@@ -19,6 +19,7 @@ from peirce.parts import (
     RecurrentOperator,
     StateOperator,
     TensorSpec,
+    Weight,
     Writer,
     axes_of,
 )
@@ -76,7 +77,7 @@ def _part_tensors(part: Any) -> list[dict[str, str]]:
     if isinstance(part, PureOperator):
         ends: dict[str, Reader | Writer] = {**part.readings(), "output": part.output()}
         weights = (
-            _tensor(name, [*weight.shape], f"learned, {weight.initial:g} at first")
+            _tensor(name, [*weight.shape], f"learned, {_first_values(weight)} at first")
             for name, weight in part.weights().items()
         )
         return [*(_end(part, name, end) for name, end in ends.items()), *weights]
@@ -97,6 +98,10 @@ def _part_tensors(part: Any) -> list[dict[str, str]]:
     if isinstance(part, Augmenter):
         return [*inputs, _tensor("embeddings", ["b", "x", "unary"], "read, and returned changed")]
     return inputs + [_declared("output", spec) for spec in part.outputs()]
+
+
+def _first_values(weight: Weight) -> str:
+    return f"{weight.initial:g}" + (f" with a spread of {weight.spread:.4g}" if weight.spread else "")
 
 
 def scope_for(part: type[Any]) -> ScopeKind:
