@@ -25,7 +25,7 @@ import peirce
 from peirce.registry import Registry
 from peirce_text.pretraining.task import Pretraining, PretrainingOptions
 from peirce_text.text.tokenizer import Tokenizer
-from peirce_training import Checkpoints, TrainingOptions, train
+from peirce_training import Checkpoints, TrainingOptions, plain_options, train
 
 HEADS = [{"use": "mlm"}, {"use": "classification"}, {"use": "pair", "as": "unused"}]
 DROPPING = FOLNET.replace({"model.heads": HEADS})
@@ -86,9 +86,7 @@ def launch(arguments: Sequence[object]) -> list[subprocess.CompletedProcess[str]
 
 
 def plain(options: TrainingOptions, **changes: Any) -> dict[str, Any]:
-    changed = attrs.evolve(options, **changes)
-    fields = attrs.fields(TrainingOptions)
-    return {f.name: getattr(changed, f.name) for f in fields if getattr(changed, f.name) != f.default}
+    return plain_options(attrs.evolve(options, **changes))
 
 
 TEXT = PLAIN.replace({"model.positions.0.cls": True})

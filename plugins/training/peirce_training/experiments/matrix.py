@@ -140,13 +140,14 @@ def identity(spec: Spec, task: Mapping[str, Any], training: TrainingOptions, see
         seed: the seed.
         more: what else it depends on, as plain values.
     """
-    from peirce_training import plain_options
+    from peirce_training import TrainingOptions, plain_options
 
     # Runs from before an option was there, or had its default, keep their names.
     options = plain_options(training) | {"threads": 0, "save_every": training.save_every or 500}
     del options["save_minutes"]
-    for later in ("compile", "evaluate_epochs"):
-        if not options[later]:
+    defaults = plain_options(TrainingOptions(steps=1))
+    for later in ("compile", "evaluate_epochs", "trainable", "rates", "warmups", "rank", "save"):
+        if options[later] == defaults[later]:
             del options[later]
     return f"{spec.name}-{seed}-{digest(spec.to_toml(), *more, task, options, seed)}"
 
