@@ -4,7 +4,8 @@ Tensors are on `meta`, where torch knows shapes alone and Peirce goes the ways o
 of the tensors that it reads and writes; a view counts nothing, an expanded tensor what it has in memory. Passes are in
 inference, or a step: forward and gradients, without an optimizer. There is no padding. `floor` is what must be moved
 even if each operator were one kernel: its inputs, parameters and outputs once. BERT is transformers', with as many
-layers, channels and heads. Rows go to results/traffic.json; the operators of folnet-base stand alone in a layer.
+layers, channels and heads. Rows go to results/traffic.json; the operators of folnet-base stand alone in a layer, beside
+its feed-forward networks.
 
 python benchmarks/traffic.py [SPEC ...] [--lengths N N] [--batch N] [--dtype NAME] [--lines N]
 """
@@ -66,10 +67,11 @@ VIEWS = {
 
 
 class Traffic(TorchDispatchMode):
-    """Counts the operations of a pass, and its bytes by operation and the line of Peirce that asked for it."""
+    """Counts the operations of a pass, and its bytes by operation and, if asked, by the line of Peirce."""
 
-    def __init__(self) -> None:
+    def __init__(self, lines: bool = False) -> None:
         super().__init__()
+        self.lines = lines
         self.bytes, self.passes = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
         self.operations = 0
 
@@ -79,7 +81,7 @@ class Traffic(TorchDispatchMode):
         found = function(*args, **(kwargs or {}))
         name = function.overloadpacket.__name__
         if name not in VIEWS:
-            key = name, self._line()
+            key = name, self._line() if self.lines else ""
             self.bytes[key] += size((args, kwargs)) + size(found)
             self.passes[key] += 1
         if function.overloadpacket in flop_registry:
@@ -117,9 +119,9 @@ def floors(model: nn.Module) -> Iterator[list[int]]:
             handle.remove()
 
 
-def counted(run: Callable[[], Any], step: bool) -> Traffic:
+def counted(run: Callable[[], Any], step: bool, lines: bool = False) -> Traffic:
     """The traffic of a pass, or of a pass and its gradients."""
-    with torch.set_grad_enabled(step), Traffic() as traffic:
+    with torch.set_grad_enabled(step), Traffic(lines) as traffic:
         outputs = [each for each in tree_leaves(run()) if isinstance(each, Tensor) and each.requires_grad]
         if step:
             torch.autograd.backward([each.sum() for each in outputs])
@@ -133,7 +135,7 @@ def rows_of(
     for what in ("forward", "step"):
         model.train(what == "step")
         with floors(model) as floor:
-            traffic = counted(lambda: model(**feeds), what == "step")
+            traffic = counted(lambda: model(**feeds), what == "step", bool(asked.lines))
         if asked.lines:
             print(f"\n{name} {what}, {length} tokens")
             for (operation, line), moved in traffic.bytes.most_common(asked.lines):
