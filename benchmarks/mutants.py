@@ -289,17 +289,18 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
     )
 
 
-def reasons() -> dict[str, str]:
-    """Why mutants are equivalent, by a part of their keys."""
+def reasons(what: str = "equivalent", why: str = "reason") -> dict[str, str]:
+    """Why mutants are equivalent, or what would notice a `survivor`, by a part of their keys."""
     path = HERE / "mutants.toml"
-    found = tomllib.loads(path.read_text(encoding="utf-8"))["equivalent"] if path.exists() else []
-    return {each["mutant"]: each["reason"] for each in found}
+    found = tomllib.loads(path.read_text(encoding="utf-8"))[what] if path.exists() else []
+    return {each["mutant"]: each[why] for each in found}
 
 
 def report(rows: Sequence[Mapping[str, Any]], known: Mapping[str, str]) -> list[dict[str, Any]]:
     """A row a part, and one for each mutant that survives, with the reason if it is equivalent."""
     table: list[dict[str, Any]] = []
     survivors: list[dict[str, Any]] = []
+    noticed = {key.replace("|", "\\|"): text for key, text in reasons("survivor", "notice").items()}
     order = sorted({row["part"] for row in rows}, key=lambda part: (KINDS.index(part.split(".")[0]), part))
     for part in order:
         own = [row for row in rows if row["part"] == part]
@@ -312,6 +313,10 @@ def report(rows: Sequence[Mapping[str, Any]], known: Mapping[str, str]) -> list[
         survivors += [
             _row(part, 0, 1, mutant in same, survivor=mutant, why=same.get(mutant, "")) for mutant in left
         ]
+    for row in survivors:
+        if row["what"] == "survivor":
+            found = [text for key, text in noticed.items() if key in row["survivor"]]
+            row["notice"] = found[0] if found else "not judged yet"
     names = ("killed", "survived", "equivalent", "raise at once", "never run", "by record")
     kinds = [
         _row(
