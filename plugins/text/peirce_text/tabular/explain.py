@@ -14,7 +14,8 @@ from peirce_text.progress import print_line
 from peirce_text.tabular.options import BatchSize, Device, Label, Second, Text
 
 if TYPE_CHECKING:
-    from peirce_text.tabular.diagnosis import Diagnosis, Finding, Labelled
+    from peirce_text.tabular.checks import Labelled
+    from peirce_text.tabular.diagnosis import Diagnosis, Finding
     from peirce_text.tabular.predictor import LocalPredictor
     from peirce_text.tabular.tables import TableTask
 

@@ -15,6 +15,7 @@ from peirce.parts import IGNORED
 from peirce_text.progress import print_line
 from peirce_text.reading import Row
 from peirce_text.samples import WHERE, WHO, sentence
+from peirce_text.tabular.checks import Labelled
 from peirce_text.tabular.columns import (
     check_classes,
     class_name,
@@ -24,7 +25,6 @@ from peirce_text.tabular.columns import (
     sort_classes,
     usual_column,
 )
-from peirce_text.tabular.diagnosis import Labelled
 from peirce_text.tabular.inputs import Numbers
 from peirce_text.tabular.lists import is_list, items, words_in
 from peirce_text.tabular.measures import Confusion, check_tags, marks_spans, span_counts
