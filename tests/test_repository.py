@@ -53,7 +53,7 @@ def test_every_list_names_every_distribution() -> None:
         found = [
             line.removeprefix(prefix).partition("[")[0] for line in lines if line.startswith(f"{prefix}./")
         ]
-        assert sorted(found) == sorted(folders), name
+        assert {*found} == folders, name
     mypy = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mypy"]
     assert {*mypy["packages"]} == {*PACKAGES}
     sources = {folder.parent.relative_to(ROOT).as_posix() for folder in PACKAGES.values()}
