@@ -106,16 +106,17 @@ def prompts(count: int, length: int) -> tuple[Tensor, Tensor]:
 )
 def test_keys_that_depend_on_the_length(kind: str, settings: dict[str, Any], tmp_path: Path) -> None:
     theirs = saved(tmp_path, kind, **settings)
-    model = peirce.build(decoder(tmp_path)).eval()
     ids, mask = prompts(3, 6)
     wanted = told(theirs, ids, mask, use_cache=False)
-    assert written(model, ids, mask) == written(model, ids, mask, cache=False) == wanted
-    ours = from_peirce(model)
-    for beams in (1, 2):
-        assert told(ours, ids, mask, num_beams=beams) == written(model, ids, mask, beams=beams)
-    _, kept = model.advance({"input_ids": ids[:1]}, {})
-    with pytest.raises(InputError, match=rf"keys of 6 tokens are of no use in a text of {SWITCH + 1}"):
-        model.advance({"input_ids": ids[:1, : SWITCH - 5]}, kept)
+    imported = import_transformers(tmp_path, tmp_path / "ours").eval()
+    for model in (peirce.build(decoder(tmp_path)).eval(), imported):
+        assert written(model, ids, mask) == written(model, ids, mask, cache=False) == wanted
+        ours = from_peirce(model)
+        for beams in (1, 2):
+            assert told(ours, ids, mask, num_beams=beams) == written(model, ids, mask, beams=beams)
+        _, kept = model.advance({"input_ids": ids[:1]}, {})
+        with pytest.raises(InputError, match=rf"of 6 tokens .* a text of {SWITCH + 1}"):
+            model.advance({"input_ids": ids[:1, : SWITCH - 5]}, kept)
 
 
 @pytest.mark.report(
@@ -125,11 +126,11 @@ def test_keys_that_depend_on_the_length(kind: str, settings: dict[str, Any], tmp
 )
 def test_keys_that_depend_on_the_length_are_not_exported(tmp_path: Path) -> None:
     saved(tmp_path, "phi3", rope_parameters=LONGROPE, original_max_position_embeddings=SWITCH)
-    model = peirce.build(decoder(tmp_path))
-    with pytest.raises(ExportError, match=rf"positions depend on the length.*max_length to {SWITCH}, or"):
-        model.exportable(role="step")
-    short = peirce.build(decoder(tmp_path).replace({"model.input.max_length": SWITCH}))
-    assert short.exportable(role="step").signature.outputs
+    for spec in (decoder(tmp_path), import_transformers(tmp_path, tmp_path / "ours").spec):
+        with pytest.raises(ExportError, match=rf"positions depend on the length.*max_length to {SWITCH}, or"):
+            peirce.build(spec).exportable(role="step")
+        short = peirce.build(spec.replace({"model.input.max_length": SWITCH}))
+        assert short.exportable(role="step").signature.outputs
 
 
 @pytest.mark.report(
@@ -374,7 +375,7 @@ def test_a_refusal_says_what_it_is_about(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     settings = json.loads(path.read_text())
     for changes, said in (
-        ({"rope_parameters": LONGROPE}, "rope_type 'longrope'"),
+        ({"rope_parameters": LONGROPE | {"rope_type": "axial"}}, "rope_type 'axial'"),
         ({"quantization_config": {"quant_method": "gptq"}}, r"quantised.*dequantize\(\)"),
         ({"hidden_act": "quick_gelu"}, "hidden_act 'quick_gelu'"),
     ):

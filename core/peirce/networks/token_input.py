@@ -140,14 +140,6 @@ class TokenInput(nn.Module):
         Raises:
             InputError: an input without a default is missing for the new tokens, or a position depends on the length.
         """
-        for planned, position in zip(
-            self.plan.positions, cast(Iterable[Position], self.positions), strict=True
-        ):
-            if cache and position.depends_on_length:
-                raise InputError(
-                    f"position {planned.name!r} depends on the length, so that what is cached of a shorter text does "
-                    "not serve a longer one; read the whole text again, with an empty cache"
-                )
         ids = inputs["input_ids"]
         joined, new_cache = dict(inputs), {}
         for spec, axis in self._token_inputs:
@@ -157,7 +149,17 @@ class TokenInput(nn.Module):
                 new if past is None else torch.cat([past, new], axis)
             )
         before = cache[_cache_name("input_ids")].shape[1] if cache else None
-        return self.tokens(joined, before), new_cache
+        tokens = self.tokens(joined, before)
+        for position in cast(Iterable[Position], self.positions) if cache else ():
+            if position.reuses_cache(1, self.plan.dims.max_length):
+                continue
+            old, new_length = (int(each.max()) + 1 for each in (tokens.index[:, :before], tokens.index))
+            if not position.reuses_cache(old, new_length):
+                raise InputError(
+                    f"position {position.name!r} depends on the length, so that what is cached of {old} tokens does "
+                    f"not serve a text of {new_length}; read the whole text again, with an empty cache"
+                )
+        return tokens, new_cache
 
     def scope(self, tokens: Tokens) -> Scope:
         """The scope that the spec asks for, restricted by the positions that hold in every layer.

@@ -167,6 +167,7 @@ class GenerativeArchitecture(Architecture):
         """Whether the cached state of a text of `before` real tokens serves the same text with `after` of them.
 
         Where it does not, generation reads the whole text again, and no such model is exported to generate. By default
-        it serves unless a position depends on the length.
+        it serves as long as it does for each position.
         """
-        return not any(part.depends_on_length for part in self.modules() if isinstance(part, Position))
+        positions = (part for part in self.modules() if isinstance(part, Position))
+        return all(each.reuses_cache(before, after) for each in positions)

@@ -31,6 +31,13 @@ class Position(ModulePart):
 
     depends_on_length: ClassVar[bool] = False
 
+    def reuses_cache(self, before: int, after: int) -> bool:
+        """Whether what it gives for the tokens of a text is the same when there are `before` and `after` real ones.
+
+        By default it is, unless the position depends on the length; one that changes at some lengths alone says where.
+        """
+        return not self.depends_on_length
+
     @final
     @classmethod
     def places(cls) -> tuple[Place, ...]:

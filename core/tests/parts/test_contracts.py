@@ -11,6 +11,7 @@ from peirce import model, parts
 OPTIONAL = {
     "Architecture": "check check_scope check_layer upgrade gives begin own_head",
     "GenerativeArchitecture": "reuses_cache",
+    "Position": "reuses_cache",
     "ModulePart": "example_in example_inputs inputs begin reference",
     "PureOperator": "weights reference_of_atoms",
     "StateOperator": "terms reference",

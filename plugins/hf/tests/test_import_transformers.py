@@ -15,6 +15,7 @@ import transformers
 from command_line import exit_code
 from safetensors.torch import load_file, save_file
 from thorough import often
+from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
 import peirce
 from peirce.errors import ModelFileError
@@ -25,12 +26,21 @@ from peirce_folnet import plugin as folnet
 from peirce_hf.checkpoints.importing import ASSET, export_transformers, import_transformers
 from peirce_hf.checks import example_model, largest_difference
 from peirce_hf.layouts.bert import Bert
+from peirce_hf.layouts.llama import SCALINGS
 
 LLAMA3 = {
     "rope_type": "llama3", "rope_theta": 500.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
     "original_max_position_embeddings": 16,
 }  # fmt: skip
 YARN = {"rope_type": "yarn", "rope_theta": 1e4, "factor": 4.0, "original_max_position_embeddings": 16}
+LONGROPE = {
+    "rope_type": "longrope", "rope_theta": 1e4, "original_max_position_embeddings": 6, "short_factor": [1.0, 1.5],
+    "long_factor": [2.0, 3.0],
+}  # fmt: skip
+SCALED: list[dict[str, Any]] = [
+    LLAMA3, YARN, {**YARN, "mscale": 1.5, "mscale_all_dim": 0.5}, LONGROPE, {"rope_type": "linear", "factor": 2.0},
+    {"rope_type": "dynamic", "factor": 2.0}, {"rope_type": "proportional", "partial_rotary_factor": 0.5},
+]  # fmt: skip
 LENGTHS = (9, 6, 4)
 
 
@@ -67,6 +77,23 @@ def test_an_imported_model_exports(kind: str, tmp_path: Path) -> None:
     model = import_transformers(tmp_path / "theirs", tmp_path / "ours")
     decoder = any(head.use == "causal_lm" for head in model.spec.heads)
     assert peirce.export(model, path=tmp_path / "model.onnx", to="onnx", generate=decoder).passed
+
+
+@pytest.mark.parametrize("scaling", SCALED, ids=lambda scaling: str(scaling["rope_type"]))
+def test_each_scaling_of_rope_is_that_of_transformers(scaling: dict[str, Any], tmp_path: Path) -> None:
+    """In texts of which the longest is longer than those of the training."""
+    assert (
+        {"default", *(each["rope_type"] for each in SCALED)}
+        == {"default", *ROPE_INIT_FUNCTIONS}
+        == {*SCALINGS}
+    )
+    longest = {"max_position_embeddings": 6} if scaling["rope_type"] == "dynamic" else {}
+    theirs = example_model("llama", tmp_path / "theirs", rope_parameters=scaling, **longest)
+    import_transformers(tmp_path / "theirs", tmp_path / "ours")
+    ours = peirce.build(peirce.load_spec(tmp_path / "ours/spec.toml", {"model.input.max_length": 64}))
+    ours.load_state_dict(peirce.load(tmp_path / "ours").state_dict())
+    for side in ("right", "left"):
+        assert largest_difference(theirs, ours.to(theirs.dtype).eval(), side) < 1e-5
 
 
 def test_what_is_no_longer_its_family_does_not_go_back(tmp_path: Path) -> None:
@@ -173,8 +200,9 @@ def test_the_first_names_of_norms_and_buffers_are_known(tmp_path: Path) -> None:
         ("gpt2", {"scale_attn_by_inverse_layer_idx": True}, ["scale_attn_by_inverse_layer_idx"]),
         ("gpt2", {"n_layer": 0}, ["n_layer"]),
         ("gpt2", {"n_head": 5}, ["heads", "24"]),
-        ("llama", {"rope_parameters": {"rope_type": "dynamic", "factor": 2.0}}, ["rope_type 'dynamic'", "llama3"]),
-        ("llama", {"rope_parameters": {**YARN, "mscale": 2.0}}, ["yarn", "mscale"]),
+        ("llama", {"rope_parameters": {"rope_type": "axial", "factor": 2.0}}, ["rope_type 'axial'", "llama3"]),
+        ("llama", {"rope_parameters": {**LONGROPE, "long_factor": [2.0]}}, ["long_factors has 1 numbers", "2 pairs"]),
+        ("phi3", {"rope_parameters": {"type": "su", "short_factor": [2.0]}}, ["longrope", "lacks long_factor"]),
         ("llama", {"rope_parameters": {"rope_type": "linear"}}, ["linear", "lacks factor"]),
         ("llama", {"rope_parameters": {"rope_type": "llama3", "factor": 2.0}}, ["llama3", "low_freq_factor"]),
         ("llama", {"rope_scaling": {**YARN, "partial_rotary_factor": 0.5}}, ["yarn", "partial_rotary_factor"]),
@@ -292,7 +320,9 @@ def draw_settings(kind: str, draw: random.Random) -> dict[str, Any]:
     if kind == "bert":
         more = {"layer_norm_eps": draw.choice([1e-12, 1e-2]), "type_vocab_size": draw.choice([1, 2, 3])}
         return {**shared, **tied, **sizes, **more, "hidden_dropout_prob": rate}
-    scaled = draw.choice([{}, {"type": "linear", "factor": 2}, LLAMA3, YARN, {**YARN, "finetuned": True}])
+    scaled = draw.choice(
+        [{}, {"type": "linear", "factor": 2}, {**YARN, "finetuned": True}, *SCALED[:3], *SCALED[4:]]
+    )
     ropes: dict[str, Any] = {draw.choice(["rope_scaling", "rope_parameters"]): dict(scaled)} if scaled else {}
     if "rope_theta" not in scaled:
         ropes["rope_theta"] = draw.choice([1000, 10000.0])

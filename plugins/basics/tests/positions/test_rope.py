@@ -25,8 +25,14 @@ from peirce_basics.positions.rope import Rope
 
 LENGTH, FAR = 50, 80
 """Tokens, and how far each stands from the next."""
+LAST = (LENGTH - 1) * FAR + 1
+"""How many tokens the text has, by the place of the last one."""
 DIMS = Dims(layers=2, unary=128, heads=2, head_size=64, vocabulary=9)
 LONG = {"original_max_position_embeddings": 4096}
+FACTORS: list[list[float]] = [[1 + step * pair for pair in range(32)] for step in (0.01, 0.3)]
+BY_PAIR = {"short_factor": FACTORS[0], "long_factor": FACTORS[1]}
+OURS = {"short_factors": (*FACTORS[0],), "long_factors": (*FACTORS[1],)}
+LONGEST = "max_position_embeddings"
 SCALED: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "linear": ("linear", {"factor": 4.0}, {"factor": 4.0}),
     "llama3": (
@@ -44,6 +50,28 @@ SCALED: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         "yarn",
         {"factor": 4.0, "attention_factor": 0.7, **LONG},
         {"factor": 4.0, "original_length": 4096, "attention_factor": 0.7},
+    ),
+    "dynamic": ("dynamic", {"factor": 4.0, LONGEST: 1000}, {"factor": 4.0, "original_length": 1000}),
+    "dynamic, in a short text": (
+        "dynamic",
+        {"factor": 4.0, LONGEST: LAST},
+        {"factor": 4.0, "original_length": LAST},
+    ),
+    "longrope": (
+        "longrope",
+        {**BY_PAIR, LONGEST: 4000, "original_max_position_embeddings": 1000},
+        {**OURS, "factor": 4.0, "original_length": 1000},
+    ),
+    "longrope, in a short text": (
+        "longrope",
+        {**BY_PAIR, "factor": 8.0, "attention_factor": 1.3, "original_max_position_embeddings": LAST},
+        {**OURS, "attention_factor": 1.3, "original_length": LAST},
+    ),
+    "proportional": ("proportional", {"partial_rotary_factor": 0.25}, {"fraction": 0.25, "factor": 1.0}),
+    "proportional, divided": (
+        "proportional",
+        {"partial_rotary_factor": 0.3, "factor": 2.0},
+        {"fraction": 0.3, "factor": 2.0},
     ),
 }
 
@@ -69,12 +97,12 @@ def test_scaled_frequencies_are_the_published_ones(case: str, base: float) -> No
     config = LlamaConfig(
         hidden_size=128,
         num_attention_heads=2,
-        max_position_embeddings=4096 * 16,
+        max_position_embeddings=theirs.get(LONGEST, 4096 * 16),
         rope_parameters={"rope_type": scaling, "rope_theta": base, **theirs},
     )
-    wanted, amount = ROPE_INIT_FUNCTIONS[scaling](config)
+    wanted, amount = ROPE_INIT_FUNCTIONS[scaling](config, seq_len=torch.tensor(LAST))
     position = rope(base=base, scaling=scaling, **ours)
-    torch.testing.assert_close(position.rates(torch.zeros(())), wanted, rtol=1e-7, atol=0)
+    torch.testing.assert_close(position.rates(torch.zeros(()), tokens().index), wanted, rtol=1e-7, atol=0)
     assert position.amount == pytest.approx(amount, rel=1e-12)
     cos, sin = LlamaRotaryEmbedding(config)(torch.zeros(1), tokens().index)
     query, key = drawn()
@@ -115,6 +143,11 @@ def test_far_positions_are_turned_in_single_precision(dtype: torch.dtype) -> Non
         ({"fraction": 0.05}, "turns 3 of a head's 64 channels"),
         ({"scaling": "llama3", "low_freq_factor": 4.0}, "low_freq_factor must be less than high_freq_factor"),
         ({"scaling": "yarn", "beta_fast": 1.0}, "beta_slow must be less than beta_fast"),
+        ({"scaling": "dynamic", "fraction": 0.04}, "'dynamic' needs two pairs or more"),
+        (
+            {"scaling": "longrope", "short_factors": (1.0,) * 32},
+            "long_factors has 0 numbers, and a head has 32 pairs",
+        ),
     ],
 )
 def test_options_that_cannot_work_are_refused(options: dict[str, Any], said: str) -> None:

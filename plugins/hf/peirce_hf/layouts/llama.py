@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -11,25 +12,17 @@ from peirce.errors import ModelFileError
 from peirce_hf.layouts.layout import SMALL, Decoder, Names, activations, at_least, one_of
 
 ACTIVATIONS = activations("geglu", "reglu", "swiglu")
-SCALINGS: Mapping[str, Mapping[str, str]] = {
-    "default": {},
-    "linear": {"factor": "factor"},
-    "llama3": {
-        "factor": "factor",
-        "original_max_position_embeddings": "original_length",
-        "low_freq_factor": "low_freq_factor",
-        "high_freq_factor": "high_freq_factor",
-    },
-    "yarn": {
-        "factor": "factor",
-        "original_max_position_embeddings": "original_length",
-        "beta_fast": "beta_fast",
-        "beta_slow": "beta_slow",
-        "attention_factor": "attention_factor",
-        "truncate": "truncate",
-    },
-}
-"""The parameters of each scaling of rotary positions, and the options of `rope`."""
+SCALINGS = {
+    "default": (), "linear": ("factor",), "dynamic": ("factor",), "yarn": ("factor",), "proportional": (),
+    "llama3": ("factor", "low_freq_factor", "high_freq_factor"), "longrope": ("short_factor", "long_factor"),
+}  # fmt: skip
+"""The scalings of rotary positions, and what each needs."""
+PARAMETERS = {
+    "factor": "factor", "low_freq_factor": "low_freq_factor", "high_freq_factor": "high_freq_factor",
+    "beta_fast": "beta_fast", "beta_slow": "beta_slow", "truncate": "truncate", "attention_factor": "attention_factor",
+    "short_factor": "short_factors", "long_factor": "long_factors",
+}  # fmt: skip
+"""Their parameters, and the options of `rope`."""
 SLIDING, FULL = "sliding_attention", "full_attention"
 """What `layer_types` calls a layer with a window, and one without."""
 
@@ -40,6 +33,7 @@ class Llama(Decoder):
 
     Attributes:
         partial: whether the share of a head's channels that turn is read.
+        scalings: other names of scalings.
         activation: the setting that names the activation; some classes do not read `hidden_act`, which files have too.
     """
 
@@ -61,6 +55,7 @@ class Llama(Decoder):
         "norm": "final_norm",
     }
     partial = False
+    scalings: ClassVar[Mapping[str, str]] = {}
     activation = "hidden_act"
     example: ClassVar = (
         "LlamaForCausalLM",
@@ -161,32 +156,38 @@ class Llama(Decoder):
         """
         settings = given_settings or self.rope_scaling or self.rope_parameters
         given = {key: value for key, value in settings.items() if value is not None}
-        kinds = [given.pop(key) for key in ("rope_type", "type") if key in given]
-        kind = str(kinds[0]) if kinds else "default"
-        known = one_of("rope_type", kind, SCALINGS)
+        named = str(given.get("rope_type", given.get("type", "default")))
+        needed = one_of("rope_type", kind := self.scalings.get(named, named), SCALINGS)
         table = {"use": "rope", "base": float(given.pop("rope_theta", self.rope_theta))}
         fraction = given.pop("partial_rotary_factor", self.partial_rotary_factor)
-        if self.partial and fraction != 1:
+        if (self.partial or kind == "proportional") and fraction != 1:
             table["fraction"] = float(fraction)
+        elif kind != "default" and fraction != 1:  # which that class does not turn
+            raise ModelFileError(
+                f"the {kind} scaling of rope has no partial_rotary_factor in a {self.model_type}; leave it out"
+            )
         if kind == "default":
             return table  # LlamaForCausalLM turns whole heads, whatever the fraction
-        if (fraction != 1 and not self.partial) or not {"mscale", "mscale_all_dim"}.isdisjoint(given):
-            raise ModelFileError(
-                f"the {kind} scaling of rope has no partial_rotary_factor, mscale or mscale_all_dim here; the "
-                "architecture 'pretrained_decoder' runs the model by transformers itself"
-            )
-        longest = given.get("original_max_position_embeddings", self.max_position_embeddings)
-        given["original_max_position_embeddings"] = self.original_max_position_embeddings or longest
-        # yarn has published defaults of the others; `rope` has defaults that no configuration means.
-        needed = ("factor",) if kind == "yarn" else known
         if absent := [key for key in needed if key not in given]:
             raise ModelFileError(
                 f"the {kind} scaling of rope lacks {', '.join(absent)}; copy the configuration again"
             )
+        longest = self.max_position_embeddings
+        original = self.original_max_position_embeddings or given.get(
+            "original_max_position_embeddings", longest
+        )
+        if kind in ("dynamic", "llama3", "longrope", "yarn"):
+            table["original_length"] = longest if kind == "dynamic" else original
+        given.setdefault("factor", max(1.0, longest / original) if kind == "longrope" else 1.0)
+        if kind == "yarn" and given.get("mscale") and given.get("mscale_all_dim"):
+            one, all_ = (
+                1 + 0.1 * given[key] * math.log(given["factor"]) for key in ("mscale", "mscale_all_dim")
+            )
+            given.setdefault("attention_factor", one / all_)
         return {
             **table,
             "scaling": kind,
-            **{known[key]: value for key, value in given.items() if key in known},
+            **{PARAMETERS[key]: value for key, value in given.items() if key in PARAMETERS},
         }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 from attrs import frozen
@@ -86,7 +87,7 @@ class Olmo2(Llama):
 
 @frozen(kw_only=True)
 class Phi3(Llama):
-    """The settings of `Phi3Config`; Abdin et al. (2024). The scaling `longrope` is not among those of `rope`."""
+    """The settings of `Phi3Config`; Abdin et al. (2024)."""
 
     model_type = "phi3"
     tensors: ClassVar[Names] = {
@@ -100,6 +101,10 @@ class Phi3(Llama):
         ),
     }
     partial = True
+    scalings: ClassVar[Mapping[str, str]] = {
+        "su": "longrope",
+        "yarn": "longrope",
+    }  # as its first versions say
     example: ClassVar = (
         "Phi3ForCausalLM",
         {**Llama.example[1], "pad_token_id": 0, "partial_rotary_factor": 0.5},
@@ -109,6 +114,7 @@ class Phi3(Llama):
     hidden_size: int = at_least(1, default=3072)
     intermediate_size: int = at_least(1, default=8192)
     max_position_embeddings: int = at_least(1, default=4096)
+    original_max_position_embeddings: int | None = 4096
     rms_norm_eps: float = 1e-5
     sliding_window: int | None = None
 
