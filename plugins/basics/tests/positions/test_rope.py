@@ -19,7 +19,7 @@ from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb as turn_halves
 
 import peirce
-from peirce.parts import Dims, Tokens
+from peirce.parts import Dims, PlainScope, Tokens
 from peirce.registry import Registry
 from peirce_basics.positions.rope import Rope
 
@@ -110,6 +110,17 @@ def test_scaled_frequencies_are_the_published_ones(case: str, base: float) -> No
     [turn, _] = position.rotations(tokens())
     for channels, expected in zip((query, key), pair, strict=True):
         torch.testing.assert_close(turn.turn(channels), expected.transpose(1, 2), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("original", [LENGTH, LENGTH - 1])
+@pytest.mark.parametrize("options", [{"scaling": "longrope", **OURS}, {"scaling": "dynamic", "factor": 4.0}])
+def test_the_reference_knows_how_long_a_text_is(options: dict[str, Any], original: int) -> None:
+    position = rope(original_length=original, **options)
+    query, key = (each[:1].double() for each in drawn())
+    given = {"query": query[0].tolist(), "key": key[0].tolist()}
+    wanted = position.reference(given, PlainScope([], [], [*range(LENGTH)]), {}, DIMS)["query"]
+    [turn, _] = position.double().rotations(Tokens({}, None, torch.arange(LENGTH).unsqueeze(0), LENGTH))
+    torch.testing.assert_close(turn.turn(query)[0], torch.tensor(wanted, dtype=torch.float64))
 
 
 def test_interleaved_pairs_are_those_of_gptj() -> None:
