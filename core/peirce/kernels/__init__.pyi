@@ -10,6 +10,7 @@ from .fusion import FusedLinear as FusedLinear
 from .fusion import constant_weights as constant_weights
 from .fusion import make_weights_constant as make_weights_constant
 from .fusion import write_channels as write_channels
+from .pair_bias import AtomBias as AtomBias
 from .pair_bias import DenseBias as DenseBias
 from .pair_bias import PairBias as PairBias
 from .pair_bias import PairTerm as PairTerm

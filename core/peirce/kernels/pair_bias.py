@@ -7,7 +7,7 @@ length and m counts the batch as well.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 import torch.nn.functional as F
@@ -16,11 +16,14 @@ from torch import Tensor
 from peirce.algebra import Scope, at_least_float32
 from peirce.kernels import pair_products
 
+Map = Callable[[Tensor], Tensor]
+
 
 class PairTerm(Protocol):
     """What a position adds to the attention of one layer; a NamedTuple of tensors, or of such tuples.
 
-    `PairBias` takes it from tables, `DenseBias` has it for each pair, and a position may bring a term of its own.
+    `PairBias` takes it from tables, `AtomBias` from atoms that the operator's own maps read, `DenseBias` has it for
+    each pair, and a position may bring a term of its own.
     """
 
     def __iter__(self) -> Iterator[Any]:
@@ -86,6 +89,42 @@ class PairBias(NamedTuple):
     def value_term(self, weights: Tensor) -> Tensor | None:
         """As `pair_values` gives it."""
         return None if self.value is None else pair_values(weights, self)
+
+
+class AtomBias(NamedTuple):
+    """A pair bias before its vectors are made, by the maps of queries and keys of the operator that scores pairs.
+
+    Args:
+        ids: int64 [b or 1, x, y] in [0, r): the pair's bucket.
+        key: atoms [r, d1] that the map of keys reads; None where no query meets anything.
+        query: atoms [r, d1] that the map of queries reads; None where no key meets anything.
+    """
+
+    ids: Tensor
+    key: Tensor | None = None
+    query: Tensor | None = None
+
+    def read(self, query_map: Map, key_map: Map, heads: int, size: int) -> PairBias:
+        """The bias, by maps [r, d1] -> [r, h * s]; with fewer heads of keys, each serves a group of queries."""
+        found = []
+        for atoms, each in ((self.key, key_map), (self.query, query_map)):
+            vectors = None if atoms is None else each(atoms).view(1, len(atoms), -1, size)
+            if vectors is not None and vectors.shape[2] != heads:
+                vectors = vectors.repeat_interleave(heads // vectors.shape[2], 2)
+            found.append(vectors)
+        return PairBias(self.ids, key=found[0], query=found[1])
+
+    def part(self, items: slice, rows: slice) -> AtomBias:
+        """The bias of some rows x of some examples."""
+        return self._replace(ids=rows_of(self.ids, items, rows))
+
+    def score_term(self, query: Tensor, key: Tensor, scores: Tensor, scope: Scope) -> Tensor | None:
+        """That of what `read` returns."""
+        raise AssertionError("an AtomBias is read before it is added")
+
+    def value_term(self, weights: Tensor) -> Tensor | None:
+        """Nothing."""
+        return None
 
 
 class DenseBias(NamedTuple):

@@ -1,5 +1,6 @@
 from .channels import CachedState as CachedState
 from .channels import Projections as Projections
+from .channels import read_terms as read_terms
 from .layers import Pooler as Pooler
 from .layers import add_increment as add_increment
 from .layers import binary_output as binary_output

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from peirce.algebra import Scope
-from peirce.kernels import FusedLinear
+from peirce.kernels import AtomBias, FusedLinear, PairTerm, Rotation
 from peirce.parts import Branch, Dims, PlannedOperator, Reader, SharedReader, Weight, Writer
 
 CachedState = Mapping[str, Tensor]
@@ -66,6 +66,17 @@ class Projections(nn.Module):
     def of(cls, planned: PlannedOperator, dims: Dims, *, source: bool = False) -> Projections:
         """Those of an operator of a plan."""
         return cls(dims, planned.readings, planned.output, source=source, weights=planned.weights)
+
+
+def read_terms(
+    terms: Sequence[PairTerm | Rotation], planned: PlannedOperator, projections: Projections
+) -> Sequence[PairTerm | Rotation]:
+    """The terms of positions, those made of atoms as an operator's own maps of queries and keys read them."""
+    if not planned.scored or not any(isinstance(term, AtomBias) for term in terms):
+        return terms
+    maps = [projections.get_submodule(role) for role in planned.scored]
+    heads, size = planned.readings[planned.scored[0]].shape.values()
+    return [term.read(*maps, heads, size) if isinstance(term, AtomBias) else term for term in terms]
 
 
 class Mask(IntEnum):

@@ -53,6 +53,7 @@ from peirce.networks.channels import (
     channel_count,
     drop_out,
     groups_of,
+    read_terms,
 )
 from peirce.parts import Branch, Dims, Plan, PlannedOperator, Reader, Writer
 
@@ -267,7 +268,8 @@ class Mixing(nn.Module):
         inputs = [channels[i, role] for role in planned.readings]
         attended = self._attended[i]
         through = attended if _is_attention(planned) else None
-        result = planned.deduce(inputs, scope, biases, through, weights)
+        terms = read_terms(biases, planned, self._projections[i])
+        result = planned.deduce(inputs, scope, terms, through, weights)
         if attended.is_read:
             _emit_attention(planned, inputs, result, scope, attended)
         return result

@@ -64,8 +64,9 @@ class ModulePart(SizedPart, nn.Module, ABC):
 
         Args:
             given: the inputs by name, `token_type_ids` among them. An augmenter finds `embeddings` [x][d1] there, a
-                position inside attention `query` and `key` [x][h][s] and the number of the `layer`, and a head `unary`
-                [x][d1], `binary` [x][y][d2], `pooled` [p] and `embeddings` [v][d1].
+                position inside attention `query` and `key` [x][h][s], the number of the `layer`, and `read`, which maps
+                atoms [r][d1] of an `AtomBias` to [r][h * s]. A head finds `unary` [x][d1], `binary` [x][y][d2],
+                `pooled` [p] and `embeddings` [v][d1].
             scope: who may attend to whom, and where the tokens stand.
             parameters: the parameters and buffers, nested lists by their names; it reads every parameter.
             dims: the sizes that the part was made for.

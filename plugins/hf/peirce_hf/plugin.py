@@ -26,6 +26,7 @@ def register_layouts() -> dict[str, str]:
     """Families of published transformers that become specs."""
     modules = {
         "bert": {"bert": "Bert", "distilbert": "DistilBert"},
+        "deberta": {"deberta-v2": "DebertaV2"},
         "electra": {"albert": "Albert", "electra": "Electra"},
         "gemma": {"gemma2": "Gemma2", "gemma3_text": "Gemma3"},
         "gpt2": {"gpt2": "GPT2"},

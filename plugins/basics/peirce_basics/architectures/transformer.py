@@ -25,6 +25,7 @@ from peirce.networks import (
     UnaryNorm,
     cached_state_specs,
     pooled_output,
+    read_terms,
     run_layers,
     unary_output,
 )
@@ -372,6 +373,7 @@ class Attention(nn.Module):
     ) -> None:
         super().__init__()
         self.score, self.value = score, value
+        self._scoring = (scoring,)  # a tuple, since the layer owns it
         self.rate = plan.dims.dropout
         _, values = value.readings.values()
         readers = dict(zip((QUERY, KEY, VALUE), (*score.readings.values(), values), strict=True))
@@ -419,6 +421,7 @@ class Attention(nn.Module):
             query = self._normalise(self.query_norm, query) * self.scale
             key = self._normalise(self.key_norm, key)
         query, key = rotate(query, terms), rotate(key, terms)
+        terms = read_terms(terms, self.score, self._scoring[0])
         kept = {KEY: key.transpose(1, 2), VALUE: values.transpose(1, 2)}
         if cache:
             kept = {name: torch.cat([cache[name], own], 2) for name, own in kept.items()}

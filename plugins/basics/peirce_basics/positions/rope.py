@@ -31,8 +31,8 @@ class RopeOptions:
             original length, and the more the longer it is; `llama3` divides those of wavelengths beyond the original
             length, and some of those before it in part; `yarn` as `llama3` along a ramp over the pairs, and scales the
             scores; `longrope` divides each pair by a factor of its own, one in texts up to the original length and
-            another in longer ones, and scales the scores; `proportional` divides all by `factor`, and of all pairs turns
-            the first `fraction`.
+            another in longer ones, and scales the scores; `proportional` divides all by `factor`, and turns the first
+            `fraction` of all pairs.
         factor: how much longer texts are than those of the training; for any scaling.
         original_length: the longest texts of the training, in tokens; for `dynamic`, `llama3`, `longrope` and `yarn`.
         low_freq_factor: pairs that turn less often than this over the original length are divided; for `llama3`.

@@ -84,8 +84,7 @@ class Albert(Electra):
         if self.embedding_size == self.hidden_size:
             raise ModelFileError(
                 f"embedding_size and hidden_size are both {self.hidden_size}; an albert has a map between them even "
-                "so, which a spec has only where they differ. The architecture 'pretrained' runs it by transformers "
-                "itself"
+                "so, which a spec has only where they differ"
             )
         spec = super().spec()
         spec["options"] |= {"share": True, "pooler": f"{self.body}pooler.weight" in self.tensor_names}

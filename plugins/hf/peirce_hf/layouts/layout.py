@@ -20,18 +20,17 @@ from peirce.spec import StructureError, structure_value
 T = TypeVar("T", bound="Layout")
 
 SILENT = (
-    "architectures", "attn_implementation", "classifier_pooling", "dense_act_fn", "deterministic_flash_attn",
-    "directionality", "dtype", "finetuning_task", "gradient_checkpointing", "id2label", "initializer_cutoff_factor",
-    "initializer_factor", "is_decoder", "is_encoder_decoder", "is_gated_act", "is_llama_config", "label2id",
-    "language", "model_type", "n_ctx", "name_or_path", "num_decoder_layers", "output_attentions",
-    "output_hidden_states", "output_past", "output_router_logits", "pooler_fc_size", "pooler_num_attention_heads",
-    "pooler_num_fc_layers", "pooler_size_per_head", "pooler_type", "prefix", "pretraining_tp", "problem_type",
-    "reorder_and_upcast_attn", "return_dict", "rope_interleaved", "scale_decoder_outputs", "sinusoidal_pos_embds",
-    "sparse_pred_ignore_index", "sparse_prediction", "task_specific_params", "torch_dtype", "transformers_version",
-    "use_cache",
+    "architectures", "attention_head_size", "attn_implementation", "classifier_pooling", "dense_act_fn",
+    "deterministic_flash_attn", "directionality", "dtype", "finetuning_task", "gradient_checkpointing",
+    "id2label", "initializer_cutoff_factor", "initializer_factor", "is_decoder", "is_encoder_decoder",
+    "is_gated_act", "is_llama_config", "label2id", "language", "model_type", "n_ctx", "name_or_path",
+    "num_decoder_layers", "output_attentions", "output_hidden_states", "output_past", "output_router_logits",
+    "prefix", "pretraining_tp", "problem_type", "reorder_and_upcast_attn", "return_dict", "rope_interleaved",
+    "scale_decoder_outputs", "sinusoidal_pos_embds", "sparse_pred_ignore_index", "sparse_prediction",
+    "task_specific_params", "torch_dtype", "transformers_version", "use_cache",
 )  # fmt: skip
 """Settings of which nothing is said: they are not of the network, or transformers does not read them either."""
-_SILENT = re.compile(r"_.*|summary_.*|.*_token_id|.*(dropout|pdrop|jitter).*")
+_SILENT = re.compile(r"_.*|pooler_.*|summary_.*|.*_token_id|.*(dropout|pdrop|jitter).*")
 """Others of them; a spec has one rate of dropout, which a layout reads."""
 _NUMBER = re.compile(r"\\\{(\w+)\\\}")
 """A name in braces, in an escaped pattern."""
@@ -146,7 +145,10 @@ class Layout(ABC):
             object.__setattr__(layout, "tensor_names", frozenset(tensors))
             layout.spec()
         except (StructureError, ModelFileError) as error:
-            raise ModelFileError(f"{path} cannot be imported: {error}") from None
+            raise ModelFileError(
+                f"{path} cannot be imported: {error}. What a layout cannot say, the architectures 'pretrained' and "
+                "'pretrained_decoder' run by transformers itself"
+            ) from None
         if rest:
             log.warning("%s: a %s does not read the settings %s", path, cls.model_type, shorten_list(rest))
         return layout

@@ -250,6 +250,10 @@ def _check_stated(
             where = view.real_places(i)
             alone, seen = tensors.example(i, where), view.example(i, where)
             given, pairs = _as_lists(alone, seen) | {"layer": layer}, seen.allowed()[0]
+            if isinstance(harness, PositionHarness):
+                given["read"] = lambda atoms: harness.read_atoms(
+                    torch.tensor(atoms, dtype=torch.float64)
+                ).tolist()
             places = list(range(len(where)))
             plain = PlainScope(pairs.tolist(), places, places)
             expected = instance.reference(given, plain, parameters, harness.dims)

@@ -15,7 +15,7 @@ from attrs import define, evolve, field
 from torch import Tensor, nn
 
 from peirce.algebra import Predicates, Scope
-from peirce.kernels import PairBias, PairTerm, Rotation
+from peirce.kernels import AtomBias, PairBias, PairTerm, Rotation
 from peirce.networks import recur
 from peirce.parts import (
     PLACES,
@@ -37,7 +37,7 @@ from peirce.parts import (
     Tokens,
 )
 from peirce_testing.compare import BrokenError
-from peirce_testing.examples import SCOPE_KINDS, Slot, Tensors, View, plain_view
+from peirce_testing.examples import SCOPE_KINDS, Slot, Tensors, View, normal, plain_view
 from peirce_testing.harness.base import Harness, name_outputs, slots
 from peirce_testing.harness.labels import WHOLE_GROUPS, losses
 from peirce_testing.tiny_models import randomise
@@ -381,7 +381,18 @@ class PositionHarness(TokenHarness):
                         f"{method} gives {len(found)} for {self.dims.layers} layers; give one for each"
                     )
         terms = zip(*inside, strict=True)
-        return outputs, [tuple(each for each in layer if each is not None) for layer in terms]
+        maps = self.read_atoms, self.read_atoms, self.dims.heads, self.dims.head_size
+        return outputs, [
+            tuple(
+                each.read(*maps) if isinstance(each, AtomBias) else each for each in layer if each is not None
+            )
+            for layer in terms
+        ]
+
+    def read_atoms(self, atoms: Tensor) -> Tensor:
+        """[r, d1] -> [r, h * s], as a map of queries or of keys would read what a term is made of."""
+        shape = atoms.shape[1], self.dims.heads * self.dims.head_size
+        return atoms @ normal(shape, torch.Generator().manual_seed(0)).to(atoms)
 
     def _effect(self, term: PairTerm | Rotation, tensors: Tensors, scope: Scope) -> Tensors:
         """What a term adds to scores of the queries and the keys, and to sums of the keys by them; or how it turns."""
