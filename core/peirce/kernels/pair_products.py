@@ -23,6 +23,7 @@ from torch.autograd import Function
 
 from peirce.algebra import at_least_float32
 from peirce.kernels import sizes
+from peirce.kernels.blocks import on_cpu
 
 # --- three products of one trilinear form: each one's derivatives are the other two ---------------
 
@@ -54,6 +55,11 @@ def _product(
     third: Third, q: Tensor | None, w: Tensor | None, table: Tensor, ids: Tensor, rows: Tensor | None
 ) -> Tensor:
     order = None
+    if rows is not None and not on_cpu(
+        table
+    ):  # one kind with all buckets: nothing waits until rows are counted
+        ids, rows = ids + rows.unsqueeze(1) * table.shape[2], None
+        table = table.transpose(0, 1).flatten(1, 2).unsqueeze(0)
     if rows is not None:
         # Rows of one kind come together, and among them those whose buckets have the lowest numbers come first.
         order = (rows * table.shape[2] + ids.amax(1)).argsort(stable=True)

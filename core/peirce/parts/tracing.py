@@ -16,8 +16,10 @@ PART = "peirce.part"
 
 
 def has_static_shapes(values: Tensor) -> bool:
-    """Whether shapes may not depend on these values, in a traced graph or on the meta device."""
-    return torch.compiler.is_compiling() or values.is_meta
+    """Whether shapes may not depend on these values: in a traced graph, on `meta`, while a CUDA graph is recorded."""
+    if torch.compiler.is_compiling() or values.is_meta:
+        return True
+    return not values.is_cpu and torch.backends.cuda.is_built() and torch.cuda.is_current_stream_capturing()
 
 
 record_parts = preserve_node_meta
@@ -34,7 +36,7 @@ def annotate_part(part: str) -> AbstractContextManager[None]:
 def without_autocast(values: Tensor) -> AbstractContextManager[Any]:
     """A context in which autocast leaves operations on the device of these values alone."""
     kind = values.device.type
-    if has_static_shapes(values) or not torch.is_autocast_enabled(kind):
+    if torch.compiler.is_compiling() or values.is_meta or not torch.is_autocast_enabled(kind):
         return nullcontext()
     return torch.autocast(kind, enabled=False)
 

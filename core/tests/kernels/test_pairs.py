@@ -77,9 +77,11 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.mark.parametrize(("kinds", "groups"), [(1, 1), (1, HEADS), (3, 1), (3, HEADS)])
 @pytest.mark.parametrize("shared", list(itertools.product((False, True), repeat=2)))
+@pytest.mark.parametrize("cpu", [True, False])
 def test_agrees_with_the_direct_gather(
-    kinds: int, groups: int, shared: tuple[bool, bool], way: str, monkeypatch: pytest.MonkeyPatch
+    kinds: int, groups: int, shared: tuple[bool, bool], cpu: bool, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(pair_products, "on_cpu", lambda table: cpu)  # elsewhere no kinds are counted
     monkeypatch.setitem(sizes.PAIR_BLOCK, "cpu", 100)  # several blocks, of unequal sizes
     bias = _bias(kinds, groups, shared_ids=shared[0], shared_rows=shared[1])
     query = torch.randn(2, 7, HEADS, SIZE, dtype=torch.float64, requires_grad=True)

@@ -30,6 +30,7 @@ from peirce.parts import (
     RecurrentOperator,
     TensorSpec,
     Tokens,
+    has_static_shapes,
 )
 from peirce.spec import Spec
 
@@ -314,7 +315,7 @@ class Order:
         count = real.long().sum(1, keepdim=True)
         # Real tokens are counted, and padding is counted on from there.
         numbers = torch.where(real, real.long().cumsum(1) - 1, count + (~real).long().cumsum(1) - 1)
-        if texts > 1 and not torch.compiler.is_compiling() and not ids.is_meta:
+        if texts > 1 and not has_static_shapes(ids):
             # No row is longer than the longest text. A traced graph keeps the length of all texts together.
             longest = max(1, int(count.amax()))
             places, numbers = places[:, :longest], torch.where(numbers < longest, numbers, longest)

@@ -67,9 +67,9 @@ class Edges:
     def blocks(self, channels: int, item: int) -> list[tuple[slice, slice, slice]]:
         """Blocks of receivers, with their pairs and their edges, for sums of so many channels of `item` bytes."""
         pairs, entities = len(self.pair_relations), len(self.firsts) - 1
-        step = (
-            max(1, BLOCK_BYTES // (channels * item)) if self.senders.device.type == "cpu" else max(pairs, 1)
-        )
+        if not self.senders.is_cpu:  # one block, for whose bounds nothing waits
+            return [(slice(0, entities), slice(0, pairs), slice(0, len(self.senders)))]
+        step = max(1, BLOCK_BYTES // (channels * item))
         ends = torch.arange(0, pairs + step, step, device=self.firsts.device)
         rows = torch.searchsorted(self.firsts, ends, right=True).clamp_max(entities)
         rows = torch.cat([rows.new_zeros(1), rows, rows.new_full((1,), entities)]).unique()

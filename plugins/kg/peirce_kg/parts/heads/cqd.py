@@ -100,12 +100,13 @@ class Search(SetRanking):
 
     def forward(self, encoded: Encoded, tokens: Tokens) -> dict[str, Tensor]:
         """The logarithms of truth values [b, entities]; of a link predictor in training, its scores."""
-        if torch.compiler.is_compiling():
-            raise ExportError(
-                f"the head {self.name!r} searches for answers and cannot be exported; evaluate it in torch"
-            )
-        if self.training or has_static_shapes(encoded.unary):
+        if self.training or encoded.unary.is_meta:
             return super().forward(encoded, tokens)
+        if has_static_shapes(encoded.unary):
+            raise ExportError(
+                f"the head {self.name!r} searches for answers and cannot be exported, compiled or recorded in a CUDA "
+                "graph; evaluate it in torch"
+            )
         with torch.inference_mode(False), torch.no_grad(), without_autocast(encoded.unary):
             # Copies: what inference mode made cannot be optimised with.
             literals = Literals.of({name: value.clone() for name, value in tokens.inputs.items()})

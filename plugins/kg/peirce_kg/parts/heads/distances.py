@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from peirce.algebra import at_least_float32
+from peirce.kernels import on_cpu
 from peirce.parts import (
     Dims,
     Encoded,
@@ -109,7 +110,7 @@ class SetRanking(Entities):
         else:
             rows, places = chosen.nonzero(as_tuple=True)
             best = self._exact_scores(unary[rows, places], entities)
-            if len(rows) != len(chosen) or not chosen.any(1).all():
+            if not on_cpu(chosen) or len(rows) != len(chosen) or not chosen.any(1).all():
                 empty = best.new_full((len(chosen), self.count), torch.finfo(best.dtype).min)
                 best = empty.scatter_reduce(0, rows.unsqueeze(1).expand_as(best), best, "amax")
         best = torch.where(chosen.any(1, keepdim=True), best, 0)

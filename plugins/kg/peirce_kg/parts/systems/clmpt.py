@@ -9,7 +9,8 @@ import torch.nn.functional as F
 from attrs import field, frozen, validators
 from torch import Tensor, nn
 
-from peirce.parts import Linear, Plan, has_static_shapes
+from peirce.kernels import on_cpu
+from peirce.parts import Linear, Plan
 from peirce_kg.parts.systems.lmpnn import Lmpnn
 from peirce_kg.parts.systems.system import Norm, SystemDims
 
@@ -69,9 +70,9 @@ class Clmpt(Lmpnn):
         # where each node finds its messages and itself among all of them
         places = torch.arange(2 * length + 1, device=state.device).expand(real.shape)
         places = torch.where(places < 2 * length, places, 2 * length + itself.unsqueeze(1))
-        if not has_static_shapes(
+        if on_cpu(
             real
-        ):  # in a traced graph, whose shapes are fixed, a set has room for every message
+        ):  # elsewhere a set has room for every message, since nothing waits for the largest count
             most = int(real.sum(2).max().item()) if real.numel() else 1
             kept = real.long().argsort(dim=2, descending=True, stable=True)[..., :most]
             real, places = real.gather(2, kept), places.gather(2, kept)

@@ -9,7 +9,8 @@ import torch.nn.functional as F
 from attrs import field, frozen, validators
 from torch import Tensor, nn
 
-from peirce.parts import Plan, has_static_shapes
+from peirce.kernels import on_cpu
+from peirce.parts import Plan
 from peirce_kg.parts.systems.literals import DEPTH
 from peirce_kg.parts.systems.set_system import SetSystem, count_levels
 from peirce_kg.parts.systems.system import Literals, embed_tokens, ranked_tokens
@@ -107,7 +108,7 @@ class FuzzQE(SetSystem):
         relations, sets = embed_tokens(words, literals.relations), torch.zeros_like(begun)
         for level in range(DEPTH):
             here = literals.real & (levels == level)
-            if not has_static_shapes(here) and not here.any():
+            if on_cpu(here) and not here.any():
                 continue
             starts = begun
             if level:

@@ -8,7 +8,8 @@ import torch
 from attrs import field, frozen, validators
 from torch import Tensor, nn
 
-from peirce.parts import Linear, Plan, has_static_shapes
+from peirce.kernels import on_cpu
+from peirce.parts import Linear, Plan
 from peirce_kg.parts.systems.literals import DEPTH, ENTITY, VARIABLES
 from peirce_kg.parts.systems.system import (
     Literals,
@@ -104,7 +105,7 @@ class Lmpnn(QuerySystem):
         by_path = self.options.passes == "path"
         layers = ends.layers() if by_path else literals.variables().unsqueeze(1)
         for layer in range(DEPTH if by_path else VARIABLES):
-            if not has_static_shapes(layers) and not (layer < layers).any():
+            if on_cpu(layers) and not (layer < layers).any():
                 break
             forwards = sign * complex_product(heads, relations)
             backwards = sign * complex_product(conjugate(relations), tails)

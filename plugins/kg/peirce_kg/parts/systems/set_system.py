@@ -10,7 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from peirce.parts import Linear, has_static_shapes
+from peirce.kernels import on_cpu
+from peirce.parts import Linear
 from peirce_kg.parts.systems.literals import DEPTH, Rule, no_shared_set, tree
 from peirce_kg.parts.systems.system import Literals, QuerySystem, embed_tokens
 
@@ -53,19 +54,19 @@ class SetSystem(QuerySystem):
         sets = torch.zeros_like(begun)
         for level in range(DEPTH):
             here = literals.real & (levels == level)
-            if not has_static_shapes(here) and not here.any():
+            if on_cpu(here) and not here.any():
                 continue
             starts = begun
             if level:
                 starts = torch.where(
                     feeds.any(2, keepdim=True), self.refine(self._intersection(sets, feeds)), begun
                 )
-            if has_static_shapes(here):  # a traced graph, whose shapes are fixed, projects all
-                every = self._literal(starts, relations, literals.negated)
-                sets = torch.where(here.unsqueeze(2), every, sets)
-            else:
+            if on_cpu(here):
                 done = self._literal(starts[here], relations[here], literals.negated[here])
                 sets = sets.index_put(tuple(here.nonzero(as_tuple=True)), done)
+            else:  # all are projected where shapes are fixed, or a GPU would wait for the count
+                every = self._literal(starts, relations, literals.negated)
+                sets = torch.where(here.unsqueeze(2), every, sets)
         return self._intersection(sets, literals.same_variable(literals.targets, literals.targets))
 
     def _literal(self, starts: Tensor, relations: Tensor, negated: Tensor) -> Tensor:
@@ -76,7 +77,7 @@ class SetSystem(QuerySystem):
         """Intersections; of a single set, the set itself."""
         single = chosen.to(sets.dtype) @ sets
         several = chosen.sum(2, keepdim=True) > 1
-        if not has_static_shapes(several) and not several.any():
+        if on_cpu(several) and not several.any():
             return single
         return torch.where(several, self.intersect(sets, chosen), single)
 

@@ -344,6 +344,7 @@ def test_mixed_and_traced_batches(name: str, registry: Registry, monkeypatch: py
     mixed = join_batches([query_literals(*grounded(kind), VOCABULARY) for kind in kinds])
     inputs = {key: torch.from_numpy(np.ascontiguousarray(values)) for key, values in mixed.items()}
     torch.testing.assert_close(model(**inputs)["entities_logits"], alone)
-    for module in (set_system, clmpt, fuzzqe, lmpnn, distances):
-        monkeypatch.setattr(module, "has_static_shapes", lambda values: True)
+    monkeypatch.setattr(distances, "has_static_shapes", lambda values: True)
+    for module in (set_system, clmpt, fuzzqe, lmpnn):
+        monkeypatch.setattr(module, "on_cpu", lambda values: False)
     torch.testing.assert_close(model(**inputs)["entities_logits"], alone)
