@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @hookimpl
 def register_experiments() -> list[Experiment]:
-    """TEGA's tables, logical entailment and inference, logical Transformers, relations, and reasoning on texts."""
+    """TEGA's tables, logical entailment, logical Transformers, relations, reasoning on texts, and upgrades."""
     from peirce_papers.logic.arguments import ARGUMENTS
     from peirce_papers.logic.choices import TABLE2 as CHOICES
     from peirce_papers.logic.summaries import TABLE3 as SUMMARIES
@@ -23,6 +23,7 @@ def register_experiments() -> list[Experiment]:
     from peirce_papers.tpru.entailment import TABLE1 as ENTAILMENT
     from peirce_papers.tpru.nli import TABLE2 as INFERENCE
     from peirce_papers.tpru.nli import TABLE3 as TRANSFER
+    from peirce_papers.upgrade.experiment import RULES as UPGRADES
 
     return [
         *tega_experiments(),
@@ -35,6 +36,7 @@ def register_experiments() -> list[Experiment]:
         *RELATIONS,
         CLUTRR,
         FOLIO,
+        UPGRADES,
     ]
 
 

@@ -1,0 +1,1 @@
+"""What a trained encoder gains by relations: rules in words, with controls."""
