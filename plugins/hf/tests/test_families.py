@@ -31,8 +31,7 @@ SOURCE = {
 }  # fmt: skip
 BOXES: dict[str, dict[str, dict[str, Any]]] = {
     "pretrained": {
-        "deberta": {}, "deberta-v2": {"relative_attention": True, "pos_att_type": ["c2p", "p2c"]},
-        "longformer": {"attention_window": 4}, "nomic_bert": {}, "rembert": {},
+        "deberta": {}, "longformer": {"attention_window": 4}, "nomic_bert": {}, "rembert": {},
     },
     "pretrained_decoder": {
         "bloom": {"n_layer": 2, "n_head": 2}, "cohere": GROUPED, "falcon": {}, "gemma": {**GROUPED, "head_dim": 4},

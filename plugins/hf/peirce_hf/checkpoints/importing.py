@@ -6,10 +6,12 @@ not read here either, and is said.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import tomlkit
 from attrs import evolve
@@ -59,7 +61,7 @@ def import_transformers(
             not have, or tensors are missing or misshapen.
     """
     path = folder / CONFIG
-    settings = published_config(path)
+    settings = _text_settings(whole := published_config(path), path, registry)
     cls = layout_of(str(settings.get("model_type")), path, registry)
     tensors = _without_wrappers(_tensors(folder), cls, folder)
     layout = cls.read(settings, tensors, path)
@@ -69,7 +71,9 @@ def import_transformers(
     model = build(spec, registry=registry)
     state = _state(model, layout, tensors, folder)
     model.to(next(iter(state.values())).dtype).load_state_dict(state)
-    assets = {ASSET: read_bytes(path, text=True)}
+    assets = {
+        ASSET: read_bytes(path, text=True) if settings is whole else json.dumps(settings, indent=2).encode()
+    }
     try:
         longest = model.signature.largest.get("length", LONGEST)
         assets[TOKENIZER] = Tokenizer.load(folder).saved_content(longest)
@@ -159,6 +163,25 @@ def layout_of(kind: str, source: Path, registry: Registry | None = None) -> type
             "'pretrained_encoder_decoder' run others by transformers itself"
         )
     return class_named(LAYOUTS, kind, Layout, registry)
+
+
+def _text_settings(settings: dict[str, Any], path: Path, registry: Registry | None) -> dict[str, Any]:
+    """The settings of a multimodal model's language model, where its layout takes it; otherwise those given."""
+    inner = settings.get("text_config")
+    kind = str(inner.get("model_type")) if isinstance(inner, dict) else ""
+    if kind not in (registry or default_catalogue()).names(LAYOUTS):
+        return settings
+    layout = layout_of(kind, path, registry)
+    if settings.get("model_type") not in layout.inside:
+        return settings
+    log.warning(
+        "%s: of this %s the language model is taken, as a %s; it reads text alone",
+        path,
+        settings["model_type"],
+        kind,
+    )
+    shared = {key: settings[key] for key in ("quantization_config", "tie_word_embeddings") if key in settings}
+    return {**inner, **shared, "architectures": [layout.example[0]]}
 
 
 def _without_wrappers(tensors: Mapping[str, Tensor], layout: type[Layout], source: Path) -> dict[str, Tensor]:

@@ -76,6 +76,7 @@ class Gemma3(Gemma2):
     """The settings of `Gemma3TextConfig`; Gemma Team (2025)."""
 
     model_type = "gemma3_text"
+    inside = frozenset({"gemma3"})
     example: ClassVar = (
         "Gemma3ForCausalLM",
         {**Gemma2.example[1], "sliding_window_pattern": 2, "rope_local_base_freq": 500.0},
@@ -88,10 +89,16 @@ class Gemma3(Gemma2):
     sliding_window_pattern: int = at_least(1, default=6)
     final_logit_softcapping: float | None = None
     attn_logit_softcapping: float | None = None
+    use_bidirectional_attention: bool | None = None
 
     def options(self) -> dict[str, Any]:
         """Gemma 2's, with norms of queries and keys."""
         return {**super().options(), "query_norm": "head"}
+
+    def shared(self, **options: Any) -> dict[str, Any]:
+        """Gemma 2's; atoms of both directions where it reads so, as EmbeddingGemma does."""
+        table = super().shared(**options)
+        return {**table, "scope": {}, "heads": []} if self.use_bidirectional_attention else table
 
     def sliding(self) -> list[int]:
         """The layers with a window: all but the last of each few."""
@@ -101,4 +108,7 @@ class Gemma3(Gemma2):
 
     def positions(self) -> list[dict[str, Any]]:
         """A window and its own rotation in some layers, and another rotation in the others."""
-        return self.local_positions(self.sliding(), self.rope_local_base_freq, self.sliding_window)
+        size = self.sliding_window
+        if size and self.use_bidirectional_attention:
+            size = size // 2 + 1
+        return self.local_positions(self.sliding(), self.rope_local_base_freq, size)

@@ -102,6 +102,8 @@ class Layout(ABC):
             heads there are.
         repeated: which published names repeat another one always, beside the biases of decoders.
         aliases: other names of settings.
+        inside: multimodal models, by `model_type`, of which the language model is taken: their `text_config` has these
+            settings.
         example: the class in transformers, and settings of a small model; for the conformance suite.
     """
 
@@ -113,6 +115,7 @@ class Layout(ABC):
     by_heads: ClassVar[Mapping[str, str]] = {}
     repeated: ClassVar[Mapping[str, str]] = {}
     aliases: ClassVar[Mapping[str, str]] = {}
+    inside: ClassVar[frozenset[str]] = frozenset()
     example: ClassVar[tuple[str, Mapping[str, Any]]]
 
     vocab_size: int = at_least(1)
