@@ -97,7 +97,12 @@ def specs() -> SearchStrategy[Spec]:
             max_length=counts,
             pad_id=counts,
         ),
-        scope=st.builds(ScopeSpec, kind=st.sampled_from(get_args(ScopeKind)), mask_padding=st.booleans()),
+        scope=st.builds(
+            ScopeSpec,
+            kind=st.sampled_from(get_args(ScopeKind)),
+            mask_padding=st.booleans(),
+            count_padding=st.booleans(),
+        ),
         operators=operator_specs(),
         positions=st.lists(part_specs(), max_size=2).map(tuple),
         augmenters=st.lists(part_specs(), max_size=2).map(tuple),

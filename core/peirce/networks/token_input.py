@@ -95,7 +95,8 @@ class TokenInput(nn.Module):
         return merge_specs([("the model", [spec for wanted, spec in standard if wanted]), *declared])
 
     def tokens(self, inputs: Mapping[str, Tensor], before: int | None = None) -> Tokens:
-        """The batch as parts see it: positions are counted over real tokens, on whichever side the padding is.
+        """The batch as parts see it: positions are counted over real tokens, on whichever side the padding is, or over
+        all where the spec says so.
 
         Args:
             inputs: what is known of every token.
@@ -104,8 +105,9 @@ class TokenInput(nn.Module):
         ids = inputs["input_ids"]
         length = ids.shape[1]
         real = inputs.get("attention_mask") if self.plan.scope.mask_padding else None
-        if real is None or _all_true(real):
+        if real is not None and _all_true(real):
             real = None
+        if real is None or self.plan.scope.count_padding:
             index = torch.arange(length, device=ids.device).unsqueeze(0)
         else:
             index = (real.long().cumsum(1) - 1).clamp_min(0)

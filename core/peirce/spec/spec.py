@@ -26,7 +26,7 @@ T = TypeVar("T")
 FORMAT = 1
 """The newest format of spec files that this version reads, and the one that it writes."""
 
-_OPTIONAL = ("options", "layers", "positions", "augmenters", "heads", "gate")
+_OPTIONAL = ("options", "layers", "positions", "augmenters", "heads", "gate", "count_padding")
 """Fields that are left out of the TOML when they are empty or false."""
 
 Activation = Literal["none", "modus_ponens", "shifted_relu"]
@@ -88,10 +88,13 @@ class ScopeSpec:
     Args:
         kind: `bidirectional`, `causal`, `prefix` (both ways within the first tokens), or `relation`, an input.
         mask_padding: whether padding is outside the scope.
+        count_padding: whether positions count padding, so that a text stands elsewhere with padding on its left, as in
+            published models that are given no positions.
     """
 
     kind: ScopeKind = "bidirectional"
     mask_padding: bool = True
+    count_padding: bool = False
 
 
 @frozen(kw_only=True)

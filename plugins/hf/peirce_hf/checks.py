@@ -70,8 +70,15 @@ def example_model(kind: str, folder: Path, registry: Any = None, **changes: Any)
 
 
 @torch.no_grad()
-def largest_difference(published: Any, model: Model, side: str) -> float:
-    """The largest difference of scores, or of atoms without a head, at real tokens; over the largest of them."""
+def largest_difference(published: Any, model: Model, side: str, *, counted: bool = True) -> float:
+    """The largest difference of scores, or of atoms without a head, at real tokens; over the largest of them.
+
+    Args:
+        published: the model of transformers.
+        model: its import.
+        side: of the padding.
+        counted: whether `published` is given positions that count real tokens, where it takes any.
+    """
     generator = torch.Generator().manual_seed(1)
     ids = torch.randint(2, VOCABULARY, (len(LENGTHS), max(LENGTHS)), generator=generator)
     places = torch.arange(max(LENGTHS))
@@ -80,7 +87,7 @@ def largest_difference(published: Any, model: Model, side: str) -> float:
         mask = mask.flip(1)
     ids = torch.where(mask, ids, 1)
     given = {"input_ids": ids, "attention_mask": mask.long()}
-    if side == "left" and "position_ids" in signature(published.forward).parameters:
+    if counted and side == "left" and "position_ids" in signature(published.forward).parameters:
         start = getattr(published.config, "pad_token_id", 0) + 1 if _counts_from_padding(published) else 0
         given["position_ids"] = (mask.long().cumsum(1) - 1).clamp_min(0) + start
     found = published(**given)

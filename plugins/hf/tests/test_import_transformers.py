@@ -24,7 +24,7 @@ from peirce.registry import Registry, default_catalogue, hookimpl
 from peirce_basics import plugin as basics
 from peirce_folnet import plugin as folnet
 from peirce_hf.checkpoints.importing import ASSET, export_transformers, import_transformers, layout_of
-from peirce_hf.checks import example_model, largest_difference
+from peirce_hf.checks import differing_weights, example_model, largest_difference
 from peirce_hf.hooks import LAYOUTS
 from peirce_hf.layouts.bert import Bert
 from peirce_hf.layouts.llama import SCALINGS
@@ -123,6 +123,19 @@ def test_the_language_model_of_a_multimodal_model_is_taken(
     assert type(again) is transformers.Gemma3ForCausalLM
     whole = theirs.model.language_model.state_dict()
     assert all(torch.equal(value, whole[name]) for name, value in again.model.state_dict().items())
+
+
+@pytest.mark.parametrize("kind", often(["albert", "bert", "distilbert", "electra", "gpt2"], ["bert", "gpt2"]))
+def test_padding_counts_as_places_where_that_is_asked_for(kind: str, tmp_path: Path) -> None:
+    theirs = example_model(kind, tmp_path / "theirs")
+    folder = tmp_path / "ours"
+    assert exit_code("import", "transformers", tmp_path / "theirs", "--count-padding", "-o", folder) == 0
+    ours = peirce.load(folder).to(theirs.dtype).eval()
+    for side in ("left", "right"):
+        assert largest_difference(theirs, ours, side, counted=False) < 1e-5
+    assert largest_difference(theirs, ours, "left") > 0.1
+    export_transformers(folder, tmp_path / "again")
+    assert not differing_weights(type(theirs), tmp_path / "theirs", tmp_path / "again")
 
 
 def test_a_gemma_that_reads_both_ways_gives_atoms(tmp_path: Path) -> None:

@@ -212,7 +212,7 @@ class FolNetEncoderDecoder(GenerativeArchitecture):
         """Source and target, each counted by itself over its real tokens; the rows are the target's new ones."""
         real, target = known[_cache_name(MASK)], known[_cache_name(TARGET)]
         masked = self.plan.scope.mask_padding
-        counted = real if masked else torch.ones_like(real)
+        counted = real if masked and not self.plan.scope.count_padding else torch.ones_like(real)
         index = torch.where(target, (counted & target).long().cumsum(1), (counted & ~target).long().cumsum(1))
         inputs = {IDS: known[_cache_name(IDS)], MASK: real}
         return Tokens(inputs, real if masked else None, (index - 1).clamp_min(0), target.shape[1], before)

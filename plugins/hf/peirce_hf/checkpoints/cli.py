@@ -19,6 +19,12 @@ def transformers(
     back: Annotated[
         bool, typer.Option("--back", help="Write an imported model as transformers saves it.")
     ] = False,
+    count_padding: Annotated[
+        bool,
+        typer.Option(
+            "--count-padding", help="Count padding as places, as the class does without position_ids."
+        ),
+    ] = False,
     overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
@@ -35,5 +41,5 @@ def transformers(
     refuse_existing(output, ("spec.toml",), overwrite)
     from peirce_hf.checkpoints.importing import import_transformers
 
-    model = import_transformers(folder, output)
+    model = import_transformers(folder, output, count_padding=count_padding)
     print_new_model(json, model, output)

@@ -45,7 +45,12 @@ _OLDER, _NAMES = re.compile(r"(?<=LayerNorm\.)(gamma|beta)$"), {"gamma": "weight
 
 
 def import_transformers(
-    folder: Path, directory: Path, *, name: str | None = None, registry: Registry | None = None
+    folder: Path,
+    directory: Path,
+    *,
+    name: str | None = None,
+    count_padding: bool = False,
+    registry: Registry | None = None,
 ) -> Model:
     """Make a saved model of one that `transformers` saved, of a family that has a layout.
 
@@ -54,6 +59,7 @@ def import_transformers(
             `tokenizer.json`, or `vocab.txt`, becomes an asset of the model, which cuts texts to what the model reads.
         directory: where the model is saved.
         name: the model's name; the directory's if None.
+        count_padding: whether padding counts as places, as the class of transformers counts it without `position_ids`.
         registry: where parts are looked up.
 
     Raises:
@@ -66,6 +72,7 @@ def import_transformers(
     tensors = _without_wrappers(_tensors(folder), cls, folder)
     layout = cls.read(settings, tensors, path)
     spec = _spec(layout, name or directory.resolve().name, path)
+    spec = evolve(spec, scope=evolve(spec.scope, count_padding=count_padding))
     if not spec.heads:
         log.warning("%s has no tensors of a head that is known here: the model gives atoms alone", folder)
     model = build(spec, registry=registry)
@@ -106,7 +113,8 @@ def export_transformers(directory: Path, output: Path, *, registry: Registry | N
     cls = layout_of(str(settings.get("model_type")), kept, registry)
     layout = cls.of_model(settings, state, bool(model.spec.heads), kept)
     again = _spec(layout, model.spec.name, kept)
-    if evolve(again, regularisation=model.spec.regularisation) != model.spec:
+    scope = evolve(again.scope, count_padding=model.spec.scope.count_padding)
+    if evolve(again, scope=scope, regularisation=model.spec.regularisation) != model.spec:
         raise ModelFileError(
             f"{directory} is no longer the {cls.model_type} that {kept} describes: its spec.toml says otherwise; undo "
             "the changes of its parts, or keep it as a model of Peirce's"
