@@ -36,28 +36,30 @@ if TYPE_CHECKING:
     from peirce.parts import Plan
     from peirce_training import TrainingOptions, TrainResult
 
-SCRATCH, SHUFFLED = "FOLNet from scratch", "jm.atp from attention, relations shuffled"
-_DISTANCE: Mapping[str, Any] = {
-    "binary": 16, "positions": [PartSpec(use="distance", options={"clip": 16})]
-}  # fmt: skip
-_FROM_ATTENTION = {**_DISTANCE, "from_attention": True}
+SCRATCH, SHUFFLED = "FOLNet from scratch", "jm.atp, same words, shuffled"
+_DISTANCE = PartSpec(use="distance", options={"clip": 16})
+_RELATIONS: Mapping[str, Any] = {"operators": "jm.atp", "binary": 16, "positions": [_DISTANCE]}
+_SAME_WORDS = {**_RELATIONS, "positions": [_DISTANCE, PartSpec(use="edges", options={"relations": 2})]}
 GAINS: Mapping[str, Mapping[str, Any]] = {
     "fine-tuned": {},
-    "jm.atp": {"operators": "jm.atp", **_DISTANCE},
-    "jm.atp from attention": {"operators": "jm.atp", **_FROM_ATTENTION},
-    "chain from attention": {"operators": ("join", "mu", "assoc", "chain"), **_FROM_ATTENTION},
-    SHUFFLED: {"operators": "jm.atp", **_FROM_ATTENTION},
+    "jm.atp": _RELATIONS,
+    "jm.atp, from attention": {**_RELATIONS, "from_attention": True},
+    "jm.atp, same words": _SAME_WORDS,
+    "chain, from attention": {
+        **_RELATIONS, "operators": ("join", "mu", "assoc", "chain"), "from_attention": True
+    },
+    SHUFFLED: _SAME_WORDS,
     "another attention": {"operators": ("attention",)},
-}
+}  # fmt: skip
 """What each row that begins with the model gains in the upper half of its layers, as `Upgrade` takes it."""
 FIRST, SECOND = SAMPLERS
 SCALES = {
     "small": Scale(
-        about="the upper half of the layers trained, 600 steps of 16 problems",
+        about="the upper half of the layers trained, 800 steps of 16 problems",
         settings={
-            "train.steps": 600,
+            "train.steps": 800,
             "train.lr": 2e-4,
-            "train.rates": {"new": 3e-4, "heads.*": 1e-3},
+            "train.rates": {"new": 6e-4, "heads.*": 6e-4},
             "train.beta2": 0.999,
             "train.schedule": "linear",
             "train.precision": "bf16",

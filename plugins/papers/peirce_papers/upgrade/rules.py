@@ -31,6 +31,8 @@ ATTRIBUTES = (
     ),
 )  # fmt: skip
 """Words that are one token for most tokenizers of English; of training and validation, and of tests."""
+PLAIN = ("not", "is", "if", "and", ".")
+"""The other words."""
 RULES = 4, 7
 """The fewest and the most rules of a problem, which has more where its depth asks for more."""
 JOINT, NEAR = 0.1, 0.9

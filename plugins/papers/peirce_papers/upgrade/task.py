@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from peirce.algebra import Predicates
 from peirce.model import Model
 from peirce.parts import IGNORED
-from peirce_papers.upgrade.rules import SAMPLERS, Problem, problems
+from peirce_papers.upgrade.rules import PLAIN, SAMPLERS, Problem, problems
 from peirce_text.tasks import (
     TEST,
     TRAIN,
@@ -90,6 +90,21 @@ class Rules(TextTask[RulesOptions, Problem, EncodedWords]):
     def overrides(self, data: TextData[EncodedWords]) -> Mapping[str, Any]:
         """The vocabulary, and a head for words."""
         return {**vocabulary_settings(data.tokenizer), "model.heads": [{"use": self.head, "classes": 2}]}
+
+    def batch(
+        self, data: TextData[EncodedWords], split: str, rows: Ints, rng: np.random.Generator | None
+    ) -> dict[str, Tensor]:
+        """Some problems, with `edge_ids` for models that are told of pairs with the same attribute: 0 for the same
+        literal, 1 for one and its negation, 2 for all other pairs."""
+        batch = super().batch(data, split, rows, rng)
+        ids, tokenizer = batch["input_ids"], data.tokenizer
+        others = [each for pieces in tokenizer.pieces_of([f" {word}" for word in PLAIN]) for each in pieces]
+        framing = [tokenizer.pad_id, tokenizer.cls_id, tokenizer.sep_id]
+        word = ~torch.isin(ids, torch.tensor([*others, *framing]))
+        negated = nn.functional.pad(ids[:, :-1] == others[0], (1, 0))
+        same = (ids[:, :, None] == ids[:, None, :]) & word[:, :, None]
+        sides = (negated[:, :, None] != negated[:, None, :]).long()
+        return {**batch, "edge_ids": torch.where(same, sides, 2)}
 
     def targets(self, batch: Mapping[str, Tensor]) -> Mapping[str, int]:
         """The labelled words of a batch."""

@@ -6,6 +6,7 @@ from itertools import islice
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import pytest
 import torch
 from rich.console import Console
@@ -13,7 +14,7 @@ from rich.console import Console
 import peirce
 from peirce.spec import InputSpec
 from peirce_papers.upgrade.experiment import RULES, SHUFFLED, RulesRow
-from peirce_papers.upgrade.rules import ATTRIBUTES, NAMES, SAMPLERS, Problem, problems
+from peirce_papers.upgrade.rules import ATTRIBUTES, NAMES, PLAIN, SAMPLERS, Problem, problems
 from peirce_papers.upgrade.task import Rules, RulesOptions, shuffled_relations
 from peirce_text.text.tokenizer import Tokenizer
 from peirce_training.experiments import RESULTS, ExperimentRequest, read_rows
@@ -62,7 +63,7 @@ def test_answers_and_depths_are_balanced_and_each_theory_could_have_either_answe
 def test_training_has_no_word_of_the_tests_and_no_deeper_conclusion() -> None:
     data = Rules(RulesOptions(problems=60, tests=4)).read()
     words = [{word for each in split for word, _ in each.words()} for split in data.values()]
-    assert words[0] & words[1] == {"is", "if", "and", "not", "."}
+    assert words[0] & words[1] == {*PLAIN}
     assert not {*ATTRIBUTES[0], *NAMES[0]} & {*ATTRIBUTES[1], *NAMES[1]}
     assert max(each.theory.depth(c) for each in data["train"] for c in each.theory.conclusions) == 3
     assert {each.sampler for each in data["train"]} == {"rules first"}
@@ -80,11 +81,25 @@ def test_labels_stand_at_conclusions_and_in_tests_at_the_question() -> None:
         assert asked == {(problem.question[0], problem.answer)}
 
 
+def test_pairs_with_the_same_attribute_are_told(base: Path) -> None:
+    task = Rules(RulesOptions(problems=12, tests=2, tokenizer=str(base / "assets")))
+    data = task.prepare()
+    batch = task.batch(data, "train", np.arange(12), None)
+    for problem, ids, edges in zip(task.read()["train"], batch["input_ids"], batch["edge_ids"], strict=True):
+        words = ["", *(word for word, _ in problem.words()), ""]
+        said = [(word, words[i - 1] == "not") for i, word in enumerate(words)]
+        for x, one in enumerate(said):
+            for y, other in enumerate(said):
+                same = one[0] == other[0] and one[0] not in ("", *PLAIN)
+                assert edges[x, y] == (int(one[1] != other[1]) if same else 2)
+        assert len(words) <= len(ids)
+
+
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small encoder with its tokenizer."""
     folder = tmp_path_factory.mktemp("base")
-    special = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "is", "if", "and", "not", ".")
+    special = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *PLAIN)
     words = (*special, *(word for part in (*ATTRIBUTES, *NAMES) for word in part))
     (folder / "vocab.txt").write_text("\n".join(words))
     content = Tokenizer.load(folder / "vocab.txt").saved_content(128, "longest")
@@ -104,7 +119,7 @@ def test_the_table_with_its_controls(base: Path, tmp_path: Path) -> None:
         "task.tests": 2,
         "train.threads": 1,
     }
-    labels = ("fine-tuned", "jm.atp from attention", SHUFFLED, "another attention")
+    labels = ("fine-tuned", "jm.atp, same words", SHUFFLED, "another attention")
     request = ExperimentRequest(
         data=str(base), directory=tmp_path, rows=labels, seeds=(0,), settings=settings
     )
@@ -127,6 +142,8 @@ def shuffles_pairs(model: peirce.Model) -> None:
     inputs = {"input_ids": torch.tensor([[2, 11, 5, 12, 9, 13, 6, 12, 9, 3]])}
     padded = {"input_ids": torch.nn.functional.pad(inputs["input_ids"], (0, 3))}
     padded["attention_mask"] = padded["input_ids"] != 0
+    for each in (inputs, padded):
+        each["edge_ids"] = (each["input_ids"][:, :, None] != each["input_ids"][:, None, :]).long()
     with torch.no_grad():
         for layer in model.network.get_submodule("relations").children():
             for name, parameter in layer.named_parameters():
