@@ -61,6 +61,8 @@ def near_names(path: Path, pattern: str = "*") -> str:
     """
     if not path.parent.is_dir():
         return f"; there is no folder {path.parent} either"
+    if path.is_symlink():
+        return f"; the link leads to {path.readlink()}"
     folder, _, inside = pattern.rpartition("/")
     found = [each.parent if inside and folder else each for each in path.parent.glob(pattern)]
     names = [each.name for each in found if (folder or each.is_file()) and not each.name.startswith(".")]
@@ -154,7 +156,7 @@ class _GzipReader(io.RawIOBase):
         try:
             count = self._content.readinto(buffer)
         except (EOFError, zlib.error) as error:
-            raise UnreadableError(f"it is damaged, or its end is missing: {error}") from error
+            raise UnreadableError(f"it is damaged, or its end is missing: {error}; fetch it again") from error
         self._unpacked += count
         check_ratio(self._unpacked, self._file.tell())
         return count

@@ -200,7 +200,7 @@ def _open_generation(directory: Path, without: Collection[str], handles: ExitSta
     if absent:
         raise ModelFileError(
             f"{directory} is not a complete saved model: {', '.join(absent)} {'is' if len(absent) == 1 else 'are'} "
-            "missing; Model.save writes spec.toml, weights.safetensors and provenance.json"
+            "missing; name another folder, or copy all files of this one again"
         )
     return SavedFiles(directory, provenance, found)
 

@@ -119,8 +119,14 @@ def parse_document(text: str, source: str) -> Document:
             message = message.replace(
                 "cannot overwrite a value", "cannot overwrite a value: the key was there before"
             )
-            message += f", in the line: {printable(lines[min(number, len(lines)) - 1].strip(), 200)}"
-        raise SpecError(f"{place}: not valid TOML: {message}") from None
+            line = lines[min(number, len(lines)) - 1].strip()
+            if message == "invalid value" and not line.endswith("="):
+                message += ", unless it is a text, which stands in quotes"
+            message += f", in the line: {printable(line, 200)}"
+        json = "; it looks like JSON, whose tables are written [model] and name = ... here" * text.startswith(
+            "{"
+        )
+        raise SpecError(f"{place}: not valid TOML: {message}{json}") from None
     return Document(data, source, dict.fromkeys(_paths(data), (source, text)))
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from peirce.errors import SpecError
+from peirce.errors import InputError, SpecError
 from peirce.files import near_names, parse_toml
 from peirce.files import read_text as read_file
 from peirce.spec.documents import Document, parse_document
@@ -33,6 +34,11 @@ def read(path_or_name: str | os.PathLike[str], ready: Ready, seen: tuple[str, ..
             f"{_short_path(path)} is a recipe, not a spec: `peirce finetune --recipe` takes one that names a task, and "
             "`peirce pretrain` one that names a spec"
         )
+    if "train" in document.data:
+        raise SpecError(
+            f"{document.at(('train',))}: how to train is no part of a spec; say it with --set train.KEY=VALUE, or in a "
+            "recipe, which names a spec"
+        )
     return extend(document, path.parent, ready, (*seen, identity))
 
 
@@ -49,7 +55,11 @@ def read_document(path: Path, what: str = "spec") -> Document:
     except IsADirectoryError:
         near = near_names(path / path.name, "*.toml")
         raise SpecError(f"{_short_path(path)} is a folder, not a {what}{near}") from None
-    except (OSError, ValueError) as error:  # such as text that is not UTF-8
+    except UnicodeDecodeError:
+        raise SpecError(f"{_short_path(path)}: not text in UTF-8, as a {what} is") from None
+    except InputError:  # of PEIRCE_LIMIT, and not of the file
+        raise
+    except (OSError, ValueError) as error:
         raise SpecError(f"{_short_path(path)}: cannot be read: {error}") from None
     return parse_document(text, _short_path(path))
 
@@ -92,6 +102,8 @@ def _ready_file(name: str, ready: Ready) -> Path:
                 raise SpecError(
                     f"{name!r} is not a ready spec; for the file of that name, write {path}"
                 ) from None
+        if Path(name).is_dir():
+            raise SpecError(f"{name} is a folder without spec.toml, which a saved model has") from None
         raise SpecError(f"{error}. A path ends in .toml or has a separator") from None
 
 
@@ -111,7 +123,8 @@ def parse_override(text: str) -> tuple[str, Any]:
     if not dotted or not equals:
         raise SpecError(f"cannot read {text!r} as KEY=VALUE, such as model.dims.layers=2")
     try:
-        return dotted, parse_toml(f"value = {value}")["value"]
+        written = re.sub(r"^([+-]?)(\.\d)", r"\g<1>0\2", value)  # .5 is no number of TOML
+        return dotted, parse_toml(f"value = {written}")["value"]
     except ValueError:
         return dotted, value
 

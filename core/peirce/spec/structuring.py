@@ -26,6 +26,8 @@ HIDDEN = "hidden"
 _UNIONS = (Union, types.UnionType)
 _TABLES = (dict, Mapping)
 _WORDS = {int: "an integer", float: "a number", bool: "true or false", str: "a string"}
+_LISTS = {int: "[1, 2]", float: "[0.5, 1]", bool: "[true, false]", str: '["a", "b"]'}
+"""A list of each, as it is written."""
 
 
 class StructureError(ValueError):
@@ -175,7 +177,7 @@ def _type_words(kind: Any) -> str:
     if origin in _UNIONS:
         return " or ".join(_type_words(arg) for arg in args if arg is not type(None))
     if origin is tuple and args[1:] == (...,):
-        return f"a list (of {_type_words(args[0])})"
+        return f"a list such as {_LISTS.get(args[0], '[{ ... }]')}"
     if origin is tuple:
         return f"a list of {len(args)} ({', '.join(map(_type_words, args))})"
     return _WORDS.get(kind, "a table")

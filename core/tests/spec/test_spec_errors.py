@@ -81,6 +81,7 @@ dropout = 0.1
         ("dropout = 0.1", "dropout = false", "model.regularisation.dropout must be a number, not False"),
         ("[model.input]", "[model.scope]\nkind = 'casual'\n[model.input]", "must be 'bidirectional' or"),
         ("layers = 2", "layers = ", "a.toml:6, column 10: not valid TOML: invalid value, in the line: layers ="),
+        ('name = "small"', "name = small", "invalid value, unless it is a text, which stands in quotes, in the line"),
         ('name = "small"', r'name = "C:\data"', "a backslash in \"...\" begins an escape: write a path as '...'"),
         ('name = "small"', r'name = "C:\Users"', "not valid TOML: invalid hex value; a backslash"),
         ("layers = 2", "layers = 2\nlayers = 3", "a.toml:7, column 11: not valid TOML: cannot overwrite a value:"),
@@ -169,7 +170,7 @@ def test_options_take_each_type() -> None:
         ({"terms": "keys"}, "model.positions.0.terms must be 'key' or 'key+value', not 'keys'"),
         ({"scale": "1"}, "model.positions.0.scale must be a number, not '1'"),
         ({"size": 1.5}, "model.positions.0.size must be an integer or 'auto', not 1.5"),
-        ({"ids": 1}, "model.positions.0.ids must be a list (of an integer), not 1"),
+        ({"ids": 1}, "model.positions.0.ids must be a list such as [1, 2], not 1"),
         ({"ids": "12"}, "model.positions.0.ids must be a list"),
         ({"ids": [1, "2"]}, "model.positions.0.ids.1 must be an integer, not '2'"),
         ({"pair": [1]}, "model.positions.0.pair must be a list of 2 (an integer, a string), not [1]"),
@@ -190,7 +191,7 @@ def test_a_file_that_is_not_there_and_one_that_is_not_text(tmp_path: Path) -> No
     with pytest.raises(SpecError, match=r"no spec file .*neer.toml; that folder has near.toml"):
         load_spec(tmp_path / "neer.toml")
     (tmp_path / "bad.toml").write_bytes(b"\xff\xfe")
-    with pytest.raises(SpecError, match=r"bad.toml: cannot be read: .utf-8. codec"):
+    with pytest.raises(SpecError, match=r"bad.toml: not text in UTF-8, as a spec is"):
         load_spec(tmp_path / "bad.toml")
     with pytest.raises(SpecError, match=r"is a folder, not a spec; that folder has"):
         load_spec(tmp_path)

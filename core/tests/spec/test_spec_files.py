@@ -188,6 +188,35 @@ def test_a_byte_order_mark_is_no_part_of_a_spec(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"\x93\x00 no text", "given.toml: not text in UTF-8, as a spec is"),
+        (
+            b'{"format": 1}',
+            "given.toml:1, column 1: not valid TOML: .*looks like JSON, whose tables are written",
+        ),
+        (
+            BASE.encode() + b"[train]\nlr = 1\n",
+            r"given.toml:\d+: how to train is no part of a spec; say it with --set",
+        ),
+    ],
+)
+def test_another_file_than_a_spec_is_told(folder: Path, content: bytes, message: str) -> None:
+    (folder / "given.toml").write_bytes(content)
+    with pytest.raises(SpecError, match=message):
+        load_spec("./given.toml")
+    (folder / "sub").mkdir()
+    with pytest.raises(SpecError, match=r"sub is a folder without spec\.toml, which a saved model has"):
+        load_spec("sub")
+
+
+def test_a_number_of_a_setting_may_begin_with_its_point() -> None:
+    assert parse_override("x=.5") == ("x", 0.5)
+    assert parse_override("x=-.5e-3") == ("x", -0.0005)
+    assert parse_override("x=.hidden") == ("x", ".hidden")
+
+
+@pytest.mark.parametrize(
     ("line", "message"),
     [
         (f"x = {'[' * 3000}{']' * 3000}", "nested more than 64 deep"),

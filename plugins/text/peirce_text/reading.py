@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
 import re
-import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,6 +37,15 @@ _KINDS = {
     ".parquet": "parquet",
     **dict.fromkeys((".conll", ".conllu", ".conllx", ".bio", ".iob", ".iob2", ".bmes"), "conll"),
 }
+_SIGNS = {
+    b"%PDF": "a PDF; save its table as CSV",
+    b"PK\x03\x04": "a ZIP archive, such as .xlsx is; save the table in it as CSV",
+    b"\x1f\x8b": "gzipped; let its name end in .gz",
+    b"PAR1": "Parquet; let its name end in .parquet",
+    b"\xff\xfe": "UTF-16; save it as UTF-8",
+    b"\xfe\xff": "UTF-16; save it as UTF-8",
+}
+"""What a file is that begins so, and what to do with it."""
 _SAVED = "dataset_dict.json"
 """What `datasets` saves in a folder beside its splits."""
 _BATCH_ROWS, _BATCH_BYTES = 10_000, 1 << 24
@@ -183,10 +192,15 @@ def _explain_read_errors(path: Path) -> Iterator[None]:
     except FileNotFoundError:
         raise TaskError(f"there is no file {path}{near_names(path)}") from None
     except UnicodeDecodeError as error:
-        raise TaskError(f"{path}: not UTF-8 text: {error.reason}; save it as UTF-8") from error
-    except (OSError, EOFError, zlib.error) as error:
-        cause = getattr(error, "strerror", None) or error
-        raise TaskError(f"{path} cannot be read: {cause}; fetch the file again") from error
+        with open_file(path) as file:
+            begin = file.read(4)
+        kind = next((kind for sign, kind in _SIGNS.items() if begin.startswith(sign)), "")
+        why = f", but {kind}" if kind else f": {error.reason}; save it as UTF-8"
+        raise TaskError(f"{path}: not UTF-8 text{why}") from error
+    except gzip.BadGzipFile as error:
+        raise TaskError(f"{path}: not gzipped, as its name says; take .gz off its name") from error
+    except OSError as error:
+        raise TaskError(f"{path} cannot be read: {error.strerror or error}") from error
 
 
 def _check_rows(rows: Iterator[Row], columns: Collection[str], *, broken: bool) -> Iterator[Row]:
@@ -359,9 +373,14 @@ def _objects(path: Path, file: IO[str]) -> Iterator[Row]:
         try:
             value = parse_json(line, object_pairs_hook=unique)
         except ValueError as error:
-            raise TaskError(f"{where}: not JSON: {error}") from error
+            why = (
+                f"{error.msg}, at column {error.colno}" if isinstance(error, json.JSONDecodeError) else error
+            )
+            raise TaskError(f"{where}: not JSON: {why}; each line must be an object of its own") from error
         if not isinstance(value, dict):
-            raise TaskError(f"{where}: must be a JSON object, not {line.strip()[:60]}")
+            raise TaskError(
+                f'{where}: must be a JSON object, such as {{"text": ...}}, on a line of its own, not {line.strip()[:60]}'
+            )
         if "\\u" in line and (half := re.search("[\ud800-\udfff]", json.dumps(value, ensure_ascii=False))):
             raise TaskError(
                 f"{where}: it has {half.group()!r}, half of a character whose other half was cut off; take it out"
@@ -378,20 +397,13 @@ def _fields(path: Path, file: IO[str], kind: str, quoted: bool, header: Sequence
     else:
         ended = (line.rstrip("\r\n") for line in read_lines(file))
         lines = (line.split(delimiter) if line else [] for line in ended)
-    number, after_gap = 0, False
+    number, after_gap, columns = 0, False, list(header)
     try:
-        columns = list(header) or _column_names(str(path), next(lines, ()))
+        columns = columns or _column_names(str(path), next(lines, ()))
         if not columns:
             raise TaskError(f"{path} is empty; its first line must name its columns, such as text,label")
-        if (
-            len(columns) == 1
-            and kind == "csv"
-            and (sign := next(filter(columns[0].__contains__, ";\t|"), ""))
-        ):
-            raise TaskError(
-                f"{path}: its first line {columns[0]!r:.80} has {sign!r} where commas must stand; save the table with "
-                "commas, or with tabs as .tsv"
-            )
+        if len(columns) == 1:
+            _check_delimiter(path, columns[0], kind)
         if columns[0].startswith("-DOCSTART-"):
             raise TaskError(f"{path} has a word a line, as CoNLL's files have; let its name end in .conll")
         for number, fields in enumerate(lines, 1):
@@ -401,7 +413,23 @@ def _fields(path: Path, file: IO[str], kind: str, quoted: bool, header: Sequence
                 yield Row(path, number, {}, f"{len(fields)} fields where the header has {len(columns)}")
             after_gap = not any(fields)
     except csv.Error as error:
-        raise TaskError(f"{path}, row {number + 1}: not valid {kind.upper()}: {error}") from error
+        if not columns:
+            with io.TextIOWrapper(open_file(path), encoding="utf-8-sig") as again:
+                _check_delimiter(path, next(read_lines(again)).strip(), kind)
+        raise TaskError(
+            f"{path}, row {number + 1}: not valid {kind.upper()}: {error}; look for a quote that nothing closes, or one "
+            'within a field, which is written twice: ""'
+        ) from error
+
+
+def _check_delimiter(path: Path, line: str, kind: str) -> None:
+    """Refuse a first line that something else divides into columns than the file's kind says."""
+    others, what = (";\t|", "commas") if kind == "csv" else ("" if " " in line else ",;|", "tabs")
+    if sign := next(filter(line.__contains__, others), ""):
+        raise TaskError(
+            f"{path}: its first line {line!r:.80} has {sign!r} where {what} must stand; save the table with commas as "
+            ".csv, or with tabs as .tsv"
+        )
 
 
 def read_dataset(name: str, configuration: str = "") -> Mapping[str, Iterator[Row]]:

@@ -205,22 +205,22 @@ def evaluate(
 ) -> None:
     """Evaluate a trained model on a task, with the options that it was trained with unless others are set."""
     from peirce.compose import load
-    from peirce.model import ASSETS
+    from peirce.model import ASSETS, SPEC
     from peirce_training.evaluation import check_data
     from peirce_training.evaluation import evaluate as run
     from peirce_training.records import read_training
     from peirce_training.settings import make_task, read_settings, settings_by_part
     from peirce_training.warm_start import TOKENIZER, TOKENIZER_FILE, with_tokenizer
 
-    if not directory.is_dir():
+    if not (directory / SPEC).is_file():
         if directory.suffix == ".toml" or str(directory) in ready_specs():
             raise TaskError(
                 f"{directory} is a spec, which has no weights to evaluate; `peirce train {directory} --task NAME -o "
                 "DIR` trains it, and `peirce evaluate DIR` evaluates what came of it"
             )
         raise TaskError(
-            f"there is no trained model at {directory}: it is not a directory; give the folder that `peirce train` or "
-            "`peirce import` wrote"
+            f"there is no trained model at {directory}: no {directory / SPEC} is there; give the folder that `peirce "
+            "train` or `peirce import` wrote"
         )
     record = read_training(directory) or {"task": {"name": None, "options": {}}, "seed": 0}
     name = task or record["task"]["name"]

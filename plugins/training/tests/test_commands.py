@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -133,8 +134,13 @@ def test_mistakes_of_evaluate_are_named(
     assert run("evaluate", spec) == 2
     assert "is a spec, which has no weights to evaluate; `peirce train" in capsys.readouterr().err
     assert run("evaluate", tmp_path) == 2
+    assert f"there is no trained model at {tmp_path}: no {tmp_path / 'spec.toml'}" in capsys.readouterr().err
+    half = tmp_path / "half"
+    half.mkdir()
+    shutil.copy(out / "spec.toml", half)
+    assert run("evaluate", half) == 2
     assert "has no training.json, which would name its task; name one with --task" in capsys.readouterr().err
-    assert run("evaluate", tmp_path, "--task", "marked") == 2
+    assert run("evaluate", half, "--task", "marked") == 2
     assert "is not a complete saved model" in capsys.readouterr().err
     assert run("evaluate", out, "--set", "train.steps=3") == 2
     assert "leave out the settings train.steps" in capsys.readouterr().err

@@ -56,7 +56,8 @@ def read_file(path: Path) -> Iterator[Triple]:
     ending = path.name.removesuffix(".gz").rpartition(".")[2]
     if ending not in ("tsv", "txt", "nt"):
         raise TaskError(
-            f"{path} does not end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}; rename it to match its format"
+            f"{path} does not end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}; save it as .tsv, with a tab after the "
+            "head and after the relation, or as N-Triples"
         )
     return read_triples(path, parse_line) if ending == "nt" else _read_table(path)
 

@@ -10,6 +10,7 @@ import typer
 
 from peirce.commands import Json, print_json, print_table
 from peirce.errors import TaskError
+from peirce.model import SPEC
 from peirce_text.reading import count_rows, read_rows
 from peirce_text.tabular.columns import Roles, class_name, peek, shown
 from peirce_text.tabular.options import BatchSize, Device, Label, Second, Text
@@ -101,6 +102,10 @@ def predict(
         check_picture(confusion, "a picture of the confusion", extra="peirce-text[train]")
     console = Console(stderr=True)
     bars_on = console if console.is_terminal else None
+    if (file / SPEC).is_file():
+        raise TaskError(
+            f"{file} is a saved model, where the table goes; the model comes first, and then the table"
+        )
     if file.is_dir():
         job = Job(
             source=file, target=output, model=model, batch_size=batch_size, threads=threads or 1, device=device,
@@ -114,6 +119,10 @@ def predict(
         raise TaskError(
             f"--workers share the files of a folder, and {file} is one file; leave it out, or give a folder"
         )
+    if output.exists() and output.samefile(file):
+        raise TaskError(f"{output} is the table itself, which stays as it is; name another file with -o")
+    if output.is_dir():
+        raise TaskError(f"{output} is a folder; name a file in it, such as {output / 'predictions.csv'}")
     written_kind(output)
     if not output.parent.is_dir():
         raise TaskError(f"folder {output.parent} does not exist; create it, or write elsewhere")

@@ -328,21 +328,23 @@ def split_rows(
         TaskError: nothing is left to train on.
     """
     order = np.random.default_rng(seed).permutation(count)
+    too_few = TaskError(
+        f"{count} rows are too few to take {' and '.join(shares)} from them; name files with task.valid_data "
+        "and task.test_data, or set task.valid_share and task.test_share to 0"
+    )
     if classes is not None:
         order = order[np.argsort(classes[order], kind="stable")]
     found: dict[str, Ints] = {}
     for split, share in shares.items():
         taken = max(1, round(share * count))
         if taken >= len(order):
-            raise TaskError(
-                f"{count} rows are too few to take {' and '.join(shares)} from them; name files with task.valid_data "
-                "and task.test_data, or set task.valid_share and task.test_share to 0"
-            )
+            raise too_few
         at = ((np.arange(taken) + 0.5) * len(order) / taken).astype(np.int64)  # evenly, over the classes too
         found[split], order = np.sort(order[at]), np.delete(order, at)
     if classes is not None:
         for split, rows in found.items():
             unseen = ~np.isin(classes[rows], classes[order])
-            if not unseen.all():
-                found[split], order = rows[~unseen], np.append(order, rows[unseen])
+            if unseen.all():
+                raise too_few
+            found[split], order = rows[~unseen], np.append(order, rows[unseen])
     return {"train": np.sort(order), **found}

@@ -410,7 +410,7 @@ def predictor(
     with Session(path, providers=providers, threads=threads) as session:
         if not (path.parent / PROVENANCE).is_file():
             raise ModelFileError(
-                f"{path.parent} holds no saved model, whose tokenizer and classes are needed; export into its folder"
+                f"{path}: no saved model lies beside it, whose tokenizer and classes are needed; export into its folder"
             )
         yield LocalPredictor(path.parent, session)
 

@@ -68,8 +68,7 @@ class Regress(NumberTable[TextTableOptions]):
     @classmethod
     def fits(cls, row: Mapping[str, Any]) -> bool:
         """A text, or two, and a column of numbers that is called so."""
-        name = usual_column(row, cls.role)
-        return super().fits(row) and name.lower() in NUMBERS and number_in(row[name]) is not None
+        return super().fits(row) and usual_column(row, cls.role).lower() in NUMBERS
 
     def number_of(self, value: Any, where: str) -> float:
         """The number."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -138,6 +139,21 @@ def test_what_cannot_be_predicted_is_refused_and_leaves_nothing(
         pass
     with pytest.raises(InputError, match="leave them out"), predictor(str(weather), threads=2):
         pass
+    alone = shutil.copy(weather / "model.onnx", tmp_path / "alone.onnx")
+    with pytest.raises(ModelFileError, match="alone.onnx: no saved model"), predictor(str(alone)):
+        pass
+    alone.unlink()
+    for given, words in (
+        (
+            (texts, weather, tmp_path / "o.csv"),
+            f"{weather} is a saved model, where the table goes; the model comes first",
+        ),
+        ((weather, texts, texts), f"{texts} is the table itself, which stays as it is"),
+        ((weather, texts, tmp_path), f"{tmp_path} is a folder; name a file in it, such as"),
+    ):
+        with pytest.raises(SystemExit):
+            main(["predict", *map(str, given[:2]), "-o", str(given[2])])
+        assert words in capsys.readouterr().err
     broken = tmp_path / "broken.csv"
     broken.write_text(texts.read_text(encoding="utf-8-sig") * 300 + '"open\n')
     for file, output, words in ((broken, "o.csv", "broken.csv, row"), (texts, "o.tsv", "a .tsv cannot hold")):

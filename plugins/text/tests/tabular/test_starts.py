@@ -68,8 +68,12 @@ def test_models_that_are_listed_at_once_are_all_kept() -> None:
 
 
 def test_what_is_no_model_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "config.json").write_text("{}")
     assert exit_code("models", "add", tmp_path) != 0
-    assert "it has neither spec.toml" in capsys.readouterr().err
+    refused = capsys.readouterr().err
+    assert "it has neither spec.toml" in refused
+    assert "as one of transformers; below it lie inner; give the folder that has it\n" in refused
     (tmp_path / "settings").mkdir()
     starts.models_file().write_text('{"models": [1]}')
     with pytest.raises(peirce.PeirceError, match="cannot be read: a folder is not a text"):
