@@ -379,7 +379,7 @@ def _objects(path: Path, file: IO[str]) -> Iterator[Row]:
             raise TaskError(f"{where}: not JSON: {why}; each line must be an object of its own") from error
         if not isinstance(value, dict):
             raise TaskError(
-                f'{where}: must be a JSON object, such as {{"text": ...}}, on a line of its own, not {line.strip()[:60]}'
+                f'{where}: must be a JSON object, such as {{"text": ...}}, on its own line, not {line.strip()[:60]}'
             )
         if "\\u" in line and (half := re.search("[\ud800-\udfff]", json.dumps(value, ensure_ascii=False))):
             raise TaskError(
@@ -417,8 +417,8 @@ def _fields(path: Path, file: IO[str], kind: str, quoted: bool, header: Sequence
             with io.TextIOWrapper(open_file(path), encoding="utf-8-sig") as again:
                 _check_delimiter(path, next(read_lines(again)).strip(), kind)
         raise TaskError(
-            f"{path}, row {number + 1}: not valid {kind.upper()}: {error}; look for a quote that nothing closes, or one "
-            'within a field, which is written twice: ""'
+            f"{path}, row {number + 1}: not valid {kind.upper()}: {error}; look for a quote that nothing closes, or "
+            'one within a field, which is written twice: ""'
         ) from error
 
 

@@ -80,9 +80,10 @@ def start_of(folder: str, origin: str) -> Start:
     if not (path / "config.json").is_file():
         within = sorted(each.parent.name for name in (SPEC, "config.json") for each in path.glob(f"*/{name}"))
         near = f"; below it lie {', '.join(within[:5])}" if within else ""
+        off = ", or take it off with `peirce models remove`" if origin else ""
         raise TaskError(
             f"{folder} is no pretrained model: it has neither {SPEC}, as a saved model of Peirce has, nor config.json, "
-            f"as one of transformers{near}; give the folder that has it{'' if not origin else ', or take it off with `peirce models remove`'}"
+            f"as one of transformers{near}; give the folder that has it{off}"
         )
     if WRAPPER not in ready_specs() or find_spec("transformers") is None:
         raise TaskError(

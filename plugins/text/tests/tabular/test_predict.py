@@ -140,7 +140,7 @@ def test_what_cannot_be_predicted_is_refused_and_leaves_nothing(
     with pytest.raises(InputError, match="leave them out"), predictor(str(weather), threads=2):
         pass
     alone = shutil.copy(weather / "model.onnx", tmp_path / "alone.onnx")
-    with pytest.raises(ModelFileError, match="alone.onnx: no saved model"), predictor(str(alone)):
+    with pytest.raises(ModelFileError, match=r"alone\.onnx: no saved model"), predictor(str(alone)):
         pass
     alone.unlink()
     for given, words in (
