@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from peirce.registry import hookimpl
 
 if TYPE_CHECKING:
+    from peirce.parts import PureOperator
     from peirce_training.experiments import Experiment
 
 
@@ -38,6 +39,14 @@ def register_experiments() -> list[Experiment]:
         FOLIO,
         UPGRADES,
     ]
+
+
+@hookimpl
+def register_operators() -> list[type[PureOperator]]:
+    """A control of upgrades."""
+    from peirce_papers.upgrade.adapter import Adapter
+
+    return [Adapter]
 
 
 @hookimpl

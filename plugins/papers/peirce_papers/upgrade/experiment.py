@@ -50,6 +50,7 @@ GAINS: Mapping[str, Mapping[str, Any]] = {
     },
     SHUFFLED: _SAME_WORDS,
     "another attention": {"operators": ("attention",)},
+    "adapters": {"operators": ("adapter",)},
 }  # fmt: skip
 """What each row that begins with the model gains in the upper half of its layers, as `Upgrade` takes it."""
 FIRST, SECOND = SAMPLERS
