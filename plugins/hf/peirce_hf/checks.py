@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
-from peirce.model import Model
-from peirce_hf.checkpoints.importing import export_transformers, import_transformers, layout_of
+from peirce.model import Model, published_config
+from peirce_hf.checkpoints.importing import CONFIG, export_transformers, import_transformers, layout_of
 from peirce_testing import BrokenError, Case, check
 
 LENGTHS = (9, 6, 4)
@@ -22,11 +22,18 @@ NEAR = 1e-5
 @check("layouts")
 def layout_agrees(case: Case) -> None:
     """A model of transformers' own class with random weights gives the same scores as its import, with padding on
-    either side. Written back, all weights are the same to the bit.
+    either side. Written back, all weights are the same to the bit. Each setting that the class saves is read, or is
+    among those that say nothing of the network.
     """
     with TemporaryDirectory() as folder:
         theirs, ours, again = (Path(folder, name) for name in ("theirs", "ours", "again"))
         published = example_model(case.entry.name, theirs, case.registry)
+        layout = layout_of(case.entry.name, theirs, case.registry)
+        if unread := layout.split_settings(published_config(theirs / CONFIG))[1]:
+            raise BrokenError(
+                f"it does not read the settings {', '.join(unread)} of {type(published).__name__}: give each a field, "
+                "with `Literal` where another value is another network, or add it to `ignored` if it says nothing of it"
+            )
         model = import_transformers(theirs, ours, registry=case.registry).double().eval()
         for side in ("right", "left"):
             if (found := largest_difference(published, model, side)) > NEAR:

@@ -65,12 +65,8 @@ def row(kind: str, folder: Path) -> str:
 
 
 @pytest.mark.parametrize("kind", sorted(default_catalogue().names(LAYOUTS)))
-def test_a_family_that_becomes_a_spec_is_in_the_table(
-    kind: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """What transformers itself writes into its configuration is read, or of no weight, and not complained of."""
+def test_a_family_that_becomes_a_spec_is_in_the_table(kind: str, tmp_path: Path) -> None:
     assert row(kind, tmp_path) in PAGE.read_text(encoding="utf-8")
-    assert not [message for message in caplog.messages if "does not read the settings" in message]
 
 
 @pytest.mark.parametrize(("architecture", "kind"), [(each, kind) for each in BOXES for kind in BOXES[each]])

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import pytest
 import torch
 import transformers
+from attrs import frozen
 from command_line import exit_code
 from safetensors.torch import load_file, save_file
 from thorough import often
@@ -24,10 +25,12 @@ from peirce.registry import Registry, default_catalogue, hookimpl
 from peirce_basics import plugin as basics
 from peirce_folnet import plugin as folnet
 from peirce_hf.checkpoints.importing import ASSET, export_transformers, import_transformers, layout_of
-from peirce_hf.checks import differing_weights, example_model, largest_difference
+from peirce_hf.checks import differing_weights, example_model, largest_difference, layout_agrees
 from peirce_hf.hooks import LAYOUTS
 from peirce_hf.layouts.bert import Bert
+from peirce_hf.layouts.gpt2 import GPT2
 from peirce_hf.layouts.llama import SCALINGS
+from peirce_testing import BrokenError, Case
 
 LLAMA3 = {
     "rope_type": "llama3", "rope_theta": 500.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
@@ -181,6 +184,23 @@ def test_a_layout_of_a_plugin_is_held_to_the_models_parameters(tmp_path: Path) -
             tmp_path / "theirs", tmp_path / "ours", registry=Registry.of(basics, folnet, plugin)
         )
     assert not (tmp_path / "ours").exists()
+
+
+@frozen(kw_only=True)
+class Forgetful(GPT2):
+    """A family of a stranger, who forgot a setting."""
+
+    model_type = "gpt2"
+    example = ("GPT2LMHeadModel", {**GPT2.example[1], "my_factor": 2.0})
+
+
+def test_a_layout_that_forgets_a_setting_fails_its_check() -> None:
+    plugin = ModuleType("lab")
+    plugin.register_layouts = hookimpl(lambda: {"gpt2": f"{__name__}:Forgetful"})  # type: ignore[attr-defined]
+    registry = Registry.of(basics, folnet, plugin)
+    (entry,) = registry.entries(LAYOUTS)
+    with pytest.raises(BrokenError, match="does not read the settings my_factor of GPT2LMHeadModel"):
+        layout_agrees.function(Case(entry=entry, registry=registry))
 
 
 @pytest.mark.parametrize(

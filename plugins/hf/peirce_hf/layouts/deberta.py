@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, ClassVar, Literal
 
 from attrs import frozen
@@ -18,10 +17,10 @@ class DebertaV2(Bert):
     model_type = "deberta-v2"
     prefix = "deberta."
     tensors: ClassVar[Names] = {
-        **{
-            re.sub("self.(query|key|value)", r"self.\1_proj", name): ours
-            for name, ours in Bert.tensors.items()
-        },
+        **Bert.tensors,
+        "encoder.layer.{layer}.attention.self.query_proj": "layers.{layer}.operators.0.assoc.kernel",
+        "encoder.layer.{layer}.attention.self.key_proj": "layers.{layer}.operators.0.assoc.premise",
+        "encoder.layer.{layer}.attention.self.value_proj": "layers.{layer}.operators.1.join.premise",
         "encoder.rel_embeddings": "input.positions.0.distances",
         "encoder.LayerNorm": "input.positions.0.norm",
         "embeddings.position_embeddings": "input.positions.1.table",

@@ -74,7 +74,8 @@ def at_least(least: float, **default: Any) -> Any:
 
 Names = dict[str, str | tuple[str, ...]]
 """Parameters by published names, both without `.weight` and `.bias`. `{layer}` and other names in braces are numbers,
-and `*` is any name of one of our modules. Where a tensor holds several parameters, they stand in their order."""
+and `*` is any name of one of our modules. Where a tensor holds several parameters, they stand in their order. Of two
+names for one parameter the later one holds, so that a table may begin with that of another family."""
 
 
 QKV = tuple(
@@ -102,6 +103,7 @@ class Layout(ABC):
             heads there are.
         repeated: which published names repeat another one always, beside the biases of decoders.
         aliases: other names of settings.
+        ignored: settings that say nothing of the network.
         inside: multimodal models, by `model_type`, of which the language model is taken: their `text_config` has these
             settings.
         example: the class in transformers, and settings of a small model; for the conformance suite.
@@ -115,6 +117,7 @@ class Layout(ABC):
     by_heads: ClassVar[Mapping[str, str]] = {}
     repeated: ClassVar[Mapping[str, str]] = {}
     aliases: ClassVar[Mapping[str, str]] = {}
+    ignored: ClassVar[frozenset[str]] = frozenset()
     inside: ClassVar[frozenset[str]] = frozenset()
     example: ClassVar[tuple[str, Mapping[str, Any]]]
 
@@ -135,7 +138,7 @@ class Layout(ABC):
             ModelFileError: a setting asks for another network.
         """
         try:
-            layout, rest = cls._split_settings(settings)
+            layout, rest = cls.split_settings(settings)
             object.__setattr__(layout, "tensor_names", frozenset(tensors))
             for copy, of in layout.copies().items():
                 value = tensors.get(copy)
@@ -166,7 +169,7 @@ class Layout(ABC):
             ModelFileError: the settings ask for another network, or a parameter has no published name.
         """
         try:
-            layout, _ = cls._split_settings(settings)
+            layout, _ = cls.split_settings(settings)
             object.__setattr__(
                 layout, "tensor_names", frozenset([f"{cls.prefix}{cls.anchor()}"] if heads else ())
             )
@@ -176,7 +179,7 @@ class Layout(ABC):
         return layout
 
     @classmethod
-    def _split_settings(cls: type[T], settings: Mapping[str, Any]) -> tuple[T, list[str]]:
+    def split_settings(cls: type[T], settings: Mapping[str, Any]) -> tuple[T, list[str]]:
         """The settings that are read, and the names of those that are not."""
         known = {each.name for each in fields(cls) if each.init}
         kinds = get_type_hints(cls)
@@ -192,13 +195,15 @@ class Layout(ABC):
                 "its weights are quantised (quantization_config); load it with transformers, call dequantize(), "
                 "and save that"
             )
-        rest = [key for key in named if key not in known and key not in SILENT and not _SILENT.fullmatch(key)]
+        silent = {*known, *SILENT, *cls.ignored}
+        rest = [key for key in named if key not in silent and not _SILENT.fullmatch(key)]
         return structure_value(cls, {key: value for key, value in named.items() if key in known}), rest
 
     @classmethod
     def published(cls, ours: str) -> str:
         """The published name of what a table calls so; empty where there is none."""
-        return next((theirs for theirs, its in (cls.tensors | cls.heads).items() if its == ours), "")
+        named = reversed([*cls.tensors.items(), *cls.heads.items()])
+        return next((theirs for theirs, its in named if its == ours), "")
 
     @classmethod
     def anchor(cls) -> str:
@@ -243,7 +248,7 @@ class Layout(ABC):
         found: dict[str, dict[int, str]] = {}
         keys: dict[str, str] = {}
         left = set(state)
-        for full, theirs, ours in patterns:
+        for full, theirs, ours in reversed(patterns):
             for place, pattern in enumerate(ours):
                 numbered = _NUMBER.sub(r"(?P<\1>\\d+)", re.escape(pattern)).replace(r"\*", "[^.]+")
                 expression = re.compile(numbered + r"(?P<leaf>\.weight|\.bias|)")

@@ -37,7 +37,7 @@ class Mixtral(Mistral):
 
     model_type = "mixtral"
     tensors: ClassVar[Names] = {
-        **{name: ours for name, ours in Llama.tensors.items() if ".mlp." not in name},
+        **Llama.tensors,
         f"{_MOE}.gate": f"{_EXPERTS}.router",
         f"{_MOE}.experts.{{expert}}.w1": f"{_EXPERTS}.experts.{{expert}}.gate",
         f"{_MOE}.experts.{{expert}}.w2": f"{_EXPERTS}.experts.{{expert}}.output",
@@ -91,9 +91,7 @@ class Phi3(Llama):
 
     model_type = "phi3"
     tensors: ClassVar[Names] = {
-        **{name: ours for name, ours in Llama.tensors.items() if "_proj" not in name},
-        "layers.{layer}.self_attn.o_proj": "layers.{layer}.operators.1.join.output",
-        "layers.{layer}.mlp.down_proj": "layers.{layer}.operators.2.*.unary.output",
+        **Llama.tensors,
         "layers.{layer}.self_attn.qkv_proj": QKV,
         "layers.{layer}.mlp.gate_up_proj": (
             "layers.{layer}.operators.2.*.unary.gate",
