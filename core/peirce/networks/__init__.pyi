@@ -5,6 +5,7 @@ from .layers import Pooler as Pooler
 from .layers import add_increment as add_increment
 from .layers import binary_output as binary_output
 from .layers import cached_state_specs as cached_state_specs
+from .layers import deduce_state as deduce_state
 from .layers import flatten_layer_cache as flatten_layer_cache
 from .layers import pooled_output as pooled_output
 from .layers import run_layers as run_layers

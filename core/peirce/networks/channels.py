@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple, final
 
@@ -128,6 +128,11 @@ class Group(NamedTuple):
         """How many channels there are."""
         return math.prod(self.shape)
 
+    def normalise(self, logits: Tensor, scope: Scope, rate: float) -> Tensor:
+        """The weights of a softmax kernel of its logits [b, x, a, c], some of them dropped where the reader says so."""
+        weights = scope.softmax(logits, tokens_last=self.tokens_last)
+        return drop_out(weights, rate) if self.mask == Mask.DROPPED_SOFTMAX else weights
+
     def prepend_cached(self, channels: Tensor, cache: CachedState) -> Tensor:
         """The cached channels of the tokens before, then those of the rows.
 
@@ -184,7 +189,13 @@ class Product:
         self._runs, self._softmaxes = [dropped + plain, zeroed, rest], [dropped, plain]
 
     def read(
-        self, atoms: Tensor, weight: Tensor, bias: Tensor | None, scope: Scope, rate: float = 0.0
+        self,
+        atoms: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        scope: Scope,
+        rate: float = 0.0,
+        logits: Collection[int] = (),
     ) -> Channels:
         """The channels of each group, normalised, dropped or zeroed as its mask says.
 
@@ -194,28 +205,38 @@ class Product:
             bias: likewise.
             scope: of the rows x.
             rate: at which softmax weights are dropped.
+            logits: the operators whose softmax kernels stay as they are read.
         """
         if self.tokens_last:
             flat = atoms.flatten(0, 2).t()
             read = weight @ flat if bias is None else torch.addmm(bias.unsqueeze(1), weight, flat)
             # Each group is a stretch of memory of its own, and so is its gradient.
             pieces = [
-                self._mask_one(piece.view(-1, *atoms.shape[:3]).permute(1, 2, 3, 0), group, scope, rate)
+                self._mask_one(
+                    piece.view(-1, *atoms.shape[:3]).permute(1, 2, 3, 0), group, scope, rate, logits
+                )
                 for piece, group in zip(read.split_with_sizes(self.widths), self.groups, strict=True)
             ]
         else:
             plain = self.reader.is_plain()
             read = F.linear(atoms, weight, bias) if plain else torch.cat(list(self.reader.read(atoms)), -1)
-            pieces = self._mask_all(read, scope, rate)
+            if any(group.key[0] in logits for group in self.groups):
+                pieces = [
+                    self._mask_one(piece, group, scope, rate, logits)
+                    for piece, group in zip(_split(read, self.widths), self.groups, strict=True)
+                ]
+            else:
+                pieces = self._mask_all(read, scope, rate)
         return {
             group.key: piece.view(*piece.shape[:-1], *group.shape)
             for group, piece in zip(self.groups, pieces, strict=True)
         }
 
-    def _mask_one(self, channels: Tensor, group: Group, scope: Scope, rate: float) -> Tensor:
+    def _mask_one(
+        self, channels: Tensor, group: Group, scope: Scope, rate: float, logits: Collection[int]
+    ) -> Tensor:
         if group.mask <= Mask.SOFTMAX:
-            channels = scope.softmax(channels, tokens_last=True)
-            return drop_out(channels, rate) if group.mask == Mask.DROPPED_SOFTMAX else channels
+            return channels if group.key[0] in logits else group.normalise(channels, scope, rate)
         return scope.zero_binary(channels) if group.mask == Mask.ZERO_OUTSIDE_SCOPE else channels
 
     def _mask_all(self, read: Tensor, scope: Scope, rate: float) -> list[Tensor]:

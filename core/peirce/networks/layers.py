@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from peirce.algebra import Predicates, Scope
 from peirce.kernels import PairTerm, Rotation
 from peirce.networks.channels import CachedState, drop_out
-from peirce.parts import TensorSpec
+from peirce.networks.mixing import Norms
+from peirce.parts import StateOperator, TensorSpec
 
 
 def cached_state_specs(layers: Iterable[nn.Module]) -> tuple[TensorSpec, ...]:
@@ -81,6 +82,20 @@ def add_increment(state: Predicates, increment: Predicates, rate: float) -> Pred
     if increment.binary is None or state.binary is None:
         return Predicates(unary, state.binary)
     return Predicates(unary, state.binary + drop_out(increment.binary, rate))
+
+
+def deduce_state(
+    operator: StateOperator, state: Predicates, norms: Norms, scope: Scope, rate: float
+) -> Predicates:
+    """The atoms with what a state operator makes of their norms, dropped out at a rate, added.
+
+    The operator's own kernel computes it, where it has one that takes these atoms.
+    """
+    if norms.is_plain and not (operator._forward_hooks or operator._forward_pre_hooks):
+        fused = operator.fused(state, scope, norms.unary.epsilon, rate)
+        if fused is not None:
+            return fused
+    return add_increment(state, operator(norms(state, scope), scope), rate)
 
 
 def two_branch_sizes(dims: Any) -> Mapping[str, int]:

@@ -36,17 +36,20 @@ from peirce.kernels import (
     FusedLinear,
     PairTerm,
     Rotation,
+    fused_norm,
     in_blocks,
     on_cpu,
     rotate,
     uses_blocks,
     uses_blocks_in_training,
+    uses_kernel,
     write_channels,
 )
 from peirce.networks.channels import (
     CachedState,
     Channels,
     Group,
+    Mask,
     Product,
     Projections,
     ReadingKey,
@@ -55,7 +58,7 @@ from peirce.networks.channels import (
     groups_of,
     read_terms,
 )
-from peirce.parts import Branch, Dims, Plan, PlannedOperator, Reader, Writer
+from peirce.parts import AttentionOperator, Branch, Dims, Plan, PlannedOperator, PureOperator, Reader, Writer
 
 
 @final
@@ -71,7 +74,14 @@ class Norms(nn.Module):
         """Both branches, in the dtype that they come in."""
         assert state.binary is not None
         return Predicates(
-            scope.zero_unary(self.unary(state.unary)), scope.zero_binary(self.binary(state.binary))
+            _norm_in_scope(self.unary, state.unary, scope), _norm_in_scope(self.binary, state.binary, scope)
+        )
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the norms are what an epsilon says and no more: they have neither weights nor hooks."""
+        return self.unary.weight is None and not any(
+            module._forward_hooks or module._forward_pre_hooks for module in self.modules()
         )
 
 
@@ -84,13 +94,14 @@ class UnaryNorm(NamedTuple):
 
 class _ExecutionPlan(NamedTuple):
     """How a pass works through the binary branch: what is read once for all rows, and what for each block of rows;
-    `at_once` has the numbers of the operators that infer all rows at once."""
+    `at_once` has the numbers of the operators that infer all rows at once, `by_kernel` of those with a kernel."""
 
     early: list[Product]
     late: list[Product]
     at_once: list[int]
     in_blocks: bool = False
     separate: bool = False
+    by_kernel: Collection[int] = ()
 
 
 @final
@@ -150,6 +161,7 @@ class Mixing(nn.Module):
         self._attended = tuple(Attended(planned.name) for planned in self.plans)
         self.attended = nn.ModuleList(self._attended)
         self._drops = [any(map(_drops_inside, planned.readings.values())) for planned in self.plans]
+        self._with_kernel = [i for i, planned in enumerate(self.plans) if _has_kernel(planned)]
 
     def forward(
         self,
@@ -184,7 +196,10 @@ class Mixing(nn.Module):
         if execution.early and binary is not None:
             channels |= self._read_early(execution, binary, norms.binary, scope)
         new_cache = {} if cache is None else self._extend_cache(channels, cache)
-        results = {i: self._infer(i, channels, scope, biases, self._weights(i)) for i in execution.at_once}
+        results = {
+            i: self._infer(i, channels, scope, biases, self._weights(i), i in execution.by_kernel)
+            for i in execution.at_once
+        }
         if execution.in_blocks and binary is not None:
             binary = self._infer_late(execution, binary, norms.binary, scope, biases, channels, results)
         elif binary is not None:
@@ -229,7 +244,11 @@ class Mixing(nn.Module):
         """
         if not self.fuse or not all(reader.is_plain() for reader in self._readers):
             return self._separate  # which calls maps that have hooks
-        if atoms is None or torch.compiler.is_compiling():
+        if atoms is None:
+            return self._whole
+        if by_kernel := self._operators_by_kernel(atoms, biases):
+            return self._layouts._replace(by_kernel=by_kernel)
+        if torch.compiler.is_compiling():
             return self._whole
         if not on_cpu(atoms):
             return self._layouts
@@ -239,6 +258,15 @@ class Mixing(nn.Module):
             return self._separate if wanted or self.is_read() else self._rows._replace(separate=True)
         by_rows = uses_blocks(atoms) and not self.training and not self.is_read()
         return self._rows if by_rows else self._whole
+
+    def _operators_by_kernel(self, atoms: Tensor, biases: Sequence[PairTerm]) -> list[int]:
+        """The operators whose own kernels are asked; none whose weights a hook or a pair position reads."""
+        if not self._with_kernel or not uses_kernel("relations", atoms):
+            return []
+        read = [
+            self._attended[i].is_read or bool(biases and self.plans[i].part.pair) for i in self._with_kernel
+        ]
+        return [i for i, each in zip(self._with_kernel, read, strict=True) if not each]
 
     def _extend_cache(self, channels: Channels, cache: CachedState) -> dict[str, Tensor]:
         """Put the cached channels in front of the rows' own; return both as the next cache."""
@@ -261,11 +289,22 @@ class Mixing(nn.Module):
         scope: Scope,
         biases: Sequence[PairTerm],
         weights: Sequence[Tensor],
+        by_kernel: bool = False,
     ) -> Tensor:
         planned = self.plans[i]
+        inputs = [channels[i, role] for role in planned.readings]
+        if by_kernel:
+            dropping = scope.dropping(self._rate) if self._rate else scope
+            if (result := planned.deduce_fused(inputs, dropping, weights)) is not None:
+                return result
+            inputs = [
+                group.normalise(each.flatten(3), scope, self._rate).view_as(each)
+                if group.branch == "B" and group.mask <= Mask.SOFTMAX
+                else each
+                for group, each in zip((g for g in self.groups if g.key[0] == i), inputs, strict=True)
+            ]
         if self._rate and self._drops[i]:
             scope = scope.dropping(self._rate)
-        inputs = [channels[i, role] for role in planned.readings]
         attended = self._attended[i]
         through = attended if _is_attention(planned) else None
         terms = read_terms(biases, planned, self._projections[i])
@@ -278,9 +317,8 @@ class Mixing(nn.Module):
         """Read keys, values and what is needed of all rows at once, each group in its own layout."""
         weights = _norm_and_map_weights(norm, execution.early)
         if not execution.in_blocks:
-            return self._read(
-                execution.early, _normalise(atoms, weights, norm.epsilon, scope), weights, scope
-            )
+            normal = _normalise(atoms, weights, norm.epsilon, scope)
+            return self._read(execution.early, normal, weights, scope, execution.by_kernel)
         batch, length, width = atoms.shape[:3]
         groups = [group for product in execution.early for group in product.groups]
 
@@ -363,13 +401,18 @@ class Mixing(nn.Module):
         return deduced
 
     def _read(
-        self, products: Sequence[Product], normal: Tensor, weights: Sequence[Tensor | None], scope: Scope
+        self,
+        products: Sequence[Product],
+        normal: Tensor,
+        weights: Sequence[Tensor | None],
+        scope: Scope,
+        logits: Collection[int] = (),
     ) -> Channels:
         """Read channels of normalised binary atoms, all rows or a block, with their weights."""
         _, _, *maps = weights
         channels: Channels = {}
         for product, weight, bias in zip(products, maps[::2], maps[1::2], strict=True):
-            channels |= product.read(normal, cast(Tensor, weight), bias, scope, self._rate)
+            channels |= product.read(normal, cast(Tensor, weight), bias, scope, self._rate, logits)
         return channels
 
 
@@ -424,7 +467,16 @@ def _products_by_layout(groups: Sequence[Group], operators: Sequence[Projections
 def _normalise(atoms: Tensor, weights: Sequence[Tensor | None], epsilon: float, scope: Scope) -> Tensor:
     """Normalised binary atoms, zero outside the scope; `weights` are those of `_norm_and_map_weights`."""
     scale, shift, *_ = weights
-    return scope.zero_binary(standardise(atoms, scale, shift, epsilon))
+    fused = fused_norm(atoms, scale, shift, scope.pairs, epsilon)
+    return scope.zero_binary(standardise(atoms, scale, shift, epsilon)) if fused is None else fused
+
+
+def _norm_in_scope(norm: Norm, atoms: Tensor, scope: Scope) -> Tensor:
+    """Normalised atoms, zero outside the scope."""
+    zero, mask = (scope.zero_unary, scope.tokens) if atoms.dim() == 3 else (scope.zero_binary, scope.pairs)
+    plain = not (norm._forward_hooks or norm._forward_pre_hooks)
+    fused = fused_norm(atoms, norm.weight, norm.bias, mask, norm.epsilon) if plain else None
+    return zero(norm(atoms)) if fused is None else fused
 
 
 def _norm_and_map_weights(norm: Norm, products: Sequence[Product]) -> list[Tensor | None]:
@@ -441,6 +493,12 @@ def _infers_all_rows(readers: Collection[Reader]) -> bool:
     """Whether an operator infers all rows at once: `weigh` needs the whole scope, or no reading belongs to rows."""
     weighs = any(reader.branch == "U" and reader.activation == "softmax" for reader in readers)
     return weighs or all(reader.cached for reader in readers)
+
+
+def _has_kernel(planned: PlannedOperator) -> bool:
+    """Whether an operator brings a kernel of its own."""
+    part = planned.part
+    return not issubclass(part, AttentionOperator) and part.fused is not PureOperator.fused
 
 
 def _drops_inside(reader: Reader) -> bool:

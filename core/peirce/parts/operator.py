@@ -170,6 +170,19 @@ class PureOperator(SizedPart, ABC):
             [b, x, *shape] or [b, x, y, *shape], as `output()` says.
         """
 
+    def fused(self, *channels: Any, **named: Any) -> Tensor | None:
+        """What `infer` gives, by a kernel of the operator's own; None, as by default, where torch's operations do.
+
+        It is asked where kernels are on, on a GPU. `peirce.kernels.uses_kernel` says whether a kernel should compute.
+
+        Args:
+            channels: as `infer` gets them, but that softmax kernels read from binary atoms are logits, neither masked
+                nor normalised: `scope.softmax` would do both. Where their reader says `dropout`, weights are dropped
+                at the rate `scope.dropout`.
+            named: none.
+        """
+        return None
+
     @abstractmethod
     def reference(self, *channels: Any, **named: Any) -> list[Any]:
         """The equation written out over nested lists, by loops or an einsum, for one example: the axis `b` is absent.
@@ -298,6 +311,20 @@ class StateOperator(SizedPart, nn.Module, ABC):
 
         Rows may be the last tokens only: `scope.converse` gives u(y, x), where a transpose would need all rows.
         """
+
+    def fused(self, state: Predicates, scope: Scope, epsilon: float, rate: float) -> Predicates | None:
+        """Atoms with their increments added, by a kernel of the operator's own; None, as by default, where torch does.
+
+        It is asked where norms have no weights, and neither the operator nor its norm has hooks.
+
+        Args:
+            state: the atoms before the norm: what `forward` is given has zero mean and unit variance over the channels,
+                and is zero outside the scope.
+            scope: as `forward` gets it.
+            epsilon: added to the variances.
+            rate: at which increments are dropped.
+        """
+        return None
 
     def terms(self) -> Mapping[str, Tensor]:
         """What the operator adds to the loss of its last pass in training, scalars by name; by default nothing.

@@ -113,6 +113,17 @@ class PlannedOperator(Planned):
                 result = self._add_score_terms(result, first, others[0], scope, pairs)
             elif pair == "value":
                 result = _add_value_terms(result, first, pairs)
+        return self._activate(result)
+
+    def deduce_fused(
+        self, channels: Sequence[Tensor], scope: Scope, weights: Sequence[Tensor]
+    ) -> Tensor | None:
+        """As `deduce`, by the operator's own kernel, from logits in place of softmax kernels; None if it declines."""
+        assert self.operator is not None
+        result = self.operator.fused(*channels, *weights, scope)
+        return None if result is None else self._activate(result)
+
+    def _activate(self, result: Tensor) -> Tensor:
         if self.activation == "none":
             return result
         # The implication's activation on logits: ln(1 + 2 exp z), or its ReLU bound; FOLNet, eq. 9, 27-29.

@@ -24,6 +24,7 @@ from peirce.networks import (
     add_increment,
     binary_output,
     cached_state_specs,
+    deduce_state,
     pooled_output,
     run_layers,
     two_branch_sizes,
@@ -268,10 +269,12 @@ class Layer(nn.Module):
         """Add what the operators infer from the normalised atoms; return keys and values for later tokens too."""
         normal = self.mixing_norm(state, scope) if self.parallel else state
         state, kept = self.mixing(state, self.mixing_norm, scope, terms, cache)
+        rate = self.rate if self.training else 0.0
         for operator in self._states:
-            if self.state_norm is not None:
-                normal = self.state_norm(state, scope)
-            state = add_increment(state, operator(normal, scope), self.rate if self.training else 0.0)
+            if self.state_norm is None:
+                state = add_increment(state, operator(normal, scope), rate)
+            else:
+                state = deduce_state(operator, state, self.state_norm, scope, rate)
         return state, kept
 
     def read_source(

@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from attrs import field, frozen, validators
 from torch import Tensor, nn
 
-from peirce.algebra import Predicates, Scope
-from peirce.kernels import in_blocks, on_cpu, uses_blocks, uses_blocks_in_training
+from peirce.algebra import Predicates, Scope, standardise
+from peirce.kernels import fused_pairs, in_blocks, on_cpu, uses_blocks, uses_blocks_in_training
 from peirce.parts import Dims, PlainScope, StateOperator, plain_gelu, plain_linear, plain_relu
 
 
@@ -51,11 +51,31 @@ class Bool(StateOperator):
         binary = None if state.binary is None else self._pairs(state.binary, scope.converse(state.binary))
         return Predicates(self.unary(state.unary), binary)
 
+    def fused(self, state: Predicates, scope: Scope, epsilon: float, rate: float) -> Predicates | None:
+        """The atoms with both increments; the hidden layer of relations is never in memory."""
+        if self.binary is None or self.converse is None or state.binary is None or not self._is_plain():
+            return None
+        rows, columns = state.binary.shape[1:3]
+        if self.binary.gate is not None or columns - rows != (scope.before or 0):
+            return None
+        linears = self.binary.hidden, self.binary.output, self.converse
+        hidden, output, converse = ((each.weight, each.bias) for each in linears)
+        binary = fused_pairs(state.binary, hidden, output, converse, scope.pairs, epsilon, rate)
+        if binary is None:
+            return None
+        increment = self.unary(scope.zero_unary(standardise(state.unary, epsilon=epsilon)))
+        return Predicates(state.unary + F.dropout(increment, rate), binary)
+
+    def _is_plain(self) -> bool:
+        """Whether the maps of relations are what their weights say and no more."""
+        assert self.binary is not None
+        return all(type(each) is nn.Linear for each in (self.converse, *self.binary.children()))
+
     def _pairs(self, atoms: Tensor, converse: Tensor) -> Tensor:
         """u(x,y) and u(y,x), both [b, x, y, d2] -> [b, x, y, d2]."""
         assert self.binary is not None
         assert self.converse is not None
-        if any(type(each) is not nn.Linear for each in (self.converse, *self.binary.children())):
+        if not self._is_plain():
             return cast(Tensor, self.binary(torch.cat([atoms, converse], -1)) + self.converse(converse))
         weights = self.converse.weight, self.converse.bias, *self.binary.weights()
         if not uses_blocks(atoms) and not uses_blocks_in_training(atoms):

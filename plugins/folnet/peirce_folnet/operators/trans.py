@@ -9,7 +9,7 @@ import numpy as np
 from torch import Tensor
 
 from peirce.algebra import Scope
-from peirce.kernels import product_by_channel
+from peirce.kernels import fused_trans, product_by_channel
 from peirce.parts import Dims, Operator, PlainScope, Reader, Writer, plain_linear, plain_softmax
 
 
@@ -40,6 +40,10 @@ class Trans(Operator):
     def infer(self, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
         """[b, x, a, d], [b, a, y, d] -> [b, x, y, d]."""
         return product_by_channel(kernel, premise)
+
+    def fused(self, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor | None:
+        """The same of the kernel's logits, which are normalised tile by tile and never in memory."""
+        return fused_trans(kernel, premise, scope)
 
     def reference(self, kernel: list[Any], premise: list[Any], scope: list[list[bool]]) -> list[Any]:
         """The sum over a, term by term."""
