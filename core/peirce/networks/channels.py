@@ -74,9 +74,9 @@ def read_terms(
     """The terms of positions, those made of atoms as an operator's own maps of queries and keys read them."""
     if not planned.scored or not any(isinstance(term, AtomBias) for term in terms):
         return terms
-    maps = [projections.get_submodule(role) for role in planned.scored]
+    query, key = (projections.get_submodule(role) for role in planned.scored)
     heads, size = planned.readings[planned.scored[0]].shape.values()
-    return [term.read(*maps, heads, size) if isinstance(term, AtomBias) else term for term in terms]
+    return [term.read(query, key, heads, size) if isinstance(term, AtomBias) else term for term in terms]
 
 
 class Mask(IntEnum):

@@ -123,7 +123,7 @@ def test_the_language_model_of_a_multimodal_model_is_taken(
     assert re.search(r"does not read the tensors .*vision_tower", caplog.text)
     export_transformers(tmp_path / "ours", tmp_path / "again")
     again = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "again")
-    assert type(again) is transformers.Gemma3ForCausalLM
+    assert isinstance(again, transformers.Gemma3ForCausalLM)
     whole = theirs.model.language_model.state_dict()
     assert all(torch.equal(value, whole[name]) for name, value in again.model.state_dict().items())
 

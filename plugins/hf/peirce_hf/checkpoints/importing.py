@@ -40,6 +40,8 @@ WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 """The files that weights are in; a model in several has an index, which says which of them has which tensor."""
 ASSET = "published-config.json"
 """The configuration as it was imported, among the model's assets."""
+SHARED = ("quantization_config", "tie_word_embeddings")
+"""What a multimodal model's configuration says of its language model, beside `text_config`."""
 _OLDER, _NAMES = re.compile(r"(?<=LayerNorm\.)(gamma|beta)$"), {"gamma": "weight", "beta": "bias"}
 """What the first BERTs call the parameters of a norm."""
 
@@ -175,7 +177,7 @@ def layout_of(kind: str, source: Path, registry: Registry | None = None) -> type
 
 def _text_settings(settings: dict[str, Any], path: Path, registry: Registry | None) -> dict[str, Any]:
     """The settings of a multimodal model's language model, where its layout takes it; otherwise those given."""
-    inner = settings.get("text_config")
+    inner: Any = settings.get("text_config")
     kind = str(inner.get("model_type")) if isinstance(inner, dict) else ""
     if kind not in (registry or default_catalogue()).names(LAYOUTS):
         return settings
@@ -188,7 +190,7 @@ def _text_settings(settings: dict[str, Any], path: Path, registry: Registry | No
         settings["model_type"],
         kind,
     )
-    shared = {key: settings[key] for key in ("quantization_config", "tie_word_embeddings") if key in settings}
+    shared: dict[str, Any] = {key: settings[key] for key in SHARED if key in settings}
     return {**inner, **shared, "architectures": [layout.example[0]]}
 
 

@@ -89,7 +89,7 @@ class Gemma3(Gemma2):
     sliding_window_pattern: int = at_least(1, default=6)
     final_logit_softcapping: float | None = None
     attn_logit_softcapping: float | None = None
-    use_bidirectional_attention: bool | None = None
+    use_bidirectional_attention: bool | None = None  # type: ignore[assignment]
 
     def options(self) -> dict[str, Any]:
         """Gemma 2's, with norms of queries and keys."""

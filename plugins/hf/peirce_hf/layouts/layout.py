@@ -82,7 +82,7 @@ QKV = tuple(
     f"layers.{{layer}}.operators.{name}" for name in ("0.assoc.kernel", "0.assoc.premise", "1.join.premise")
 )
 """What is in a tensor of queries, keys and values."""
-SMALL = {
+SMALL: dict[str, Any] = {
     "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 3,
     "max_position_embeddings": 64,
 }  # fmt: skip
