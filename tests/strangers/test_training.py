@@ -14,6 +14,7 @@ import attrs
 import pytest
 import torch
 from attrs import field, frozen
+from command_line import python_prints
 from kills import forked, signal_at
 from rich.console import Console
 from torch import Tensor, nn
@@ -281,3 +282,15 @@ def test_a_killed_worker_is_said(tmp_path: Path) -> None:
     with pytest.raises(TaskError, match=r"a worker process was killed, .*; run it again, with fewer workers"):
         list(write_parts(tmp_path / "parts", [9, 9], kill, 2))
     assert not (tmp_path / "parts").exists()
+
+
+@pytest.mark.report(
+    "https://github.com/spinalcordtoolbox/spinalcordtoolbox/issues/4523",
+    "commands that a notebook starts end where they draw: its backend of matplotlib is not installed beside them",
+    "commands draw into files, and take no backend from a notebook",
+)
+def test_a_command_in_a_notebook_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MPLBACKEND", "module://a_notebook.backend")
+    draw = "atexit.register(lambda: print(__import__('matplotlib').get_backend()))"
+    command = "from peirce.commands.main import main; main(['--version'])"
+    assert python_prints(f"import atexit; {draw}; {command}") == "agg"

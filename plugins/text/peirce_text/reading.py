@@ -8,7 +8,7 @@ import io
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -297,17 +297,6 @@ def parquet_size(path: Path) -> tuple[int, int]:
         return int(file.metadata.num_rows), sum(int(each.total_byte_size) for each in groups)
 
 
-def class_columns(path: Path) -> dict[str, Sequence[str]]:
-    """The names of classes by column, which `datasets` puts into the Parquet files that it writes."""
-    schema = parquet_schema(path)
-    if b"huggingface" not in (schema.metadata or {}):
-        return {}
-    require(f"the Parquet file {path}, which `datasets` wrote,", "datasets", extra="peirce-text[train]")
-    import datasets
-
-    return _class_columns(datasets.Features.from_arrow_schema(schema))
-
-
 def parquet_folder(data: str) -> Path | None:
     """The folder of Parquet files that data are; None where they are a file, a name of the hub, or a folder that
     `datasets` saved."""
@@ -318,16 +307,18 @@ def parquet_folder(data: str) -> Path | None:
 
 
 def _records(path: Path, only: Collection[str] = ()) -> Iterator[Row]:
-    """The rows of a Parquet file, with some of its columns, or all."""
-    number = 0
-    given = parquet_schema(path).names
-    names = dict(zip(_column_names(str(path), given), given, strict=True))
+    """The rows of a Parquet file, with some of its columns, or all; classes by the names that `datasets` put there."""
+    number, schema = 0, parquet_schema(path)
+    names = dict(zip(_column_names(str(path), schema.names), schema.names, strict=True))
+    classes: dict[str, Sequence[str]] = {}
+    with suppress(ValueError, KeyError, TypeError):  # of a file that another program wrote
+        classes = _class_columns(parse_json(schema.metadata[b"huggingface"])["info"]["features"])
     if only:
         names = {name: own for name, own in names.items() if name in only}
     for batch in read_batches(path, only=list(names.values())):
         for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             number += 1
-            yield Row(path, number, dict(zip(names, values, strict=True)))
+            yield Row(path, number, _with_classes(dict(zip(names, values, strict=True)), classes))
 
 
 def _unpacked_size(array: Any) -> int:
@@ -489,21 +480,22 @@ def read_splits(name: str, needed: Collection[str]) -> dict[str, Iterator[Row]]:
 
 
 def _rows(where: str, table: Any) -> Iterator[Row]:
-    classes = _class_columns(table.features)
+    classes = _class_columns(table.features.to_dict())
     for number, values in enumerate(table, 1):
-        yield Row(where, number, with_classes(values, classes))
+        yield Row(where, number, _with_classes(values, classes))
 
 
 def _class_columns(features: Mapping[str, Any]) -> dict[str, Sequence[str]]:
-    """The names of classes of each column, or of each item of a column of lists, that has some."""
-    return {
-        name: names
-        for name, each in features.items()
-        if (names := getattr(getattr(each, "feature", each), "names", None))
-    }
+    """The names of classes of each column, or of each item of a column of lists, that has some.
+
+    Args:
+        features: each column's feature, as `datasets` writes it.
+    """
+    items = {name: each.get("feature", each) for name, each in features.items() if isinstance(each, Mapping)}
+    return {name: each["names"] for name, each in items.items() if each.get("_type") == "ClassLabel"}
 
 
-def with_classes(values: dict[str, Any], classes: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+def _with_classes(values: dict[str, Any], classes: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """A row with names in place of the numbers of classes."""
     for name in classes.keys() & values.keys():
         values[name] = _class_names(values[name], classes[name])
@@ -513,5 +505,5 @@ def with_classes(values: dict[str, Any], classes: Mapping[str, Sequence[str]]) -
 def _class_names(value: Any, names: Sequence[str]) -> Any:
     if isinstance(value, list):
         return [_class_names(each, names) for each in value]
-    known = isinstance(value, int) and value >= 0  # -1 stands for no class, as in test sets
+    known = isinstance(value, int) and 0 <= value < len(names)  # -1 stands for no class, as in test sets
     return names[value] if known else value

@@ -22,11 +22,9 @@ from peirce_text.progress import with_progress
 from peirce_text.reading import (
     SPLIT_NAMES,
     Row,
-    class_columns,
     parquet_files,
     parquet_size,
     read_rows,
-    with_classes,
 )
 
 if TYPE_CHECKING:
@@ -129,10 +127,8 @@ class Stream:
 def _read_files(folder: str, columns: Sequence[str], files: Sequence[str]) -> Iterator[dict[str, Any]]:
     """The rows of files, each with its file and its number in it."""
     for name in files:
-        path = Path(folder) / name
-        classes = class_columns(path)
-        for row in read_rows(path, columns, only=columns):
-            yield {"file": name, "number": row.number, "values": with_classes(dict(row.values), classes)}
+        for row in read_rows(Path(folder) / name, columns, only=columns):
+            yield {"file": name, "number": row.number, "values": dict(row.values)}
 
 
 def digest(texts: Iterable[str]) -> bytes:

@@ -4,6 +4,8 @@ import gzip
 import json
 from pathlib import Path
 
+import datasets
+import pyarrow.parquet
 import pytest
 
 from peirce.errors import TaskError
@@ -76,3 +78,25 @@ def test_a_column_must_hold_text(tmp_path: Path) -> None:
     (row,) = read_rows(path)
     with pytest.raises(TaskError, match=r"row 1: column 'text' holds 3"):
         row.text("text")
+
+
+def test_classes_of_a_file_that_datasets_wrote_have_their_names(tmp_path: Path) -> None:
+    names = datasets.ClassLabel(names=["wet", "dry"])
+    features = datasets.Features(
+        {"text": datasets.Value("string"), "label": names, "all": datasets.List(names)}
+    )
+    columns = {"text": ["rain", "sun", "?"], "label": [0, 1, -1], "all": [[0, 1], [], [1]]}
+    datasets.Dataset.from_dict(columns, features=features).to_parquet(tmp_path / "w.parquet")
+    rows = [dict(row.values) for row in read_rows(tmp_path / "w.parquet")]
+    assert [(row["label"], row["all"]) for row in rows] == [
+        ("wet", ["wet", "dry"]),
+        ("dry", []),
+        (-1, ["dry"]),
+    ]
+    assert next(read_rows(tmp_path / "w.parquet", only=("label",))).values == {"label": "wet"}
+    table = pyarrow.parquet.read_table(tmp_path / "w.parquet")
+    for odd in (b"no JSON", b"[]", b'{"info": {"features": {"label": {"_type": "ClassLabel"}}}}'):
+        pyarrow.parquet.write_table(
+            table.replace_schema_metadata({"huggingface": odd}), tmp_path / "odd.parquet"
+        )
+        assert next(read_rows(tmp_path / "odd.parquet")).values["label"] == 0
