@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -63,6 +64,7 @@ def _dynamic(proto: onnx.ModelProto, excluded: list[str]) -> onnx.ModelProto:
     with tempfile.TemporaryDirectory() as folder, _quiet():
         from onnxruntime.quantization import QuantType, quantize_dynamic
 
+        _unshare_weights(proto)
         path = Path(folder) / "int8.onnx"
         quantize_dynamic(
             proto,
@@ -77,6 +79,16 @@ def _dynamic(proto: onnx.ModelProto, excluded: list[str]) -> onnx.ModelProto:
             extra_options={"MatMulConstBOnly": True},
         )
         return onnx.load(str(path))
+
+
+def _unshare_weights(proto: onnx.ModelProto) -> None:
+    """Give each Gemm weights of its own: the tool turns them about in place, under an embedding that shares them."""
+    readers = Counter(name for node in proto.graph.node for name in {*node.input})
+    weights = {tensor.name: tensor for tensor in proto.graph.initializer}
+    for node in proto.graph.node:
+        if node.op_type == "Gemm" and readers[node.input[1]] > 1 and node.input[1] in weights:
+            proto.graph.initializer.append(weights[node.input[1]])
+            node.input[1] = proto.graph.initializer[-1].name = f"{node.name}.weights"
 
 
 def _weights(proto: onnx.ModelProto, excluded: list[str], bits: int) -> onnx.ModelProto:

@@ -64,7 +64,7 @@ def few_values(options: Any) -> dict[str, list[Any]]:
         now, values, kinds = (
             getattr(options, field.name),
             _listed(field.validator),
-            _kinds(hints.get(field.name)),
+            kinds_of(hints.get(field.name)),
         )
         for kind in kinds:
             listed = get_args(kind) if get_origin(kind) is Literal else (True, False) if kind is bool else ()
@@ -83,7 +83,7 @@ def with_value(options: Any, name: str, value: Any) -> Any:
     return attrs.evolve(options, **{alias: value})
 
 
-def _kinds(hint: Any) -> tuple[Any, ...]:
+def kinds_of(hint: Any) -> tuple[Any, ...]:
     """The types of a union, or the one that there is."""
     return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
 
@@ -99,7 +99,7 @@ def variations(options: Any) -> Iterator[tuple[str, Any]]:
     """Other values of each option: the other choices, and for numbers some that are smaller and larger."""
     hints, few = get_type_hints(type(options)), few_values(options)
     for field in given_fields(options):
-        kinds, now = _kinds(hints.get(field.name)), getattr(options, field.name)
+        kinds, now = kinds_of(hints.get(field.name)), getattr(options, field.name)
         values = few.get(field.name, [])
         for each in kinds:
             if each is int:

@@ -107,6 +107,7 @@ class FileOptions:
 
 
 """
+_BOOLEAN = "compressed: bool = False"
 _PLACED = 'return write_verified(path, "weights.npz", write)'
 _VERIFIED, _UNVERIFIED = (
     "return verify_read(self.read, fresh, model)",
@@ -350,6 +351,21 @@ FLAWS = (
     _flaw(
         "export_options", "exporter", "an option is ignored",
         ("(np.savez_compressed if self.options.compressed else np.savez)", "np.savez"),
+    ),
+    _flaw(
+        "export_options", "exporter", "an option is read, and changes nothing",
+        ("np.savez_compressed if", "np.savez if"),
+    ),
+    _flaw(
+        "export_options", "exporter", "two choices of three do the same",
+        ("np.savez_compressed if self.options.compressed", "np.savez_compressed if self.options.packing != 'no'"),
+        (_BOOLEAN, "packing: Literal['no', 'fast', 'small'] = 'no'"),
+        ("import numpy", "from typing import Literal\n\nimport numpy"),
+    ),
+    _flaw(
+        "export_report", "exporter", "names a folder of this machine",
+        ("(file, **arrays)", "(file, **arrays, **{np.__name__: np.array(torch.__file__.encode())})"),
+        ("for name in arrays.files}", "for name in arrays.files if name != np.__name__}"),
     ),
     _flaw(
         "export_options", "exporter", "a choice that writes other weights",

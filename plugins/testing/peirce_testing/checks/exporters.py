@@ -3,31 +3,34 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from copy import deepcopy
+from itertools import combinations
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, get_type_hints
 
 import torch
 
+import peirce
 from peirce.errors import PeirceError, RegistryError
 from peirce.model import Report
 from peirce_export import LoadedModel, runtime_class
 from peirce_testing.check import check
 from peirce_testing.compare import BrokenError, NotApplicableError, NotRunError, assert_equal
-from peirce_testing.harness.exporters import ExporterHarness, contents, facts_of
-from peirce_testing.options import choices, given_fields
+from peirce_testing.harness.exporters import ExporterHarness, Written, contents, facts_of
+from peirce_testing.options import choices, few_values, given_fields, kinds_of, with_value
 
-T = TypeVar("T")
 COMMAND = ("model", "output", "to", "settings", "set", "json", "help")
 """The options of `peirce export` itself."""
+MACHINE = tuple(Path(module.__file__).parent for module in (torch, peirce))
+"""Folders of this machine, by which what a file says of the machine that wrote it is known."""
 
 
 @check("exporters")
 def export_report(exporter: ExporterHarness) -> None:
     """`export` writes the file, returns a Report of it, and leaves the model as it is. The report's type and what it
-    says, the file, the model's tensors and modes.
+    says, the file, which names no folder of this machine, the model's tensors and modes.
     """
     trial, adds, written = exporter.trial, exporter.adds, exporter.name
     report, path = trial.report, trial.path
@@ -48,6 +51,13 @@ def export_report(exporter: ExporterHarness) -> None:
         json.dumps(report.to_dict(), allow_nan=False)
     except (TypeError, ValueError) as error:
         raise BrokenError(f"the report's `to_dict` cannot be written as JSON: {error}") from error
+    for name, content in exporter.plain.facts.items():
+        if place := next(
+            (each for each in (*MACHINE, path.parent.parent) if f"{each}/".encode() in content), None
+        ):
+            raise BrokenError(
+                f"{name} names {place}, a folder of this machine, as the tracer's notes of lines do"
+            )
     for name, value in facts_of(trial.model).items():
         if isinstance(value, torch.Tensor):
             assert_equal(value, trial.facts[name], f"the model's {name} after the export", tolerance=0.0)
@@ -164,42 +174,118 @@ def export_failure(exporter: ExporterHarness) -> None:
         raise BrokenError(f"{where}, it writes no file and raises no error")
 
 
-def _ends(found: Iterable[tuple[str, T]]) -> list[tuple[str, T]]:
-    """Choices of options, of several numbers the first and the last: each is an export."""
-    chosen: dict[str, list[tuple[str, T]]] = {}
-    for label, options in found:
-        name = label.partition(" = ")[0] if label[-1].isdigit() else label
-        chosen.setdefault(name, []).append((label, options))
-    return [each for several in chosen.values() for each in (several[:1] + several[1:][-1:])]
+FREE: Mapping[type, tuple[Any, ...]] = {int: (1, 2, 0), float: (0.5, 2.0, 0.0), str: ("other",)}
+"""Values that are tried of an option which may be any number or any text."""
+
+
+def _values(options: Any) -> dict[str, list[Any]]:
+    """Other values of each option: of few all, but of several numbers the first and the last; of many some."""
+    few, hints, found = few_values(options), get_type_hints(type(options)), dict[str, list[Any]]()
+    for name in (field.name for field in given_fields(options)):
+        free = [each for kind in kinds_of(hints.get(name)) for each in FREE.get(kind, ())]
+        numbers = [value for value in few.get(name, []) if _is_number(value)]
+        values = [value for value in few.get(name, free) if value not in numbers[1:-1]]
+        found[name] = [value for value in values if value != getattr(options, name)]
+    return found
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float)
+
+
+class _Exports:
+    """Exports of tiny models with other options, each of the first model that is for them.
+
+    Attributes:
+        read: the options that they read.
+    """
+
+    def __init__(self, exporter: ExporterHarness) -> None:
+        self.exporter, self.read = exporter, set(exporter.read)
+        self.few, self.values = few_values(exporter.options), _values(exporter.options)
+        self._kept: dict[tuple[str, int], Written | None] = {(repr(exporter.options), 0): exporter.plain}
+        self._noise: set[str] | None = None
+
+    def compared(self, base: Any, name: str) -> list[tuple[Any, Written, Written]] | None:
+        """What is written with other values of an option and without, as far as an export takes them.
+
+        Of numbers those up to the first that does something. None if the other options leave none of the values.
+        """
+        found, possible = list[tuple[Any, Written, Written]](), False
+        for value in self.values[name]:
+            with suppress(TypeError, ValueError):
+                options, possible = with_value(base, name, value), True
+                for place in range(len(self.exporter.models)):
+                    one = self._written(options, place, f"{name} = {value!r}", name in self.few)
+                    if one is not None and (without := self._written(base, place)) is not None:
+                        found.append((value, one, without))
+                        break
+            if found and _is_number(value) and not self.same(*found[-1][1:]):
+                break
+        return found if possible else None
+
+    def same(self, one: Written, other: Written) -> bool:
+        """Whether two exports give the same, but for what two with the same options differ in."""
+        if self._noise is None:
+            again = self.exporter.written(other.exporter.options, other.model)
+            self._noise = set() if again is None else other.differences(again)
+        return not one.differences(other) - self._noise
+
+    def _written(self, options: Any, place: int, label: str = "", strict: bool = True) -> Written | None:
+        """What is written of a model, and read back; None where it is not for the options, and the exporter says so."""
+        if (key := (repr(options), place)) in self._kept:
+            return self._kept[key]
+        exporter, one = self.exporter, None
+        exporter.read.clear()
+        try:
+            one = exporter.written(options, exporter.models[place])
+        except Exception as error:
+            if strict:  # any number or text may be wrong
+                raise BrokenError(f"with {label}: {type(error).__name__}: {error}") from error
+        finally:
+            self.read |= exporter.read
+        with suppress(NotRunError, NotApplicableError):
+            try:
+                if one is not None and exporter.is_read:
+                    exporter.read_back(one.exporter, one.path, one.report, one.model)
+            except Exception as error:
+                error.add_note(f"with {label}")
+                raise
+        return self._kept.setdefault(key, one)
 
 
 @check("exporters")
 def export_options(exporter: ExporterHarness) -> None:
-    """Every option is read, has a name that `peirce export` can offer, and every choice works. Which fields an export
-    reads; and each other choice of an option of few values, whose file is read back.
+    """Every option has an effect on what is written or reported, has a name that `peirce export` can offer, and every
+    choice works. Files and reports with other values of one option, no two of which may be alike but for the example's
+    own; each choice of an option of few values is read back. What an option lacks here a note of the report says by its
+    name.
     """
     fields = given_fields(exporter.entry.part.Options)
     if taken := [field.alias or field.name for field in fields if (field.alias or field.name) in COMMAND]:
         raise BrokenError(f"`peirce export` has an option {', '.join(taken)} of its own; choose another name")
-    model = exporter.trial.model
-    read = set(exporter.read)
-    for label, chosen in _ends(choices(exporter.options)):
-        exporter.read.clear()
-        part, path = exporter.fresh(chosen), exporter.new_folder() / exporter.name
-        try:
-            report = part.export(model, path)
-        except PeirceError:
-            continue  # this model is not for this choice, and it says so
-        except Exception as error:
-            raise BrokenError(f"with {label}: {type(error).__name__}: {error}") from error
-        finally:
-            read |= exporter.read
-        with suppress(NotRunError, NotApplicableError):
-            try:
-                if exporter.is_read:
-                    exporter.read_back(part, path, report)
-            except Exception as error:
-                error.add_note(f"with {label}")
-                raise
-    if dead := [field.name for field in fields if field.name not in read]:
+    exports, silent = _Exports(exporter), list[str]()
+    for name in exports.values:
+        for base in (exporter.options, *(options for _, options in choices(exporter.options))):
+            if (found := exports.compared(base, name)) is not None:  # of two options that belong together
+                silent += _silence(exports, name, found)
+                break
+    if dead := [field.name for field in fields if field.name not in exports.read]:
         raise BrokenError(f"nothing reads the option{'s' * (len(dead) > 1)} {', '.join(dead)}")
+    if silent:
+        raise BrokenError("\n".join(silent))
+
+
+def _silence(exports: _Exports, name: str, found: list[tuple[Any, Written, Written]]) -> Iterator[str]:
+    """What two values of an option do not change, if anything."""
+    if not found or any(name in note for note in getattr(found[0][1].report, "notes", ())):
+        return
+    alike = [value for value, one, without in found if exports.same(one, without)]
+    if len(alike) == len(found):
+        values = ", ".join(map(repr, alike))
+        yield f"option {name!r} has no effect: {values} write the same as without, and no note of the report says why"
+    elif not any(_is_number(value) for value, _, _ in found):
+        for (value, one, _), (other, two, _) in combinations(found, 2):
+            if one.model is two.model and exports.same(one, two):
+                yield f"option {name!r} has no effect: {value!r} and {other!r} write the same"
+                return

@@ -16,9 +16,11 @@ from attrs import define, frozen
 
 from peirce.errors import ExportError, PeirceError, RegistryError, UnavailableError
 from peirce.model import Model, Report
+from peirce.registry import Registry
 from peirce_export import CEILINGS, LEFT_OUT, relative_error, runtime_class, verify_read
 from peirce_testing.compare import BrokenError, NotApplicableError, NotRunError, torch_unchanged
 from peirce_testing.harness.base import UsedHarness
+from peirce_testing.stub_parts import is_stub, with_stub_parts
 from peirce_testing.tiny_models import build_random, example_heads, plain_specs, spec_with_heads
 
 OLDER = b"an older file, longer than nothing" * 999
@@ -46,6 +48,39 @@ class Trial:
     before: Mapping[str, bytes]
     after: Mapping[str, bytes]
     facts: Mapping[str, Any]
+
+
+REPORT = "the report"
+"""What the report is called among files."""
+
+
+@frozen(eq=False)
+class Written:
+    """What an export with other options wrote.
+
+    Args:
+        exporter, model: what wrote it, and of what.
+        path, report: what it was given, and what it returned.
+        facts: the files by name, and what the report says, but for its folder.
+    """
+
+    exporter: Any
+    model: Model
+    path: Path
+    report: Any
+    facts: Mapping[str, bytes]
+
+    def differences(self, other: Written) -> set[str]:
+        """The files that differ; and the report, whose precision counts only where a file differs."""
+        found = {
+            name for name in {*self.facts, *other.facts} if self.facts.get(name) != other.facts.get(name)
+        }
+        one, two = (getattr(each.report, "precision", None) for each in (self, other))
+        return found - ({REPORT} if one != two else set())
+
+
+def _facts(files: Mapping[str, bytes], path: Path, report: Any) -> dict[str, bytes]:
+    return {**files, REPORT: repr(report).replace(str(path.parent), "").encode()}
 
 
 def facts_of(model: Model) -> dict[str, Any]:
@@ -89,7 +124,7 @@ class ExporterHarness(UsedHarness):
             BrokenError: it refuses all. NotRunError: it needs a package that is not installed.
         """
         why: dict[str, None] = {}
-        for model in self._models():
+        for model in self._models(self.registry, self.entry.plugin):
             for older in (OLDER, None):  # an exporter may refuse to replace a file
                 folder = self.new_folder() / "model"
                 model.save(folder)
@@ -133,7 +168,7 @@ class ExporterHarness(UsedHarness):
     @cached_property
     def opened(self) -> Any:
         """What opened the file of the trial, which is the model's; raises as `read_back`."""
-        return self.read_back(self.fresh(), self.trial.path, self.trial.report)
+        return self.read_back(self.fresh(), self.trial.path, self.trial.report, self.trial.model)
 
     @property
     def is_read(self) -> bool:
@@ -145,8 +180,36 @@ class ExporterHarness(UsedHarness):
         except Exception:  # the check `export_values` says which
             return False
 
-    def read_back(self, exporter: Any, path: Path, report: Any) -> Any:
-        """Read a file of the trial's model and verify it; return what `read` or the runtime returned.
+    @cached_property
+    def models(self) -> list[Model]:
+        """Tiny models that options are tried on: the trial's, and one that generates."""
+        stubs = with_stub_parts(self.registry)
+        plugin = next(each.plugin for each in stubs.entries("architectures") if is_stub(each))
+        causal = next(spec for spec in plain_specs(stubs, plugin) if spec.scope.kind == "causal")
+        heads = [head for part, head in example_heads(stubs) if "past" in part.needs][:1]
+        others = [build_random(spec_with_heads(causal, head), stubs, dtype=torch.float32) for head in heads]
+        return [self.trial.model, *others]
+
+    def written(self, options: Any, model: Model) -> Written | None:
+        """What an export with other options writes of a model; None where it refuses one of the two."""
+        exporter, path = self.fresh(options), self.new_folder() / self.name
+        try:
+            report = exporter.export(model, path)
+        except PeirceError:
+            return None
+        return Written(exporter, model, path, report, _facts(contents(path.parent), path, report))
+
+    @property
+    def plain(self) -> Written:
+        """What the trial wrote."""
+        trial = self.trial
+        files = {name: each for name, each in trial.after.items() if trial.before.get(name) != each}
+        return Written(
+            self.fresh(), trial.model, trial.path, trial.report, _facts(files, trial.path, trial.report)
+        )
+
+    def read_back(self, exporter: Any, path: Path, report: Any, model: Model) -> Any:
+        """Read a file of a model and verify it; return what `read` or the runtime returned.
 
         Raises:
             BrokenError: nothing reads it, it differs, or lacks what the report does not name. NotRunError: this machine
@@ -173,9 +236,7 @@ class ExporterHarness(UsedHarness):
             return kept[0]
 
         try:
-            verified = verify_read(
-                read, file, self.trial.model, precision=report.precision, tolerance=report.tolerance
-            )
+            verified = verify_read(read, file, model, precision=report.precision, tolerance=report.tolerance)
         except UnavailableError as error:
             raise NotRunError(f"not run: {error}") from error
         except RegistryError as error:
@@ -253,18 +314,18 @@ class ExporterHarness(UsedHarness):
         part = type(self.entry.part.__name__, (self.entry.part,), {"read": read})
         return part(self.options)
 
-    def _models(self) -> Iterator[Model]:
-        """Tiny models, those of its own plug-in first: with a head that reads no input of its own, and without any."""
-        heads = [head for part, head in example_heads(self.registry) if not part.needs]
+    def _models(self, registry: Registry, plugin: str) -> Iterator[Model]:
+        """Tiny models, those of a plug-in first: with a head that reads no input of its own, and without any."""
+        heads = [head for part, head in example_heads(registry) if not part.needs]
 
         def inputs(model: Model) -> int:
             return len(model.signature.inputs)
 
-        for spec in islice(plain_specs(self.registry, self.entry.plugin), 6):
-            bare = build_random(spec, self.registry, dtype=torch.float32)
+        for spec in islice(plain_specs(registry, plugin), 6):
+            bare = build_random(spec, registry, dtype=torch.float32)
             for head in heads:
                 with suppress(PeirceError):
-                    headed = build_random(spec_with_heads(spec, head), self.registry, dtype=torch.float32)
+                    headed = build_random(spec_with_heads(spec, head), registry, dtype=torch.float32)
                     if inputs(headed) == inputs(bare):
                         yield headed
                         break
