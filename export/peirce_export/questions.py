@@ -27,10 +27,14 @@ def answer_question(file: Path, session: Session, given: Sequence[str]) -> Mappi
         ModelFileError: no saved model lies beside the file, or none of the pipelines fits it.
         InputError: the question has fields that no pipeline of this model has, or lacks one.
     """
+    for pair in given:
+        if "=" not in pair:
+            raise InputError(f"--ask {pair}: give a field and its value, such as --ask text='It rains.'")
     folder = file.parent
     if not (folder / PROVENANCE).is_file():
         raise ModelFileError(
-            f"{folder} has no saved model, whose tokenizer and settings a question needs; export into its folder"
+            f"{file}: no saved model lies beside it, whose tokenizer and settings a question needs; export into its "
+            "folder"
         )
     with saved_files(folder, without=(WEIGHTS,)) as files:
         assets = files.assets
@@ -53,9 +57,7 @@ def answer_question(file: Path, session: Session, given: Sequence[str]) -> Mappi
     fields = {each.name: each for each in fits[0].question}
     values: dict[str, list[Any]] = {}
     for pair in given:
-        name, equals, text = pair.partition("=")
-        if not equals:
-            raise InputError(f"--ask {pair}: give a field and its value, such as --ask text='It rains.'")
+        name, _, text = pair.partition("=")
         values.setdefault(name, []).append(_value(fields[name], text))
     answers: list[Mapping[str, Any]] = []
     fits[0](folder, session).ask(build_question(fits[0].question, values), answers.append)

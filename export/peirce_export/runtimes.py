@@ -212,8 +212,10 @@ def find_runtime(path: Path) -> Runtime:
         ModelFileError: the file does not exist, or no runtime is known for its suffix.
     """
     if not path.is_file():
-        what = f"{path} is a folder, and no exported file" if path.is_dir() else f"there is no file {path}"
-        raise ModelFileError(f"{what}{near_names(path, '*.onnx')}; `peirce export` writes one")
+        inside = path.is_dir()
+        what = f"{path} is a folder, and no exported file" if inside else f"there is no file {path}"
+        near = near_names(path / "model.onnx" if inside else path, "*.onnx")
+        raise ModelFileError(f"{what}{near}; `peirce export` writes one")
     try:
         return runtime_class(path)()
     except RegistryError as error:

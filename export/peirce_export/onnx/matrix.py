@@ -19,7 +19,7 @@ from peirce_export.metadata import BITS, Metadata
 from peirce_export.onnx.content import Content
 from peirce_export.onnx.exporter import DEFAULT_OPSET, OPSETS, trace, write
 from peirce_export.onnx.plugin_providers import plugin_providers
-from peirce_export.onnx.providers import CPU
+from peirce_export.onnx.providers import CPU, choose
 from peirce_export.onnx.verifying import OnnxGraph
 from peirce_export.report import Verification
 from peirce_export.roles import exportable_for
@@ -123,7 +123,7 @@ def matrix(
 
     say = progress or (lambda words: None)
     known = (*ort.get_available_providers(), *plugin_providers())
-    names = list(providers or (name for name in known if name != REMOTE))
+    names = choose(providers or [name for name in known if name != REMOTE], None)
     precision, how = (like.precision, like.quantisation) if like else (precision_of(model), None)
     view = exportable_for(like.role if like else MODEL, model)
     cells = []

@@ -66,7 +66,8 @@ class Upgrade:
         if not self.operators:
             if self.positions or self.from_attention or not gated:
                 raise PlanError(
-                    "no operators are given, which would read relations and what these begin with"
+                    "no operators are given, which would read relations and what these begin with; name some, such as "
+                    "--operators jm.atp"
                 )
             return old
         if old.architecture not in ARCHITECTURES:
@@ -76,7 +77,9 @@ class Upgrade:
             )
         chosen = sorted(range(count) if self.layers is None else self.layers)
         if not chosen or not 0 <= chosen[0] <= chosen[-1] < count:
-            raise PlanError(f"the layers are 0 to {count - 1}; {chosen} were asked for")
+            raise PlanError(
+                f"the layers are 0 to {count - 1}; {chosen} were asked for; give --layers some of these"
+            )
         try:
             given = self.operators
             new = shorthand_operators(given, registry) if isinstance(given, str) else [*given]

@@ -232,7 +232,7 @@ def test_an_upgraded_decoder_writes_the_same_texts(tmp_path: Path) -> None:
             "join, mu, trans, prod read of them in layer 0 would never learn",
         ),
         ({"positions": ["distance"]}, "no operators are given"),
-        ({}, "no operators are given"),
+        ({}, "no operators are given.*; name some, such as --operators jm.atp"),
     ],
 )
 def test_what_cannot_be_gained_is_said(gained: Any, said: str) -> None:

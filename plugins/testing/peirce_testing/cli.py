@@ -109,6 +109,8 @@ def _plugin(name: str) -> EntryPoint:
     if entry.distribution is None and not name.startswith("module:") and find_spec(entry.top) is None:
         project, more = Path("pyproject.toml"), ". There is no module of that name either"
         here = parse_toml(read_text(project)).get("project", {}).get("name", "") if project.is_file() else ""
+        if name.endswith(".py"):
+            more = ". A module is named without .py, and found with PYTHONPATH=FOLDER before the command"
         if canonical(here) == canonical(name.partition(":")[0]):
             more = ". It is the distribution of this folder, and is not installed: `pip install -e .`"
         raise unknown_plugin(name, installed, more)

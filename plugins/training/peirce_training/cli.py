@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperCommand
 
 from peirce.commands import Json, application, print_json, print_table
-from peirce.errors import PeirceError, TaskError
+from peirce.errors import PeirceError, TaskError, unknown
 from peirce.registry import default_registry, load_spec, ready_specs
 
 if TYPE_CHECKING:
@@ -86,7 +86,9 @@ def train(
         _list_settings(task, json=json)
         return
     if directory is None:
-        raise TaskError("give a directory for the trained model with -o")
+        raise TaskError(
+            "give a directory for the trained model with -o, as in `peirce train --data my.csv -o model`"
+        )
     check_fresh(resume=resume, overwrite=overwrite)
     from rich.console import Console
 
@@ -258,16 +260,22 @@ class SettingsCommand(TyperCommand):
         try:
             return super().parse_args(ctx, args)
         except Exception as error:
-            flag: str = getattr(error, "option_name", None) or ""
-            if flag.startswith("--"):  # typer's own complaint of an option that it does not know
-                key, default = _setting(flag[2:].replace("-", "_"), words)
-                if default is False and flag in words:
-                    at = words.index(flag)
-                    return self.parse_args(ctx, [*words[:at], "--set", f"{key}=true", *words[at + 1 :]])
-                message = (
-                    f"{flag} is a setting; write" if key else f"no such option: {flag}. Settings are written"
-                )
-                vars(error).update(message=f"{message} --set {key or 'KEY'}=VALUE.", possibilities=None)
+            if type(error).__name__ != "NoSuchOption":  # of a library that typer keeps to itself
+                raise
+            flag: str = vars(error)["option_name"]
+            if not flag.startswith("--"):  # of -data, it names -d
+                flag = next(word for word in words if word.startswith(flag))
+            flag = flag.partition("=")[0]
+            options = [name for each in self.params for name in each.opts if name.startswith("--")]
+            key, default = None, None
+            if f"-{flag}" not in options:
+                key, default = _setting(flag.lstrip("-").replace("-", "_"), words)
+            if default is False and flag in words:
+                at = words.index(flag)
+                return self.parse_args(ctx, [*words[:at], "--set", f"{key}=true", *words[at + 1 :]])
+            known = f"{unknown('option', flag, options)}. Settings are written"
+            message = f"{flag} is a setting; write" if key else known
+            vars(error).update(message=f"{message} --set {key or 'KEY'}=VALUE.", possibilities=None)
             raise
 
 

@@ -25,8 +25,8 @@ from peirce.model import (
     WEIGHTS,
     AnyTask,
     Model,
-    list_differences,
     saved_files,
+    shorten_list,
     weight_differences,
 )
 from peirce.registry import Registry, load_spec
@@ -252,7 +252,9 @@ def _tensor_differences(ours: Tensors, theirs: Tensors) -> list[str]:
     found = weight_differences(theirs, {name: tensor.shape for name, tensor in ours.items()})
     kinds = ("the saved model lacks", "the spec has no place for", "of another shape")
     return [
-        list_differences({kind: names}) for kind, names in zip(kinds, found.values(), strict=True) if names
+        f"{kind}: {shorten_list(names, 3)}"
+        for kind, names in zip(kinds, found.values(), strict=True)
+        if names
     ]
 
 

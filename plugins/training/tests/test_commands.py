@@ -104,6 +104,8 @@ def test_settings_are_listed(toy_registry: Registry, capsys: pytest.CaptureFixtu
     ("arguments", "message"),
     [
         ((), "give a task with --task"),
+        (("--taks", "marked"), "unknown option '--taks'. Did you mean '--task'?"),
+        (("-task", "marked"), "unknown option '-task'. Did you mean '--task'?"),
         (("--task", "markd"), "unknown task 'markd'. Did you mean 'marked'?"),
         (("--task", "marked", "--set", "batc=3"), "unknown setting 'batc'. Did you mean 'batch'?"),
         (("--task", "marked", "--set", "train.step=3"), "'train.step'. Did you mean 'train.steps'?"),
@@ -121,6 +123,12 @@ def test_mistakes_are_named(
     assert run("train", spec, *arguments, "-o", tmp_path / "model") == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "model").exists()
+
+
+def test_an_option_without_its_value_is_named(spec: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for option in ("-o", "--data"):
+        assert run("train", spec, option) == 2
+        assert f"Option '{option}' requires an argument" in capsys.readouterr().err
 
 
 def test_mistakes_of_evaluate_are_named(

@@ -19,7 +19,7 @@ from attrs import frozen
 from rich.console import Console
 
 from peirce.errors import TaskError
-from peirce.files import UnreadableError, open_file, parse_json, read_lines, replace_file
+from peirce.files import UnreadableError, near_names, open_file, parse_json, read_lines, replace_file
 from peirce.progress import progress_bars
 from peirce_queries.engine.answers import LIMIT, answers, pair_answers
 from peirce_queries.engine.budget import Budget, QueryTooLargeError
@@ -95,7 +95,8 @@ def answer_file(
     except OSError as error:
         problem = error.strerror or error
         if error.filename == str(source) or isinstance(error, UnreadableError):
-            raise TaskError(f"{source}: {problem}") from error
+            near = near_names(Path(source), "*.jsonl*") if isinstance(error, FileNotFoundError) else ""
+            raise TaskError(f"{source}: {problem}{near}") from error
         raise TaskError(f"{output} cannot be written: {problem}; choose another -o") from error
     return Totals(queries, empty, count)
 

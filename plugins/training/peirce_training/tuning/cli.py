@@ -89,6 +89,8 @@ def tune(
         print_json("peirce.tune/1", directory=str(directory), **results)
     else:
         _print(results, directory)
+    if results["best"] is None:
+        raise typer.Exit(1)
 
 
 def _print(results: dict[str, Any], directory: Path) -> None:

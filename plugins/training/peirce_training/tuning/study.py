@@ -135,6 +135,8 @@ class Search:
                 study.tell(killed.number, state=states.FAIL)
                 if len(killed.params) == len(self.axes):  # else nothing was trained, and it is drawn again
                     study.enqueue_trial(killed.params, {"run": _run(killed)})
+            for one in outcomes(study):  # a kill between the end of a training and this leaves them
+                Checkpoints(self.directory / one["run"]).remove()
             there = study.get_trials(states=[states.WAITING, states.COMPLETE, states.PRUNED])
             known = [each.system_attrs.get("fixed_params", each.params) for each in there]
             for point in self.points:

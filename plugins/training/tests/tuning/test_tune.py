@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -49,9 +50,9 @@ def plain(results: dict[str, Any]) -> list[Any]:
     return [(each["settings"], each["state"], each["value"]) for each in results["trials"]]
 
 
-def tuned(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, Any]:
+def tuned(capsys: pytest.CaptureFixture[str], *arguments: object, code: int = 0) -> dict[str, Any]:
     capsys.readouterr()
-    assert run("tune", *arguments, "--json") == 0
+    assert run("tune", *arguments, "--json") == code
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
     return found
 
@@ -87,8 +88,12 @@ def test_a_killed_search_goes_on_to_what_a_whole_one_finds(
     assert process.wait() == -signal.SIGKILL
     assert 0 < len(json.loads((tmp_path / "killed" / "results.json").read_text())["trials"]) < 7
     assert plain(tuned(capsys, *search, "-o", tmp_path / "killed")) == plain(whole)
-    # All are done, and nothing is trained again.
+    # All are done, and nothing is trained again; what a kill left of a training that ended is removed.
+    shutil.copytree(
+        tmp_path / "whole" / "best" / "checkpoints", tmp_path / "whole" / "trial-000" / "checkpoints"
+    )
     assert tuned(capsys, *search, "-o", tmp_path / "whole") == whole
+    assert not (tmp_path / "whole" / "trial-000" / "checkpoints").exists()
     assert run("tune", *search, "--seed", "1", "-o", tmp_path / "whole") == 2
     assert "has a search of other settings: --seed is 1 and was 0" in capsys.readouterr().err
 
@@ -116,7 +121,7 @@ def test_a_training_that_fails_is_the_worst_of_others(
 ) -> None:
     search = (spec, "--task", "marked", *SMALL, "--over", "train.clip_norm=0,1", "-o", tmp_path / "failing")
     found = tuned(
-        capsys, *search, "--set", "train.lr=1e18", "--set", "train.optimizer=adamw", "--trials", "2"
+        capsys, *search, "--set", "train.lr=1e18", "--set", "train.optimizer=adamw", "--trials", "2", code=1
     )
     assert [each["state"] for each in found["trials"]] == ["failed", "failed"]
     assert all(
