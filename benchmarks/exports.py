@@ -29,6 +29,7 @@ from unittest.mock import patch
 
 import numpy as np
 import onnx_ir as ir
+import torch
 from measuring import RESULTS, ROOT, machine
 
 import peirce
@@ -39,6 +40,7 @@ from peirce_export.onnx import exporter as onnx_exporter
 from peirce_export.onnx.optimizer import rewrite
 from peirce_export.tensorrt import exporter
 from peirce_export.tensorrt.building import build
+from peirce_kg.parts.augmenters.kge_files import KgeFacts, write_kge
 
 FILE = RESULTS / "exports.csv"
 WAYS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
@@ -58,6 +60,7 @@ SMALL = {
     "unary": 64,
     "binary": 16,
     "heads": 4,
+    "kv_heads": 2,
     "head_size": 16,
     "feedforward": 128,
     "feedforward_unary": 128,
@@ -70,6 +73,8 @@ CONFIG = {
     **dict.fromkeys(("num_attention_heads", "encoder_attention_heads", "decoder_attention_heads"), 4),
 }
 """The same widths by the names that configurations of transformers have."""
+SEARCHES = ("cqd", "fit", "qto")
+"""Architectures that try the entities of a graph one by one, of which small ones have 200."""
 Row = dict[str, str]
 COLUMNS = (
     "spec",
@@ -118,10 +123,20 @@ def exported(name: str, width: str, way: str) -> Row:
 
 
 def sized(name: str, width: str) -> str:
-    """A ready spec without the files that training gives, at small widths or at its own, as text."""
+    """A ready spec with random vectors and links in place of files, at small widths or at its own, as text."""
     spec = peirce.load_spec(name)
     changes: dict[str, Any] = {"model.name": "spec"}
     changes |= {f"model.augmenters.{i}.file": "" for i in with_files(spec)}
+    if spec.architecture in SEARCHES:
+        (head,) = spec.heads
+        sizes = (300, 200) if width == "small" else (spec.input.vocabulary, head.options["count"])
+        changes |= {"model.input.vocabulary": sizes[0], "model.heads.0.count": sizes[1]}
+        if "links" in head.options:
+            changes["model.heads.0.links"] = known_links(
+                sizes[0], head.options["first"], head.options["first"] + sizes[1]
+            )
+        if "steps" in head.options and width == "small":
+            changes["model.heads.0.steps"] = 20
     if "source" in spec.options:  # without the weights of the hub
         config = spec.options["config"]
         narrow = {key: CONFIG[key] for key in config if key in CONFIG} if width == "small" else {}
@@ -131,6 +146,22 @@ def sized(name: str, width: str) -> str:
         if differing := sum(each.repeat for each in spec.operators.layers):
             changes["model.dims.layers"] = differing
     return spec.replace(changes).to_toml()
+
+
+@cache
+def known_links(vocabulary: int, first_entity: int, first_relation: int) -> str:
+    """A file of a thousand random links, as `peirce kg embed` writes it, for as long as this process runs."""
+    path = Path(RUNNING.enter_context(tempfile.TemporaryDirectory())) / "links.safetensors"
+    facts = KgeFacts(
+        model="complex", graph="random", width=1, epochs=1, seed=0, vocabulary=vocabulary,
+        first_entity=first_entity, first_relation=first_relation,
+    )  # fmt: skip
+    draw, ends = torch.Generator().manual_seed(0), first_relation - first_entity
+    columns = (
+        torch.randint(most, (1000,), generator=draw) for most in (ends, vocabulary - first_relation, ends)
+    )
+    write_kge(path, facts, torch.zeros(1, 1), torch.zeros(1, 1), torch.stack([*columns], 1).int())
+    return str(path)
 
 
 @cache

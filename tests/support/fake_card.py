@@ -1,4 +1,4 @@
-"""Runs ready specs on a device that has shapes and no values, and is neither a CPU nor `meta`: what would hold up a GPU.
+"""Runs ready specs on a device that has shapes and no values, neither a CPU nor `meta`: what would hold up a GPU.
 
 torch without CUDA makes fake tensors of CUDA that cannot be sliced and have no gradients, so the device is one of
 torch's backends in Python. A pass that asks for a value, or for a shape that hangs on values, ends there. What is made

@@ -474,7 +474,7 @@ def _normalise(atoms: Tensor, weights: Sequence[Tensor | None], epsilon: float, 
 def _norm_in_scope(norm: Norm, atoms: Tensor, scope: Scope) -> Tensor:
     """Normalised atoms, zero outside the scope."""
     zero, mask = (scope.zero_unary, scope.tokens) if atoms.dim() == 3 else (scope.zero_binary, scope.pairs)
-    plain = not (norm._forward_hooks or norm._forward_pre_hooks)
+    plain = isinstance(norm, Norm) and not (norm._forward_hooks or norm._forward_pre_hooks)  # or none at all
     fused = fused_norm(atoms, norm.weight, norm.bias, mask, norm.epsilon) if plain else None
     return zero(norm(atoms)) if fused is None else fused
 
