@@ -1,241 +1,602 @@
-"""One card: engines of TensorRT held against torch, and timed beside eager torch, torch.compile and ONNX Runtime.
+"""Ten minutes of one card, the most valuable first; each row is kept as it comes.
 
-`--all` takes an hour: an engine of every ready spec, at small widths, is verified against torch in float64; whole
-models are timed; the tables of the pages are made anew. Rows are kept as they come, and what `--minutes` leaves no time
-for says so. Times are medians of forward passes with heads. Inputs come from the CPU; outputs stay on the device, but
-for an engine's, of which the smallest is copied. `error` is the largest difference from eager torch in float32, to the
-largest value. Memory is what the device has less while the way is loaded and has run. `--dry-run` goes the same way
-without a GPU and prints what it would keep: torch and ONNX Runtime compute on the CPU, TensorRT for RTX builds, and
-`host_gpu` computes in place of the driver.
+A step ends when its seconds are over. Rows are lines of JSON; the same command goes on from them, so that a run which
+dies loses nothing, and `--fresh` begins anew. After an error that leaves the card unusable the process ends, and says
+how to go on. Errors are relative to float64 on the CPU, as norms. Times are medians, by the card's own clock, of passes
+whose inputs lie on the card; `floor GB` is what each operator must read and write once, as `traffic.py` counts it, in
+the precision. `--dry-run` goes the same way on the CPU, at small sizes and into a file of no account.
 
-python benchmarks/gpu.py [--all] [--models NAME...] [--dry-run] [--minutes N] [--lengths N...] [--batch N] [--repeats N]
+python benchmarks/gpu.py [--steps NAME ...] [--seconds N] [--rows FILE] [--fresh] [--dry-run]
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
+import json
+import os
+import shlex
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
-from functools import partial
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from functools import cache, lru_cache, partial
+from itertools import product
 from pathlib import Path
-from statistics import median
 from typing import Any
+from unittest.mock import patch
 
-import host_gpu
-import measuring
 import numpy as np
-import tables
 import torch
+import traffic
 from exports import sentence, sized
-from measuring import operations, record, spread, turns
+from measuring import RESULTS, machine, spread
+from torch import Tensor, nn
+from transformers import BertConfig, BertModel
 
 import peirce
-from peirce.errors import UnavailableError
-from peirce.model import Model
 from peirce.registry import ready_specs
+from peirce.testing import Conformance
 from peirce_export.cases import Case, inputs
-from peirce_export.tensorrt.header import Header
+from peirce_export.tensorrt.backends import is_installed
+from peirce_testing.harness.base import modules
 
-MODELS = ("folnet-base", "bert-base", "tega")
-PRECISIONS = ("float32", "tf32", "bfloat16")
-WAYS = {
-    "eager": {},
-    "torch.compile": {},
-    "ONNX Runtime": {},
-    "TensorRT": {"backend": "tensorrt"},
-    "TensorRT, CUDA graphs": {"backend": "tensorrt", "cuda_graphs": True},
-    "TensorRT for RTX": {"backend": "rtx"},
-    "TensorRT for RTX, CUDA graphs": {"backend": "rtx", "cuda_graphs": True},
+ROWS = RESULTS / "gpu.jsonl"
+MODELS = ("folnet-base", "bert-base", "tega", "sqe-lstm", "nli-tpru")
+PEER = "BERT, transformers"
+GENERATING = ("folnet-causal", "gpt2-base", "llama-base")
+SHAPES = ((8, 128), (8, 512), (32, 128))
+"""Texts of a batch, and their tokens."""
+PRECISIONS = {
+    "float32": (torch.float32, "highest"),
+    "tf32": (torch.float32, "high"),
+    "bfloat16": (torch.bfloat16, "highest"),
 }
-QUICK = 1
-"""TensorRT's optimisation level of engines that are only held against torch: they build in seconds."""
+"""The dtype of weights, and how torch multiplies float32."""
+ABOUT = ("step", "what", "spec", "part", "model", "way", "precision", "batch", "length")
+"""What a row is about, by which one that is there is not made again."""
 
 Row = dict[str, Any]
-Run = Callable[[Mapping[str, np.ndarray]], Any]
+
+
+class NoTimeError(Exception):
+    """The seconds of a step are over."""
+
+
+class Card:
+    """A card, the time that is left, and the rows that are kept.
+
+    Args:
+        asked: the options of the command.
+    """
+
+    def __init__(self, asked: argparse.Namespace) -> None:
+        self.dry, self.file, self.ends = asked.dry_run, asked.rows, 0.0
+        self.device = "cpu" if self.dry else "cuda"
+        self.shapes, self.repeats = (((2, 8),), 1) if self.dry else (SHAPES, 20)
+        if asked.fresh:
+            self.file.unlink(missing_ok=True)
+        elif self.file.exists() and not self.file.read_bytes().endswith(b"\n"):  # a process died within a row
+            self.file.write_text(self.file.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+        self.done = {about(row) for row in kept(self.file)}
+        self.origin = {"card": "none" if self.dry else torch.cuda.get_device_name()}
+        self.origin["commit"] = machine()["commit"]
+
+    def keep(self, step: str, what: Mapping[str, Any], measure: Callable[[], Row]) -> None:
+        """Measure what is not there yet, and keep it as a row; what does not run becomes its note."""
+        row: Row = {"step": step, **what}
+        if about(row) in self.done:
+            return
+        if time.monotonic() > self.ends:
+            raise NoTimeError
+        try:
+            row |= measure()
+        except Exception as error:  # of many packages, on a machine that may lack each of them
+            row["note"] = sentence(error) or repr(error)[:300]
+        with self.file.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row | self.origin, default=str) + "\n")
+        shown = (f"{k} {v:.3g}" if isinstance(v, float) else f"{k} {v}" for k, v in row.items())
+        print("  ".join(shown), flush=True)
+        gc.collect()
+        try:
+            self.wait()
+        except RuntimeError:
+            sys.exit(f"the card is unusable in this process; {shlex.join(sys.argv)} goes on after this row")
+
+    def wait(self) -> None:
+        """Wait until the card has computed everything; it raises once the card is unusable in this process."""
+        if not self.dry:
+            torch.cuda.synchronize()
+
+    def milliseconds(self, run: Callable[[], object], repeats: int = 0) -> list[float]:
+        """The times of a run, after three that are not timed."""
+        times = []
+        for _ in range(1 if self.dry else 3):
+            run()
+        for _ in range(repeats or self.repeats):
+            if self.dry:
+                began = time.perf_counter()
+                run()
+                times.append(1e3 * (time.perf_counter() - began))
+                continue
+            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            start.record()
+            run()
+            end.record()
+            end.synchronize()
+            times.append(start.elapsed_time(end))
+        return times
+
+    def peak(self) -> float | None:
+        """The most MiB that were in use since this was asked last."""
+        if self.dry:
+            return None
+        most = torch.cuda.max_memory_allocated() / 2**20
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+        return most
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--all", action="store_true", help="hold every ready spec, not only MODELS")
-    parser.add_argument("--models", nargs="+", choices=sorted(ready_specs()), default=list(MODELS))
-    parser.add_argument("--dry-run", action="store_true", help="without a GPU; keeps nothing")
-    parser.add_argument("--minutes", type=float, default=55)
-    parser.add_argument("--lengths", nargs="+", type=int, default=[32, 128, 512])
-    parser.add_argument("--batch", type=int, default=8)
-    parser.add_argument("--repeats", type=int, default=20)
+    parser.add_argument("--steps", nargs="+", choices=list(STEPS), default=list(STEPS), metavar="NAME")
+    parser.add_argument("--seconds", type=float, default=sum(seconds for seconds, _ in STEPS.values()))
+    parser.add_argument(
+        "--specs", nargs="+", default=sorted(ready_specs()), metavar="SPEC", help="of `parity`"
+    )
+    parser.add_argument(
+        "--models", nargs="+", default=[*MODELS, PEER], metavar="MODEL", help="that are timed"
+    )
+    parser.add_argument("--rows", type=Path, default=ROWS, metavar="FILE", help="where rows are kept")
+    parser.add_argument("--fresh", action="store_true", help="begin the file of rows anew")
+    parser.add_argument("--dry-run", action="store_true", help="on the CPU, at small sizes")
     asked = parser.parse_args()
     if not asked.dry_run and not torch.cuda.is_available():
         sys.exit("torch sees no GPU on this machine; run it where there is one, or with --dry-run")
-    asked.device, asked.card = ("cpu", "none") if asked.dry_run else ("cuda", torch.cuda.get_device_name())
-    asked.ends = time.monotonic() + 60 * asked.minutes
-    with tempfile.TemporaryDirectory() as folder, host_gpu.gpu() if asked.dry_run else nullcontext():
-        if asked.dry_run:
-            asked.lengths, asked.batch, asked.repeats = [4, 8], 2, 1
-            measuring.RESULTS = tables.RESULTS = Path(folder)
-        engines, times = list[Row](), list[Row]()
-        specs = sorted(ready_specs()) if asked.all else asked.models
-        held(specs, "float32", engines, asked)
+    warnings.simplefilter("ignore")
+    with tempfile.TemporaryDirectory() as folder:
+        if asked.dry_run and asked.rows == ROWS:
+            asked.rows = Path(folder) / ROWS.name
+        card, begun = Card(asked), time.monotonic()
+        torch.manual_seed(0)
+        for name in asked.steps:
+            seconds, step = STEPS[name]
+            card.ends = min(time.monotonic() + seconds, begun + asked.seconds)
+            try:
+                step(card, asked)
+            except NoTimeError:
+                print(f"{name}: its time is over; the same command goes on", flush=True)
+            except Exception as error:  # the other steps are worth as much
+                print(f"{name} failed: {error!r}", flush=True)
+
+
+# --- the steps ------------------------------------------------------------------------------------
+
+
+def facts(card: Card, asked: argparse.Namespace) -> None:
+    """The machine; how fast it copies, and multiplies in each precision."""
+    size = 256 if card.dry else 8192
+
+    def versions() -> Row:
+        found = {"python": machine()["python"], "torch": torch.__version__, "cuda": torch.version.cuda}
+        builders = [name for name in ("tensorrt", "rtx") if is_installed(name)]
+        if not card.dry:
+            properties = torch.cuda.get_device_properties(0)
+            found |= {
+                "MiB": properties.total_memory / 2**20,
+                "capability": [properties.major, properties.minor],
+            }
+        return found | {"TensorRT": ", ".join(builders) or "none"}
+
+    def copying() -> Row:
+        one = torch.zeros(16 * size**2, device=card.device)
+        other = torch.empty_like(one)
+        return spread(
+            "TB/s", [2 * one.nbytes / ms / 1e9 for ms in card.milliseconds(lambda: other.copy_(one))]
+        )
+
+    def multiplying(precision: str) -> Row:
+        with multiplied(precision) as dtype:
+            one = torch.randn(size, size, device=card.device).to(dtype)
+            times = card.milliseconds(lambda: one @ one, 5)
+        return spread("TFLOP/s", [2 * size**3 / ms / 1e9 for ms in times])
+
+    card.keep("facts", {"what": "machine"}, versions)
+    card.keep("facts", {"what": "copy"}, copying)
+    for precision in PRECISIONS:
+        card.keep("facts", {"what": "product", "precision": precision}, partial(multiplying, precision))
+
+
+def parity(card: Card, asked: argparse.Namespace) -> None:
+    """Every ready spec, small, against float64 on the CPU; specs that differ in their depth alone are one."""
+    texts: dict[str, str] = {}
+    for name in sorted(asked.specs, key=lambda name: (name not in MODELS, name)):
+        texts.setdefault(sized(name, "small"), name)
+
+    def errors(text: str) -> Row:
+        exact, model = (built(text) for _ in range(2))
+        feeds = arrays(model, 3, 12)
+        expected, gradients = outcome(exact.double(), feeds, "cpu")
+        found: Row = {}
         for precision in PRECISIONS:
-            for name in asked.models:
-                times += timed(name, precision, asked)
-                record("gpu", times)
-        held(specs, "float16", engines, asked)
-        held(specs, "bfloat16", engines, asked)
-        for page in tables.pages():
-            text = page.read_text(encoding="utf-8")
-            if not asked.dry_run:
-                page.write_text(tables.remade(text), encoding="utf-8")
-            for found in tables.TABLE.finditer(text) if asked.dry_run else ():
-                if " gpu" in found["how"]:
-                    print(f"\n{page.name}: {found['how']}\n{tables.made(found['how'])}")
+            with multiplied(precision) as dtype:
+                own, slopes = outcome(model.to(card.device, dtype), feeds, card.device)
+            found[precision] = error(own, expected)
+            if precision == "float32" and gradients:
+                found["gradients"] = error(slopes, gradients)
+        return found
+
+    for text, name in texts.items():
+        card.keep("parity", {"spec": name}, partial(errors, text))
 
 
-def held(specs: Sequence[str], precision: str, rows: list[Row], asked: argparse.Namespace) -> None:
-    """Hold engines against torch; specs that differ in their depth alone are one at small widths."""
-    found: dict[str, Row] = {}
-    for name in specs:
-        text = sized(name, "small")
-        if text not in found:
-            found[text] = {"TensorRT": "", "error": "", "tolerance": "", "seconds": "", "note": ""}
-            with noted(found[text], asked), tempfile.TemporaryDirectory() as folder:
-                model = peirce.build(peirce.Spec.from_toml(text), seed=0)
-                file, started = Path(folder) / "model.engine", time.perf_counter()
-                how = {"tf32": False, "builder_optimization_level": QUICK, "precision": precision}
-                profile = ranges(model, (1, 2, 4), (1, 16, 64))
-                peirce.export(model, to="tensorrt", path=file, profile=profile, **how)
-                worst = max(peirce.verify(file, model).lines, key=lambda line: line.error / line.tolerance)
-                found[text]["TensorRT"] = Header.read(file).tensorrt
-                found[text] |= {"error": f"{worst.error:.1e}", "tolerance": f"{worst.tolerance:.0e}"}
-                found[text]["seconds"] = time.perf_counter() - started
-        rows.append({"card": asked.card, "spec": name, "precision": precision} | found[text])
-    record("gpu-engines", rows)
+def parts(card: Card, asked: argparse.Namespace) -> None:
+    """Every part that the conformance suite moves to another device, alone, against float64 on the CPU."""
+
+    def errors(case: Any) -> Row:
+        worst = dict.fromkeys((*PRECISIONS, "gradients"), 0.0)
+
+        def compare(harness: Any) -> None:
+            for view in suite_views(harness)[:2]:
+                drawn = harness.draw(view)
+                expected, gradients = part_outcome(harness, drawn, view, torch.float64, "cpu")
+                for precision in PRECISIONS:
+                    with multiplied(precision) as dtype:
+                        own, slopes = part_outcome(harness, drawn, view, dtype, card.device)
+                    worst[precision] = max(worst[precision], error(own, expected))
+                    if precision == "float32":
+                        worst["gradients"] = max(worst["gradients"], error(slopes, gradients))
+
+        case.each(compare)
+        return worst
+
+    for check, case in Conformance().cases():
+        if check.name == "devices":
+            card.keep("parts", {"part": f"{case.entry.kind}.{case.entry.name}"}, partial(errors, case))
 
 
-def timed(name: str, precision: str, asked: argparse.Namespace) -> list[Row]:
-    """A model in a precision: a row for each way and length."""
-    rows: list[Row] = []
-    spec = peirce.Spec.from_toml(sized(name, "small")) if asked.dry_run else peirce.load_spec(name)
-    model = peirce.build(spec, seed=0).eval()
-    feeds = {length: arrays(model, length, asked) for length in asked.lengths}
-    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack, torch.no_grad():
-        exact = made("eager", model, "float32", Path(folder), stack, asked)[1]
-        wanted = {length: exact(own) for length, own in feeds.items()}
-        for way in WAYS:
-            before, note = free(asked), {"note": ""}
-            with noted(note, asked), ExitStack() as ends:
-                run, answers = made(way, model, precision, Path(folder), ends, asked)
-                for length, own in feeds.items():
-                    found, right = answers(own), wanted[length]
-                    error = max(abs(found[k] - right[k]).max() / abs(right[k]).max() for k in right)
-                    spent = turns(
-                        {way: partial(finished, run, own, asked)}, asked.repeats, time.perf_counter
-                    )[way]
-                    count = operations(partial(model, **{k: torch.from_numpy(a) for k, a in own.items()}))
-                    figures = {
-                        **spread("ms", [1e3 * each for each in spent]),
-                        "TFLOP/s": count / median(spent) / 1e12,
-                        "error": f"{error:.1e}",
-                    }
-                    rows.append(
-                        figures | {"way": way, "length": length, "MiB": (before - free(asked)) / 2**20}
-                    )
-            if note["note"]:
-                rows.append({"way": way} | note)
-            run = answers = None
-            torch.compiler.reset()
-    columns = dict.fromkeys(("length", "ms", "TFLOP/s", "error", "MiB", "note"), "")
-    head = {"card": asked.card, "model": name, "precision": precision, "way": "", "batch": asked.batch}
-    return [head | columns | row for row in rows]
+def times(card: Card, asked: argparse.Namespace, ways: Sequence[str] = ("eager", "CUDA graph")) -> None:
+    """Forward passes: milliseconds, memory, and what the operations and the floor come to in that time."""
+
+    def timed(name: str, way: str, precision: str, batch: int, length: int) -> Row:
+        model = placed(name, precision, card)
+        feeds = feeds_of(model, batch, length, precision, card)
+        kernels = "on" if "kernels" in way else "off"
+        with (
+            multiplied(precision),
+            patch.dict(os.environ, PEIRCE_KERNELS=kernels),
+            torch.inference_mode("compile" not in way),
+            torch.no_grad(),
+        ):
+            card.peak()
+            began = time.monotonic()
+            run = as_run(way, model, feeds, card)
+            run()
+            first = time.monotonic() - began
+            milliseconds = card.milliseconds(run)
+        row = {**spread("ms", milliseconds), "MiB": card.peak(), "first, s": first}
+        if known := counts(name, batch, length, card.dry):
+            moved = known["floor GB"] * (1 if precision == "bfloat16" else 2)
+            row |= {
+                "floor GB": moved,
+                "floor, TB/s": moved / row["ms"],
+                "TFLOP/s": known["GFLOP"] / row["ms"],
+            }
+        return row
+
+    for name, precision, (batch, length) in product(asked.models, PRECISIONS, card.shapes):
+        if "torch.compile" in ways and (precision == "tf32" or (batch, length) != card.shapes[0]):
+            continue
+        for way in ways:
+            if "kernels" in way and not name.startswith("folnet"):
+                continue
+            what = {"model": name, "way": way, "precision": precision, "batch": batch, "length": length}
+            card.keep("times", what, partial(timed, name, way, precision, batch, length))
+    placed.cache_clear()
+    torch.compiler.reset()
 
 
-def made(
-    way: str, model: Model, precision: str, folder: Path, ends: ExitStack, asked: argparse.Namespace
-) -> tuple[Run, Run]:
-    """What is timed, and what gives every output to the CPU."""
-    dtype = "float32" if precision == "tf32" else precision
-    how: dict[str, Any] = dict(WAYS[way])
-    if not how and way != "ONNX Runtime":
-        torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
-        twin: Any = peirce.build(model.spec, seed=0).eval().to(asked.device, getattr(torch, dtype))
-        if way == "torch.compile":
-            twin = torch.compile(twin, dynamic=True, backend="eager" if asked.dry_run else "inductor")
+def training(card: Card, asked: argparse.Namespace) -> None:
+    """Steps with AdamW: milliseconds, memory, and whether the loss falls."""
 
-        def run(feeds: Mapping[str, np.ndarray]) -> dict[str, torch.Tensor]:
-            return twin(**{name: torch.from_numpy(array).to(asked.device) for name, array in feeds.items()})
+    def stepped(name: str, precision: str) -> Row:
+        batch, length = card.shapes[0]
+        model = built(text_of(name, card)).to(card.device).train()
+        feeds = feeds_of(model, batch, length, "float32", card)
+        rule = torch.optim.AdamW(model.parameters(), 1e-4, fused=not card.dry)
+        mixed = torch.autocast(card.device, torch.bfloat16) if precision == "bfloat16" else nullcontext()
+        losses: list[Tensor] = []
 
-        return run, lambda feeds: {name: value.float().cpu().numpy() for name, value in run(feeds).items()}
-    if not how:
-        if asked.dry_run and dtype == "bfloat16":
-            raise UnavailableError("ONNX Runtime's CPU provider does not run bfloat16")
-        file = peirce.export(model, path=folder / "model.onnx", precision=dtype).file
-        providers, own = ["CPUExecutionProvider"], {}
-        if not asked.dry_run:
-            providers = ["CUDAExecutionProvider", *providers]
-            own = {"CUDAExecutionProvider": {"use_tf32": int(precision == "tf32")}}
-        session = ends.enter_context(peirce.Session(file, providers=providers, provider_options=own))
-        return session.run_on_device, session.run
-    options, file = (
-        {"TensorRT": {"cuda_graphs": how.pop("cuda_graphs", False)}},
-        folder / f"{how['backend']}.engine",
-    )
-    if not file.exists():  # CUDA graphs replay the same engine
-        if how["backend"] == "rtx":
-            known = host_gpu.CAPABILITY if asked.dry_run else torch.cuda.get_device_capability()
-            how["compute_capability"] = ".".join(map(str, known))
-        short, long = min(asked.lengths), max(asked.lengths)
-        profile = ranges(model, [asked.batch] * 3, (short, long, long))
-        how |= {"precision": dtype, "tf32": precision == "tf32", "profile": profile}
-        peirce.export(model, to="tensorrt", path=file, **how)
-    session = ends.enter_context(peirce.Session(file, provider_options=options))
-    smallest = min(session.signature.outputs, key=lambda spec: sum(isinstance(dim, str) for dim in spec.dims))
-    return lambda feeds: session.run(feeds, [smallest.name]), session.run
+        def step() -> None:
+            with mixed:
+                outputs = [each for each in model(**feeds).values() if each.requires_grad]
+                loss = sum((finite(each).float().square().mean() for each in outputs), torch.zeros(()))
+            loss.backward()
+            rule.step()
+            rule.zero_grad()
+            losses.append(loss.detach())
+
+        card.peak()
+        with multiplied("float32" if precision == "bfloat16" else precision):
+            milliseconds = card.milliseconds(step, 1 if card.dry else 10)
+        first, last = float(losses[0]), float(losses[-1])
+        return {**spread("ms", milliseconds), "MiB": card.peak(), "first loss": first, "last loss": last}
+
+    for name, precision in product([name for name in MODELS[:3] if name in asked.models], PRECISIONS):
+        card.keep("training", {"model": name, "precision": precision}, partial(stepped, name, precision))
 
 
-def ranges(model: Model, batch: Sequence[int], other: Sequence[int]) -> tuple[str, ...]:
-    """A profile: sizes of the batch and of every other dim, as far as the model reads so much."""
-    sizes = {dim: batch if dim == "batch" else other for dim in model.signature.symbols}
+def generation(card: Card, asked: argparse.Namespace) -> None:
+    """Tokens a second, one after the other, and the error of the first one's logits."""
+
+    def written(name: str) -> Row:
+        model: Any = built(text_of(name, card))
+        ids = torch.arange(1, 9).unsqueeze(0)
+        expected = model.double().advance({"input_ids": ids}, {})[0]
+        model, ids = model.to(card.device, torch.float32), ids.to(card.device)
+        found, cache = model.advance({"input_ids": ids}, {})
+        for count in (3, 2 if card.dry else 32):  # the first ones are not timed
+            card.wait()
+            began = time.perf_counter()
+            for _ in range(count):
+                cache = model.advance({"input_ids": ids[:, -1:]}, cache)[1]
+            card.wait()
+        row = {"float32": error(dict(found), dict(expected))}
+        return row | {"tokens / s": count / (time.perf_counter() - began)}
+
+    with torch.no_grad():
+        for name in GENERATING:
+            card.keep("generation", {"model": name}, partial(written, name))
+
+
+def onnx_runtime(card: Card, asked: argparse.Namespace) -> None:
+    """Exported files with ONNX Runtime: their errors, small, and the times of whole models."""
+    provider = "CPUExecutionProvider" if card.dry else "CUDAExecutionProvider"
+    options = {} if card.dry else {provider: {"use_tf32": 0}}
+
+    def run(name: str, precision: str, whole: bool) -> Row:
+        model: Any = built(text_of(name, card) if whole else sized(name, "small"))
+        with tempfile.TemporaryDirectory() as folder:
+            file = peirce.export(model, path=Path(folder) / "model.onnx", precision=precision).file
+            with peirce.Session(file, providers=[provider], provider_options=options) as session:
+                batch, length = card.shapes[0] if whole else (3, 12)
+                feeds = arrays(model, batch, length)
+                row: Row = {"on": session.providers[0]}
+                if whole:
+                    return row | spread("ms", card.milliseconds(lambda: session.run_on_device(feeds), 10))
+                own = {key: torch.from_numpy(value) for key, value in session.run(feeds).items()}
+                return row | {precision: error(own, outcome(model.double(), feeds, "cpu")[0])}
+
+    for whole in (False, True):
+        for name, precision in product(asked.models, ("float32", "float16", "bfloat16")):
+            if name != PEER and not (whole and card.dry):
+                what = {"model": name, "way": "whole" if whole else "small", "precision": precision}
+                card.keep("ONNX Runtime", what, partial(run, name, precision, whole))
+
+
+def engines(card: Card, asked: argparse.Namespace) -> None:
+    """Engines of small models, where a builder is: built, and held against torch in float64."""
+
+    def engine(name: str, precision: str, backend: str) -> Row:
+        model: Any = built(sized(name, "small"))
+        how: Row = {
+            "backend": backend,
+            "tf32": False,
+            "builder_optimization_level": 1,
+            "precision": precision,
+        }
+        if backend == "rtx":
+            held = (8, 9) if card.dry else torch.cuda.get_device_capability()
+            how["compute_capability"] = ".".join(map(str, held))
+        dims, most = model.signature.symbols, model.signature.largest
+        how["profile"] = tuple(
+            f"{dim}=" + ":".join(str(min(size, most.get(dim, size))) for size in (1, 3, 64)) for dim in dims
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            file, began = Path(folder) / "model.engine", time.monotonic()
+            peirce.export(model, to="tensorrt", path=file, **how)
+            row: Row = {"seconds": time.monotonic() - began}
+            if not card.dry:
+                line = max(peirce.verify(file, model).lines, key=lambda line: line.error / line.tolerance)
+                row |= {"error": line.error, "tolerance": line.tolerance}
+        return row
+
+    for backend in filter(is_installed, ("tensorrt", "rtx")):
+        for name, precision in product(asked.models, ("float32", "float16", "bfloat16")):
+            if name != PEER:
+                what = {"model": name, "way": backend, "precision": precision}
+                card.keep("engines", what, partial(engine, name, precision, backend))
+
+
+STEPS: Mapping[str, tuple[float, Callable[[Card, argparse.Namespace], None]]] = {
+    "facts": (15, facts),
+    "parity": (100, parity),
+    "parts": (60, parts),
+    "times": (100, times),
+    "kernels": (40, partial(times, ways=("kernels", "kernels, CUDA graph"))),
+    "training": (40, training),
+    "generation": (20, generation),
+    "compile": (80, partial(times, ways=("torch.compile",))),
+    "ONNX Runtime": (90, onnx_runtime),
+    "engines": (40, engines),
+}
+"""What is measured, by its name, with its seconds."""
+
+
+# --- models, inputs and errors --------------------------------------------------------------------
+
+
+def text_of(name: str, card: Card) -> str:
+    """A ready spec as it is timed."""
+    return sized(name, "small" if card.dry else "full")
+
+
+def built(text: str) -> nn.Module:
+    """A model with fresh weights, in evaluation."""
+    return peirce.build(peirce.Spec.from_toml(text), seed=0).eval()
+
+
+@lru_cache(maxsize=1)
+def placed(name: str, precision: str, card: Card) -> nn.Module:
+    """A model on the card, in a precision."""
+    if name == PEER:
+        small = {
+            "hidden_size": 64,
+            "num_hidden_layers": 1,
+            "num_attention_heads": 4,
+            "intermediate_size": 128,
+        }
+        model: nn.Module = BertModel(
+            BertConfig(**small if card.dry else {}, attn_implementation="sdpa")
+        ).eval()
+    else:
+        model = built(text_of(name, card))
+    return model.to(card.device, PRECISIONS[precision][0])
+
+
+def as_run(way: str, model: nn.Module, feeds: Mapping[str, Tensor], card: Card) -> Callable[[], object]:
+    """A pass of a model in some way."""
+    if way == "torch.compile":
+        compiled = torch.compile(model, dynamic=False, backend="eager" if card.dry else "inductor")
+        return lambda: compiled(**feeds)
+    if "CUDA graph" not in way or card.dry:  # without a card there is none to record
+        return lambda: model(**feeds)
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):  # what is made at the first pass is made before it is recorded
+        model(**feeds)
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        model(**feeds)
+    return graph.replay
+
+
+def arrays(model: Any, batch: int, length: int) -> Mapping[str, np.ndarray[Any, Any]]:
+    """Random inputs of a length, or of the most that the model reads; no padding."""
     most = model.signature.largest
-    return tuple(f"{d}={':'.join(str(min(size, most.get(d, size))) for size in sizes[d])}" for d in sizes)
+    sizes = {dim: min(length, most.get(dim, length)) for dim in model.signature.symbols} | {"batch": batch}
+    return inputs(model.signature, Case(name="card", sizes=sizes), 0, np.dtype(np.float32))
 
 
-def arrays(model: Model, length: int, asked: argparse.Namespace) -> Mapping[str, np.ndarray]:
-    """Random inputs of a batch; every other dim is as long as the length, as far as the model reads so much."""
-    most = model.signature.largest
-    sizes = {dim: min(length, most.get(dim, length)) for dim in model.signature.symbols} | {
-        "batch": asked.batch
-    }
-    return inputs(model.signature, Case(name="timed", sizes=sizes), 0, np.dtype(np.float32))
+def feeds_of(model: Any, batch: int, length: int, precision: str, card: Card) -> Mapping[str, Tensor]:
+    """Inputs on the card."""
+    if isinstance(model, BertModel):
+        return {"input_ids": torch.randint(1000, (batch, length), device=card.device)}
+    return moved(arrays(model, batch, length), card.device, PRECISIONS[precision][0])
 
 
-def finished(run: Run, feeds: Mapping[str, np.ndarray], asked: argparse.Namespace) -> None:
-    """Run, and wait until the card has computed it."""
-    run(feeds)
-    if not asked.dry_run:
-        torch.cuda.synchronize()
+def moved(feeds: Mapping[str, np.ndarray[Any, Any]], device: str, dtype: torch.dtype) -> dict[str, Tensor]:
+    """Inputs on a device, real ones in a dtype."""
+    tensors = {name: torch.from_numpy(each).to(device) for name, each in feeds.items()}
+    return {name: each.to(dtype) if each.is_floating_point() else each for name, each in tensors.items()}
 
 
-def free(asked: argparse.Namespace) -> int:
-    """Bytes that the card has left, once what was held before is given back."""
-    gc.collect()
-    if asked.dry_run:
-        return 0
-    torch.cuda.empty_cache()
-    return torch.cuda.mem_get_info()[0]
+def outcome(model: Any, feeds: Mapping[str, np.ndarray[Any, Any]], device: str) -> tuple[Row, Row]:
+    """Outputs, and the gradients of parameters for a random cotangent of all of them."""
+    outputs = model(**moved(feeds, device, next(model.parameters()).dtype))
+    return outputs, slopes(outputs.values(), model.parameters())
+
+
+def part_outcome(harness: Any, drawn: Any, view: Any, dtype: torch.dtype, device: str) -> tuple[Row, Row]:
+    """As `outcome`, of a part alone."""
+    instance = harness.make(seed=11, dtype=dtype)
+    for module in modules(instance):
+        module.to(device)
+    try:
+        tensors = drawn.map(lambda _, each: placed_leaf(each, dtype, device))
+        found = {slot.name: each for slot, each in harness.raw(instance, tensors, view.on(device))}
+        leaves = [each for _, each in tensors] + [p for own in modules(instance) for p in own.parameters()]
+        return found, slopes(found.values(), leaves)
+    finally:
+        harness.forget()
+
+
+def placed_leaf(values: Tensor, dtype: torch.dtype, device: str) -> Tensor:
+    """An input of a part on a device; a real one has a dtype and gets gradients."""
+    there = values.detach().to(device, dtype if values.is_floating_point() else values.dtype)
+    return there.requires_grad_(there.is_floating_point())
+
+
+def slopes(outputs: Iterable[Tensor], leaves: Iterable[Tensor]) -> Row:
+    """Gradients of all leaves, in one vector, for cotangents that are the same on every device."""
+    draw, total = torch.Generator().manual_seed(0), None
+    for each in outputs:
+        ahead = torch.randn(each.shape, generator=draw, dtype=torch.float64).to(each.device)
+        if each.requires_grad:
+            own = (finite(each).double() * ahead).sum()
+            total = own if total is None else total + own
+    if total is None:
+        return {}
+    trained = [each for each in leaves if each.requires_grad]
+    found = torch.autograd.grad(total, trained, allow_unused=True, materialize_grads=True)
+    return {"gradients": torch.cat([each.flatten() for each in found])}
+
+
+def error(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> float:
+    """The largest relative error of a name, as norms; what both have infinite, as masks have, is left out."""
+    worst = 0.0
+    for name, right in expected.items():
+        one, other = (each.detach().double().cpu() for each in (found[name], right))
+        known = ~(torch.isinf(other) & (one == other))
+        apart = float((one - other)[known].norm() / other[known].norm().clamp_min(1e-30))
+        worst = max(worst, apart if apart == apart else float("inf"))
+    return worst
+
+
+def finite(values: Tensor) -> Tensor:
+    """The values, with zeros for those of masks."""
+    return torch.where(values.isfinite(), values, 0)
+
+
+def suite_views(harness: Any) -> list[Any]:
+    """The views that the suite moves to another device: unpadded and padded."""
+    from peirce_testing.checks.numerics import _views
+
+    return _views(harness)
 
 
 @contextmanager
-def noted(row: Row, asked: argparse.Namespace) -> Iterator[None]:
-    """What does not run on this machine, or has no time left, becomes the note of a row."""
+def multiplied(precision: str) -> Iterator[torch.dtype]:
+    """Products of float32 as a precision has them; its dtype."""
+    dtype, how = PRECISIONS[precision]
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(how)
     try:
-        if time.monotonic() > asked.ends:
-            raise TimeoutError("no time was left; give more --minutes")
-        yield
-    except Exception as error:  # of four packages, on a machine that may lack each of them
-        row["note"] = sentence(error) if isinstance(error, peirce.PeirceError) else repr(error)[:300]
+        yield dtype
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+@cache
+def counts(name: str, batch: int, length: int, small: bool) -> Row:
+    """Operations and the floor of a forward pass in bfloat16, from the rows of `traffic.py` or counted on `meta`."""
+    if name == PEER:
+        return {}
+    file = RESULTS / "traffic.json"
+    for row in () if small else json.loads(file.read_text())["rows"]:
+        if (row["model"], row.get("what"), row["batch"], row["length"]) == (name, "forward", batch, length):
+            return {key: row[key] for key in ("GFLOP", "floor GB")}
+    asked = argparse.Namespace(batch=batch, dtype="bfloat16", lines=0)
+    model: Any = built(sized(name, "small" if small else "full")).to("meta", torch.bfloat16)
+    row = next(traffic.rows_of(name, model, traffic.feeds_of(model, asked, length), asked, length))
+    return {key: row[key] for key in ("GFLOP", "floor GB")}
+
+
+def about(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What a row is about."""
+    return tuple(row.get(name) for name in ABOUT)
+
+
+def kept(path: Path) -> Iterator[Row]:
+    """The rows of a file; a line that a dying process left unfinished is none."""
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+        try:
+            yield json.loads(line)
+        except json.JSONDecodeError:
+            continue
 
 
 if __name__ == "__main__":

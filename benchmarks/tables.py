@@ -58,9 +58,17 @@ def read_json(name: str) -> tuple[dict[str, Any], ...]:
     return tuple(json.loads((RESULTS / name).read_text(encoding="utf-8"))["rows"])
 
 
+@cache
+def read_lines(name: str) -> tuple[dict[str, Any], ...]:
+    """The rows of a file with a row of JSON a line, each with the columns of all."""
+    rows = [json.loads(line) for line in (RESULTS / name).read_text(encoding="utf-8").splitlines()]
+    every = dict.fromkeys(column for row in rows for column in row)
+    return tuple(every | row for row in rows)
+
+
 def any_rows(name: str) -> Sequence[Mapping[str, Any]]:
-    """The rows of a file of either kind."""
-    return read(name) if name.endswith(".csv") else read_json(name)
+    """The rows of a file of any kind."""
+    return {"csv": read, "json": read_json, "jsonl": read_lines}[name.rpartition(".")[2]](name)
 
 
 def runs(rows: Iterable[Row], key: str) -> dict[str, list[Row]]:
