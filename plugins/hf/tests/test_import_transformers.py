@@ -141,6 +141,19 @@ def test_padding_counts_as_places_where_that_is_asked_for(kind: str, tmp_path: P
     assert not differing_weights(type(theirs), tmp_path / "theirs", tmp_path / "again")
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"position_biased_input": True, "type_vocab_size": 2, "norm_rel_ebd": "none"},
+        {"position_buckets": -1, "max_relative_positions": 3, "pos_att_type": ["p2c"]},
+        {"position_buckets": 256, "max_position_embeddings": 512, "pos_att_type": "c2p"},
+    ],
+)
+def test_distances_of_deberta_are_read_as_the_settings_say(settings: dict[str, Any], tmp_path: Path) -> None:
+    theirs = example_model("deberta-v2", tmp_path / "theirs", **settings)
+    assert difference(theirs, import_transformers(tmp_path / "theirs", tmp_path / "ours")) < 1e-5
+
+
 def test_a_gemma_that_reads_both_ways_gives_atoms(tmp_path: Path) -> None:
     theirs = example_model("gemma3_text", tmp_path / "theirs", use_bidirectional_attention=True)
     ours = import_transformers(tmp_path / "theirs", tmp_path / "ours")
@@ -264,7 +277,9 @@ def test_the_first_names_of_norms_and_buffers_are_known(tmp_path: Path) -> None:
         ("bert", {"hidden_act": "quick_gelu"}, ["hidden_act 'quick_gelu'", "gelu"]),
         ("gpt2", {"quantization_config": {"quant_method": "awq"}}, ["quantised", "dequantize()"]),
         ("bert", {"position_embedding_type": "relative_key"}, ["position_embedding_type", "absolute"]),
-        ("bert", {"is_decoder": True}, ["is_decoder"]),
+        ("bert", {"is_decoder": True}, ["is_decoder", "'pretrained'"]),
+        ("deberta-v2", {"conv_kernel_size": 3}, ["conv_kernel_size must be 0, not 3", "'pretrained'"]),
+        ("deberta-v2", {"share_att_key": False}, ["share_att_key must be True"]),
         ("gpt2", {"scale_attn_by_inverse_layer_idx": True}, ["scale_attn_by_inverse_layer_idx"]),
         ("gpt2", {"n_layer": 0}, ["n_layer"]),
         ("gpt2", {"n_head": 5}, ["heads", "24"]),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import re
 
 import pytest
 import torch
+from first_scores import IDS, MASK, SPECS, random_model, with_position
 from small_specs import TRANSFORMER
 
 from peirce.compose import build
@@ -49,6 +51,48 @@ def test_each_term_is_that_of_its_equation(terms: tuple[bool, bool], clip: int, 
                 of_pair = position.queries[layer](position.distances.weight[place])
                 wanted += (key[:, y] * of_pair.view(2, 3)).sum(2)
             torch.testing.assert_close(got[:, x, y], wanted)
+
+
+@pytest.mark.parametrize(("clip", "longest"), [(256, 512), (32, 512), (4, 16)])
+def test_buckets_are_the_published_ones(clip: int, longest: int) -> None:
+    from transformers.models.deberta_v2.modeling_deberta_v2 import build_relative_position
+
+    position = Disentangled(Disentangled.Options(clip=clip, max_distance=longest, converse="code"), DIMS)
+    length = longest + 3
+    wanted = build_relative_position(torch.zeros(1, length, 1), torch.zeros(1, length, 1), clip, longest)
+    bias = position.pairs(plain(length))[0]
+    assert bias.key is not None
+    rows = position.keys[0](position.distances.weight)[(wanted + clip).clamp(0, 2 * clip - 1)]
+    torch.testing.assert_close(bias.key[0][bias.ids], rows.unflatten(3, (2, 3)))
+
+
+@pytest.mark.parametrize("architecture", SPECS)
+def test_the_layer_s_own_maps_read_distances(architecture: str, registry: Registry) -> None:
+    """As maps of the position's own with their weights do, of which those of keys have no bias; `attention` has two
+    heads of keys for four of queries.
+    """
+    options = {"use": "disentangled", "clip": 3, "norm": True}
+    ours, apart = (
+        random_model(with_position(architecture, {**options, "share_maps": share}), registry)
+        for share in (True, False)
+    )
+    state = ours.state_dict()
+    for name, value in state.items():
+        if re.search(r"\.(assoc\.premise|attention\.key)\.bias$", name):
+            value.zero_()
+    copied = apart.state_dict()
+    for name, value in copied.items():
+        own = re.search(r"\.(keys|queries)\.(\d)\.(\w+)$", name)
+        role = {"keys": "(assoc.premise|attention.key)", "queries": "(assoc.kernel|attention.query)"}
+        pattern = own and rf"layers\.{own[2]}\..*{role[own[1]]}\.{own[3]}$"
+        weight = next(
+            each for key, each in state.items() if (re.search(pattern, key) if pattern else key == name)
+        )
+        heads = weight.unflatten(0, (-1, 4)) if len(weight) < len(value) else weight
+        copied[name] = heads.repeat_interleave(2, 0).flatten(0, 1) if heads is not weight else weight
+    apart.load_state_dict(copied)
+    wanted, found = (model(input_ids=IDS, attention_mask=MASK)["unary"] for model in (apart, ours))
+    torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-9)
 
 
 def test_it_is_the_published_network(registry: Registry) -> None:
