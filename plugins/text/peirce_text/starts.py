@@ -80,6 +80,8 @@ def start_of(folder: str, origin: str) -> Start:
     if not (path / "config.json").is_file():
         within = sorted(each.parent.name for name in (SPEC, "config.json") for each in path.glob(f"*/{name}"))
         near = f"; below it lie {', '.join(within[:5])}" if within else ""
+        if not path.is_dir():
+            near = "; there is no such folder"
         off = ", or take it off with `peirce models remove`" if origin else ""
         raise TaskError(
             f"{folder} is no pretrained model: it has neither {SPEC}, as a saved model of Peirce has, nor config.json, "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,6 +11,7 @@ import typer
 
 from peirce.commands import Json, print_json, print_table
 from peirce.errors import TaskError
+from peirce.files import read_json
 from peirce.model import SPEC
 from peirce_text.reading import count_rows, read_rows
 from peirce_text.tabular.columns import Roles, class_name, peek, shown
@@ -159,6 +161,15 @@ def predict(
     _report(predictions, model, str(file), confusion, json=json)
 
 
+def _has_learned(model: str, file: str) -> bool:
+    """Whether the training of a saved model read this file."""
+    folder = Path(model) if Path(model).is_dir() else Path(model).parent
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        data = read_json(folder / "training.json")["task"]["options"]["data"]
+        return Path(data).resolve() == Path(file).resolve()
+    return False
+
+
 def _report(found: Predictions, model: str, file: str, confusion: Path | None, *, json: bool) -> None:
     """Draw and print what was predicted; end with status 1 where files of a folder could not be."""
     from peirce_text.tabular.measures import Confusion
@@ -177,6 +188,11 @@ def _report(found: Predictions, model: str, file: str, confusion: Path | None, *
             print_table(("metric", "value"), [(name, f"{value:.4f}") for name, value in metrics.items()])
             for sentence in taken_for.sentences():
                 typer.echo(sentence)
+            if _has_learned(model, file):
+                typer.echo(
+                    f"most of these rows are those that {model} learned from; `peirce explain` measures those that "
+                    "were kept out of the training"
+                )
             own = {class_name(each, model) for each in found.classes}
             named = taken_for.classes if isinstance(taken_for, Confusion) else ()
             if own and (strange := [name for name in named if name not in own]):

@@ -126,6 +126,16 @@ def test_words_are_tagged(tmp_path: Path, registry: Registry) -> None:
     assert metrics["accuracy"] == pytest.approx(right)
 
 
+def test_a_table_that_the_model_learned_from_is_told(
+    weather: Path, texts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = shutil.copytree(weather, tmp_path / "model")
+    (folder / "training.json").write_text(json.dumps({"task": {"options": {"data": str(texts)}}}))
+    for given, told in ((texts, True), (shutil.copy(texts, tmp_path / texts.name), False)):
+        predictions_of(folder / "model.onnx", given, tmp_path / "o.csv", "--label", "kind")
+        assert ("most of these rows are those that" in capsys.readouterr().out) is told
+
+
 def test_what_cannot_be_predicted_is_refused_and_leaves_nothing(
     weather: Path, texts: Path, server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -68,6 +68,8 @@ def test_models_that_are_listed_at_once_are_all_kept() -> None:
 
 
 def test_what_is_no_model_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code("models", "add", tmp_path / "gone") != 0
+    assert "one of transformers; there is no such folder; give the folder" in capsys.readouterr().err
     (tmp_path / "inner").mkdir()
     (tmp_path / "inner" / "config.json").write_text("{}")
     assert exit_code("models", "add", tmp_path) != 0
