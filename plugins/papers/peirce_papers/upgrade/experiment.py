@@ -174,7 +174,7 @@ class Upgrades(Networks[RulesRow]):
             yield evolve(cell, task=task, run=run, start=start)
 
     def measure(
-        self, cell: Cell, trained: TrainResult, data: Any, before: Sequence[RulesRow]
+        self, cell: Any, trained: TrainResult, data: Any, before: Sequence[RulesRow]
     ) -> Iterator[RulesRow]:
         """A row for the test problems of each sampler and depth."""
         import torch
@@ -185,7 +185,7 @@ class Upgrades(Networks[RulesRow]):
         notes = data.splits["test"].notes
         for sampler, depth in dict.fromkeys(notes):
             here = np.array([note == (sampler, depth) for note in notes])
-            counts = {"problems": int(here.sum()), "right": int(right[here].sum())}
+            counts: dict[str, Any] = {"problems": int(here.sum()), "right": int(right[here].sum())}
             yield self.row(**common, split="test", sampler=sampler, depth=depth, **counts)
 
     def count_right(self, model: Model, data: Any) -> Iterator[Mapping[str, Any]]:

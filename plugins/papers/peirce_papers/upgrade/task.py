@@ -21,13 +21,13 @@ from peirce_papers.upgrade.rules import PLAIN, SAMPLERS, Problem, problems
 from peirce_text.tasks import (
     TEST,
     TRAIN,
-    Ints,
     TextData,
     TextOptions,
     TextTask,
     at_least,
     vocabulary_settings,
 )
+from peirce_text.text.encoding import Ints
 from peirce_text.text.tokenizer import Tokenizer
 from peirce_text.text.words import EncodedWords, encode_words
 
@@ -46,7 +46,7 @@ class RulesOptions(TextOptions):
     batch_size: int = at_least(1, 16)
     problems: int = at_least(2, 10_000)
     tests: int = at_least(2, 80)
-    trained: int = at_least(1, 3)
+    trained: int = at_least(2, 3)
     depths: tuple[int, ...] = (1, 2, 3, 4, 6, 8)
 
 
