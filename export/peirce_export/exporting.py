@@ -63,6 +63,14 @@ def export(
         message = error.args[0] if error.args else error  # errors of attrs have more arguments
         raise ExportError(f"exporter {to!r} cannot use these options: {message}") from error
     path = Path(path)
+    if (
+        part.writes == "file"
+        and path.suffix.lower() != (part.suffix or path.suffix.lower())
+        and not path.is_dir()
+    ):
+        raise ExportError(
+            f"{path}: what exporter {to!r} writes must end in {part.suffix}, by which it is opened again; name it so"
+        )
     with explain_disk_errors(str(path)), ExitStack() as lock:
         fits = path.is_dir() if part.writes == "folder" else path.is_file()
         # The exporter itself refuses a path that nothing can be written to.

@@ -183,6 +183,7 @@ def test_run(saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         (("run", "{saved}/model.onnx", "--ask", "hello"), "--ask hello: give a field and its value"),
         (("run", "{folder}/alone.onnx", "--ask", "text=a"), "alone.onnx: no saved model lies beside it"),
         (("verify", "{saved}", "--matrix", "--provider", "Foo"), "unknown provider 'Foo'. Known: "),
+        (("export", "{saved}", "-o", "m.pt"), "m.pt: what exporter 'onnx' writes must end in .onnx"),
         (("export", "{saved}", "-o", "{folder}"), "is a directory or a device"),
         (("export", "{saved}", "-o", "m.onnx", "--set", "seed=-1"), "'seed' must be >= 0: -1"),
         (

@@ -54,6 +54,8 @@ COMPLETE = "_PEIRCE_COMPLETE"
 INTERRUPTED = 128 + signal.SIGINT
 _UsageError = cast("type[Exception]", typer.BadParameter.__base__)
 """The usage error of click, or of typer's own copy of click, which typer does not export."""
+_WITH_PARTS = {"peirce-training": "'peirce[train,text]'"}
+"""What to install in place of a distribution that does nothing without parts, tasks and specs of others."""
 _MORE = f"{TRACEBACK}=1 shows the traceback"
 
 
@@ -79,7 +81,7 @@ class _Commands(typer.core.TyperGroup):
                 raise
             raise RegistryError(
                 f"`peirce {words}` is a command of {distribution}, which is not installed; run "
-                f"`pip install {distribution}`"
+                f"`pip install {_WITH_PARTS.get(distribution, distribution)}`"
             ) from error
         known = getattr(getattr(command, "callback", None), "stands_for", None)
         return name, command if known is None else load_command(known), rest

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from peirce.errors import ModelFileError
-from peirce.files import read_json, read_tensors
+from peirce.files import near_names, read_json, read_tensors
 
 FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 """What models compute in; nothing multiplies matrices of the other floating dtypes."""
@@ -29,6 +29,10 @@ def published_config(path: Path) -> dict[str, Any]:
         settings = read_json(path)
         if not isinstance(settings, dict):
             raise ValueError("it does not contain a table")
+    except FileNotFoundError:
+        raise ModelFileError(
+            f"there is no file {path}{near_names(path)}; give the folder of a checkpoint as it was published"
+        ) from None
     except OSError as error:
         raise ModelFileError(f"{path} cannot be read: {error.strerror or error}") from error
     except ValueError as error:

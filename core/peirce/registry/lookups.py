@@ -49,7 +49,8 @@ def ready_spec(name: str, registry: Registry | None = None) -> Path:
     try:
         return catalogue.entry("specs", name).part
     except RegistryError as error:
-        raise SpecError(str(error)) from None
+        bring = "" if catalogue.names("specs") else "; `pip install peirce` brings some"
+        raise SpecError(f"{error}{bring}") from None
 
 
 def ready_specs(registry: Registry | None = None) -> dict[str, Path]:

@@ -56,7 +56,9 @@ def read_document(path: Path, what: str = "spec") -> Document:
         near = near_names(path / path.name, "*.toml")
         raise SpecError(f"{_short_path(path)} is a folder, not a {what}{near}") from None
     except UnicodeDecodeError:
-        raise SpecError(f"{_short_path(path)}: not text in UTF-8, as a {what} is") from None
+        raise SpecError(
+            f"{_short_path(path)}: not text in UTF-8, and a {what} is a .toml file saved so"
+        ) from None
     except InputError:  # of PEIRCE_LIMIT, and not of the file
         raise
     except (OSError, ValueError) as error:

@@ -143,7 +143,7 @@ def test_a_command_that_is_not_installed_names_the_distribution_that_brings_it(
     done = peirce("train", "small.toml")
     assert (done.returncode, done.stdout) == (2, "")
     assert (
-        "`peirce train` is a command of peirce-training, which is not installed; run `pip install "
+        "`peirce train` is a command of peirce-training, which is not installed; run `pip install 'peirce[train,text]'`"
         in done.stderr
     )
     assert "No such command 'trian'" in peirce("trian").stderr

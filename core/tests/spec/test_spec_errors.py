@@ -191,7 +191,7 @@ def test_a_file_that_is_not_there_and_one_that_is_not_text(tmp_path: Path) -> No
     with pytest.raises(SpecError, match=r"no spec file .*neer.toml; that folder has near.toml"):
         load_spec(tmp_path / "neer.toml")
     (tmp_path / "bad.toml").write_bytes(b"\xff\xfe")
-    with pytest.raises(SpecError, match=r"bad.toml: not text in UTF-8, as a spec is"):
+    with pytest.raises(SpecError, match=r"bad.toml: not text in UTF-8, and a spec is"):
         load_spec(tmp_path / "bad.toml")
     with pytest.raises(SpecError, match=r"is a folder, not a spec; that folder has"):
         load_spec(tmp_path)

@@ -190,7 +190,7 @@ def test_a_byte_order_mark_is_no_part_of_a_spec(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"\x93\x00 no text", "given.toml: not text in UTF-8, as a spec is"),
+        (b"\x93\x00 no text", "given.toml: not text in UTF-8, and a spec is a .toml file"),
         (
             b'{"format": 1}',
             "given.toml:1, column 1: not valid TOML: .*looks like JSON, whose tables are written",

@@ -86,8 +86,6 @@ class TorchExportExporter(Exporter):
                 f"there is no C++ compiler {compiler!r} here, which AOTInductor needs; install it (on Debian `apt "
                 "install g++`), name another with --aot-inductor, or leave the option out for a program"
             )
-        if path.suffix in (".onnx", ".engine"):
-            raise ExportError(f"{path.name}: what this writes is opened by its suffix; name it model.pt2")
         precision = options.precision or precision_of(model)
         with progress_spinner(f"exporting {path.name}") as say:
             # The file of a step first: the other one holds its digest.

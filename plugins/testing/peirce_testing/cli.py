@@ -105,12 +105,13 @@ def _plugin(name: str) -> EntryPoint:
         RegistryError: there is no plug-in and no module of that name.
     """
     installed = installed_plugins()
+    if name.endswith(".py"):
+        more = ". A module is named without .py; it is found with PYTHONPATH=FOLDER before the command"
+        raise unknown_plugin(name, installed, more)
     entry, _ = named_plugin(name, installed)
     if entry.distribution is None and not name.startswith("module:") and find_spec(entry.top) is None:
         project, more = Path("pyproject.toml"), ". There is no module of that name either"
         here = parse_toml(read_text(project)).get("project", {}).get("name", "") if project.is_file() else ""
-        if name.endswith(".py"):
-            more = ". A module is named without .py, and found with PYTHONPATH=FOLDER before the command"
         if canonical(here) == canonical(name.partition(":")[0]):
             more = ". It is the distribution of this folder, and is not installed: `pip install -e .`"
         raise unknown_plugin(name, installed, more)

@@ -155,7 +155,7 @@ def task_for(data: str, registry: Registry | None = None) -> str:
     why = f"{columns} are those of {' and of '.join(found)}" if found else f"{columns} tell no task"
     raise TaskError(
         f"{data}: {why}; name the task with --task, and the columns with --set; `peirce list tasks` shows the tasks, "
-        "and `peirce train --settings --task NAME` what one takes"
+        "and `peirce train --settings --task NAME` what one takes. A .csv or .tsv begins with the names of its columns"
     )
 
 

@@ -330,7 +330,7 @@ def split_rows(
     order = np.random.default_rng(seed).permutation(count)
     too_few = TaskError(
         f"{count} rows are too few to take {' and '.join(shares)} from them; name files with task.valid_data "
-        "and task.test_data, or set task.valid_share and task.test_share to 0"
+        "and task.test_data, or lower task.valid_share and task.test_share, to 0 for none"
     )
     if classes is not None:
         order = order[np.argsort(classes[order], kind="stable")]
