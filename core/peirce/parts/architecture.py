@@ -17,6 +17,10 @@ from peirce.parts.tokens import Tokens
 from peirce.spec import Spec
 
 if TYPE_CHECKING:
+    import torch
+
+    from peirce.parts.base import Dims as Sizes
+    from peirce.parts.operator import PlainScope
     from peirce.parts.plan import Plan, PlannedHead, PlannedOperator
 
 
@@ -121,6 +125,31 @@ class Architecture(Part, nn.Module, ABC):
     @abstractmethod
     def outputs(self) -> tuple[TensorSpec, ...]:
         """The atoms and the pooled output that it gives."""
+
+    def example_inputs(self, drawn: Mapping[str, Tensor], generator: torch.Generator) -> Mapping[str, Tensor]:
+        """Inputs for the conformance checks in place of some drawn ones, where random numbers do not fit together.
+
+        Args:
+            drawn: the inputs by name, random ones.
+            generator: of what is drawn.
+        """
+        return {}
+
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Sizes
+    ) -> Mapping[str, Any] | None:
+        """What it computes over nested lists, for one example without padding; None where that is not stated.
+
+        Args:
+            given: the inputs by name.
+            scope: who may attend to whom, and where the tokens stand.
+            parameters: parameters and buffers of the network by name.
+            dims: the sizes of the network.
+
+        Returns:
+            `unary` [x][d1], `binary` [x][y][d2] and `pooled` [p], those that it gives.
+        """
+        return None
 
     @abstractmethod
     def forward(self, inputs: Mapping[str, Tensor]) -> tuple[Encoded, Tokens]:

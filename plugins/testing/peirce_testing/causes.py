@@ -144,6 +144,7 @@ CAUSES: Mapping[str, tuple[tuple[str, ...], ...]] = {
         ("a part of the input that is not asked for", r"self\.input\.", "no effect|depends"),
     ),
     "dims": (("a size that is read and then not used", ""),),
+    "initial_values": (("a factor of the wrong power of the width", r"\*\*|sqrt|randn|normal_|uniform_"),),
     "fused": (("another way where it is fused", r"fuse"),),
     "memory": (
         ("a reader of tokens that rows attend to without `cached=True`", r"Reader\((?!.*(cached|softmax))"),

@@ -53,6 +53,12 @@ def _flaw(check: str, source: str, about: str, *changes: Change) -> Flaw:
     return Flaw(check, source, about, changes, (kind, "join" if source == "stub" else "flawed"))
 
 
+_KERNEL = """    def fused(self, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
+        return kernel.detach() * premise
+
+"""
+
+
 def _infer(check: str, about: str, expression: str) -> Flaw:
     """An operator that computes something else than the product of its readings."""
     return _flaw(check, "operator", about, ("return kernel * premise\n", f"return {expression}\n"))
@@ -105,6 +111,10 @@ class FileOptions:
 
     file: str = ""
 
+
+"""
+_COUNTED = """    def reference(self, given, scope, parameters, dims):
+        return {"unary": [[x + 1.0] * dims.unary for x in range(len(given["input_ids"]))]}
 
 """
 _BOOLEAN = "compressed: bool = False"
@@ -214,6 +224,10 @@ FLAWS = (
         ("    def loss(", f"{_LABELS}    def loss("),
         ("check_labels(labels, logits.shape[:1], self.grades)", "labels = labels[:, 0]"),
         (".to(logits.dtype))", '.to(logits.dtype), reduction="none")'),
+    ),
+    _flaw(
+        "kernel", "operator", "a gradient that stops in the kernel",
+        ("    def reference(self, kernel", _KERNEL + "    def reference(self, kernel"),
     ),
     _flaw("declaration", "operator", "another typing", ('typing = "B <- B x B"', 'typing = "B <- U x B"')),
     _flaw("shapes", "head", "one logit too many", ('dims=("batch", self.grades - 1)', 'dims=("batch", self.grades)')),
@@ -331,6 +345,20 @@ FLAWS = (
             "    unary: int = field(validator=validators.ge(1))\n",
             "    unary: int = field(validator=validators.ge(1))\n    spare: int = 3\n",
         ),
+    ),
+    _flaw(
+        "initial_values", "architecture", "begins with the root of the width in place of its reciprocal",
+        (
+            "self.norm = Norm(width)\n",
+            "self.norm = Norm(width)\n        [nn.init.normal_(each.weight, std=width**0.5) for each in self.layers]\n",
+        ),
+    ),
+    _flaw(
+        "reference", "architecture", "counts tokens from two",
+        ("zero_unary(unary)\n", "zero_unary((tokens.index + 2).unsqueeze(2).to(unary).expand_as(unary))\n"),
+        ("self.pooler(unary, tokens.real)", "None"), ('frozenset({"pooled"})', "frozenset()"),
+        ("unary_output(self.width), pooled_output(self.width)", "(unary_output(self.width),)"),
+        ("    def forward(", f"{_COUNTED}    def forward("),
     ),
     _flaw(
         "fused", "architecture", "another network where it is fused",

@@ -13,7 +13,7 @@ import attrs
 import torch
 from torch import Tensor
 
-from peirce.compose import resolve
+from peirce.compose import build, resolve
 from peirce.errors import ExportError, PeirceError
 from peirce.model import Model
 from peirce.parts import PLACES, GenerativeArchitecture
@@ -42,6 +42,8 @@ PROBES = "peirce_testing.probes"
 ATOMS = ("unary", "binary", "pooled")
 MOVED = 1e-9
 """What counts as a change of atoms of order one."""
+FEW = 32
+"""Numbers whose mean square says how large a parameter begins."""
 ITSELF = torch.eye(LENGTH, dtype=torch.bool)
 
 
@@ -209,6 +211,34 @@ def dims(case: Case) -> None:
                 break
     if not tried:
         raise NotApplicableError("it has no sizes that can be varied")
+
+
+@check("architectures")
+def initial_values(harness: ArchitectureHarness) -> None:
+    """No parameter begins with larger numbers in a wider network. The root of each one's mean square in a new model, at
+    four times and at thirty-two times the width of a tiny one.
+    """
+    ((_, spec),) = harness.few(1).specs.items()
+    wide = {name: size for name, size in sizes_of(harness.part).items() if name in ("unary", "head_size")}
+
+    def begun(factor: int) -> dict[str, Tensor]:
+        sizes = {f"model.dims.{name}": size * factor for name, size in wide.items()}
+        return dict(
+            build(spec.replace(sizes), registry=harness.registry, dtype=torch.float64).named_parameters()
+        )
+
+    try:
+        narrow, large = begun(4), begun(32)
+    except PeirceError as error:
+        raise NotApplicableError(f"its width cannot be varied alone: {error}") from error
+    for name, parameter in narrow.items():
+        if parameter.numel() >= FEW and name in large:
+            one, other = (float(each.detach().square().mean().sqrt()) for each in (parameter, large[name]))
+            if other > 2 * one:
+                raise BrokenError(
+                    f"the parameter {name} begins with numbers of {one:.2g}, and of {other:.2g} where the width is "
+                    "eight times as much; divide by the root of the width, not multiply"
+                )
 
 
 @check("architectures")

@@ -12,6 +12,7 @@ import torch
 from attrs import evolve
 from torch import Tensor, nn
 
+from peirce.compose import resolve
 from peirce.errors import PeirceError
 from peirce.networks import Projections, recur
 from peirce.parts import (
@@ -24,9 +25,10 @@ from peirce.parts import (
     RotaryPosition,
     StateOperator,
 )
-from peirce_testing.check import check, on_examples
+from peirce_testing.check import NETWORK, check, on_examples
 from peirce_testing.compare import BrokenError, NotApplicableError, assert_equal
 from peirce_testing.examples import Example, Slot, Tensors, View, normal, plain_view
+from peirce_testing.harness.architectures import ArchitectureHarness
 from peirce_testing.harness.base import Harness
 from peirce_testing.harness.labels import WHOLE_GROUPS, fitting_losses
 from peirce_testing.harness.sized import HeadHarness, PositionHarness, TokenHarness, prepare
@@ -39,9 +41,11 @@ COMPUTED = {
     "reference_of_atoms": ("readings", "output"),
 }
 """The methods that each reference speaks of."""
+STATED = "its reference states something"
+"""What is noted beside parameters."""
 
 
-@check("operators", "positions", "augmenters", "heads")
+@check(*NETWORK)
 def reference(harness: Harness) -> None:
     """A part computes what its `reference` does, term by term, in every scope that it takes; a loss `reference_loss`.
     In float64, where a row sees something; a recurrent operator step by step, and fused where it has such a way.
@@ -66,6 +70,8 @@ def reference(harness: Harness) -> None:
             raise BrokenError(
                 f"`reference` never reads the parameters {', '.join(never)}; should the part have them?"
             )
+        if not (pure or recurrent or of_loss or STATED in unread):
+            raise NotApplicableError("its `reference` states nothing with these options")
     elif not of_loss:
         raise NotApplicableError("it states no `reference`")
 
@@ -233,7 +239,10 @@ def _check_stated(
     harness: Harness, instance: Any, view: View, tensors: Tensors, unread: dict[str, bool]
 ) -> None:
     """Compare a part that has parameters with its `reference`, example by example without padding."""
-    parameters = _noting(instance, unread)
+    part, dims = instance, harness.dims
+    if isinstance(harness, ArchitectureHarness):
+        part, dims = instance[view.kind].network, resolve(harness.specs[view.kind], harness.registry).dims
+    parameters = _noting(part, unread)
     inside = isinstance(instance, PairPosition | RotaryPosition)
     if isinstance(harness, TokenHarness):
         defaults = {"token_type_ids": 0, **{spec.name: spec.default for spec in instance.inputs()}}
@@ -256,9 +265,10 @@ def _check_stated(
                 ).tolist()
             places = list(range(len(where)))
             plain = PlainScope(pairs.tolist(), places, places)
-            expected = instance.reference(given, plain, parameters, harness.dims)
-            if expected is None:
-                return  # not with these options
+            expected = part.reference(given, plain, parameters, dims)
+            if expected is None:  # not with these options
+                unread.update(dict.fromkeys(unread, False))
+                return
             found = {slot.name: (len(slot.tokens) > 1, t[0]) for slot, t in outputs.example(i, where)}
             if isinstance(instance, StateOperator):
                 instance.train()  # its terms are those of the last pass in training
@@ -268,7 +278,7 @@ def _check_stated(
             _compare(
                 found, _summed(expected, given, seen), pairs, f"in example {i}" + f", layer {layer}" * inside
             )
-    unread.update(dict.fromkeys(parameters.read & unread.keys(), False))
+    unread.update(dict.fromkeys({*parameters.read & unread.keys(), STATED}, False))
 
 
 def _as_lists(tensors: Tensors, view: View) -> dict[str, Any]:

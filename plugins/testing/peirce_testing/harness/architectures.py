@@ -12,7 +12,7 @@ from torch import Tensor
 from peirce.algebra import Scope
 from peirce.compose import build
 from peirce.model import Model
-from peirce.parts import Dims
+from peirce.parts import Architecture, Dims
 from peirce.registry import Registry
 from peirce.spec import Spec
 from peirce_testing.examples import Slot, Tensors, View
@@ -79,6 +79,14 @@ class ArchitectureHarness(Harness):
     def writes(self, instance: Any) -> tuple[Slot, ...]:
         """The outputs."""
         return slots(next(iter(instance.values())).signature.outputs)
+
+    def fit(self, drawn: Tensors, generator: torch.Generator) -> Tensors:
+        """See `Harness.fit`."""
+        if self.part.example_inputs is Architecture.example_inputs:
+            return drawn
+        network = next(iter(self.make().values())).network
+        own = network.example_inputs({slot.name: tensor for slot, tensor in drawn}, generator)
+        return drawn.map(lambda slot, tensor: own.get(slot.name, tensor))
 
     def inputs(self, model: Model, tensors: Tensors, view: View) -> dict[str, Tensor]:
         """What a model is given."""

@@ -40,6 +40,7 @@ from peirce_kg.parts.systems.system import (
     embed_tokens,
     is_free,
     literal_specs,
+    random_tree,
 )
 from peirce_kg.parts.systems.unions import Unions, compose
 
@@ -80,7 +81,7 @@ class Search(SetRanking):
 
     def example_inputs(self, drawn: Mapping[str, Tensor], generator: torch.Generator) -> Mapping[str, Tensor]:
         """Literals of one conjunction that is a tree."""
-        trees = [_random_tree(row.shape[0], generator) for row in drawn["input_ids"]]
+        trees = [random_tree(row.shape[0], generator) for row in drawn["input_ids"]]
         sources, targets = torch.tensor(trees).view(len(trees), -1, 2).unbind(2)
         # no answer is asked for at another variable, and of some queries none
         tails = (drawn["input_ids"] + (drawn["input_ids"] == self.options.free)) % self.vocabulary
@@ -169,23 +170,6 @@ def plain_complex(head: list[float], relation: list[float], tail: list[float]) -
         for each in (head, relation, tail)
     )
     return sum((x * y * z.conjugate()).real for x, y, z in zip(h, r, t, strict=True))
-
-
-def _random_tree(length: int, generator: torch.Generator) -> list[tuple[int, int]]:
-    """The variables, 0 for an entity, at head and tail of each literal of a tree whose leaves are entities."""
-    literals: list[tuple[int, int]] = []
-    last, unled = 1, [1]
-    for left in range(length, 0, -1):
-        coin = int(torch.randint(0, 3, (), generator=generator))
-        target = unled.pop() if unled and (coin or left == len(unled)) else literals[-1][1] if literals else 1
-        source = 0
-        if left > len(unled) + 1 and last < VARIABLES and coin:
-            source = last = last + 1
-            unled.append(source)
-        elif coin == 1 and (again := [s for s, t in literals if s and t == target]):
-            source = again[0]
-        literals.append((source, target))
-    return literals
 
 
 class TruthSearch(Search):

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import torch
 from attrs import field, frozen, validators
 from torch import Tensor
 
 from peirce.parts import Plan
-from peirce_kg.parts.systems.set_system import Mlp, SetSystem, softmax_over_chosen
+from peirce_kg.parts.systems.set_system import (
+    Mlp,
+    Plain,
+    SetSystem,
+    plain_mlp,
+    plain_weights,
+    softmax_over_chosen,
+)
 
 LEAST = 0.05
 """The least parameter of a distribution that is projected or embedded, as published."""
@@ -77,6 +87,31 @@ class BetaE(SetSystem):
     def complement(self, sets: Tensor) -> Tensor:
         """The reciprocal of both parameters, which turns high density into low."""
         return 1 / sets.clamp_min(1 / MOST)
+
+    def plain_entity(self, vector: Plain) -> Plain:
+        """See `entities`."""
+        return plain_positive(vector)
+
+    def plain_project(self, begun: Plain, relation: Plain, parameters: Mapping[str, Any]) -> Plain:
+        """See `project`."""
+        return plain_positive(plain_mlp("projection", [*begun, *relation[: self.dimensions]], parameters))
+
+    def plain_intersect(self, sets: Sequence[Plain], parameters: Mapping[str, Any]) -> Plain:
+        """See `intersect`."""
+        weights = [
+            each + each for each in plain_weights([plain_mlp("attention", each, parameters) for each in sets])
+        ]
+        pairs = (zip(weight, each, strict=True) for weight, each in zip(weights, sets, strict=True))
+        return [sum(w * v for w, v in column) for column in zip(*pairs, strict=True)]
+
+    def plain_complement(self, begun: Plain) -> Plain:
+        """See `complement`."""
+        return [1 / value for value in begun]
+
+
+def plain_positive(values: Plain) -> Plain:
+    """`positive` over a list."""
+    return [min(max(value + 1, LEAST), MOST) for value in values]
 
 
 def positive(values: Tensor) -> Tensor:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
@@ -9,7 +12,15 @@ from torch import Tensor
 
 from peirce.parts import Plan
 from peirce_kg.parts.systems.literals import no_negation, no_shared_set, tree
-from peirce_kg.parts.systems.set_system import Mlp, SetSystem, softmax_over_chosen
+from peirce_kg.parts.systems.set_system import (
+    Mlp,
+    Plain,
+    SetSystem,
+    plain_mlp,
+    plain_narrowing,
+    plain_weights,
+    softmax_over_chosen,
+)
 
 MARGIN = 24.0
 """The published margin of both."""
@@ -71,6 +82,18 @@ class Gqe(SetSystem):
         """The set itself: no query with a negation comes here."""
         return sets
 
+    def plain_project(self, begun: Plain, relation: Plain, parameters: Mapping[str, Any]) -> Plain:
+        """See `project`."""
+        return [value + moved for value, moved in zip(begun, relation, strict=True)]
+
+    def plain_intersect(self, sets: Sequence[Plain], parameters: Mapping[str, Any]) -> Plain:
+        """See `intersect`."""
+        weights = plain_weights([plain_mlp("attention", each, parameters) for each in sets])
+        return [
+            sum(weight[i] * each[i] for weight, each in zip(weights, sets, strict=True))
+            for i in range(len(sets[0]))
+        ]
+
 
 class Query2Box(Gqe):
     """The first half of `unary` numbers are a box's centre, the second how far it reaches from there.
@@ -112,3 +135,15 @@ class Query2Box(Gqe):
         least = torch.where(chosen.unsqueeze(3), reaches.unsqueeze(1), far).amin(2)
         least = torch.where(chosen.any(2, keepdim=True), least, 0)
         return torch.cat([super().intersect(centres, chosen), least * outer(mean).sigmoid()], -1)
+
+    def plain_entity(self, vector: Plain) -> Plain:
+        """See `entities`."""
+        return [*vector[: self.dimensions], *[0.0] * self.dimensions]
+
+    def plain_intersect(self, sets: Sequence[Plain], parameters: Mapping[str, Any]) -> Plain:
+        """See `intersect`."""
+        half = self.dimensions
+        reaches = [each[half:] for each in sets]
+        share = plain_narrowing(reaches, parameters)
+        least = [min(column) * part for column, part in zip(zip(*reaches, strict=True), share, strict=True)]
+        return [*super().plain_intersect([each[:half] for each in sets], parameters), *least]

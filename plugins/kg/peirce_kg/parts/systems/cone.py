@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -11,7 +12,15 @@ from attrs import field, frozen, validators
 from torch import Tensor, nn
 
 from peirce.parts import Plan
-from peirce_kg.parts.systems.set_system import Mlp, SetSystem, softmax_over_chosen
+from peirce_kg.parts.systems.set_system import (
+    Mlp,
+    Plain,
+    SetSystem,
+    plain_mlp,
+    plain_narrowing,
+    plain_weights,
+    softmax_over_chosen,
+)
 from peirce_kg.parts.systems.system import ranked_tokens
 
 NEAR = 1e-3
@@ -127,6 +136,47 @@ class ConE(SetSystem):
         axis, aperture = sets.chunk(2, -1)
         turn = torch.where(axis < 0, axis + math.pi, axis - math.pi)
         return torch.cat([turn, 2 * math.pi - aperture], -1)
+
+    def plain_entity(self, vector: Plain) -> Plain:
+        """See `entities`."""
+        return [*_plain_axes(vector[: self.dimensions], self.turn), *[0.0] * self.dimensions]
+
+    def plain_project(self, begun: Plain, relation: Plain, parameters: Mapping[str, Any]) -> Plain | None:
+        """See `project`; of the paper's form."""
+        if self.code:
+            return None
+        moved = [one + other for one, other in zip(begun, _plain_axes(relation, self.turn), strict=True)]
+        found, half = plain_mlp("projection", moved, parameters), self.dimensions
+        return [*_plain_axes(found[:half]), *(math.pi * math.tanh(2 * v) + math.pi for v in found[half:])]
+
+    def plain_intersect(self, sets: Sequence[Plain], parameters: Mapping[str, Any]) -> Plain:
+        """See `intersect`."""
+        half = self.dimensions
+        borders = [
+            [a + sign * b / 2 for sign in (-1, 1) for a, b in zip(s[:half], s[half:], strict=True)]
+            for s in sets
+        ]
+        weights = plain_weights([plain_mlp("attention", each, parameters) for each in borders])
+        pairs = [*zip(weights, sets, strict=True)]
+        x, y = (
+            [sum(w[i] * turn(s[i]) for w, s in pairs) for i in range(half)] for turn in (math.cos, math.sin)
+        )
+        axes = [
+            0.0 if abs(a) < NEAR and abs(b) < NEAR else math.atan2(b, a) for a, b in zip(x, y, strict=True)
+        ]
+        least = (min(column) for column in zip(*(each[half:] for each in sets), strict=True))
+        share = plain_narrowing(borders, parameters)
+        return [*axes, *(aperture * part for aperture, part in zip(least, share, strict=True))]
+
+    def plain_complement(self, begun: Plain) -> Plain:
+        """See `complement`."""
+        axes, apertures = begun[: self.dimensions], begun[self.dimensions :]
+        turned = (axis + math.pi if axis < 0 else axis - math.pi for axis in axes)
+        return [*turned, *(2 * math.pi - each for each in apertures)]
+
+
+def _plain_axes(values: Plain, turn: float = 1.0) -> Plain:
+    return [math.pi * math.tanh(turn * value) for value in values]
 
 
 def _axis(values: Tensor) -> Tensor:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from peirce.parts import NoOptions
 from peirce_kg.parts.systems.literals import Rule, Shape, inward, no_negation, tree
-from peirce_kg.parts.systems.system import Literals, QuerySystem, complex_product, embed_tokens
+from peirce_kg.parts.systems.system import (
+    Literals,
+    PlainLiteral,
+    QuerySystem,
+    complex_product,
+    embed_tokens,
+    plain_product,
+)
 
 
 class Cqd(QuerySystem):
@@ -41,6 +49,12 @@ class Cqd(QuerySystem):
     def execute(self, literals: Literals, words: Tensor) -> Tensor:
         """See `QuerySystem.execute`."""
         return complex_product(embed_tokens(words, literals.heads), embed_tokens(words, literals.relations))
+
+    def plain_execute(
+        self, literals: Sequence[PlainLiteral], vectors: list[list[float]], parameters: Mapping[str, Any]
+    ) -> list[list[float]]:
+        """See the class."""
+        return [plain_product(vectors[each.head], vectors[each.relation]) for each in literals]
 
 
 class Qto(Cqd):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal
 
 import torch
 from attrs import field, frozen, validators
@@ -11,13 +12,16 @@ from torch import Tensor, nn
 from peirce.kernels import on_cpu
 from peirce.parts import Linear, Plan
 from peirce_kg.parts.systems.literals import DEPTH, ENTITY, VARIABLES
+from peirce_kg.parts.systems.set_system import plain_mlp
 from peirce_kg.parts.systems.system import (
     Literals,
+    PlainLiteral,
     QuerySystem,
     complex_product,
     conjugate,
     embed_tokens,
     is_free,
+    plain_product,
     ranked_tokens,
 )
 
@@ -116,6 +120,60 @@ class Lmpnn(QuerySystem):
                 fresh.append(torch.where(changes, mixed, state))
             heads, tails = fresh
         return tails
+
+    def plain_execute(
+        self, literals: Sequence[PlainLiteral], vectors: list[list[float]], parameters: Mapping[str, Any]
+    ) -> list[list[float]] | None:
+        """The states at both ends of each literal, layer by layer."""
+        if self.options.unions == "whole" or type(self).update is not Lmpnn.update:
+            return None
+        every, passes = self.options.nodes == "all", self._plain_passes(literals)
+        heads, tails = ([vectors[getattr(each, end)] for each in literals] for end in ("head", "tail"))
+
+        def mixed(layer: int, i: int, state: list[float], number: int, own: list[float]) -> list[float]:
+            if layer >= passes[i] or (number == ENTITY and not every):
+                return state
+            received = [f for f, each in zip(forwards, literals, strict=True) if each.target == number]
+            received += [b for b, each in zip(backwards, literals, strict=True) if each.source == number]
+            received = [own] if number == ENTITY else received
+            total = [
+                self.options.keep * value + sum(column)
+                for value, *column in zip(state, *received, strict=True)
+            ]
+            return plain_mlp("mix", total, parameters)
+
+        for layer in range(max(passes)):
+            sent = [(-1 if each.negated else 1, vectors[each.relation]) for each in literals]
+            forwards = [
+                [sign * v for v in plain_product(h, r)] for h, (sign, r) in zip(heads, sent, strict=True)
+            ]
+            backwards = [
+                [sign * v for v in plain_product([*r[: len(r) // 2], *(-v for v in r[len(r) // 2 :])], t)]
+                for t, (sign, r) in zip(tails, sent, strict=True)
+            ]
+            heads, tails = (
+                [mixed(layer, i, heads[i], each.source, backwards[i]) for i, each in enumerate(literals)],
+                [mixed(layer, i, tails[i], each.target, forwards[i]) for i, each in enumerate(literals)],
+            )
+        return tails
+
+    def _plain_passes(self, literals: Sequence[PlainLiteral]) -> list[int]:
+        """How many layers each literal has."""
+        pairs = [(each.source, each.target) for each in literals]
+        if self.options.passes == "variables":
+            return [len({number for pair in pairs for number in pair} - {ENTITY})] * len(pairs)
+        far = {number: 0 if number % VARIABLES == 1 else FAR for pair in pairs for number in pair}
+        for one, other in (*pairs, *((other, one) for one, other in pairs)) * DEPTH:
+            if one != ENTITY != other:
+                far[other] = min(far[other], far[one] + 1)
+        reached = [
+            max(far[one] if one else far[other] + 1 for one, other in (pair, pair[::-1])) for pair in pairs
+        ]
+        conjunctions = [(max(pair) - 1) // VARIABLES for pair in pairs]
+        return [
+            max(r if r < FAR else 0 for r, n in zip(reached, conjunctions, strict=True) if n == own)
+            for own in conjunctions
+        ]
 
     def _free_states(self, literals: Literals, tails: Tensor) -> Tensor:
         """The free variable's state wherever it stands, also at literals that were left out: [b, x, d1]."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
@@ -38,9 +36,6 @@ class Q2P(SetSystem):
     source = "Query2Particles (Bai et al., 2022), and its code"
     Options = ParticleOptions
     widening = 1
-    expected_failures: ClassVar = {
-        "places": "particles are normed, and of two numbers, as small models have, a norm leaves their order alone"
-    }
 
     @classmethod
     def check(cls, options: ParticleOptions, dims: SystemDims) -> str | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import torch
 import torch.nn.functional as F
@@ -13,7 +15,10 @@ from torch import Tensor, nn
 from peirce.kernels import on_cpu
 from peirce.parts import Linear
 from peirce_kg.parts.systems.literals import DEPTH, Rule, no_shared_set, tree
-from peirce_kg.parts.systems.system import Literals, QuerySystem, embed_tokens
+from peirce_kg.parts.systems.system import Literals, PlainLiteral, QuerySystem, embed_tokens
+
+Plain: TypeAlias = list[float]
+"""The numbers of a set, or of a vector."""
 
 
 class SetSystem(QuerySystem):
@@ -44,6 +49,41 @@ class SetSystem(QuerySystem):
     def refine(self, sets: Tensor) -> Tensor:
         """What a set that literals led to is before the next ones project it: [..., d1] -> [..., d1]."""
         return sets
+
+    def plain_project(self, begun: Plain, relation: Plain, parameters: Mapping[str, Any]) -> Plain | None:
+        """`project` of one set over lists, for `reference`; None where it is not stated."""
+        return None
+
+    def plain_entity(self, vector: Plain) -> Plain:
+        """`entities` of one entity."""
+        return vector
+
+    def plain_intersect(self, sets: Sequence[Plain], parameters: Mapping[str, Any]) -> Plain:
+        """`intersect` of several sets."""
+        raise NotImplementedError
+
+    def plain_complement(self, begun: Plain) -> Plain:
+        """`complement` of one set."""
+        return begun
+
+    def plain_execute(
+        self, literals: Sequence[PlainLiteral], vectors: list[list[float]], parameters: Mapping[str, Any]
+    ) -> list[list[float]] | None:
+        """What leads to each variable, from the entities on."""
+        if self.plain_project(vectors[0], vectors[0], parameters) is None:
+            return None
+
+        def led_to(number: int) -> Plain:
+            sets = [led_by(each) for each in literals if each.target == number]
+            return sets[0] if len(sets) == 1 else self.plain_intersect(sets, parameters)
+
+        def led_by(literal: PlainLiteral) -> Plain:
+            begins = all(each.target != literal.source for each in literals)
+            begun = self.plain_entity(vectors[literal.head]) if begins else led_to(literal.source)
+            found = self.plain_project(begun, vectors[literal.relation], parameters) or []
+            return self.plain_complement(found) if literal.negated else found
+
+        return [led_to(each.target) for each in literals]
 
     def execute(self, literals: Literals, words: Tensor) -> Tensor:
         """See `QuerySystem.execute`."""
@@ -100,6 +140,42 @@ class Mlp(nn.ModuleList):
         for layer in hidden:
             values = F.relu(layer(values))
         return last(values)
+
+
+def plain_mlp(name: str, values: Plain, parameters: Mapping[str, Any], last: bool = False) -> Plain:
+    """A network over a list; with `last`, its last layer alone."""
+    layers = [
+        key[: -len(".bias")] for key in parameters if key.startswith(f"{name}.") and key.endswith(".bias")
+    ]
+    for layer in layers[-1:] if last else layers:
+        weight, bias = parameters[f"{layer}.weight"], parameters[f"{layer}.bias"]
+        values = [
+            sum(w * v for w, v in zip(row, values, strict=True)) + b
+            for row, b in zip(weight, bias, strict=True)
+        ]
+        values = [max(0.0, value) for value in values] if layer != layers[-1] else values
+    return values
+
+
+def plain_weights(scores: Sequence[Plain]) -> list[Plain]:
+    """A softmax over several sets, number by number."""
+    powers = [[math.exp(value) for value in each] for each in scores]
+    sums = [sum(column) for column in zip(*powers, strict=True)]
+    return [[value / total for value, total in zip(each, sums, strict=True)] for each in powers]
+
+
+def plain_narrowing(sets: Sequence[Plain], parameters: Mapping[str, Any]) -> Plain:
+    """How much of the least of several sets is left, by a DeepSets network of two layers."""
+    weight, bias = parameters["narrowing.0.weight"], parameters["narrowing.0.bias"]
+    inner = [
+        [
+            max(0.0, sum(w * v for w, v in zip(row, each, strict=True)) + b)
+            for row, b in zip(weight, bias, strict=True)
+        ]
+        for each in sets
+    ]
+    mean = [sum(column) / len(sets) for column in zip(*inner, strict=True)]
+    return [1 / (1 + math.exp(-value)) for value in plain_mlp("narrowing", mean, parameters, last=True)]
 
 
 def count_levels(feeds: Tensor) -> Tensor:

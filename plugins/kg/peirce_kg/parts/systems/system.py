@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
@@ -15,8 +15,19 @@ from torch import Tensor, nn
 from peirce.algebra import Scope, at_least_float32
 from peirce.errors import PlanError
 from peirce.networks import unary_output
-from peirce.parts import Architecture, Augmenter, Encoded, Place, Plan, TensorSpec, Tokens, without_autocast
-from peirce_kg.parts.systems.literals import ENTITY, LITERAL_INPUTS, VARIABLES, Executor
+from peirce.parts import (
+    Architecture,
+    Augmenter,
+    Dims,
+    Encoded,
+    Place,
+    PlainScope,
+    Plan,
+    TensorSpec,
+    Tokens,
+    without_autocast,
+)
+from peirce_kg.parts.systems.literals import DEPTH, ENTITY, LITERAL_INPUTS, VARIABLES, Executor
 
 
 @frozen(kw_only=True)
@@ -118,6 +129,35 @@ class Literals:
         for each in inputs:
             both = both & (each.unsqueeze(2) == each.unsqueeze(1))
         return both
+
+
+class PlainLiteral(NamedTuple):
+    """A literal of one query, for `QuerySystem.plain_execute`, with fields as of `Literals`."""
+
+    tail: int
+    head: int
+    relation: int
+    source: int
+    target: int
+    negated: int
+
+
+def random_tree(length: int, generator: torch.Generator) -> list[tuple[int, int]]:
+    """The variables, 0 for an entity, at head and tail of each literal of a tree whose leaves are entities."""
+    literals: list[tuple[int, int]] = []
+    far, unled = {1: 0}, [1]
+    for left in range(length, 0, -1):
+        coin = int(torch.randint(0, 3, (), generator=generator))
+        target = unled.pop() if unled and (coin or left == len(unled)) else literals[-1][1] if literals else 1
+        source = 0
+        if left > len(unled) + 1 and len(far) < VARIABLES and coin and far[target] + 1 < DEPTH:
+            source = len(far) + 1
+            far[source] = far[target] + 1
+            unled.append(source)
+        elif coin == 1 and (again := [s for s, t in literals if s and t == target]):
+            source = again[0]
+        literals.append((source, target))
+    return literals
 
 
 def is_free(numbers: Tensor) -> Tensor:
@@ -232,6 +272,33 @@ class QuerySystem(Executor, Architecture):
         """What stands at the tail of each literal."""
         return (unary_output(self.plan.dims.unary),)
 
+    def example_inputs(self, drawn: Mapping[str, Tensor], generator: torch.Generator) -> Mapping[str, Tensor]:
+        """Literals of trees: of one conjunction, or each half of them of its own."""
+        rows = []
+        for row in drawn["input_ids"]:
+            half = int(torch.randint(0, 2, (), generator=generator)) * len(row) // 2
+            first, second = (
+                random_tree(count, generator) if count else [] for count in (len(row) - half, half)
+            )
+            rows.append([*first, *((s and s + VARIABLES, t + VARIABLES) for s, t in second)])
+        sources, targets = torch.tensor(rows).view(*drawn["input_ids"].shape, 2).unbind(2)
+        return {"atom_sources": sources, "atom_targets": targets}
+
+    def reference(
+        self, given: Mapping[str, Any], scope: PlainScope, parameters: Mapping[str, Any], dims: Dims
+    ) -> Mapping[str, Any] | None:
+        """What stands at the tail of each literal."""
+        inputs = (given[name] for name in ("input_ids", *LITERAL_INPUTS))
+        literals = [PlainLiteral(*each) for each in zip(*inputs, strict=True)]
+        stated = self.plain_execute(literals, parameters["vectors"], parameters)
+        return None if stated is None else {"unary": stated}
+
+    def plain_execute(
+        self, literals: Sequence[PlainLiteral], vectors: list[list[float]], parameters: Mapping[str, Any]
+    ) -> list[list[float]] | None:
+        """`execute` of one query over lists, for `reference`; by default it is not stated."""
+        return None
+
     def forward(self, inputs: Mapping[str, Tensor]) -> tuple[Encoded, Tokens]:
         """Execute the queries."""
         literals = Literals.of(inputs)
@@ -272,6 +339,13 @@ def complex_product(left: Tensor, right: Tensor) -> Tensor:
     a, b = left.chunk(2, -1)
     c, d = right.chunk(2, -1)
     return torch.cat([a * c - b * d, a * d + b * c], -1)
+
+
+def plain_product(left: Sequence[float], right: Sequence[float]) -> list[float]:
+    """`complex_product` over lists."""
+    half = len(left) // 2
+    products = [complex(left[i], left[half + i]) * complex(right[i], right[half + i]) for i in range(half)]
+    return [*(each.real for each in products), *(each.imag for each in products)]
 
 
 def conjugate(values: Tensor) -> Tensor:
