@@ -275,7 +275,8 @@ def _message_and_code(error: BaseException) -> tuple[str, int]:
             1,
         )
     if isinstance(error, OSError):  # no permission, a name that is too long: the user's to put right
-        return f"{printable(error)}; check the path, its permissions and the space there", 2
+        told = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else error
+        return f"{printable(told)}; check the path, its permissions and the space there", 2
     cause = shadowing_folder(error) or "This is a bug in Peirce"
     return f"{one_line(error)}. {cause}; {_MORE}, for a report", 1
 

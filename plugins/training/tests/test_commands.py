@@ -131,6 +131,13 @@ def test_an_option_without_its_value_is_named(spec: Path, capsys: pytest.Capture
         assert f"Option '{option}' requires an argument" in capsys.readouterr().err
 
 
+def test_a_path_below_a_file_is_named(
+    toy_registry: Registry, spec: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("train", spec, "--task", "marked", *TRAIN, "-o", spec / "model") == 2
+    assert f"error: {spec / 'model'}: Not a directory; check the path" in capsys.readouterr().err
+
+
 def test_mistakes_of_evaluate_are_named(
     toy_registry: Registry, spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
