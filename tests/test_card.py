@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from contextlib import nullcontext
 
 import pytest
 import torch
@@ -24,6 +25,8 @@ COUNTS = {
 """What a pass waits for once, since computing without it would take several times as much; a recorded one does."""
 DRAWS = ("relational-compose", "relational-rounds")
 """Specs that draw, on the CPU, how many layers a step of training has."""
+BREAKS = ("folnet-hybrid", "sqe-gru", "sqe-lstm")
+"""Specs with torch's own LSTM or GRU, which torch.compile leaves to their kernels."""
 
 
 def held_up(names: tuple[str, ...]) -> dict[str, dict[str, list[str]]]:
@@ -53,23 +56,22 @@ def test_no_pass_holds_up_a_gpu(names: tuple[str, ...]) -> None:
             assert not waiting, (name, passes)
 
 
-@pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize(
-    "name",
+    ("name", "training"),
     [
-        pytest.param(name, marks=() if name == "bert-base" else pytest.mark.thorough)
+        pytest.param(name, training, marks=() if name == "bert-base" else pytest.mark.thorough)
         for name in READY
-        if name not in SEARCHES
+        for training in (False, True)
+        if name not in (DRAWS if training else SEARCHES)
     ],
 )
 def test_torch_compiles_it_without_a_break(name: str, training: bool) -> None:
-    if training and name in DRAWS:
-        pytest.skip("a step draws how many layers it has")
     model = peirce.build(SPECS[name], seed=0).train(training)
     feeds = model.example_inputs()
     torch.compiler.reset()
+    broken = pytest.raises(torch._dynamo.exc.Unsupported, match="LSTM") if name in BREAKS else nullcontext()
     try:
-        with torch.set_grad_enabled(training):
+        with torch.set_grad_enabled(training), broken:
             torch.compile(model, backend="eager", fullgraph=True, dynamic=False)(**feeds)
     finally:
         torch.compiler.reset()
